@@ -16,7 +16,7 @@ import pathlib
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KERNEL = """#include "brainevent/common.h"
@@ -25,16 +25,20 @@ void f{number}(const BE::Tensor x, BE::Tensor y) {{ *y.data_ptr<float>() = {numb
 """
 
 
+SHARING = ("--upstream-write=true", "--upstream-build-once=true")
+
+
 class Node:
     """A kernixd with a store of its own."""
 
-    def __init__(self, programs: pathlib.Path, folder: pathlib.Path, engine: str) -> None:
+    def __init__(
+        self, programs: pathlib.Path, folder: pathlib.Path, engine: str, settings: Sequence[str] = SHARING
+    ) -> None:
         self.kernixctl = str(programs / "kernixctl")
         self.socket = folder / "s"
         folder.mkdir()
         words = ["--socket", str(self.socket), "--store-directory", str(folder / "store"), "--log-level", "warning"]
-        sharing = ["--upstream-address", engine, "--upstream-write=true", "--upstream-build-once=true"]
-        self.process = subprocess.Popen([programs / "kernixd", *words, *sharing])
+        self.process = subprocess.Popen([programs / "kernixd", *words, "--upstream-address", engine, *settings])
 
     def command(self, *words: str) -> list[str]:
         """Return a command of kernixctl on this node."""
@@ -49,29 +53,40 @@ class Node:
         while subprocess.run(self.command("status"), check=False, capture_output=True).returncode != 0:
             time.sleep(0.05)
 
+    def total(self, beginning: str) -> float:
+        """Return the sum of all samples in its metrics whose names begin so."""
+        samples = [line.rsplit(" ", 1) for line in self.ask("metrics").splitlines() if not line.startswith("#")]
+        return sum(float(value) for name, value in samples if name.startswith(beginning))
+
     def counts(self) -> dict[str, float]:
         """Return builds, hits of the upstream, and what was asked of the engine."""
         stats = json.loads(self.ask("cache", "stats", "--json"))
-        samples = [line.rsplit(" ", 1) for line in self.ask("metrics").splitlines() if not line.startswith("#")]
-
-        def total(beginning: str) -> float:
-            return sum(float(value) for name, value in samples if name.startswith(beginning))
-
         return {
             "builds": stats["builds"],
             "from_upstream": stats["upstream_hits"],
-            "calls": total("kernix_upstream_calls_total"),
-            "sent": total('kernix_upstream_bytes_total{direction="sent"}'),
-            "received": total('kernix_upstream_bytes_total{direction="received"}'),
+            "calls": self.total("kernix_upstream_calls_total"),
+            "sent": self.total('kernix_upstream_bytes_total{direction="sent"}'),
+            "received": self.total('kernix_upstream_bytes_total{direction="received"}'),
         }
 
 
+def with_builders(programs: pathlib.Path, count: int) -> list[str]:
+    """Return the flags for an engine that runs so many actions at once, with the tools of this machine."""
+    # The runner takes no links: /lib is one to /usr/lib.
+    mounts = ["/usr:/usr", "/usr/bin:/bin", "/usr/lib:/lib", "/usr/lib64:/lib64", "/etc/alternatives:/etc/alternatives"]
+    runner = [f"--buildbox-run={programs}/buildbox-run", f"--jobs={count}"]
+    return runner + [f"--runner-arg=--ro-bind-mount={mount}" for mount in mounts]
+
+
 @contextlib.contextmanager
-def engine(folder: pathlib.Path) -> Iterator[str]:
+def engine(folder: pathlib.Path, builders: int = 0) -> Iterator[str]:
     """Run an engine, and yield its address."""
-    program = ROOT / ".engines/buildbox/buildbox-casd"
+    programs = ROOT / ".engines/buildbox"
     socket = folder / "engine"
-    process = subprocess.Popen([program, f"--bind=unix:{socket}", "--log-level=error", folder / "cache"])
+    command = [programs / "buildbox-casd", f"--bind=unix:{socket}", "--log-level=error", "--reserved=0"]
+    flags = with_builders(programs, builders) if builders else []
+    environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
+    process = subprocess.Popen([*command, *flags, folder / "cache"], env=environment)
     try:
         while not socket.exists():
             time.sleep(0.01)

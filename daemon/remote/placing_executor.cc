@@ -92,7 +92,7 @@ absl::Status LacksTool(std::string_view tool, const exec::ActionResult& there) {
 
 }  // namespace
 
-LocalQueue::Place LocalQueue::Enter(const exec::Action& action) {
+PlaceQueue::Place PlaceQueue::Enter(const exec::Action& action) {
   const MutexLock lock(mutex_);
   Place place{.kind = exec::KindOfStep(action.step), .jobs = std::clamp(action.jobs, 1, max_jobs_)};
   place.cost = expected_.try_emplace(place.kind, kFirstGuess).first->second;
@@ -101,7 +101,7 @@ LocalQueue::Place LocalQueue::Enter(const exec::Action& action) {
   return place;
 }
 
-void LocalQueue::Leave(const Place& place, const absl::StatusOr<exec::ActionResult>& result) {
+void PlaceQueue::Leave(const Place& place, const absl::StatusOr<exec::ActionResult>& result) {
   const MutexLock lock(mutex_);
   jobs_ -= place.jobs;
   cost_ -= place.cost * place.jobs;
@@ -110,7 +110,7 @@ void LocalQueue::Leave(const Place& place, const absl::StatusOr<exec::ActionResu
   expected = Adjusted(expected, result->wall);
 }
 
-Duration LocalQueue::WaitFor(int jobs) const {
+Duration PlaceQueue::WaitFor(int jobs) const {
   const MutexLock lock(mutex_);
   if (jobs_ + std::clamp(jobs, 1, max_jobs_) <= max_jobs_) return Duration(0);
   return cost_ / max_jobs_;
@@ -128,7 +128,11 @@ struct PlacingExecutor::Job {
 
 PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::unique_ptr<exec::Executor> remote,
                                  const PlacingOptions& options)
-    : options_(options), local_(std::move(local)), queue_(local_->load().max_jobs), remote_(std::move(remote)) {}
+    : options_(options),
+      here_queue_(local->load().max_jobs),
+      there_queue_(remote->load().max_jobs),
+      local_(std::move(local)),
+      remote_(std::move(remote)) {}
 
 void PlacingExecutor::Register(MetricsRegistry& registry) const {
   constexpr char kPlaced[] = "kernix_placed_steps_total";
@@ -175,26 +179,38 @@ bool PlacingExecutor::RunsThere(const exec::Action& action) {
   const Placement placement = PlacementOf(action);
   if (placement == Placement::kLocal) return false;
   if (placement == Placement::kRemote) return true;  // the remote executor says what cannot be
-  if (placement == Placement::kOverflow && queue_.WaitFor(action.jobs) <= options_.overflow_after) return false;
+  if (placement == Placement::kOverflow && !FlowsOver(action)) return false;
   if (CheckRunsRemotely(action).ok()) return true;
   only_here_.Add();
   return false;
 }
 
-void PlacingExecutor::SubmitHere(exec::Action action, UserId user, exec::ActionObserver* observer,
-                                 CancellationPtr cancellation, exec::ActionDone done) {
-  here_.Add();
-  const LocalQueue::Place place = queue_.Enter(action);
-  auto leave = [this, place, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
-    queue_.Leave(place, result);
+// The queue of the builders is only that of this machine's actions: what others have them do shows in how long these
+// take.
+bool PlacingExecutor::FlowsOver(const exec::Action& action) const {
+  const Duration here = here_queue_.WaitFor(action.jobs);
+  return here > options_.overflow_after && here >= there_queue_.WaitFor(action.jobs);
+}
+
+void PlacingExecutor::SubmitTo(exec::Executor& place, PlaceQueue& queue, exec::Action action, UserId user,
+                               exec::ActionObserver* observer, CancellationPtr cancellation, exec::ActionDone done) {
+  const PlaceQueue::Place entry = queue.Enter(action);
+  auto leave = [&queue, entry, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
+    queue.Leave(entry, result);
     done(std::move(result));
   };
   try {
-    local_->Submit(std::move(action), user, observer, std::move(cancellation), std::move(leave));
+    place.Submit(std::move(action), user, observer, std::move(cancellation), std::move(leave));
   } catch (...) {
-    queue_.Leave(place, absl::UnknownError("not submitted"));
+    queue.Leave(entry, absl::UnknownError("not submitted"));
     throw;
   }
+}
+
+void PlacingExecutor::SubmitHere(exec::Action action, UserId user, exec::ActionObserver* observer,
+                                 CancellationPtr cancellation, exec::ActionDone done) {
+  here_.Add();
+  SubmitTo(*local_, here_queue_, std::move(action), user, observer, std::move(cancellation), std::move(done));
 }
 
 void PlacingExecutor::SubmitThere(exec::Action action, UserId user, exec::ActionObserver* observer,
@@ -207,7 +223,7 @@ void PlacingExecutor::SubmitThere(exec::Action action, UserId user, exec::Action
     if (result.ok() && SeemsToLackTool(tool, *result)) result = NowhereElse(step, LacksTool(tool, *result), advice);
     done(std::move(result));
   };
-  remote_->Submit(std::move(action), user, observer, std::move(cancellation), std::move(judge));
+  SubmitTo(*remote_, there_queue_, std::move(action), user, observer, std::move(cancellation), std::move(judge));
 }
 
 void PlacingExecutor::TryThere(JobPtr job) {
@@ -219,7 +235,7 @@ void PlacingExecutor::TryThere(JobPtr job) {
     job->there.Release();
     job->done(std::move(result));
   };
-  remote_->Submit(job->action, job->user, &job->there, job->cancellation, std::move(judge));
+  SubmitTo(*remote_, there_queue_, job->action, job->user, &job->there, job->cancellation, std::move(judge));
 }
 
 void PlacingExecutor::FallBack(const JobPtr& job, const absl::Status& why) {

@@ -21,17 +21,18 @@ namespace kernix::remote {
 
 struct PlacingOptions {
   exec::Placements placements;
-  // With Placement::kOverflow: an action that is expected to wait here for longer runs on a builder.
+  // With Placement::kOverflow: an action that is expected to wait here for longer, and at least as long as for a
+  // builder, runs on a builder.
   Duration overflow_after{0};
 };
 
-// How long actions wait for this machine, from what its earlier ones took. Thread-safe.
-class LocalQueue {
+// How long actions wait for a place, from what its earlier ones took. Thread-safe.
+class PlaceQueue {
  public:
-  // What a step is expected to take while none of its kind (exec::KindOfStep) has ended here.
+  // What a step is expected to take while none of its kind (exec::KindOfStep) has ended there.
   static constexpr Duration kFirstGuess = std::chrono::seconds(1);
 
-  explicit LocalQueue(int max_jobs) : max_jobs_(max_jobs) {}
+  explicit PlaceQueue(int max_jobs) : max_jobs_(max_jobs) {}
 
   // An action that is in the queue or runs.
   struct Place {
@@ -85,6 +86,10 @@ class PlacingExecutor final : public exec::Executor {
 
   exec::Placement PlacementOf(const exec::Action& action) const;
   bool RunsThere(const exec::Action& action);
+  bool FlowsOver(const exec::Action& action) const;
+  // Has the queue know of it while it is in the place.
+  static void SubmitTo(exec::Executor& place, PlaceQueue& queue, exec::Action action, UserId user,
+                       exec::ActionObserver* observer, CancellationPtr cancellation, exec::ActionDone done);
   void SubmitHere(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
                   exec::ActionDone done);
   // Runs there, or fails.
@@ -108,8 +113,9 @@ class PlacingExecutor final : public exec::Executor {
   std::atomic<bool> falling_back_ = false;
   Mutex mutex_;
   std::set<std::string_view> warned_of_ ABSL_GUARDED_BY(mutex_);  // kinds of steps that failed there alone
+  PlaceQueue here_queue_;
+  PlaceQueue there_queue_;
   const std::unique_ptr<exec::Executor> local_;
-  LocalQueue queue_;
   const std::unique_ptr<exec::Executor> remote_;  // destroyed first: it submits to the above
 };
 

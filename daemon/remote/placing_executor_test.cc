@@ -339,14 +339,35 @@ TEST_F(PlacingExecutorTest, ItsEndCancelsWhatRunsThere) {
   EXPECT_EQ(KindOf(AwaitValue("the action", std::move(action)).status()), v1::ErrorDetail::CANCELLED);
 }
 
-TEST(LocalQueueTest, LearnsHowLongActionsTake) {
-  LocalQueue queue(2);
+// One job here, and four there.
+TEST_F(PlacingExecutorTest, ABurstIsSharedOutBetweenBothPlaces) {
+  Place({.host_compiles = Placement::kOverflow}, /*overflow_after=*/Duration(500));
+  std::promise<void> release;
+  const auto held = release.get_future().share();
+  here_ = [held] {
+    held.wait();
+    return Ran("here");
+  };
+  there_ = [held] {
+    held.wait();
+    return Ran("there");
+  };
+  std::vector<std::future<absl::StatusOr<exec::ActionResult>>> burst;
+  for (int i = 0; i < 20; ++i) burst.push_back(Begin(Of(Work::kHostCompile)));
+  EXPECT_THAT(registry_->Text(), AllOf(HasSubstr("kernix_placed_steps_total{place=\"local\"} 4\n"),
+                                       HasSubstr("kernix_placed_steps_total{place=\"remote\"} 16\n")));
+  release.set_value();
+  for (auto& action : burst) EXPECT_THAT(AwaitValue("the burst", std::move(action)), IsOk());
+}
+
+TEST(PlaceQueueTest, LearnsHowLongActionsTake) {
+  PlaceQueue queue(2);
   EXPECT_EQ(queue.WaitFor(1), Duration(0));
-  const LocalQueue::Place one = queue.Enter(Of(Work::kHostCompile, "compile a.cc"));
+  const PlaceQueue::Place one = queue.Enter(Of(Work::kHostCompile, "compile a.cc"));
   EXPECT_EQ(queue.WaitFor(1), Duration(0)) << "there is room for another one";
-  EXPECT_EQ(queue.WaitFor(2), LocalQueue::kFirstGuess / 2);
-  const LocalQueue::Place two = queue.Enter(Of(Work::kLink, "link"));
-  EXPECT_EQ(queue.WaitFor(1), LocalQueue::kFirstGuess);
+  EXPECT_EQ(queue.WaitFor(2), PlaceQueue::kFirstGuess / 2);
+  const PlaceQueue::Place two = queue.Enter(Of(Work::kLink, "link"));
+  EXPECT_EQ(queue.WaitFor(1), PlaceQueue::kFirstGuess);
   exec::ActionResult result;
   result.wall = std::chrono::seconds(9);
   queue.Leave(one, result);
