@@ -83,10 +83,10 @@ def engine(folder: pathlib.Path, builders: int = 0) -> Iterator[str]:
     """Run an engine, and yield its address."""
     programs = ROOT / ".engines/buildbox"
     socket = folder / "engine"
-    command = [programs / "buildbox-casd", f"--bind=unix:{socket}", "--log-level=error", "--reserved=0"]
-    flags = with_builders(programs, builders) if builders else []
+    flags = ["--log-level=error", "--reserved=0", *(with_builders(programs, builders) if builders else [])]
     environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
-    process = subprocess.Popen([*command, *flags, folder / "cache"], env=environment)
+    program = programs / "buildbox-casd"
+    process = subprocess.Popen([program, f"--bind=unix:{socket}", *flags, folder / "cache"], env=environment)
     try:
         while not socket.exists():
             time.sleep(0.01)

@@ -77,6 +77,7 @@ ELSEWHERE = (
     'step "…" could not run on a builder',
     "Is the token in …",
     "this node has no compiler for module",
+    "a builder has read …",
 )
 
 
