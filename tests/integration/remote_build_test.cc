@@ -199,6 +199,21 @@ TEST_F(RemoteBuildTest, AHostWithoutCompilersBuildsCuda) {
   EXPECT_EQ(Commands(), commands);
 }
 
+TEST_F(RemoteBuildTest, AHostWithoutCompilersKeepsPtxAndLinksDeviceCode) {
+  KERNIX_NEED_NVCC(nvcc);
+  v1::LoadRequest request = CudaRequest(compiler_, nvcc);
+  request.mutable_options()->set_keep(true);
+  request.mutable_options()->add_compile_flags("-rdc=true");
+  const auto toolchain = KnownToolchains().Resolve(request.toolchain(), v1::LANGUAGE_CUDA);
+  ASSERT_THAT(toolchain, IsOk());
+  StartEngine({(*toolchain)->cuda->root});
+  const auto bare = BareHost(request);
+  const std::string here = Build(here_, request);
+  ASSERT_FALSE(here.empty());
+  request.clear_toolchain();
+  EXPECT_TRUE(Build(*bare, request) == here);
+}
+
 TEST_F(RemoteBuildTest, ASharedHostWithoutCompilersShowsWhatTheCompilerSays) {
   StartEngine();
   v1::LoadRequest request = CppRequest(compiler_);
