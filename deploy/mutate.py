@@ -88,6 +88,13 @@ MUTANTS = [
     Mutant("a word of a command left out of its digest", "daemon/exec/action_digest.cc",
            "for (const std::string& word : action.argv) command", "for (const std::string& word : action.argv)\n"
            "    if (&word != &action.argv.back()) command", "exec_test", "ActionDigestTest.*"),
+    Mutant("a node without compilers that links with libraries of its own", "daemon/builder/linker.cc",
+           " || run_.toolchain->described != nullptr", "", "remote_build_test", "*AHostWithoutCompilersBuildsWhat*"),
+    Mutant("a builder's headers taken for this node's", "daemon/builder/toolchain_headers.cc",
+           "if (toolchain.described != nullptr) {", "if (false) {", "remote_build_test",
+           "*AHostWithoutCompilersBuildsWhat*"),
+    Mutant("a burst that builders get as a whole", "daemon/remote/placing_executor.cc",
+           " && here >= there_queue_.WaitFor(action.jobs)", "", "remote_test", "PlacingExecutorTest.ABurst*"),
     Mutant("everybody an administrator", "daemon/transport/administrators.cc",
            "user == 0 || user == geteuid()", "user == 0 || user != 0", "server_test", "*LocalUserTest*"),
     Mutant("folders on the way that others may write to", "common/os/guarded_path.cc",

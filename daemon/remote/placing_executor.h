@@ -56,8 +56,9 @@ class PlaceQueue {
   std::map<std::string_view, Duration> expected_ ABSL_GUARDED_BY(mutex_);  // by kind
 };
 
-// An action that needs a builder has the placement kRemote, whatever the options say. One that a builder cannot run
-// (CheckRunsRemotely) runs here, unless its placement is kRemote. So does one that
+// An action that needs a builder has the placement kRemote, whatever the options say.
+//
+// An action that a builder cannot run (CheckRunsRemotely) runs here, unless its placement is kRemote. So does one that
 // the engine, not its own command, has failed: its observer then hears once more that it waits and starts. The log has
 // one line when that begins, and one when builders work again. With kRemote, such an error is a RESOURCE error that
 // says so.

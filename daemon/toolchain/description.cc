@@ -213,7 +213,7 @@ absl::StatusOr<Toolchain> ReadDescription(const std::string& file, std::string_v
 }
 
 bool IsDescribed(const Toolchain& toolchain, const std::string& path) {
-  return toolchain.described->digests.contains(path);
+  return toolchain.described != nullptr && toolchain.described->digests.contains(path);
 }
 
 absl::StatusOr<Digest> DigestOfPart(const Toolchain& toolchain, FileDigests& digests, const std::string& path,

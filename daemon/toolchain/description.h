@@ -33,7 +33,7 @@ absl::StatusOr<std::string> DescribeToolchain(Env& env, FileDigests& digests, co
 // toolkit for C++. TOOLCHAIN if `text` is no description, or describes no toolkit and `language` is CUDA.
 absl::StatusOr<Toolchain> ReadDescription(const std::string& file, std::string_view text, v1::Language language);
 
-// Whether the description of `toolchain`, which is on another node, has a file of that path.
+// Whether `toolchain` is on another node, and its description has a file of that path.
 bool IsDescribed(const Toolchain& toolchain, const std::string& path);
 
 // The content of a file of `toolchain`, wherever that is. One that is here is also added to `watched` (may be null).

@@ -153,6 +153,7 @@ TEST_F(RemoteBuildTest, AHostWithoutCompilersBuildsWhatOthersTakeForTheirOwn) {
   request.mutable_source(0)->mutable_text()->insert(
       0, "#include <locale.h>\n#include <string>\n#include <more/more.h>\nfloat used() { return more(); }\n");
   const auto bare = BareHost(request);
+  bare->env.PretendChanged("/usr/include/locale.h");
   RecordingObserver here_headers({header}), bare_headers({header});
   const auto here = here_.Load(request, here_headers);
   request.clear_toolchain();
@@ -167,7 +168,6 @@ TEST_F(RemoteBuildTest, AHostWithoutCompilersBuildsWhatOthersTakeForTheirOwn) {
   EXPECT_EQ(Commands(), 2) << "nothing was learned";
   EXPECT_EQ(Counted(*bare, "kernix_plain_links_total{how=\"whole\"}"), 1);
 
-  bare->env.PretendChanged("/usr/include/locale.h");
   EXPECT_TRUE(bare->Load(request, bare_headers)->cache_hit()) << "this host's headers are not those of the builders";
   request.set_force_rebuild(true);
   EXPECT_THAT(bare->Load(request, bare_headers), IsOk());
