@@ -75,8 +75,11 @@ sanitize: packages ## Run all unit tests under AddressSanitizer and ThreadSaniti
 mutate: build ## Break one promise after another in the sources, and check that tests fail (MUTANTS=word: only some)
 	$(VENV_PYTHON) deploy/mutate.py $(BUILD) $(MUTANTS)
 
+# Real kernels, if `make bench` has installed brainevent.
+FILES ?= $(shell find $(BUILD)/bench-venv -path '*/brainevent/*.cu' 2>/dev/null)
+
 verify-shortcuts: export BRAINEVENT_NVCC_PREFER ?= pip
-verify-shortcuts: package ## Compile odd kernels with kernixd's shortcuts and by whole calls of nvcc, and compare (FILES=... too)
+verify-shortcuts: package ## Compile odd and real kernels with kernixd's shortcuts and by whole calls of nvcc, and compare
 	$(VENV_PYTHON) tests/corpus/verify_shortcuts.py $(FILES)
 
 lint: lint-text lint-cpp ## Run lint-text and lint-cpp
