@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure many loads at once, and print a row of a Markdown table for each.
+"""Measure many loads at once, and print rows of a Markdown table: medians, ratios, and the spread of the ratios.
 
 * files: the CUDA files of brainevent 0.3.0, all at once, against brainevent itself in ``--reference-processes``; also
   a second time, with another flag for the device code.
 * variants: values of a macro of one templated kernel, against plain calls of nvcc (``force_rebuild``).
 * processes: processes that all load the same new kernels, against one that does.
+
+With 16 cores: ``python bench/many.py files --every 1 --reference-processes 16``. Exits with 1 if a ratio exceeds its
+bar; bars are those of the default arguments, and of these.
 
 Needs nvcc, but no GPU: ``python bench/many.py`` in the environment of ``bench/run.sh`` (``files`` needs brainevent).
 """
@@ -14,12 +17,13 @@ import contextlib
 import multiprocessing
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -42,6 +46,16 @@ void scale(BE::In<float> x, BE::Out<float> y, cudaStream_t stream) {
 }
 """
 ARCHITECTURE = "sm_90"
+# A row's ratio must not exceed this.
+BARS = {
+    "every 6th file of brainevent at once (brainevent: one by one)": 0.24,
+    "every file of brainevent at once (brainevent: 16 processes)": 0.55,
+    "100 values of a macro at once": 0.4,
+    "compilers' processor time: 64 processes load the same 10 kernels, and one does": 1.05,
+}
+
+# The seconds without kernixd's help and with it, of each row.
+Seconds = dict[str, tuple[float, float]]
 
 
 class Store:
@@ -120,7 +134,7 @@ def load_files(files: list[str], *flags: str) -> int:
         return sum(module is not None for module in error.modules)
 
 
-def measure_files(every: int, processes: int) -> str:
+def measure_files(every: int, processes: int) -> Seconds:
     """Load brainevent's files at once, and with brainevent itself."""
     import brainevent
 
@@ -136,14 +150,17 @@ def measure_files(every: int, processes: int) -> str:
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         reference = sum(pool.imap_unordered(load_with_reference, files, chunksize=1))
     theirs = time.perf_counter() - begin
-    with_what = "one by one" if processes == 1 else f"{processes} processes"
     if reference != loaded:
         print(f"bench: brainevent loads {reference} of {len(files)} files, kernix {loaded}", file=sys.stderr)
-    what = f"{loaded} files of brainevent at once (brainevent: {with_what})"
-    return row(what, theirs, seconds[0]) + "\n" + row("the same with -fmad=false, once more", theirs, seconds[1])
+    with_what = "one by one" if processes == 1 else f"{processes} processes"
+    which = "every file" if every == 1 else f"every {every}th file"
+    return {
+        f"{which} of brainevent at once (brainevent: {with_what})": (theirs, seconds[0]),
+        "the same with -fmad=false, once more": (theirs, seconds[1]),
+    }
 
 
-def measure_variants(count: int) -> str:
+def measure_variants(count: int) -> Seconds:
     """Load values of a macro at once, with shortcuts and without."""
     first = uuid.uuid4().int % 10**6
     seconds = []
@@ -156,7 +173,7 @@ def measure_variants(count: int) -> str:
             begin = time.perf_counter()
             kernix.load_many(loads, force_rebuild=whole)
             seconds.append(time.perf_counter() - begin)
-    return row(f"{count} values of a macro at once", seconds[1], seconds[0])
+    return {f"{count} values of a macro at once": (seconds[1], seconds[0])}
 
 
 WORKER = """
@@ -171,7 +188,7 @@ for size in range(int(sys.argv[3]), int(sys.argv[3]) + int(sys.argv[4])):
 """
 
 
-def measure_processes(count: int, kernels: int) -> str:
+def measure_processes(count: int, kernels: int) -> Seconds:
     """Load the same kernels in many processes that start at once, and in one."""
     seconds, compiles = [], []
     for processes in (1, count):
@@ -191,33 +208,50 @@ def measure_processes(count: int, kernels: int) -> str:
             seconds.append(store.compiler_seconds() - before[0])
             compiles.append(store.compiles() - before[1])
     print(f"{kernels} kernels: {compiles[0]} compiles for one process, {compiles[1]} for {count}", file=sys.stderr)
-    return row(f"compilers' processor time: {count} processes load the same {kernels} kernels, and one does", *seconds)
+    what = f"compilers' processor time: {count} processes load the same {kernels} kernels, and one does"
+    return {what: (seconds[0], seconds[1])}
 
 
-def row(what: str, before: float, after: float) -> str:
-    """Return a row of the table."""
-    return f"| {what} | {before:.1f} s | {after:.1f} s | {after / before:.2f} |"
+def print_rows(measure: Callable[[], Seconds], rounds: int) -> list[str]:
+    """Measure some times, print a row for each of the names, and return those above their bars."""
+    measured = [measure() for _ in range(rounds)]
+    missed = []
+    for what in measured[0]:
+        before, after = (statistics.median(column) for column in zip(*(one[what] for one in measured), strict=True))
+        ratios = [one[what][1] / one[what][0] for one in measured]
+        bar = BARS.get(what)
+        if bar is not None and after > bar * before:
+            missed.append(what)
+        times = f"{before:.1f} s | {after:.1f} s | {after / before:.2f} | {min(ratios):.2f} to {max(ratios):.2f}"
+        print(f"| {what} | {times} | {'' if bar is None else f'≤ {bar:.2g}'} |", flush=True)
+    return missed
 
 
-def main() -> None:
-    """Print the rows that the command line asks for."""
+def main() -> int:
+    """Print the rows that the command line asks for, and check them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="*", choices=["files", "variants", "processes", []], help="default: all")
     parser.add_argument("--every", type=int, default=6, help="take every n-th file (default: 6)")
     parser.add_argument("--reference-processes", type=int, default=1)
     parser.add_argument("--variants", type=int, default=100)
     parser.add_argument("--processes", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     rows = {
         "files": lambda: measure_files(arguments.every, arguments.reference_processes),
         "variants": lambda: measure_variants(arguments.variants),
         "processes": lambda: measure_processes(arguments.processes, 10),
     }
-    print("| many loads | without kernixd's help | with it | ratio |\n|---|---:|---:|---:|")
-    for name in arguments.rows or rows:
-        print(rows[name](), flush=True)
-    print(f"\n{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} at the end")
+    print("| many loads | without kernixd's help | with it | ratio | of the rounds | bar |")
+    print("|---|---:|---:|---:|---:|---:|")
+    missed = [what for name in arguments.rows or rows for what in print_rows(rows[name], arguments.rounds)]
+    print(f"\nMedians of {arguments.rounds} rounds; {len(os.sched_getaffinity(0))} cores, ", end="")
+    print(f"load {os.getloadavg()[0]:.1f} at the end")
+    if missed:
+        print(f"bench: above the bar: {'; '.join(missed)}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -109,6 +109,8 @@ MUTANTS = [
     Mutant("uploads taken for what they claim to be", "daemon/rpc/blob_receiver.cc",
            "if (DigestOf(content) != current_)", "if (content.empty() && DigestOf(content) != current_)",
            "server_test", "BlobReceiver.*"),
+    Mutant("results of a tool that was replaced are kept", "daemon/builder/step_cache.cc",
+           "  if (!Unchanged(env_, toolchain.files)) return;\n", "", "build_test", "StepCacheTest.*"),
     Mutant("a known load that forgets its toolchain", "daemon/builder/known_loads.cc",
            " && found->second->toolchain == toolchain ?", " ?", "build_test", "KnownLoads.*"),
     Mutant("the key without the number of a header's root", "daemon/plan/include_roots.cc",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/kernixctl/kernel_table.h"
 
+#include <cmath>
+#include <cstdint>
 #include <optional>
 
 #include "client/kernixctl/format.h"
@@ -12,6 +14,15 @@ namespace {
 
 std::string NumberOr(const std::optional<uint64_t>& number, const char* unknown) {
   return number ? StrCat(*number) : unknown;
+}
+
+// With blocks of this many threads, a usual number.
+constexpr uint64_t kThreads = 256;
+
+// In percent.
+std::string OccupancyOr(const KernelResources& kernel, const char* unknown) {
+  const std::optional<double> occupancy = Occupancy(kernel, kThreads);
+  return occupancy ? StrCat(std::lround(100 * *occupancy)) : unknown;
 }
 
 std::string KernelJson(const KernelResources& kernel) {
@@ -26,6 +37,7 @@ std::string KernelJson(const KernelResources& kernel) {
       .Json("spill_loads", NumberOr(kernel.spill_loads, "null"))
       .Number("constant_memory", kernel.constant_memory)
       .Number("barriers", kernel.barriers)
+      .Json(StrCat("occupancy_percent_", kThreads, "_threads"), OccupancyOr(kernel, "null"))
       .Str();
 }
 
@@ -33,11 +45,12 @@ std::string KernelJson(const KernelResources& kernel) {
 
 std::string KernelTable(const std::vector<KernelResources>& kernels) {
   std::vector<std::vector<std::string>> rows = {{"KERNEL", "ARCHITECTURE", "REGISTERS", "SHARED", "STACK",
-                                                 "SPILL STORES", "SPILL LOADS", "CONSTANT", "BARRIERS"}};
+                                                 "SPILL STORES", "SPILL LOADS", "CONSTANT", "BARRIERS",
+                                                 StrCat("OCCUPANCY % (", kThreads, " THREADS)")}};
   for (const KernelResources& kernel : kernels) {
     rows.push_back({kernel.name, kernel.architecture, StrCat(kernel.registers), StrCat(kernel.shared_memory),
                     StrCat(kernel.stack_frame), NumberOr(kernel.spill_stores, "?"), NumberOr(kernel.spill_loads, "?"),
-                    StrCat(kernel.constant_memory), StrCat(kernel.barriers)});
+                    StrCat(kernel.constant_memory), StrCat(kernel.barriers), OccupancyOr(kernel, "?")});
   }
   return FormatTable(rows);
 }

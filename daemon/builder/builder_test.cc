@@ -1411,6 +1411,39 @@ TEST_F(CudaBuilderTest, AnEditCostsOnlyTheStepsThatItConcerns) {
   EXPECT_THAT(commands(request), AllOf(HasSubstr("/nvcc -c "), Not(HasSubstr("/cicc "))));
 }
 
+TEST_F(CudaBuilderTest, AKilledPhaseLeavesNothingAndTheNextLoadRunsIt) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  t.env.Inject(KilledChild("/ptxas"));
+  EXPECT_EQ(KindOf(t.Load(request_).status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_EQ(t.Stats().entries, 0u);
+  const auto left = t.env.ListDirectory(t.cache->scratch_directory());
+
+  request_.set_verbose(true);
+  RecordingObserver observer;
+  ASSERT_THAT(t.Load(request_, observer), IsOk());
+  EXPECT_THAT(observer.output, AllOf(HasSubstr("/ptxas "), Not(HasSubstr("/cicc "))));
+  EXPECT_EQ(*left, *t.env.ListDirectory(t.cache->scratch_directory()));
+}
+
+// Had the new cicc's result been kept, it would serve the old toolkit, which may come back.
+TEST_F(CudaBuilderTest, AToolkitThatIsReplacedBetweenTwoStepsEndsTheBuildAndServesNoOther) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
+  const std::string cicc = toolkit_ + "/nvvm/bin/cicc";
+  ASSERT_TRUE(t.env.Stat(cicc, true).ok());
+  Fault replace{.operation = Operation::kRunProcess, .match = "/cicc"};
+  replace.before = [&] { t.env.PretendChanged(cicc); };
+  t.env.Inject(replace);
+  const absl::Status outdated = t.Load(request_).status();
+  EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;
+  EXPECT_EQ(t.Stats().entries, 0u);
+
+  t.env.PretendChanged("");
+  request_.set_verbose(true);
+  RecordingObserver observer;
+  ASSERT_THAT(t.Load(request_, observer), IsOk());
+  EXPECT_THAT(observer.output, HasSubstr("/cicc "));
+}
+
 // The first compile reads all of cuda_runtime.h; then the daemon knows what a stand-in lacks.
 TEST_F(CudaBuilderTest, AKernelReadsThePartsOfTheRuntimeHeaderThatItNames) {
   TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kKnown, TestBuilder::Lessons::kAll);

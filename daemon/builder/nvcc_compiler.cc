@@ -9,6 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
+#include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/builder/faster_action.h"
 #include "daemon/builder/plan_runner.h"
@@ -90,10 +91,13 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     Guard([&] {
       if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED) return run_.done(result.status());
       if (!result.ok() || result->exit_code != 0) return RunWhole(compiler_.not_understood_);
-      compiler_.KeepDryRun(digest, result->output);
+      if (IsStillTheTool()) compiler_.KeepDryRun(digest, result->output);
       RunPhases(result->output);
     });
   }
+
+  // The question's digest names the tool that was identified.
+  bool IsStillTheTool() const { return run_.toolchain == nullptr || Unchanged(compiler_.env_, run_.toolchain->files); }
 
   void RunPhases(const std::string& dry_run) {
     std::optional<Phases> phases = PhasesOf(step_, dry_run);

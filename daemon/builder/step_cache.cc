@@ -9,6 +9,7 @@
 
 #include "common/base/exceptions.h"
 #include "common/base/paths.h"
+#include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/exec/action_digest.h"
 #include "daemon/plan/tool_places.h"
@@ -63,6 +64,8 @@ std::optional<exec::ActionResult> StepCache::Find(const Step& step, const toolch
 void StepCache::Keep(const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
                      const exec::ActionResult& result) {
   if (result.exit_code != 0 || !result.output.empty()) return;
+  // What replaced a tool meanwhile may have run in its place, and the key names the old one.
+  if (!Unchanged(env_, toolchain.files)) return;
   std::vector<std::string> dependencies;
   for (const std::string& path : step.reuse->dependencies) {
     dependencies.push_back(FollowLinks(*result.outputs.at(path), step.action.links));

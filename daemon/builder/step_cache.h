@@ -40,8 +40,8 @@ class StepCache {
   // another thread, and perhaps before it returns.
   void FindUpstream(const Step& step, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
 
-  // Keeps a result, here and for other nodes, unless the command failed or printed something. `start` is a time before
-  // the command began.
+  // Keeps a result, here and for other nodes, unless the command failed or printed something, or a file of a tool is
+  // not what it was when the tool was identified. `start` is a time before the command began.
   void Keep(const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
             const exec::ActionResult& result);
 

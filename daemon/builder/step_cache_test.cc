@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/strings.h"
+#include "common/os/file_identity.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {
@@ -98,6 +99,17 @@ TEST_F(StepCacheTest, WhatFailedOrSaidSomethingIsNotKept) {
   warned.output = "warning: x\n";
   Keep(MakeStep(), warned);
   EXPECT_FALSE(Has(MakeStep()));
+}
+
+TEST_F(StepCacheTest, WhatAToolThatWasReplacedHasMadeIsNotKept) {
+  const std::string tool = scratch_ / "tool";
+  ASSERT_THAT(env_.WriteFile(tool, "old", 0755), IsOk());
+  ASSERT_THAT(Watch(env_, tool, toolchain_.files), IsOk());
+  Keep(MakeStep("before"), Result());
+  ASSERT_THAT(env_.WriteFile(tool, "newer", 0755), IsOk());
+  Keep(MakeStep("after"), Result());
+  EXPECT_TRUE(Has(MakeStep("before")));
+  EXPECT_FALSE(Has(MakeStep("after")));
 }
 
 // By `.incbin`, for example.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "common/os/file_identity.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {
@@ -91,6 +92,7 @@ class StepRunnerTest : public ::testing::Test {
   absl::StatusOr<exec::ActionResult> Run(const Step& step) {
     std::optional<absl::StatusOr<exec::ActionResult>> result;
     runner_.Submit(step, {.user = UserId{7},
+                          .toolchain = toolchain_,
                           .max_output_bytes = max_output_bytes_,
                           .take_shortcuts = take_shortcuts_,
                           .observer = &watcher_,
@@ -109,6 +111,7 @@ class StepRunnerTest : public ::testing::Test {
     return registry.Text();
   }
 
+  toolchain::ToolchainPtr toolchain_;
   uint64_t max_output_bytes_ = 0;
   bool take_shortcuts_ = true;
   ScriptedExecutor executor_;
@@ -146,6 +149,20 @@ TEST_F(StepRunnerTest, NvccIsAskedOnceForTheSameFlags) {
   other.action.argv.push_back("-lineinfo");
   ASSERT_TRUE(Run(other).ok());
   EXPECT_THAT(executor_.ran, Contains("dry run"));
+}
+
+TEST_F(StepRunnerTest, AnswersOfAnNvccThatWasReplacedAreNotKept) {
+  toolchain::Toolchain toolchain;
+  const std::string nvcc = scratch_ / "nvcc";
+  ASSERT_THAT(Env::Posix().WriteFile(nvcc, "old", 0755), IsOk());
+  ASSERT_THAT(Watch(Env::Posix(), nvcc, toolchain.files), IsOk());
+  toolchain_ = std::make_shared<const toolchain::Toolchain>(toolchain);
+  ASSERT_THAT(Env::Posix().WriteFile(nvcc, "newer", 0755), IsOk());
+  for (int i = 0; i < 2; ++i) {
+    executor_.ran.clear();
+    ASSERT_TRUE(Run(Compile()).ok());
+    EXPECT_THAT(executor_.ran, Contains("dry run"));
+  }
 }
 
 TEST_F(StepRunnerTest, AFailedPhaseGivesWhatTheWholeCallSays) {

@@ -169,7 +169,8 @@ TEST_F(KernixctlTest, CompileShowsWhatNvccMadeOnTheWay) {
   EXPECT_THAT(plain, HasSubstr("\"kernels\": [{\"name\": \"fill_kernel(float*)\""));
   const std::string key = plain.substr(plain.find("\"key\": \"") + 8, 20);
   EXPECT_THAT(Output({"cache", "show", key}), HasSubstr("\n\nKERNEL "));
-  EXPECT_THAT(Output({"cache", "show", key, "--json"}), HasSubstr("\"spill_stores\": 0, "));
+  EXPECT_THAT(Output({"cache", "show", key, "--json"}),
+              AllOf(HasSubstr("\"spill_stores\": 0, "), HasSubstr("\"occupancy_percent_256_threads\": 100}")));
 }
 
 TEST_F(KernixctlTest, CompileSaysByItsExitCodeWhatWasWrong) {

@@ -2,7 +2,12 @@
 """Loads in the background (wait=False), and many loads side by side (load_many)."""
 
 import asyncio
+import os
 import pickle
+import pty
+import re
+import signal
+import subprocess
 import time
 import warnings
 from concurrent.futures import CancelledError, as_completed
@@ -274,3 +279,25 @@ def test_python_finds_what_kernixctl_has_built(place, tmp_path, fresh_name):
     place.kernixctl("build", str(tmp_path), "--site-packages", *packages.split(":"))
     (one,) = kernix.load_many([path]).report
     assert one.origin == "cache"
+
+
+def test_kernixctl_build_shows_one_line_for_all(place, tmp_path, fresh_name):
+    quick = tmp_path / f"{fresh_name}.cpp"
+    quick.write_text(kernels.constant(391))
+    (tmp_path / f"{fresh_name}_endless.cpp").write_text(kernels.ENDLESS)
+    flags = [f"--flag={flag}" for flag in kernels.ENDLESS_FLAGS]
+    place.kernixctl("build", str(quick), *flags)  # or it would wait where one compiler runs at a time
+    command = [_environment.program("kernixctl"), "build", str(tmp_path)]
+    parent, child = pty.openpty()
+    with subprocess.Popen([*command, *flags], env=place.environment, stdout=subprocess.PIPE, stderr=child) as process:
+        os.close(child)
+        shown = b""
+        while (line := re.search(rb"kernixctl: ([^\r\n\x1b]*1 done, one: [^\r\n\x1b]*), \d+ s", shown)) is None:
+            shown += os.read(parent, 4096)
+        process.send_signal(signal.SIGINT)
+        built, _ = process.communicate()
+    os.close(parent)
+    assert process.returncode == 130
+    assert built.count(b"\n") == 1, built
+    assert line[1].startswith(b"2 modules: "), line[1]
+    assert b"\n" not in shown, "it stays on its line"
