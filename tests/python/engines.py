@@ -184,9 +184,9 @@ class BuildGrid(Engine):
         """Return the parts of its configuration that make it run actions."""
         return {"scheduler": "", "execution": ""}
 
-    def token(self, secret="a secret of at least thirty-two bytes"):
-        """Return a JSON Web Token that the engine takes, or one of another secret."""
-        claims = {"sub": "a node", "exp": int(time.time()) + 3600}
+    def token(self, secret="a secret of at least thirty-two bytes", age=0):
+        """Return a JSON Web Token of some seconds ago, which the engine takes for an hour, or one of another secret."""
+        claims = {"sub": "a node", "exp": int(time.time()) + 3600 - age}
         signed = b".".join(map(url_base64, (json.dumps({"alg": "HS256", "typ": "JWT"}), json.dumps(claims))))
         signature = hmac.digest(secret.encode(), signed, hashlib.sha256)
         return (signed + b"." + url_base64(signature)).decode()
