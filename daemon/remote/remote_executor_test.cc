@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 // Notes what it is told. The calls come one after the other.
 class Notes : public exec::ActionObserver {
  public:
-  void OnQueued(int) override {}
+  void OnQueued(int) override { events.emplace_back("queued"); }
   void OnStarted(const exec::Action& action) override { events.push_back("started " + action.step); }
   void OnOutput(std::string_view text) override { events.push_back("output " + std::string(text)); }
 
@@ -257,6 +257,35 @@ void EndWith(google::protobuf::Message& message, grpc::StatusCode code) {
   response.mutable_status()->set_code(code);
   response.mutable_status()->set_message("the worker is gone");
   operation.mutable_response()->PackFrom(response);
+}
+
+// buildbox-casd names no stage.
+TEST_F(RemoteExecutorTest, AnActionThatWaitsForABuilderIsSaidToWait) {
+  proxy_.Inject({.method = "Execute", .change = [](google::protobuf::Message& message) {
+                   auto& operation = static_cast<google::longrunning::Operation&>(message);
+                   if (operation.done()) return;
+                   reapi::ExecuteOperationMetadata metadata;
+                   metadata.set_stage(reapi::ExecutionStage::QUEUED);
+                   operation.mutable_metadata()->PackFrom(metadata);
+                 }});
+  Notes notes;
+  ASSERT_THAT(Run(Script("echo it waited"), &notes), IsOk());
+  EXPECT_THAT(notes.events, ElementsAre("queued", "started script", "output it waited\n"));
+}
+
+TEST_F(RemoteExecutorTest, AnEngineWithTooMuchToDoIsAskedAgain) {
+  proxy_.Inject({.method = "Execute",
+                 .times = 2,
+                 .answer = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many actions")});
+  ASSERT_THAT(Run(Script("echo there is room")), IsOk());
+  EXPECT_EQ(proxy_.Calls("Execute"), 3);
+  proxy_.Inject({.method = "Execute",
+                 .times = 0,
+                 .answer = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many actions")});
+  const absl::Status status = Run(Script("echo there is none")).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("too many actions"));
+  EXPECT_EQ(proxy_.Calls("Execute"), 3 + 4);
 }
 
 TEST_F(RemoteExecutorTest, AnActionThatTheEngineLosesRunsAgain) {
