@@ -178,6 +178,13 @@ def test_two_nodes_share_by_the_pages_commands(cluster, tmp_path, monkeypatch):
             assert re.search(pattern, said), f"{command}\n{said}"
         if command.startswith("compile") and name == "node1":
             nodes[name].stop()
+    stats = nodes["node2"].stats()
+    assert {name: tier["loads"] for name, tier in stats["tiers"].items()} == {"store": 0, "upstream": 1, "builds": 0}
+    assert stats["tiers"]["upstream"]["mean_us"] > 0
+    engine = stats["engine"]
+    assert (engine["found"], engine["written"], engine["failed"], engine["breaker_openings"]) == (1, 0, 0, 0)
+    assert engine["bytes_received"] > len(kernels.ADD_ONE)
+    assert engine["calls"] >= 2
 
 
 def test_only_named_nodes_write(cluster, tmp_path):
