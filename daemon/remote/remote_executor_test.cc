@@ -260,17 +260,33 @@ void EndWith(google::protobuf::Message& message, grpc::StatusCode code) {
 }
 
 // buildbox-casd names no stage.
+void SayThatItWaits(google::protobuf::Message& message) {
+  auto& operation = static_cast<google::longrunning::Operation&>(message);
+  if (operation.done()) return;
+  reapi::ExecuteOperationMetadata metadata;
+  metadata.set_stage(reapi::ExecutionStage::QUEUED);
+  operation.mutable_metadata()->PackFrom(metadata);
+}
+
 TEST_F(RemoteExecutorTest, AnActionThatWaitsForABuilderIsSaidToWait) {
-  proxy_.Inject({.method = "Execute", .change = [](google::protobuf::Message& message) {
-                   auto& operation = static_cast<google::longrunning::Operation&>(message);
-                   if (operation.done()) return;
-                   reapi::ExecuteOperationMetadata metadata;
-                   metadata.set_stage(reapi::ExecutionStage::QUEUED);
-                   operation.mutable_metadata()->PackFrom(metadata);
-                 }});
+  proxy_.Inject({.method = "Execute", .change = SayThatItWaits});
   Notes notes;
   ASSERT_THAT(Run(Script("echo it waited"), &notes), IsOk());
   EXPECT_THAT(notes.events, ElementsAre("queued", "started script", "output it waited\n"));
+}
+
+// So that the step can run elsewhere.
+TEST_F(RemoteExecutorTest, AnEngineWithoutAnyBuilderIsAnErrorOfTheEngine) {
+  proxy_.Inject({.method = "Execute", .times = 0, .change = SayThatItWaits});
+  const auto upstream = OpenUpstream(env_, {.address = proxy_.address(), .timeout = std::chrono::seconds(3)});
+  executor_ = MakeRemoteExecutor(env_, *upstream, {.queue_limit = Duration(0)});
+  exec::Action action = Script("sleep 1000");
+  action.timeout = Duration(1);
+  const absl::Status status = Run(action).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::UNREACHABLE) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has had no builder"));
+  EXPECT_EQ(proxy_.Calls("CancelOperation"), 1);
+  executor_.reset();
 }
 
 TEST_F(RemoteExecutorTest, AnEngineWithTooMuchToDoIsAskedAgain) {
