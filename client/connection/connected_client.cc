@@ -80,14 +80,16 @@ RunningLoad LoadFrom(const v1::RunningLoad& load) {
           .elapsed_ms = static_cast<int64_t>(load.elapsed_ms())};
 }
 
-const char* HealthName(v1::UpstreamStatus::Health health) {
-  if (health == v1::UpstreamStatus::ANSWERS) return "answers";
-  return health == v1::UpstreamStatus::BROKEN ? "broken" : "not asked yet";
+// One failure does not make it broken, but whoever asks should see it.
+const char* HealthName(const v1::UpstreamStatus& upstream) {
+  if (upstream.health() == v1::UpstreamStatus::ANSWERS) return "answers";
+  if (upstream.health() == v1::UpstreamStatus::BROKEN) return "broken";
+  return upstream.last_error().empty() ? "not asked yet" : "fails";
 }
 
 UpstreamStatus UpstreamFrom(const v1::UpstreamStatus& upstream) {
   return {.address = upstream.address(),
-          .health = HealthName(upstream.health()),
+          .health = HealthName(upstream),
           .since_unix_ms = upstream.since_unix_ms(),
           .last_error = upstream.last_error(),
           .reads = upstream.reads(),

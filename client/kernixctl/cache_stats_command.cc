@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
+#include "client/kernixctl/tiers.h"
 #include "common/base/json.h"
 
 namespace kernix::ctl {
 namespace {
 
-constexpr char kDetails[] = R"(The counts start at the creation of the store. Starts the daemon if none is running.
+constexpr char kDetails[] =
+    R"(The counts start at the creation of the store. Those of each tier (the store, the upstream, builds) start with the
+daemon; a shared one shows them to its administrators. Starts the daemon if none is running.
 
 Examples:
   kernixctl cache stats
   kernixctl cache stats --json
   kernixctl --store /scratch/kernix cache stats)";
 
-std::string Json(const CacheStats& stats) {
-  return JsonObject()
-      .Number("builds", stats.builds)
+std::string Json(const CacheStats& stats, const std::optional<Tiers>& tiers) {
+  JsonObject object;
+  object.Number("builds", stats.builds)
       .Number("hits", stats.hits)
       .Number("misses", stats.misses)
       .Number("joined", stats.joined)
@@ -29,8 +33,11 @@ std::string Json(const CacheStats& stats) {
       .Number("entries", stats.entries)
       .Number("bytes", stats.bytes)
       .Number("limit_bytes", stats.limit_bytes)
-      .Text("store_directory", stats.store_directory)
-      .Str();
+      .Text("store_directory", stats.store_directory);
+  if (tiers) {
+    for (const auto& [name, value] : TiersJson(*tiers)) object.Json(name, value);
+  }
+  return object.Str();
 }
 
 std::string Text(const CacheStats& stats) {
@@ -54,7 +61,9 @@ int Run(const GlobalOptions& options, bool json) {
   return WithClient(options, [json](Client& client) -> int {
     const absl::StatusOr<CacheStats> stats = client.Stats();
     if (!stats.ok()) return Fail(stats.status());
-    std::cout << (json ? Json(*stats) + "\n" : Text(*stats));
+    const absl::StatusOr<std::string> metrics = client.Metrics();  // which not everybody may see
+    const std::optional<Tiers> tiers = metrics.ok() ? std::optional(TiersOf(*metrics)) : std::nullopt;
+    std::cout << (json ? Json(*stats, tiers) + "\n" : Text(*stats) + (tiers ? TiersText(*tiers) : ""));
     return kOk;
   });
 }

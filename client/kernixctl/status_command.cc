@@ -184,11 +184,10 @@ std::string UpstreamText(const DaemonActivity& activity) {
   if (!activity.upstream) return "";
   const UpstreamStatus& upstream = *activity.upstream;
   std::vector<std::vector<std::string>> rows = {{"ADDRESS", "STATE", "USE", "STEPS"}};
-  const bool is_asked = upstream.since_unix_ms > 0;
-  const std::string since = is_asked ? StrCat(" since ", FormatTime(upstream.since_unix_ms)) : "";
+  const std::string since = upstream.since_unix_ms > 0 ? StrCat(" since ", FormatTime(upstream.since_unix_ms)) : "";
   rows.push_back({upstream.address, upstream.health + since, UseOf(upstream), StepsOf(upstream)});
-  const bool is_broken = upstream.health == "broken";
-  return Section("UPSTREAM", rows, is_broken ? Printable(upstream.last_error) + "\n" : "");
+  const bool is_well = upstream.health == "answers" || upstream.last_error.empty();
+  return Section("UPSTREAM", rows, is_well ? "" : Printable(upstream.last_error) + "\n");
 }
 
 std::string Text(const Report& report) {

@@ -71,6 +71,8 @@ class Running {
 
   // The engine has taken the action, whatever became of it.
   bool was_taken() const { return was_taken_; }
+  // The engine has said that the action waits, and nothing later.
+  bool waits() const { return waits_; }
   const std::optional<reapi::ExecuteResponse>& response() const { return response_; }
 
  private:
@@ -150,6 +152,7 @@ class Running {
     operation.metadata().UnpackTo(&metadata);
     const bool waits =
         metadata.stage() == reapi::ExecutionStage::QUEUED || metadata.stage() == reapi::ExecutionStage::CACHE_CHECK;
+    waits_ = waits;
     if (options_.on_stage) options_.on_stage(waits ? ExecutionStage::kQueued : ExecutionStage::kRunning);
   }
 
@@ -159,6 +162,7 @@ class Running {
   std::string name_;    // of the operation; empty: none that could be picked up
   bool heard_ = false;  // something, in this try
   bool was_taken_ = false;
+  bool waits_ = false;
   MonotonicTime lost_at_;  // since when there is no stream
   int failures_ = 0;       // how often it has ended the action without running it to its end
   std::optional<reapi::ExecuteResponse> response_;
@@ -185,6 +189,13 @@ absl::StatusOr<Execution> ToExecution(const UpstreamOptions& options, const reap
   return execution;
 }
 
+// The step may be a short one: it can run elsewhere.
+absl::Status NoBuilder(const UpstreamOptions& options) {
+  return MakeError(v1::ErrorDetail::UNREACHABLE, StrCat("the engine at ", options.address,
+                                                        " has had no builder for an action, which waited there. "
+                                                        "Do its builders run, and have what upstream.platform names?"));
+}
+
 }  // namespace
 
 absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, const exec::BlobDigest& action,
@@ -195,6 +206,7 @@ absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, 
   running.Abandon();
   if (limits.IsCancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "cancelled: run an action");
   const bool is_late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  if (is_late && running.waits()) return NoBuilder(connection.options());
   if (is_late && running.was_taken()) return Execution{.timed_out = true};
   return EngineError(status, connection.options(), kAsked);
 }

@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 // Notes what it is told. The calls come one after the other.
 class Notes : public exec::ActionObserver {
  public:
-  void OnQueued(int) override {}
+  void OnQueued(int) override { events.emplace_back("queued"); }
   void OnStarted(const exec::Action& action) override { events.push_back("started " + action.step); }
   void OnOutput(std::string_view text) override { events.push_back("output " + std::string(text)); }
 
@@ -257,6 +257,51 @@ void EndWith(google::protobuf::Message& message, grpc::StatusCode code) {
   response.mutable_status()->set_code(code);
   response.mutable_status()->set_message("the worker is gone");
   operation.mutable_response()->PackFrom(response);
+}
+
+// buildbox-casd names no stage.
+void SayThatItWaits(google::protobuf::Message& message) {
+  auto& operation = static_cast<google::longrunning::Operation&>(message);
+  if (operation.done()) return;
+  reapi::ExecuteOperationMetadata metadata;
+  metadata.set_stage(reapi::ExecutionStage::QUEUED);
+  operation.mutable_metadata()->PackFrom(metadata);
+}
+
+TEST_F(RemoteExecutorTest, AnActionThatWaitsForABuilderIsSaidToWait) {
+  proxy_.Inject({.method = "Execute", .change = SayThatItWaits});
+  Notes notes;
+  ASSERT_THAT(Run(Script("echo it waited"), &notes), IsOk());
+  EXPECT_THAT(notes.events, ElementsAre("queued", "started script", "output it waited\n"));
+}
+
+// So that the step can run elsewhere.
+TEST_F(RemoteExecutorTest, AnEngineWithoutAnyBuilderIsAnErrorOfTheEngine) {
+  proxy_.Inject({.method = "Execute", .times = 0, .change = SayThatItWaits});
+  const auto upstream = OpenUpstream(env_, {.address = proxy_.address(), .timeout = std::chrono::seconds(3)});
+  executor_ = MakeRemoteExecutor(env_, *upstream, {.queue_limit = Duration(0)});
+  exec::Action action = Script("sleep 1000");
+  action.timeout = Duration(1);
+  const absl::Status status = Run(action).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::UNREACHABLE) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has had no builder"));
+  EXPECT_EQ(proxy_.Calls("CancelOperation"), 1);
+  executor_.reset();
+}
+
+TEST_F(RemoteExecutorTest, AnEngineWithTooMuchToDoIsAskedAgain) {
+  proxy_.Inject({.method = "Execute",
+                 .times = 2,
+                 .answer = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many actions")});
+  ASSERT_THAT(Run(Script("echo there is room")), IsOk());
+  EXPECT_EQ(proxy_.Calls("Execute"), 3);
+  proxy_.Inject({.method = "Execute",
+                 .times = 0,
+                 .answer = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many actions")});
+  const absl::Status status = Run(Script("echo there is none")).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("too many actions"));
+  EXPECT_EQ(proxy_.Calls("Execute"), 3 + 4);
 }
 
 TEST_F(RemoteExecutorTest, AnActionThatTheEngineLosesRunsAgain) {

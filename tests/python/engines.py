@@ -19,7 +19,20 @@ import pytest
 
 ENGINES = pathlib.Path(__file__).parents[2] / ".engines"
 BUILDGRID = ENGINES / "buildgrid" / "bin" / "bgd"
+RUNNER = ENGINES / "buildbox" / "buildbox-run"
 SECONDS = 60  # for an engine to begin
+
+# What a sandbox of the runner has of this machine.
+TOOLS_IN_SANDBOX = [
+    f"--ro-bind-mount={mount}"
+    for mount in [
+        "/usr:/usr",
+        "/usr/bin:/bin",
+        "/usr/lib:/lib",
+        "/usr/lib64:/lib64",
+        "/etc/alternatives:/etc/alternatives",
+    ]
+]
 
 
 class Engine:
@@ -171,9 +184,9 @@ class BuildGrid(Engine):
         """Return the parts of its configuration that make it run actions."""
         return {"scheduler": "", "execution": ""}
 
-    def token(self, secret="a secret of at least thirty-two bytes"):
-        """Return a JSON Web Token that the engine takes, or one of another secret."""
-        claims = {"sub": "a node", "exp": int(time.time()) + 3600}
+    def token(self, secret="a secret of at least thirty-two bytes", age=0):
+        """Return a JSON Web Token of some seconds ago, which the engine takes for an hour, or one of another secret."""
+        claims = {"sub": "a node", "exp": int(time.time()) + 3600 - age}
         signed = b".".join(map(url_base64, (json.dumps({"alg": "HS256", "typ": "JWT"}), json.dumps(claims))))
         signature = hmac.digest(secret.encode(), signed, hashlib.sha256)
         return (signed + b"." + url_base64(signature)).decode()
@@ -189,11 +202,8 @@ class Builders(BuildGrid):
         self.helpers = []
         try:
             super().__init__()
-            mounts = ["/usr:/usr", "/usr/bin:/bin", "/usr/lib:/lib", "/usr/lib64:/lib64"]
-            mounts = [f"--ro-bind-mount={mount}" for mount in [*mounts, "/etc/alternatives:/etc/alternatives"]]
             worker = pathlib.Path(__file__).with_name("buildgrid_worker.py")
-            runner = ENGINES / "buildbox" / "buildbox-run"
-            self.help([BUILDGRID.with_name("python"), worker, self.address, "kernix", runner, *mounts])
+            self.help([BUILDGRID.with_name("python"), worker, self.address, "kernix", RUNNER, *TOOLS_IN_SANDBOX])
         except BaseException:
             self.end_helpers()
             raise
@@ -275,6 +285,11 @@ def need_builders():
     need_buildgrid()
     if postgresql() is None:
         pytest.skip("BuildGrid's scheduler needs PostgreSQL, which is not installed (Debian: postgresql)")
+    need_sandbox()
+
+
+def need_sandbox():
+    """Skip the test where builders cannot shut in what they run."""
     sandbox = ["bwrap", "--ro-bind", "/", "/", "--unshare-all", "/bin/true"]
     if subprocess.run(sandbox, check=False, capture_output=True).returncode != 0:
         pytest.skip("bubblewrap cannot make a sandbox on this machine")

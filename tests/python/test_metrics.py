@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kernixctl metrics`, read by Prometheus' own parser."""
 
+import pathlib
 import subprocess
 
 import pytest
@@ -69,6 +70,20 @@ def test_names_types_and_help_follow_prometheus_rules(used_daemon, families):
             assert name.endswith("_seconds")
         if family.type == "counter":
             assert all(sample.name == name + "_total" for sample in family.samples)
+
+
+def test_every_metric_is_documented(own_place, tmp_path):
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    settings = {"ADDRESS": f"unix://{tmp_path}/nobody", "WRITE": "true", "BUILD_ONCE": "true", "STEPS": "prefer-remote"}
+    (tmp_path / "good.cpp").write_text(KERNEL)
+    variables = {f"KERNIX_UPSTREAM_{name}": value for name, value in settings.items()}
+    command = [_environment.program("kernixctl"), "compile", str(tmp_path / "good.cpp")]
+    environment = own_place.environment | variables | {"KERNIXD": _environment.program("kernixd")}
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    text = own_place.kernixctl("metrics").stdout
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")]
+    assert {"kernix_builds_total", "kernix_upstream_turns_total", "kernix_placed_steps_total"} <= set(names)
+    assert [name for name in names if f"`{name}`" not in page] == []
 
 
 def test_counts_what_happened(used_daemon, families):

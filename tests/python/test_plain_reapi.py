@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
+import time
 
 import engines
 import kernels
@@ -277,3 +278,27 @@ def test_nodes_share_by_tls_with_certificates_and_tokens(secured, node, source, 
     assert "UNAUTHENTICATED" in stranger.upstream_status()["last_error"]
     bare = node(**{name: value for name, value in known.items() if name not in ("certificate_file", "key_file")})
     assert not bare.compile(source)["from_upstream"]
+
+
+def test_an_expired_token_costs_no_load_and_a_new_one_counts(secured, node, source, tmp_path):
+    engine, known = secured
+    writer = node(**known, write=True)
+    writer.compile(source)
+    writer.stop()
+    token = tmp_path / "token"
+    token.write_text(engine.token(age=2 * 3600))
+    late = node(**known | {"token_file": token})
+    assert not late.compile(source)["from_upstream"]
+    status = late.upstream_status()
+    assert status["health"] in ("fails", "broken")
+    assert "UNAUTHENTICATED" in status["last_error"]
+    assert f"Is the token in {token} right, still valid" in status["last_error"]
+    assert status["last_error"] in late.kernixctl("status").stdout
+    metrics = late.kernixctl("metrics").stdout
+    assert "\nkernix_upstream_retries_total 0\n" in metrics, "another try would not help"
+    token.write_text(engine.token())
+    deadline = time.monotonic() + 60  # an engine that is broken is asked again after a pause
+    while not late.compile(source)["from_upstream"]:
+        assert time.monotonic() < deadline
+        late.kernixctl("cache", "purge", "--name", "add_one")
+    assert late.upstream_status()["health"] == "answers"

@@ -73,8 +73,8 @@ struct CacheShare {
 // The engine through which a daemon shares results with other nodes.
 struct UpstreamStatus {
   std::string address;
-  std::string health;           // "not asked yet", "answers" or "broken"
-  int64_t since_unix_ms = 0;    // since when; 0: not asked yet
+  std::string health;           // "not asked yet", "fails" (each time so far), "answers" or "broken"
+  int64_t since_unix_ms = 0;    // since when it answers or is broken; else 0
   std::string last_error;       // empty: none yet
   bool reads = false;           // the daemon takes results from it
   bool writes = false;          // the daemon writes results to it
