@@ -43,13 +43,18 @@ ClaimState FromProto(internal::Claim::State state) {
 }  // namespace
 
 absl::StatusOr<std::optional<BuildClaim>> BuildClaims::Read(const Digest& key, Cancellation* cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(const auto files, upstream_.FindResult(MakeAddress(kClaimFile, key).action, cancellation));
+  KERNIX_ASSIGN_OR_RETURN(const auto files,
+                          upstream_.FindResult(MakeAddress(kClaimFile, key).action, {kClaimFile}, cancellation));
   if (!files || files->size() != 1) return std::nullopt;
-  const auto contents = upstream_.Read({files->front().digest}, kMostBytes, cancellation);
-  if (absl::IsNotFound(contents.status())) return std::nullopt;
-  if (!contents.ok()) return contents.status();
+  exec::Content content = files->front().content;
+  if (content == nullptr) {
+    const auto contents = upstream_.Read({files->front().digest}, kMostBytes, cancellation);
+    if (absl::IsNotFound(contents.status())) return std::nullopt;
+    if (!contents.ok()) return contents.status();
+    content = contents->front();
+  }
   internal::Claim claim;
-  if (!claim.ParseFromString(*contents->front())) return std::nullopt;
+  if (!claim.ParseFromString(*content)) return std::nullopt;
   return BuildClaim{claim.node(), claim.beat(), FromProto(claim.state())};
 }
 

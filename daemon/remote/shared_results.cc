@@ -2,6 +2,7 @@
 #include "daemon/remote/shared_results.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "common/base/error.h"
@@ -21,6 +22,14 @@ constexpr std::string_view kSignedPrefix = "kernix-shared-result\n";
 // Lists of header names, and statements, are far smaller.
 constexpr uint64_t kMostTextBytes = 16 << 20;
 
+// What comes along with a statement, or is read together with it, if it is no larger together: the artifact of a load,
+// the outputs of a step.
+const std::vector<std::string>& NamesOfFirstFiles() {
+  static const auto& names = *new std::vector<std::string>{kStatementFile, "file-0", "file-1", "file-2", "file-3"};
+  return names;
+}
+constexpr uint64_t kMostEarlyBytes = 1 << 20;
+
 // A build with all of CUDA's libraries reads some 2,000.
 constexpr int kMostHeaders = 20'000;
 
@@ -37,6 +46,27 @@ const OutputFile* FindFile(const std::vector<OutputFile>& files, std::string_vie
   const auto found =
       std::find_if(files.begin(), files.end(), [&](const OutputFile& file) { return file.path == path; });
   return found == files.end() ? nullptr : &*found;
+}
+
+// What has come along with a result.
+std::map<exec::BlobDigest, exec::Content> ContentsOf(const std::vector<OutputFile>& files) {
+  std::map<exec::BlobDigest, exec::Content> contents;
+  for (const OutputFile& file : files) {
+    if (file.content != nullptr) contents[file.digest] = file.content;
+  }
+  return contents;
+}
+
+// The statement's digest, and those of the files that `most` bytes have room for.
+std::vector<exec::BlobDigest> FirstFiles(const std::vector<OutputFile>& outputs, uint64_t most) {
+  std::vector<exec::BlobDigest> digests;
+  for (const std::string& name : NamesOfFirstFiles()) {
+    const OutputFile* file = FindFile(outputs, name);
+    if (file == nullptr || (name != kStatementFile && file->digest.size > most)) continue;
+    if (name != kStatementFile) most -= file->digest.size;
+    digests.push_back(file->digest);
+  }
+  return digests;
 }
 
 template <typename Message>
@@ -131,11 +161,13 @@ absl::StatusOr<std::optional<SharedResult>> SharedResults::Find(const Digest& ke
 absl::StatusOr<std::vector<SharedResults::HeaderNames>> SharedResults::ReadLists(const Digest& key,
                                                                                  Cancellation* cancellation) {
   std::vector<HeaderNames> lists;
-  KERNIX_ASSIGN_OR_RETURN(const auto files, upstream_.FindResult(AddressOfLists(key).action, cancellation));
+  KERNIX_ASSIGN_OR_RETURN(const auto files,
+                          upstream_.FindResult(AddressOfLists(key).action, {kHeadersFile}, cancellation));
   const OutputFile* file = files ? FindFile(*files, kHeadersFile) : nullptr;
   if (file == nullptr) return lists;
-  KERNIX_ASSIGN_OR_RETURN(const auto contents, ReadIfThere({file->digest}, kMostTextBytes, cancellation));
-  const auto message = contents ? Parse<internal::HeaderLists>(*contents->front()) : std::nullopt;
+  Contents contents = ContentsOf(*files);
+  KERNIX_ASSIGN_OR_RETURN(const bool is_there, ReadMissing({file->digest}, kMostTextBytes, cancellation, contents));
+  const auto message = is_there ? Parse<internal::HeaderLists>(*contents.at(file->digest)) : std::nullopt;
   if (!message) return lists;
   for (const internal::HeaderLists::List& list : message->list()) {
     if (list.name_size() > kMostHeaders) continue;
@@ -148,37 +180,46 @@ absl::StatusOr<std::vector<SharedResults::HeaderNames>> SharedResults::ReadLists
 absl::StatusOr<std::optional<SharedResult>> SharedResults::FindWith(const Digest& key,
                                                                     const std::vector<SharedHeader>& headers,
                                                                     uint64_t max_bytes, Cancellation* cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(const auto outputs, upstream_.FindResult(AddressOfResult(key, headers).action, cancellation));
+  KERNIX_ASSIGN_OR_RETURN(const auto outputs, upstream_.FindResult(AddressOfResult(key, headers).action,
+                                                                   NamesOfFirstFiles(), cancellation));
   const OutputFile* file = outputs ? FindFile(*outputs, kStatementFile) : nullptr;
   if (file == nullptr) return std::nullopt;
-  KERNIX_ASSIGN_OR_RETURN(const auto texts, ReadIfThere({file->digest}, kMostTextBytes, cancellation));
-  if (!texts) return std::nullopt;
-  const auto envelope = Parse<internal::SignedStatement>(*texts->front());
+  Contents contents = ContentsOf(*outputs);
+  KERNIX_ASSIGN_OR_RETURN(bool is_there, ReadMissing(FirstFiles(*outputs, std::min(kMostEarlyBytes, max_bytes)),
+                                                     kMostTextBytes, cancellation, contents));
+  if (!is_there) return std::nullopt;
+  const auto envelope = Parse<internal::SignedStatement>(*contents.at(file->digest));
   if (!envelope || !IsBelieved(*envelope)) return NotBelieved(key, "no trusted key has signed it");
   const auto statement = Parse<internal::Statement>(envelope->statement());
   const auto files = statement ? FilesOf(*statement, key, headers) : std::nullopt;
   if (!files) return NotBelieved(key, "its statement is about something else");
   if (BytesOf(*files) > max_bytes) return NotBelieved(key, StrCat("its files are larger than ", max_bytes, " bytes"));
-  KERNIX_ASSIGN_OR_RETURN(auto contents, ReadIfThere(*files, max_bytes, cancellation));
-  if (!contents) return std::nullopt;
+  KERNIX_ASSIGN_OR_RETURN(is_there, ReadMissing(*files, max_bytes, cancellation, contents));
+  if (!is_there) return std::nullopt;
   SharedResult result{.headers = headers, .files = {}, .detail = statement->detail()};
-  for (size_t i = 0; i < contents->size(); ++i) {
-    result.files.emplace_back(statement->file(static_cast<int>(i)).name(), std::move((*contents)[i]));
+  for (size_t i = 0; i < files->size(); ++i) {
+    result.files.emplace_back(statement->file(static_cast<int>(i)).name(), contents.at((*files)[i]));
   }
   return result;
 }
 
-// An engine may keep a result longer than its blobs. A blob that is not what it should be is none: else one bad write
-// would stand in the way of all later ones.
-absl::StatusOr<std::optional<std::vector<exec::Content>>> SharedResults::ReadIfThere(
-    const std::vector<exec::BlobDigest>& digests, uint64_t max_bytes, Cancellation* cancellation) {
-  absl::StatusOr<std::vector<exec::Content>> contents = upstream_.Read(digests, max_bytes, cancellation);
-  if (contents.ok()) return *std::move(contents);
-  if (absl::IsNotFound(contents.status())) return std::nullopt;
-  const v1::ErrorDetail::Kind kind = KindOf(contents.status());
-  if (kind != v1::ErrorDetail::INTERNAL && kind != v1::ErrorDetail::RESOURCE) return contents.status();
+// Returns whether all are there. An engine may keep a result longer than its blobs. A blob that is not what it should
+// be is none: else one bad write would stand in the way of all later ones.
+absl::StatusOr<bool> SharedResults::ReadMissing(const std::vector<exec::BlobDigest>& digests, uint64_t max_bytes,
+                                                Cancellation* cancellation, Contents& contents) {
+  std::vector<exec::BlobDigest> missing;
+  std::copy_if(digests.begin(), digests.end(), std::back_inserter(missing),
+               [&](const exec::BlobDigest& digest) { return !contents.contains(digest); });
+  const absl::StatusOr<std::vector<exec::Content>> read = upstream_.Read(missing, max_bytes, cancellation);
+  if (read.ok()) {
+    for (size_t i = 0; i < missing.size(); ++i) contents[missing[i]] = (*read)[i];
+    return true;
+  }
+  if (absl::IsNotFound(read.status())) return false;
+  const v1::ErrorDetail::Kind kind = KindOf(read.status());
+  if (kind != v1::ErrorDetail::INTERNAL && kind != v1::ErrorDetail::RESOURCE) return read.status();
   not_believed_.Add();
-  return std::nullopt;
+  return false;
 }
 
 bool SharedResults::IsBelieved(const internal::SignedStatement& envelope) const {

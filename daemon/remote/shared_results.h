@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,8 +56,8 @@ struct SharingTrust {
   std::optional<SigningKey> signs_with;  // nothing: what this node writes is not signed
 };
 
-// Thread-safe. Each question to the upstream takes its timeout at most: a result costs five, and up to three for each
-// further list of headers. `cancellation` may be null.
+// Thread-safe. Each question to the upstream takes its timeout at most: a result costs two if the engine sends small
+// files along with results, else four, and one or two for each further list of headers. `cancellation` may be null.
 class SharedResults {
  public:
   // Builds of one key seldom read different headers. The oldest list goes.
@@ -83,12 +84,13 @@ class SharedResults {
 
  private:
   using HeaderNames = std::vector<std::string>;
+  using Contents = std::map<exec::BlobDigest, exec::Content>;
 
   absl::StatusOr<std::vector<HeaderNames>> ReadLists(const Digest& key, Cancellation* cancellation);
   absl::StatusOr<std::optional<SharedResult>> FindWith(const Digest& key, const std::vector<SharedHeader>& headers,
                                                        uint64_t max_bytes, Cancellation* cancellation);
-  absl::StatusOr<std::optional<std::vector<exec::Content>>> ReadIfThere(const std::vector<exec::BlobDigest>& digests,
-                                                                        uint64_t max_bytes, Cancellation* cancellation);
+  absl::StatusOr<bool> ReadMissing(const std::vector<exec::BlobDigest>& digests, uint64_t max_bytes,
+                                   Cancellation* cancellation, Contents& contents);
   bool IsBelieved(const internal::SignedStatement& envelope) const;
   std::nullopt_t NotBelieved(const Digest& key, std::string_view why);
   absl::Status AddList(const Digest& key, HeaderNames names, Cancellation* cancellation);

@@ -93,7 +93,8 @@ class Upstream::Impl {
 
   absl::StatusOr<UpstreamFacts> Facts(const Limits& limits);
   std::optional<UpstreamFacts> known_facts() const;
-  absl::StatusOr<std::vector<OutputFile>> FindResult(const Limits& limits, const exec::BlobDigest& action);
+  absl::StatusOr<std::vector<OutputFile>> FindResult(const Limits& limits, const exec::BlobDigest& action,
+                                                     const std::vector<std::string>& along);
   absl::Status PutResult(const Limits& limits, const exec::BlobDigest& action, const std::vector<OutputFile>& files);
   absl::Status Write(const Limits& limits, const std::set<exec::BlobDigest>& digests, const LoadBlob& load);
 
@@ -169,11 +170,12 @@ absl::StatusOr<UpstreamFacts> Upstream::Impl::Facts(const Limits& limits) {
   return *facts_;
 }
 
-absl::StatusOr<std::vector<OutputFile>> Upstream::Impl::FindResult(const Limits& limits,
-                                                                   const exec::BlobDigest& action) {
+absl::StatusOr<std::vector<OutputFile>> Upstream::Impl::FindResult(const Limits& limits, const exec::BlobDigest& action,
+                                                                   const std::vector<std::string>& along) {
   reapi::GetActionResultRequest request;
   request.set_instance_name(options().instance);
   SetDigest(action, *request.mutable_action_digest());
+  request.mutable_inline_output_files()->Assign(along.begin(), along.end());
   reapi::ActionResult result;
   KERNIX_RETURN_IF_ERROR(connection_->Call(limits, "find a result", [&](grpc::ClientContext& context) {
     return connection_->action_cache().GetActionResult(&context, request, &result);
@@ -244,10 +246,11 @@ absl::StatusOr<UpstreamFacts> Upstream::Facts(Cancellation* cancellation) {
 }
 
 absl::StatusOr<std::optional<std::vector<OutputFile>>> Upstream::FindResult(const exec::BlobDigest& action,
+                                                                            const std::vector<std::string>& along,
                                                                             Cancellation* cancellation) {
   absl::StatusOr<std::vector<OutputFile>> files = impl_->Perform<absl::StatusOr<std::vector<OutputFile>>>(
       UpstreamCall::kFindResult, 0, cancellation,
-      [&](const Limits& limits) { return impl_->FindResult(limits, action); });
+      [&](const Limits& limits) { return impl_->FindResult(limits, action, along); });
   if (files.ok()) return std::make_optional(*std::move(files));
   if (absl::IsNotFound(files.status())) return std::nullopt;
   return files.status();

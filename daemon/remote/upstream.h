@@ -45,6 +45,7 @@ struct Blob {
 struct OutputFile {
   std::string path;
   exec::BlobDigest digest;
+  exec::Content content = nullptr;  // null unless the engine has sent it along; checked against the digest
 
   bool operator==(const OutputFile&) const = default;
 };
@@ -114,7 +115,9 @@ class Upstream {
   absl::StatusOr<UpstreamFacts> Facts(Cancellation* cancellation = nullptr);
 
   // The outputs of the action with this digest. Nothing: the engine has no result, or that of a command that failed.
+  // Asks the engine to send the contents of the outputs `along`; many do not, or only if they are small.
   absl::StatusOr<std::optional<std::vector<OutputFile>>> FindResult(const exec::BlobDigest& action,
+                                                                    const std::vector<std::string>& along = {},
                                                                     Cancellation* cancellation = nullptr);
 
   // Keeps `files`, whose blobs the engine must have, as the result of the action, instead of an earlier one.
