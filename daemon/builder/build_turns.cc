@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <random>
-#include <thread>
+#include <utility>
 
 #include "common/base/log.h"
 
@@ -38,6 +38,7 @@ bool BuildAnyway(const Digest& key, const absl::Status& error) {
 }  // namespace
 
 bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellation) {
+  if (std::exchange(wait.settles, false)) return HasStayed(key, wait, cancellation);
   if (WaitsForTooLong(wait)) return true;
   const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
   if (!claim.ok()) return BuildAnyway(key, claim.status());
@@ -47,7 +48,7 @@ bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellat
     NextPause(wait);
     return false;
   }
-  return TakeTurn(key, wait, cancellation);
+  return Claim(key, wait, cancellation);
 }
 
 bool BuildTurns::OtherBuilds(const Digest& key, Wait& wait, Cancellation* cancellation) {
@@ -76,15 +77,22 @@ bool BuildTurns::MustWait(const BuildClaim& claim, Wait& wait) {
   return false;
 }
 
-bool BuildTurns::TakeTurn(const Digest& key, Wait& wait, Cancellation* cancellation) {
+bool BuildTurns::Claim(const Digest& key, Wait& wait, Cancellation* cancellation) {
   const MonotonicTime begin = env_.Now();
   const absl::Status written = claims_.Write(key, 0, ClaimState::kBuilding, cancellation);
   if (!written.ok()) return BuildAnyway(key, written);
   const auto took = std::chrono::duration_cast<Duration>(env_.Now() - begin);
-  std::this_thread::sleep_for(std::clamp(took * kPatience, kSettle, kLongestSettle));
+  wait.pause = std::clamp(took * kPatience, kSettle, kLongestSettle);
+  wait.settles = true;
+  return false;
+}
+
+// A claim that cannot be looked at counts as one that has stayed.
+bool BuildTurns::HasStayed(const Digest& key, Wait& wait, Cancellation* cancellation) {
   const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
   if (claim.ok() && *claim && (*claim)->node != claims_.node()) {
     others_.Add();
+    wait.pause = Duration(0);
     MustWait(**claim, wait);
     NextPause(wait);
     return false;

@@ -38,9 +38,10 @@ class BuildTurns {
   // What a load knows that waits for another node.
   struct Wait {
     std::optional<remote::BuildClaim> seen;
-    MonotonicTime begun;  // when something was seen first
-    MonotonicTime since;  // when that was seen first
-    Duration pause{0};    // before the next look
+    MonotonicTime begun;   // when something was seen first
+    MonotonicTime since;   // when that was seen first
+    Duration pause{0};     // before the next look
+    bool settles = false;  // this node has written a claim, and looks next whether it has stayed
   };
 
   // All must outlive it. `work`, which must have one thread, runs what says that this node still builds, until
@@ -49,8 +50,9 @@ class BuildTurns {
       : env_(env), claims_(claims), work_(work), stopped_(stopped) {}
 
   // Whether this node should build `key`, which the upstream did not have a moment ago. It then must call End(). False:
-  // look for the result again after `wait.pause`, and ask again with the same `wait`. If the upstream does not answer,
-  // the node builds. Blocks for `kSettle` or some calls of the upstream.
+  // look for the result again after `wait.pause`, which is vain while `wait.settles`, and ask again with the same
+  // `wait`; while that settles, even if nobody wants the result any more. If the upstream does not answer, the node
+  // builds. Blocks for two calls of the upstream.
   bool MayBuild(const Digest& key, Wait& wait, Cancellation* cancellation);
 
   // For a node that builds nothing: whether another node builds `key`, which the upstream did not have a moment ago.
@@ -67,7 +69,8 @@ class BuildTurns {
   void Register(MetricsRegistry& registry) const;
 
  private:
-  bool TakeTurn(const Digest& key, Wait& wait, Cancellation* cancellation);
+  bool Claim(const Digest& key, Wait& wait, Cancellation* cancellation);
+  bool HasStayed(const Digest& key, Wait& wait, Cancellation* cancellation);
   bool WaitsForTooLong(const Wait& wait) const;
   bool MustWait(const remote::BuildClaim& claim, Wait& wait);
   void Begin(const Digest& key);

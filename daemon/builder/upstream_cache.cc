@@ -109,8 +109,12 @@ void UpstreamCache::Begin(Question question) {
 
 void UpstreamCache::Ask(const std::shared_ptr<Question>& question) {
   Question& q = *question;
-  std::optional<remote::SharedResult> found = FindNow(q.key, *q.toolchain, q.cancellation.get());
-  if (found || q.IsCancelled() || !MustWait(q)) return q.done(std::move(found));
+  std::optional<remote::SharedResult> found;
+  if (!q.wait.settles) {
+    found = FindNow(q.key, *q.toolchain, q.cancellation.get());
+    if (found || q.IsCancelled()) return q.done(std::move(found));
+  }
+  if (!MustWait(q)) return q.done(std::nullopt);
   questions_.PushAt(env_.Now() + q.wait.pause, [this, question] { Ask(question); });
 }
 

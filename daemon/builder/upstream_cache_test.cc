@@ -9,6 +9,7 @@
 #include <future>
 
 #include "common/base/error.h"
+#include "daemon/remote/upstream_test_util.h"
 #include "tests/support/await.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/fault_proxy.h"
@@ -351,6 +352,25 @@ TEST_F(SharingTest, OneOfManyNodesBuilds) {
   }
   EXPECT_EQ(builds, 1u);
   EXPECT_EQ(taken, 4u);
+}
+
+// By this clock, to write a claim takes so long that nobody looks at it again while the test runs.
+TEST_F(SharingTest, MoreLoadsThanThreadsSettleSideBySide) {
+  constexpr int kLoads = 12;  // eight threads ask
+  remote::SteppedEnv env;
+  FaultProxy proxy(engine_->address());
+  proxy.Inject(
+      {.method = "UpdateActionResult", .times = 0, .change = [&](auto&) { env.AdvanceClock(Duration(60'000)); }});
+  const auto upstream = remote::OpenUpstream(env, {.address = proxy.address(), .timeout = std::chrono::hours(1)});
+  remote::SharedResults results(*upstream, {});
+  remote::BuildClaims claims(*upstream, "node");
+  const toolchain::ToolchainPtr toolchain = KnownToolchains().Resolve(Request().toolchain(), v1::LANGUAGE_CPP).value();
+  UpstreamCache cache(env, KnownToolchains().digests(), results, claims, {.write = true, .build_once = true});
+  for (int i = 0; i < kLoads; ++i) {
+    cache.FindOrWait(DigestOf(StrCat("settles ", i)), toolchain, nullptr, [](const auto&) {});
+  }
+  Await("all claims", [&] { return proxy.Calls("UpdateActionResult") == kLoads; });
+  EXPECT_EQ(Sample(cache, "kernix_upstream_turns_total{turn=\"own\"}"), 0) << "all of them settle";
 }
 
 TEST_F(SharingTest, NobodyWaitsForANodeWhoseCompilerRefuses) {
