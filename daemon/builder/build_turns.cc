@@ -37,10 +37,10 @@ bool BuildAnyway(const Digest& key, const absl::Status& error) {
 
 }  // namespace
 
-bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellation) {
-  if (std::exchange(wait.settles, false)) return HasStayed(key, wait, cancellation);
+bool BuildTurns::MayBuild(const Digest& key, Wait& wait, const remote::Limits& limits) {
+  if (std::exchange(wait.settles, false)) return HasStayed(key, wait, limits);
   if (WaitsForTooLong(wait)) return true;
-  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
+  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, limits);
   if (!claim.ok()) return BuildAnyway(key, claim.status());
   // Later nodes try again: what was wrong may have been the node.
   if (*claim && (*claim)->state == ClaimState::kFailed && wait.seen) return true;
@@ -48,12 +48,12 @@ bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellat
     NextPause(wait);
     return false;
   }
-  return Claim(key, wait, cancellation);
+  return Claim(key, wait, limits);
 }
 
-bool BuildTurns::OtherBuilds(const Digest& key, Wait& wait, Cancellation* cancellation) {
+bool BuildTurns::OtherBuilds(const Digest& key, Wait& wait, const remote::Limits& limits) {
   if (WaitsForTooLong(wait)) return false;
-  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
+  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, limits);
   if (!claim.ok() || !*claim || !MustWait(**claim, wait)) return false;
   NextPause(wait);
   return true;
@@ -77,9 +77,9 @@ bool BuildTurns::MustWait(const BuildClaim& claim, Wait& wait) {
   return false;
 }
 
-bool BuildTurns::Claim(const Digest& key, Wait& wait, Cancellation* cancellation) {
+bool BuildTurns::Claim(const Digest& key, Wait& wait, const remote::Limits& limits) {
   const MonotonicTime begin = env_.Now();
-  const absl::Status written = claims_.Write(key, 0, ClaimState::kBuilding, cancellation);
+  const absl::Status written = claims_.Write(key, 0, ClaimState::kBuilding, limits);
   if (!written.ok()) return BuildAnyway(key, written);
   const auto took = std::chrono::duration_cast<Duration>(env_.Now() - begin);
   wait.pause = std::clamp(took * kPatience, kSettle, kLongestSettle);
@@ -88,8 +88,8 @@ bool BuildTurns::Claim(const Digest& key, Wait& wait, Cancellation* cancellation
 }
 
 // A claim that cannot be looked at counts as one that has stayed.
-bool BuildTurns::HasStayed(const Digest& key, Wait& wait, Cancellation* cancellation) {
-  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
+bool BuildTurns::HasStayed(const Digest& key, Wait& wait, const remote::Limits& limits) {
+  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, limits);
   if (claim.ok() && *claim && (*claim)->node != claims_.node()) {
     others_.Add();
     wait.pause = Duration(0);

@@ -52,12 +52,13 @@ class BuildTurns {
   // Whether this node should build `key`, which the upstream did not have a moment ago. It then must call End(). False:
   // look for the result again after `wait.pause`, which is vain while `wait.settles`, and ask again with the same
   // `wait`; while that settles, even if nobody wants the result any more. If the upstream does not answer, the node
-  // builds. Blocks for two calls of the upstream.
-  bool MayBuild(const Digest& key, Wait& wait, Cancellation* cancellation);
+  // builds. Blocks for two calls of the
+  // upstream, until `limits` at most.
+  bool MayBuild(const Digest& key, Wait& wait, const remote::Limits& limits);
 
   // For a node that builds nothing: whether another node builds `key`, which the upstream did not have a moment ago.
   // True: look for the result again after `wait.pause`, and ask again with the same `wait`. Blocks for a call.
-  bool OtherBuilds(const Digest& key, Wait& wait, Cancellation* cancellation);
+  bool OtherBuilds(const Digest& key, Wait& wait, const remote::Limits& limits);
 
   // The build of `key` has ended, and its result was written if `state` says so. Does nothing if this node has no turn.
   void End(const Digest& key, remote::ClaimState state);
@@ -69,8 +70,8 @@ class BuildTurns {
   void Register(MetricsRegistry& registry) const;
 
  private:
-  bool Claim(const Digest& key, Wait& wait, Cancellation* cancellation);
-  bool HasStayed(const Digest& key, Wait& wait, Cancellation* cancellation);
+  bool Claim(const Digest& key, Wait& wait, const remote::Limits& limits);
+  bool HasStayed(const Digest& key, Wait& wait, const remote::Limits& limits);
   bool WaitsForTooLong(const Wait& wait) const;
   bool MustWait(const remote::BuildClaim& claim, Wait& wait);
   void Begin(const Digest& key);

@@ -54,6 +54,7 @@ struct UpstreamCache::Question {
   CancellationPtr cancellation;
   Found done;
   BuildTurns::Wait wait;
+  remote::Limits limits;  // of this look, with the claim that may follow
 
   bool IsCancelled() const { return cancellation != nullptr && cancellation->cancelled(); }
 };
@@ -88,7 +89,7 @@ void UpstreamCache::Find(const Digest& key, toolchain::ToolchainPtr toolchain, C
                          Found done) {
   if (!options_.read) return done(std::nullopt);
   questions_.Push([this, key, toolchain = std::move(toolchain), cancellation = std::move(cancellation),
-                   done = std::move(done)] { done(FindNow(key, *toolchain, cancellation.get())); });
+                   done = std::move(done)] { done(FindNow(key, *toolchain, NewLimits(cancellation.get()))); });
 }
 
 void UpstreamCache::FindOrWait(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation,
@@ -111,24 +112,30 @@ void UpstreamCache::Ask(const std::shared_ptr<Question>& question) {
   Question& q = *question;
   std::optional<remote::SharedResult> found;
   if (!q.wait.settles) {
-    found = FindNow(q.key, *q.toolchain, q.cancellation.get());
+    q.limits = NewLimits(q.cancellation.get());
+    found = FindNow(q.key, *q.toolchain, q.limits);
     if (found || q.IsCancelled()) return q.done(std::move(found));
   }
   if (!MustWait(q)) return q.done(std::nullopt);
+  q.limits.deadline += q.wait.pause;
   questions_.PushAt(env_.Now() + q.wait.pause, [this, question] { Ask(question); });
 }
 
 bool UpstreamCache::MustWait(Question& q) {
-  if (q.may_build) return !turns_->MayBuild(q.key, q.wait, q.cancellation.get());
-  return turns_->OtherBuilds(q.key, q.wait, q.cancellation.get());
+  if (q.may_build) return !turns_->MayBuild(q.key, q.wait, q.limits);
+  return turns_->OtherBuilds(q.key, q.wait, q.limits);
 }
 
 void UpstreamCache::EndBuild(const Digest& key, remote::ClaimState state) {
   if (turns_) turns_->End(key, state);
 }
 
+remote::Limits UpstreamCache::NewLimits(Cancellation* cancellation) const {
+  return {cancellation, env_.Now() + results_.timeout()};
+}
+
 std::optional<remote::SharedResult> UpstreamCache::FindNow(const Digest& key, const toolchain::Toolchain& toolchain,
-                                                           Cancellation* cancellation) {
+                                                           const remote::Limits& limits) {
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   const auto own_digest = [&](const std::string& name) -> std::optional<Digest> {
     const std::string path = IsOfToolchain(name) ? LocalPath(folders, name) : "";
@@ -137,7 +144,7 @@ std::optional<remote::SharedResult> UpstreamCache::FindNow(const Digest& key, co
     return digest.ok() ? std::optional(*digest) : std::nullopt;
   };
   auto found = CatchExceptions("a result of the upstream could not be taken in",
-                               [&] { return results_.Find(key, own_digest, options_.max_result_bytes, cancellation); });
+                               [&] { return results_.Find(key, own_digest, options_.max_result_bytes, limits); });
   if (found.ok()) return *std::move(found);
   Log(LogLevel::kDebug, "upstream_not_asked", {{"key", key.Hex()}, {"error", found.status().message()}});
   return std::nullopt;

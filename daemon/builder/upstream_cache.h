@@ -92,8 +92,10 @@ class UpstreamCache {
   void Ask(const std::shared_ptr<Question>& question);
   // Another node builds it: it is to be looked for again.
   bool MustWait(Question& q);
+  // One deadline for all that is asked: a slow upstream costs a load one time limit.
+  remote::Limits NewLimits(Cancellation* cancellation) const;
   std::optional<remote::SharedResult> FindNow(const Digest& key, const toolchain::Toolchain& toolchain,
-                                              Cancellation* cancellation);
+                                              const remote::Limits& limits);
   bool Reserve(uint64_t bytes);
   void Write(const Digest& key, const remote::SharedResult& result, uint64_t bytes);
   bool TryToWrite(const Digest& key, const remote::SharedResult& result);

@@ -409,6 +409,34 @@ TEST_F(SharingTest, ANodeBuildsForItselfIfTheEngineDoesNotAnswer) {
   EXPECT_EQ(node.Stats().builds, 2u);
 }
 
+// Each call alone would be in time.
+TEST_F(SharingTest, ASlowEngineCostsALoadOneTimeLimit) {
+  const v1::LoadRequest request = Request();
+  Node first;
+  first.Share(Engine());
+  const auto built = first.Load(request);
+  ASSERT_THAT(built, IsOk());
+  first.StopSharing();
+
+  remote::SteppedEnv env;
+  FaultProxy proxy(engine_->address());
+  for (const char* method : {"GetActionResult", "BatchReadBlobs", "UpdateActionResult"}) {
+    proxy.Inject({.method = method, .times = 0, .change = [&](auto&) { env.AdvanceClock(Duration(6'000)); }});
+  }
+  const auto upstream = remote::OpenUpstream(env, {.address = proxy.address(), .timeout = Duration(10'000)});
+  remote::SharedResults results(*upstream, {});
+  remote::BuildClaims claims(*upstream, "node");
+  UpstreamCache cache(env, KnownToolchains().digests(), results, claims, {.write = true, .build_once = true});
+  std::promise<bool> found;
+  cache.FindOrWait(Digest::FromRaw(built->key()).value(),
+                   KnownToolchains().Resolve(request.toolchain(), request.language()).value(), nullptr,
+                   [&](const auto& result) { found.set_value(result.has_value()); });
+  EXPECT_FALSE(AwaitValue("an answer", found.get_future()));
+  EXPECT_EQ(proxy.Calls("GetActionResult"), 1);
+  EXPECT_EQ(proxy.Calls("BatchReadBlobs"), 1);
+  EXPECT_EQ(proxy.Calls("UpdateActionResult"), 0);
+}
+
 TEST_F(SharingTest, ALoadThatIsCancelledWaitsForNoEngine) {
   FaultProxy proxy(engine_->address());
   proxy.Inject({.method = "GetActionResult", .times = 0, .hang = true});

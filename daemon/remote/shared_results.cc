@@ -144,12 +144,12 @@ uint64_t BytesOf(const std::vector<exec::BlobDigest>& files) {
 
 absl::StatusOr<std::optional<SharedResult>> SharedResults::Find(const Digest& key,
                                                                 const DigestOfHeader& digest_of_header,
-                                                                uint64_t max_bytes, Cancellation* cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<HeaderNames> lists, ReadLists(key, cancellation));
+                                                                uint64_t max_bytes, const Limits& limits) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<HeaderNames> lists, ReadLists(key, limits));
   for (const HeaderNames& names : lists) {
     const std::optional<std::vector<SharedHeader>> headers = OwnHeaders(names, digest_of_header);
     if (!headers) continue;
-    KERNIX_ASSIGN_OR_RETURN(std::optional<SharedResult> result, FindWith(key, *headers, max_bytes, cancellation));
+    KERNIX_ASSIGN_OR_RETURN(std::optional<SharedResult> result, FindWith(key, *headers, max_bytes, limits));
     if (!result) continue;
     found_.Add();
     return result;
@@ -159,14 +159,13 @@ absl::StatusOr<std::optional<SharedResult>> SharedResults::Find(const Digest& ke
 }
 
 absl::StatusOr<std::vector<SharedResults::HeaderNames>> SharedResults::ReadLists(const Digest& key,
-                                                                                 Cancellation* cancellation) {
+                                                                                 const Limits& limits) {
   std::vector<HeaderNames> lists;
-  KERNIX_ASSIGN_OR_RETURN(const auto files,
-                          upstream_.FindResult(AddressOfLists(key).action, {kHeadersFile}, cancellation));
+  KERNIX_ASSIGN_OR_RETURN(const auto files, upstream_.FindResult(AddressOfLists(key).action, {kHeadersFile}, limits));
   const OutputFile* file = files ? FindFile(*files, kHeadersFile) : nullptr;
   if (file == nullptr) return lists;
   Contents contents = ContentsOf(*files);
-  KERNIX_ASSIGN_OR_RETURN(const bool is_there, ReadMissing({file->digest}, kMostTextBytes, cancellation, contents));
+  KERNIX_ASSIGN_OR_RETURN(const bool is_there, ReadMissing({file->digest}, kMostTextBytes, limits, contents));
   const auto message = is_there ? Parse<internal::HeaderLists>(*contents.at(file->digest)) : std::nullopt;
   if (!message) return lists;
   for (const internal::HeaderLists::List& list : message->list()) {
@@ -179,14 +178,14 @@ absl::StatusOr<std::vector<SharedResults::HeaderNames>> SharedResults::ReadLists
 
 absl::StatusOr<std::optional<SharedResult>> SharedResults::FindWith(const Digest& key,
                                                                     const std::vector<SharedHeader>& headers,
-                                                                    uint64_t max_bytes, Cancellation* cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(const auto outputs, upstream_.FindResult(AddressOfResult(key, headers).action,
-                                                                   NamesOfFirstFiles(), cancellation));
+                                                                    uint64_t max_bytes, const Limits& limits) {
+  KERNIX_ASSIGN_OR_RETURN(const auto outputs,
+                          upstream_.FindResult(AddressOfResult(key, headers).action, NamesOfFirstFiles(), limits));
   const OutputFile* file = outputs ? FindFile(*outputs, kStatementFile) : nullptr;
   if (file == nullptr) return std::nullopt;
   Contents contents = ContentsOf(*outputs);
   KERNIX_ASSIGN_OR_RETURN(bool is_there, ReadMissing(FirstFiles(*outputs, std::min(kMostEarlyBytes, max_bytes)),
-                                                     kMostTextBytes, cancellation, contents));
+                                                     kMostTextBytes, limits, contents));
   if (!is_there) return std::nullopt;
   const auto envelope = Parse<internal::SignedStatement>(*contents.at(file->digest));
   if (!envelope || !IsBelieved(*envelope)) return NotBelieved(key, "no trusted key has signed it");
@@ -194,7 +193,7 @@ absl::StatusOr<std::optional<SharedResult>> SharedResults::FindWith(const Digest
   const auto files = statement ? FilesOf(*statement, key, headers) : std::nullopt;
   if (!files) return NotBelieved(key, "its statement is about something else");
   if (BytesOf(*files) > max_bytes) return NotBelieved(key, StrCat("its files are larger than ", max_bytes, " bytes"));
-  KERNIX_ASSIGN_OR_RETURN(is_there, ReadMissing(*files, max_bytes, cancellation, contents));
+  KERNIX_ASSIGN_OR_RETURN(is_there, ReadMissing(*files, max_bytes, limits, contents));
   if (!is_there) return std::nullopt;
   SharedResult result{.headers = headers, .files = {}, .detail = statement->detail()};
   for (size_t i = 0; i < files->size(); ++i) {
@@ -206,11 +205,11 @@ absl::StatusOr<std::optional<SharedResult>> SharedResults::FindWith(const Digest
 // Returns whether all are there. An engine may keep a result longer than its blobs. A blob that is not what it should
 // be is none: else one bad write would stand in the way of all later ones.
 absl::StatusOr<bool> SharedResults::ReadMissing(const std::vector<exec::BlobDigest>& digests, uint64_t max_bytes,
-                                                Cancellation* cancellation, Contents& contents) {
+                                                const Limits& limits, Contents& contents) {
   std::vector<exec::BlobDigest> missing;
   std::copy_if(digests.begin(), digests.end(), std::back_inserter(missing),
                [&](const exec::BlobDigest& digest) { return !contents.contains(digest); });
-  const absl::StatusOr<std::vector<exec::Content>> read = upstream_.Read(missing, max_bytes, cancellation);
+  const absl::StatusOr<std::vector<exec::Content>> read = upstream_.Read(missing, max_bytes, limits);
   if (read.ok()) {
     for (size_t i = 0; i < missing.size(); ++i) contents[missing[i]] = (*read)[i];
     return true;
@@ -237,7 +236,7 @@ std::nullopt_t SharedResults::NotBelieved(const Digest& key, std::string_view wh
   return std::nullopt;
 }
 
-absl::Status SharedResults::Put(const Digest& key, const SharedResult& result, Cancellation* cancellation) {
+absl::Status SharedResults::Put(const Digest& key, const SharedResult& result, const Limits& limits) {
   ResultAddress address = AddressOfResult(key, result.headers);
   std::vector<Blob> files;
   for (const auto& [name, content] : result.files) files.push_back({exec::BlobDigestOf(*content), content});
@@ -255,16 +254,16 @@ absl::Status SharedResults::Put(const Digest& key, const SharedResult& result, C
   std::vector<Blob> blobs = std::move(address.blobs);
   blobs.push_back(statement);
   blobs.insert(blobs.end(), files.begin(), files.end());
-  KERNIX_RETURN_IF_ERROR(upstream_.Write(blobs, cancellation));
-  KERNIX_RETURN_IF_ERROR(upstream_.PutResult(address.action, outputs, cancellation));
-  KERNIX_RETURN_IF_ERROR(AddList(key, NamesOf(result.headers), cancellation));
+  KERNIX_RETURN_IF_ERROR(upstream_.Write(blobs, limits));
+  KERNIX_RETURN_IF_ERROR(upstream_.PutResult(address.action, outputs, limits));
+  KERNIX_RETURN_IF_ERROR(AddList(key, NamesOf(result.headers), limits));
   written_.Add();
   return absl::OkStatus();
 }
 
 // After the result itself, so that whoever finds the list finds the result, too.
-absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, Cancellation* cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(std::vector<HeaderNames> lists, ReadLists(key, cancellation));
+absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, const Limits& limits) {
+  KERNIX_ASSIGN_OR_RETURN(std::vector<HeaderNames> lists, ReadLists(key, limits));
   if (std::find(lists.begin(), lists.end(), names) != lists.end()) return absl::OkStatus();
   lists.insert(lists.begin(), std::move(names));
   lists.resize(std::min(lists.size(), kMostHeaderLists));
@@ -273,8 +272,8 @@ absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, Cancel
   ResultAddress address = AddressOfLists(key);
   const Blob content = BlobOf(message.SerializeAsString());
   address.blobs.push_back(content);
-  KERNIX_RETURN_IF_ERROR(upstream_.Write(address.blobs, cancellation));
-  return upstream_.PutResult(address.action, {{kHeadersFile, content.digest}}, cancellation);
+  KERNIX_RETURN_IF_ERROR(upstream_.Write(address.blobs, limits));
+  return upstream_.PutResult(address.action, {{kHeadersFile, content.digest}}, limits);
 }
 
 void SharedResults::Register(MetricsRegistry& registry) const {
