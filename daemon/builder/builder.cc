@@ -734,7 +734,8 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   };
   // Whoever may not build does not say to other nodes that it builds.
   const auto ask = load.only_cached ? &UpstreamCache::FindOrJoin : &UpstreamCache::FindOrWait;
-  (upstream->*ask)(load.key(), load.request.toolchain, flight->build_cancellation(), std::move(go_on));
+  (upstream->*ask)({load.key(), load.request.toolchain, cache.limit_bytes(), flight->build_cancellation()},
+                   std::move(go_on));
   return absl::OkStatus();
 }
 

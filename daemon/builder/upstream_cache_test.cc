@@ -367,7 +367,7 @@ TEST_F(SharingTest, MoreLoadsThanThreadsSettleSideBySide) {
   const toolchain::ToolchainPtr toolchain = KnownToolchains().Resolve(Request().toolchain(), v1::LANGUAGE_CPP).value();
   UpstreamCache cache(env, KnownToolchains().digests(), results, claims, {.write = true, .build_once = true});
   for (int i = 0; i < kLoads; ++i) {
-    cache.FindOrWait(DigestOf(StrCat("settles ", i)), toolchain, nullptr, [](const auto&) {});
+    cache.FindOrWait({DigestOf(StrCat("settles ", i)), toolchain}, [](const auto&) {});
   }
   Await("all claims", [&] { return proxy.Calls("UpdateActionResult") == kLoads; });
   EXPECT_EQ(Sample(cache, "kernix_upstream_turns_total{turn=\"own\"}"), 0) << "all of them settle";
@@ -382,6 +382,19 @@ TEST_F(SharingTest, NobodyWaitsForANodeWhoseCompilerRefuses) {
     node->Share(Engine(), {}, {.write = true, .build_once = true});
     EXPECT_EQ(KindOf(node->Load(request).status()), v1::ErrorDetail::COMPILATION);
   }
+}
+
+TEST_F(SharingTest, ANodeTakesNothingThatItsStoreHasNoRoomFor) {
+  const v1::LoadRequest request = Request();
+  Node first;
+  first.Share(Engine());
+  first.Build(request);
+  first.StopSharing();
+  Node second;
+  second.Share(Engine());
+  second.cache->SetLimit(1'000);
+  second.Build(request);
+  EXPECT_EQ(Sample(*second.results, "kernix_upstream_results_too_large_total"), 1);
 }
 
 // Whoever may write can write anything.
@@ -428,8 +441,8 @@ TEST_F(SharingTest, ASlowEngineCostsALoadOneTimeLimit) {
   remote::BuildClaims claims(*upstream, "node");
   UpstreamCache cache(env, KnownToolchains().digests(), results, claims, {.write = true, .build_once = true});
   std::promise<bool> found;
-  cache.FindOrWait(Digest::FromRaw(built->key()).value(),
-                   KnownToolchains().Resolve(request.toolchain(), request.language()).value(), nullptr,
+  cache.FindOrWait({Digest::FromRaw(built->key()).value(),
+                    KnownToolchains().Resolve(request.toolchain(), request.language()).value()},
                    [&](const auto& result) { found.set_value(result.has_value()); });
   EXPECT_FALSE(AwaitValue("an answer", found.get_future()));
   EXPECT_EQ(proxy.Calls("GetActionResult"), 1);

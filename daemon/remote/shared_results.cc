@@ -192,7 +192,7 @@ absl::StatusOr<std::optional<SharedResult>> SharedResults::FindWith(const Digest
   const auto statement = Parse<internal::Statement>(envelope->statement());
   const auto files = statement ? FilesOf(*statement, key, headers) : std::nullopt;
   if (!files) return NotBelieved(key, "its statement is about something else");
-  if (BytesOf(*files) > max_bytes) return NotBelieved(key, StrCat("its files are larger than ", max_bytes, " bytes"));
+  if (BytesOf(*files) > max_bytes) return TooLarge(key, BytesOf(*files), max_bytes);
   KERNIX_ASSIGN_OR_RETURN(is_there, ReadMissing(*files, max_bytes, limits, contents));
   if (!is_there) return std::nullopt;
   SharedResult result{.headers = headers, .files = {}, .detail = statement->detail()};
@@ -233,6 +233,12 @@ bool SharedResults::IsBelieved(const internal::SignedStatement& envelope) const 
 std::nullopt_t SharedResults::NotBelieved(const Digest& key, std::string_view why) {
   not_believed_.Add();
   Log(LogLevel::kWarning, "upstream_result_ignored", {{"key", key.Hex()}, {"reason", why}});
+  return std::nullopt;
+}
+
+std::nullopt_t SharedResults::TooLarge(const Digest& key, uint64_t bytes, uint64_t most) {
+  too_large_.Add();
+  Log(LogLevel::kWarning, "upstream_result_too_large", {{"key", key.Hex()}, {"bytes", bytes}, {"most", most}});
   return std::nullopt;
 }
 
@@ -284,6 +290,9 @@ void SharedResults::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kName, kHelp, other_headers_, {{"result", "other_headers"}});
   registry.AddCounter("kernix_upstream_results_ignored_total",
                       "Results in the upstream that this node does not believe, or that are damaged.", not_believed_);
+  registry.AddCounter("kernix_upstream_results_too_large_total",
+                      "Results in the upstream that this node has not taken, since it has no room for them.",
+                      too_large_);
   registry.AddCounter("kernix_upstream_results_written_total", "Results that this node has written to the upstream.",
                       written_);
 }

@@ -66,8 +66,9 @@ class SharedResults {
   SharedResults(Upstream& upstream, SharingTrust trust) : upstream_(upstream), trust_(std::move(trust)) {}
 
   // The result of `key` whose headers this node has with the same content. nullopt: there is none, or none that this
-  // node believes; files of more than `max_bytes` together count as none. Every byte has been checked against a digest,
-  // and the digests against the statement, which is signed if `trust` demands that. Errors are the upstream's.
+  // node believes; files of more than `max_bytes` together count as none, and are not read. Every byte has been checked
+  // against a digest, and the digests against the statement, which is signed if `trust` demands that. Errors are the
+  // upstream's.
   absl::StatusOr<std::optional<SharedResult>> Find(const Digest& key, const DigestOfHeader& digest_of_header,
                                                    uint64_t max_bytes, const Limits& limits);
 
@@ -95,6 +96,7 @@ class SharedResults {
                                    const Limits& limits, Contents& contents);
   bool IsBelieved(const internal::SignedStatement& envelope) const;
   std::nullopt_t NotBelieved(const Digest& key, std::string_view why);
+  std::nullopt_t TooLarge(const Digest& key, uint64_t bytes, uint64_t most);
   absl::Status AddList(const Digest& key, HeaderNames names, const Limits& limits);
 
   Upstream& upstream_;
@@ -103,6 +105,7 @@ class SharedResults {
   MetricCounter absent_;
   MetricCounter other_headers_;
   MetricCounter not_believed_;
+  MetricCounter too_large_;
   MetricCounter written_;
 };
 

@@ -133,8 +133,16 @@ TEST_F(SharedResultsTest, KeepsTheNewestListsOfHeaders) {
 TEST_F(SharedResultsTest, TakesNoMoreThanItWasAskedFor) {
   const Digest key = Key();
   ASSERT_THAT(results_.Put(key, MakeResult({}, "12345"), nullptr), IsOk());
-  EXPECT_EQ(Find(results_, key, {}, 4), "");
-  EXPECT_EQ(Find(results_, key, {}, 5), "12345");
+  FaultProxy proxy(engine_->address());
+  const auto through_proxy = OpenUpstream(env_, {.address = proxy.address()});
+  SharedResults results(*through_proxy, {});
+  MetricsRegistry registry;
+  results.Register(registry);
+  EXPECT_EQ(Find(results, key, {}, 4), "");
+  EXPECT_EQ(proxy.Calls("BatchReadBlobs"), 2) << "the lists and the statement";
+  EXPECT_THAT(registry.Text(), HasSubstr("kernix_upstream_results_too_large_total 1\n"));
+  EXPECT_THAT(registry.Text(), HasSubstr("kernix_upstream_results_ignored_total 0\n"));
+  EXPECT_EQ(Find(results, key, {}, 5), "12345");
 }
 
 TEST_F(SharedResultsTest, BelievesTrustedKeysOnly) {
