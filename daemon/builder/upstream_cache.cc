@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
@@ -82,7 +83,7 @@ UpstreamCache::~UpstreamCache() {
 }
 
 void UpstreamCache::Find(Wanted wanted, Found done) {
-  if (!options_.read) return done(std::nullopt);
+  if (!options_.read || wanted.is_absent) return done(std::nullopt);
   questions_.Push(
       [this, wanted = std::move(wanted), done = std::move(done)] { done(FindNow(wanted, NewLimits(wanted))); });
 }
@@ -106,7 +107,7 @@ void UpstreamCache::Ask(const std::shared_ptr<Question>& question) {
   std::optional<remote::SharedResult> found;
   if (!q.wait.settles) {
     q.limits = NewLimits(q.wanted);
-    found = FindNow(q.wanted, q.limits);
+    if (!std::exchange(q.wanted.is_absent, false)) found = FindNow(q.wanted, q.limits);
     if (found || q.limits.IsCancelled()) return q.done(std::move(found));
   }
   if (!MustWait(q)) return q.done(std::nullopt);

@@ -48,6 +48,7 @@ class UpstreamCache {
     toolchain::ToolchainPtr toolchain;
     uint64_t room = UINT64_MAX;  // how many bytes it may have
     CancellationPtr cancellation = nullptr;
+    bool is_absent = false;  // it was looked for a moment ago
   };
 
   // How much may wait to be written. What comes above that is lost to others.
@@ -77,6 +78,7 @@ class UpstreamCache {
   // The build of a load has made nothing to keep.
   void EndBuild(const Digest& key, remote::ClaimState state);
 
+  bool reads() const { return options_.read; }
   bool writes() const { return options_.write; }
 
   // Writes a result, later. `headers`: those of the toolchain that its build has read, with the content that they had.

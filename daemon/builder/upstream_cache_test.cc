@@ -35,6 +35,16 @@ struct Node : TestBuilder {
     EXPECT_FALSE(built->cache_hit());
   }
 
+  // What a lookup of user 1000 is told; nothing if it must load.
+  std::optional<v1::LoadResult> LookUp(const v1::LoadRequest& request) {
+    std::optional<v1::LoadResult> told;
+    builder->LookUp(request, UserId{1000}, [&](const v1::LoadResult& hit) {
+      told = hit;
+      return true;
+    });
+    return told;
+  }
+
   int64_t Steps(const std::string& how) {
     MetricsRegistry registry;
     builder->Register(registry);
@@ -125,6 +135,104 @@ TEST_F(SharingTest, ALoadThatMayNotCompileTakesWhatAnotherNodeHasBuilt) {
   EXPECT_EQ(observer.fetches, 0) << "it needs no header";
   EXPECT_EQ(second.Stats().builds, 0u);
   EXPECT_EQ(second.Stats().failures, 0u);
+}
+
+// Has an engine that shows its answers to lookups only when they are released.
+class SharedLookupTest : public SharingTest {
+ protected:
+  SharedLookupTest() {
+    AddHeader(request_, 0, "x.h", "int a;\n");
+    taker_.Share({.address = proxy_.address()});
+    EXPECT_THAT(taker_.toolchains().Resolve(request_.toolchain(), request_.language()), IsOk());  // no lookup does that
+  }
+
+  void BuildElsewhere() {
+    Node other;
+    other.Share(Engine());
+    RecordingObserver uploads({"int a;\n"});
+    ASSERT_THAT(other.Load(request_, uploads), IsOk());
+    other.StopSharing();
+  }
+  void HoldAnswers() {
+    proxy_.Inject({.method = "GetActionResult", .times = 0, .change = [go = release_.get_future().share()](auto&) {
+                     go.wait();
+                   }});
+  }
+  void AwaitQuestion() {
+    Await("a question", [&] { return proxy_.Calls("GetActionResult") > 0; });
+  }
+
+  v1::LoadRequest request_ = Request();
+  std::promise<void> release_;
+  FaultProxy proxy_{engine_->address()};
+  Node taker_;
+};
+
+TEST_F(SharedLookupTest, ALookupTakesWhatAnotherNodeHasBuilt) {
+  BuildElsewhere();
+  const auto taken = taker_.LookUp(request_);
+  ASSERT_TRUE(taken);
+  EXPECT_TRUE(taken->from_upstream());
+  EXPECT_TRUE(taken->cache_hit());
+  const auto again = taker_.LookUp(request_);
+  ASSERT_TRUE(again);
+  EXPECT_FALSE(again->from_upstream());
+  EXPECT_EQ(again->artifact_digest(), taken->artifact_digest());
+  const cache::CacheStats stats = taker_.Stats();
+  EXPECT_EQ(stats.upstream_hits, 1u);
+  EXPECT_EQ(stats.misses, 1u);
+  EXPECT_EQ(stats.hits, 1u);
+}
+
+TEST_F(SharedLookupTest, LookupsAndALoadTakeAnArtifactOnce) {
+  BuildElsewhere();
+  HoldAnswers();
+  std::vector<std::future<std::optional<v1::LoadResult>>> lookups;
+  for (int i = 0; i < 3; ++i) {
+    lookups.push_back(std::async(std::launch::async, [&] { return taker_.LookUp(request_); }));
+  }
+  AwaitQuestion();
+  RecordingObserver observer;
+  auto load = std::async(std::launch::async, [&] { return taker_.Load(request_, observer); });
+  release_.set_value();
+  for (auto& lookup : lookups) EXPECT_TRUE(AwaitValue("a lookup", std::move(lookup)));
+  EXPECT_THAT(AwaitValue("the load", std::move(load)), IsOk());
+  EXPECT_EQ(observer.fetches, 0);
+  EXPECT_EQ(proxy_.Calls("GetActionResult"), 2) << "for lists and for the result";
+  EXPECT_EQ(taker_.Stats().upstream_hits, 1u);
+}
+
+TEST_F(SharedLookupTest, ALoadAfterALookupInVainDoesNotAskAgain) {
+  EXPECT_FALSE(taker_.LookUp(request_));
+  EXPECT_EQ(proxy_.Calls("GetActionResult"), 1);
+  EXPECT_EQ(taker_.Stats().misses, 0u) << "the load counts";
+  RecordingObserver observer({"int a;\n"});
+  ASSERT_THAT(taker_.Load(request_, observer), IsOk());
+  EXPECT_EQ(taker_.Stats().misses, 1u);
+  taker_.StopSharing();
+  EXPECT_EQ(Sample(*taker_.results, "kernix_upstream_lookups_total{result=\"absent\"}"), 1);
+}
+
+TEST_F(SharedLookupTest, ALookupWaitsForNoBuild) {
+  RecordingObserver observer({"int a;\n"});
+  HoldAnswers();
+  auto load = std::async(std::launch::async, [&] { return taker_.Load(request_, observer); });
+  AwaitQuestion();
+  EXPECT_FALSE(taker_.LookUp(request_));
+  release_.set_value();
+  EXPECT_THAT(AwaitValue("the load", std::move(load)), IsOk());
+}
+
+TEST_F(SharedLookupTest, ALookupThatIsCancelledWaitsForNoEngine) {
+  proxy_.Inject({.method = "GetActionResult", .times = 0, .hang = true});
+  const auto cancellation = std::make_shared<Cancellation>();
+  auto lookup = std::async(std::launch::async, [&] {
+    return taker_.builder->LookUp(
+        request_, UserId{1000}, [](const auto&) { return true; }, cancellation);
+  });
+  AwaitQuestion();
+  cancellation->Cancel();
+  EXPECT_FALSE(AwaitValue("the lookup", std::move(lookup)));
 }
 
 TEST_F(SharingTest, AForcedBuildAsksNobody) {
