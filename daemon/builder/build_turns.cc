@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <random>
-#include <thread>
+#include <utility>
 
 #include "common/base/log.h"
 
@@ -37,9 +37,10 @@ bool BuildAnyway(const Digest& key, const absl::Status& error) {
 
 }  // namespace
 
-bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellation) {
+bool BuildTurns::MayBuild(const Digest& key, Wait& wait, const remote::Limits& limits) {
+  if (std::exchange(wait.settles, false)) return HasStayed(key, wait, limits);
   if (WaitsForTooLong(wait)) return true;
-  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
+  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, limits);
   if (!claim.ok()) return BuildAnyway(key, claim.status());
   // Later nodes try again: what was wrong may have been the node.
   if (*claim && (*claim)->state == ClaimState::kFailed && wait.seen) return true;
@@ -47,12 +48,12 @@ bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellat
     NextPause(wait);
     return false;
   }
-  return TakeTurn(key, wait, cancellation);
+  return Claim(key, wait, limits);
 }
 
-bool BuildTurns::OtherBuilds(const Digest& key, Wait& wait, Cancellation* cancellation) {
+bool BuildTurns::OtherBuilds(const Digest& key, Wait& wait, const remote::Limits& limits) {
   if (WaitsForTooLong(wait)) return false;
-  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
+  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, limits);
   if (!claim.ok() || !*claim || !MustWait(**claim, wait)) return false;
   NextPause(wait);
   return true;
@@ -76,15 +77,22 @@ bool BuildTurns::MustWait(const BuildClaim& claim, Wait& wait) {
   return false;
 }
 
-bool BuildTurns::TakeTurn(const Digest& key, Wait& wait, Cancellation* cancellation) {
+bool BuildTurns::Claim(const Digest& key, Wait& wait, const remote::Limits& limits) {
   const MonotonicTime begin = env_.Now();
-  const absl::Status written = claims_.Write(key, 0, ClaimState::kBuilding, cancellation);
+  const absl::Status written = claims_.Write(key, 0, ClaimState::kBuilding, limits);
   if (!written.ok()) return BuildAnyway(key, written);
   const auto took = std::chrono::duration_cast<Duration>(env_.Now() - begin);
-  std::this_thread::sleep_for(std::clamp(took * kPatience, kSettle, kLongestSettle));
-  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
+  wait.pause = std::clamp(took * kPatience, kSettle, kLongestSettle);
+  wait.settles = true;
+  return false;
+}
+
+// A claim that cannot be looked at counts as one that has stayed.
+bool BuildTurns::HasStayed(const Digest& key, Wait& wait, const remote::Limits& limits) {
+  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, limits);
   if (claim.ok() && *claim && (*claim)->node != claims_.node()) {
     others_.Add();
+    wait.pause = Duration(0);
     MustWait(**claim, wait);
     NextPause(wait);
     return false;

@@ -38,9 +38,10 @@ class BuildTurns {
   // What a load knows that waits for another node.
   struct Wait {
     std::optional<remote::BuildClaim> seen;
-    MonotonicTime begun;  // when something was seen first
-    MonotonicTime since;  // when that was seen first
-    Duration pause{0};    // before the next look
+    MonotonicTime begun;   // when something was seen first
+    MonotonicTime since;   // when that was seen first
+    Duration pause{0};     // before the next look
+    bool settles = false;  // this node has written a claim, and looks next whether it has stayed
   };
 
   // All must outlive it. `work`, which must have one thread, runs what says that this node still builds, until
@@ -49,13 +50,15 @@ class BuildTurns {
       : env_(env), claims_(claims), work_(work), stopped_(stopped) {}
 
   // Whether this node should build `key`, which the upstream did not have a moment ago. It then must call End(). False:
-  // look for the result again after `wait.pause`, and ask again with the same `wait`. If the upstream does not answer,
-  // the node builds. Blocks for `kSettle` or some calls of the upstream.
-  bool MayBuild(const Digest& key, Wait& wait, Cancellation* cancellation);
+  // look for the result again after `wait.pause`, which is vain while `wait.settles`, and ask again with the same
+  // `wait`; while that settles, even if nobody wants the result any more. If the upstream does not answer, the node
+  // builds. Blocks for two calls of the
+  // upstream, until `limits` at most.
+  bool MayBuild(const Digest& key, Wait& wait, const remote::Limits& limits);
 
   // For a node that builds nothing: whether another node builds `key`, which the upstream did not have a moment ago.
   // True: look for the result again after `wait.pause`, and ask again with the same `wait`. Blocks for a call.
-  bool OtherBuilds(const Digest& key, Wait& wait, Cancellation* cancellation);
+  bool OtherBuilds(const Digest& key, Wait& wait, const remote::Limits& limits);
 
   // The build of `key` has ended, and its result was written if `state` says so. Does nothing if this node has no turn.
   void End(const Digest& key, remote::ClaimState state);
@@ -67,7 +70,8 @@ class BuildTurns {
   void Register(MetricsRegistry& registry) const;
 
  private:
-  bool TakeTurn(const Digest& key, Wait& wait, Cancellation* cancellation);
+  bool Claim(const Digest& key, Wait& wait, const remote::Limits& limits);
+  bool HasStayed(const Digest& key, Wait& wait, const remote::Limits& limits);
   bool WaitsForTooLong(const Wait& wait) const;
   bool MustWait(const remote::BuildClaim& claim, Wait& wait);
   void Begin(const Digest& key);

@@ -23,7 +23,12 @@ struct Node {
   Node(Env& env, remote::Upstream& upstream, const std::string& name)
       : claims(upstream, name), turns(env, claims, work, stopped) {}
 
-  bool MayBuild(const Digest& key, BuildTurns::Wait& wait) { return turns.MayBuild(key, wait, nullptr); }
+  // Does not wait until a claim has settled.
+  bool MayBuild(const Digest& key, BuildTurns::Wait& wait) {
+    bool may_build = turns.MayBuild(key, wait, nullptr);
+    while (wait.settles) may_build = turns.MayBuild(key, wait, nullptr);
+    return may_build;
+  }
   bool MayBuild(const Digest& key) {
     BuildTurns::Wait wait;
     return MayBuild(key, wait);

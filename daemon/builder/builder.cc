@@ -47,6 +47,13 @@
 namespace kernix::build {
 namespace {
 
+// How far a flight goes for an artifact that is not in the cache.
+enum class Effort {
+  kBuild,
+  kWait,  // takes what the upstream has, and waits for a node that builds it
+  kLook,  // takes what the upstream has now: what a lookup can wait for
+};
+
 // The data of one build, for as long as it runs.
 struct PlannedLoad {
   BuildRequest request;
@@ -57,8 +64,8 @@ struct PlannedLoad {
   bool force = false;
   size_t max_parallel = 0;
   bool batch = false;
-  bool only_cached = false;
-  std::shared_ptr<TraceRecorder> trace;  // null for a lookup
+  Effort effort = Effort::kBuild;
+  std::shared_ptr<TraceRecorder> trace;  // null for a lookup of what is in the cache
   std::shared_ptr<EarlyRuns> early;      // null: none has begun
 
   // Set when the build starts.
@@ -71,11 +78,25 @@ struct PlannedLoad {
 using PlannedLoadPtr = std::shared_ptr<const PlannedLoad>;
 using FlightPtr = std::shared_ptr<Flight>;
 
-// Loads that may not build fly apart from those that may, which would wait for them in vain. They join these only while
-// the build runs.
-using FlightKey = std::pair<Digest, bool>;
+// Loads of different effort fly apart: one that may build would wait for others in vain. Those that may not join it
+// only while the build runs.
+using FlightKey = std::pair<Digest, Effort>;
 
-FlightKey KeyOfFlight(const PlannedLoad& load) { return {load.key(), load.only_cached}; }
+FlightKey KeyOfFlight(const PlannedLoad& load) { return {load.key(), load.effort}; }
+
+// For how long a load need not ask the upstream again, after a lookup of the same request has asked in vain.
+constexpr Duration kFreshAnswer{1'000};
+constexpr size_t kMostVainLooks = 1024;
+
+// A lookup has nobody to tell.
+class NoObserver : public LoadObserver {
+ public:
+  absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>&) override {
+    return absl::UnimplementedError("a lookup uploads nothing");
+  }
+  void OnProgress(const v1::Progress&) override {}
+  void OnOutput(const v1::Output&) override {}
+};
 
 // Enough for the headers that a medium-sized project includes repeatedly.
 constexpr uint64_t kHeaderCacheBytes = 32 << 20;
@@ -221,6 +242,8 @@ absl::Status NotTaken(const std::string& name, const toolchain::Toolchain& toolc
           " that writes to the engine, then load again; or have an engine's builders compile them (upstream.steps)."));
 }
 
+absl::Status NothingThere() { return MakeError(v1::ErrorDetail::NOT_CACHED, "it is not in the cache"); }
+
 absl::Status NothingToBuildWith(const toolchain::Toolchain& toolchain) {
   return MakeError(v1::ErrorDetail::TOOLCHAIN,
                    StrCat("force_rebuild needs a compiler, and this node only has the description of one, ",
@@ -300,10 +323,17 @@ struct Builder::Impl {
   absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
                                                        toolchain::ToolchainPtr toolchain);
 
-  // What is known of the load that `request` (without its name) asks for. Null if the load is not valid. `digest` is
-  // set if it should be remembered, should it be a hit.
-  KnownLoadPtr Know(v1::LoadRequest request, const cache::Tag& tag, std::optional<Digest>& digest);
-  bool LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver);
+  // What a lookup knows of the load that it asks for.
+  struct Asked {
+    KnownLoadPtr known;                    // null if the load is not valid
+    std::optional<Digest> request;         // if it should be remembered, should it be a hit
+    std::shared_ptr<PlannedLoad> planned;  // null if it has been planned before
+  };
+  // `request`: without its name.
+  Asked Know(v1::LoadRequest request, const cache::Tag& tag);
+  bool LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver, const CancellationPtr& cancellation);
+  bool LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
+                   const CancellationPtr& cancellation);
   bool LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver);
   std::optional<KnownHit> Find(const KnownLoad& load, UserId owner);
   std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
@@ -313,13 +343,22 @@ struct Builder::Impl {
   Experience ExperienceWith(const cache::Tag& tag);
   v1::LoadResult ResultOf(const KnownLoad& load, const cache::Entry& entry) const;
 
-  // Joins the flight of `load`'s key, making one if needed. `mine`: this call made it. Null: the load may not build,
-  // and nobody builds its key now.
+  // Joins the flight of `load`'s key, making one if needed. `mine`: this call made it. Null: a load flies that does
+  // more than this lookup.
   absl::StatusOr<FlightPtr> JoinOrMake(const PlannedLoad& load, bool& mine);
   FlightPtr MakeFlight(const BuildRequest& request);
   // Null if there is none that takes askers.
   FlightPtr Join(const FlightKey& key, bool only_running = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  void Forget(const PlannedLoad& load, const FlightPtr& flight);
+  // What lookups of the same key that look in the upstream now find there. NOT_CACHED: nothing, or there are none.
+  absl::StatusOr<v1::LoadResult> JoinLookups(const PlannedLoad& load, LoadObserver& observer,
+                                             const CancellationPtr& cancellation);
+  void NoteVainLook(const Digest& key);
+  // Whether a lookup has just asked for this key in vain. Forgets that.
+  bool HasLookedInVain(const Digest& key);
+  void Forget(const FlightKey& key, const FlightPtr& flight);
+  void CountJoined();
+  // Lends the artifact to the load's user, and notes the tag.
+  absl::Status GiveOut(const PlannedLoad& load, const v1::LoadResult& result);
   absl::StatusOr<v1::LoadResult> Fly(const PlannedLoadPtr& load, const FlightPtr& flight, LoadObserver& observer,
                                      bool verbose, const CancellationPtr& cancellation);
 
@@ -371,6 +410,7 @@ struct Builder::Impl {
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   int work ABSL_GUARDED_BY(mutex) = 0;  // number of loads and builds
   absl::flat_hash_map<FlightKey, FlightPtr> flights ABSL_GUARDED_BY(mutex);
+  absl::flat_hash_map<Digest, MonotonicTime> vain_looks ABSL_GUARDED_BY(mutex);
 };
 
 void Builder::Impl::BeginWork() {
@@ -418,7 +458,7 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   load->batch = request.batch();
   const bool can_build = CanBuildWith(*load->request.toolchain);
   if (!can_build && load->force) return NothingToBuildWith(*load->request.toolchain);
-  load->only_cached = request.only_cached() || !can_build;
+  if (request.only_cached() || !can_build) load->effort = Effort::kWait;
   KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, LimitsFor(load->max_parallel)));
   load->known = std::make_shared<const KnownLoad>(
       KnownLoad{LoadKey(load->request, load->plan), load->request.toolchain, LoadWarnings(load->request)});
@@ -475,16 +515,16 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) return *std::move(hit);
   const Miss miss = ExplainMiss(*load);  // before a build replaces the entry that the reason is read from
   const std::string& reason = miss.reason;
-  if (verbose && !load->only_cached) observer.OnOutput(AnnounceBuild(load->tag.name, reason));
+  if (verbose && load->effort == Effort::kBuild) observer.OnOutput(AnnounceBuild(load->tag.name, reason));
   trace->Lap("look up");
   bool mine = false;
-  KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*load, mine));
-  if (!mine) {
-    load->early.reset();
-    cache.Count(cache::Total::kMisses);
-    cache.Count(cache::Total::kJoined);
+  absl::StatusOr<v1::LoadResult> result = JoinLookups(*load, observer, cancellation);
+  if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
+    KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*load, mine));
+    if (!mine) load->early.reset();
+    if (!mine) CountJoined();
+    result = Fly(load, flight, observer, verbose, cancellation);
   }
-  absl::StatusOr<v1::LoadResult> result = Fly(load, flight, observer, verbose, cancellation);
   // What an asker has loaded before is for nobody else.
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
     const toolchain::Toolchain& tools = *load->request.toolchain;
@@ -495,9 +535,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   if (!result->cache_hit()) result->set_miss_reason(reason);
   result->set_joined(!mine && !result->cache_hit());
   result->mutable_warning()->Assign(load->known->warnings.begin(), load->known->warnings.end());
-  cache.AddTag(load->key(), load->tag);
-  KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result->artifact_digest()));
-  cache.Lend(artifact, load->tag.owner);
+  KERNIX_RETURN_IF_ERROR(GiveOut(*load, *result));
   return result;
 }
 
@@ -510,42 +548,101 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, co
     StartBuild(load, flight, std::move(contents));
   };
   absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
-  if (flight->closed()) Forget(*load, flight);
+  if (flight->closed()) Forget(KeyOfFlight(*load), flight);
   // Its compiles have begun, and end now.
   const bool was_cancelled = !result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED;
   if (was_cancelled && !started && load->early != nullptr) cache.Count(cache::Total::kCancelled);
   return result;
 }
 
-KnownLoadPtr Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag, std::optional<Digest>& digest) {
+Builder::Impl::Asked Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag) {
   // Load() finds out what tools these are, and compiles meanwhile.
-  if (!toolchains.HasFound(request.toolchain(), request.language())) return nullptr;
+  if (!toolchains.HasFound(request.toolchain(), request.language())) return {};
   const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
-  if (!toolchain.ok() || !CheckModuleName(tag.name).ok()) return nullptr;
-  const Digest digest_of_request = DigestOfRequest(request);
-  if (KnownLoadPtr known = known_loads.Find(digest_of_request, *toolchain)) {
-    digest = digest_of_request;
-    return known;
-  }
+  if (!toolchain.ok() || !CheckModuleName(tag.name).ok()) return {};
+  const Digest digest = DigestOfRequest(request);
+  if (KnownLoadPtr known = known_loads.Find(digest, *toolchain)) return {std::move(known), digest, nullptr};
   request.set_name(tag.name);
-  const absl::StatusOr<std::shared_ptr<PlannedLoad>> load = Prepare(request, tag.owner, *toolchain);
-  if (!load.ok()) return nullptr;
-  if (!DependsOnFiles((*load)->request)) digest = digest_of_request;
-  return (*load)->known;
+  absl::StatusOr<std::shared_ptr<PlannedLoad>> load = Prepare(request, tag.owner, *toolchain);
+  if (!load.ok()) return {};
+  const bool is_certain = !DependsOnFiles((*load)->request);
+  return {(*load)->known, is_certain ? std::optional(digest) : std::nullopt, *std::move(load)};
 }
 
-bool Builder::Impl::LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver) {
+bool Builder::Impl::LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver,
+                           const CancellationPtr& cancellation) {
   if (request.force_rebuild()) return false;
   const cache::Tag tag{std::move(*request.mutable_name()), owner};
   ForgetAsker(request);
-  std::optional<Digest> to_remember;
-  const KnownLoadPtr load = Know(std::move(request), tag, to_remember);
+  const Asked asked = Know(std::move(request), tag);
+  const KnownLoadPtr& load = asked.known;
   if (load == nullptr) return false;
   std::optional<KnownHit> hit = Find(*load, owner);
-  if (!hit || !deliver(hit->result)) return false;
-  if (to_remember) known_loads.Add(*to_remember, {load->key, load->toolchain, load->warnings, std::move(hit)});
+  if (!hit) return asked.planned != nullptr && LookUpThere(asked.planned, deliver, cancellation);
+  if (!deliver(hit->result)) return false;
+  if (asked.request) known_loads.Add(*asked.request, {load->key, load->toolchain, load->warnings, std::move(hit)});
   cache.Touch(load->key, tag);
   return true;
+}
+
+// Takes what the upstream has, at once: such a load needs neither gRPC nor its headers' contents. Lookups of one key
+// look together.
+bool Builder::Impl::LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
+                                const CancellationPtr& cancellation) {
+  if (upstream == nullptr || !upstream->reads() || !upstream->IsAnswered()) return false;
+  load->effort = Effort::kLook;
+  load->trace = std::make_shared<TraceRecorder>(env);
+  bool mine = false;
+  const absl::StatusOr<FlightPtr> flight = JoinOrMake(*load, mine);
+  if (!flight.ok() || *flight == nullptr) return false;
+  NoObserver nobody;
+  absl::StatusOr<v1::LoadResult> result = Fly(load, *flight, nobody, /*verbose=*/false, cancellation);
+  if (!result.ok()) return false;
+  if (!mine) CountJoined();
+  if (mine && result->from_upstream()) cache.Count(cache::Total::kMisses);
+  result->mutable_warning()->Assign(load->known->warnings.begin(), load->known->warnings.end());
+  return GiveOut(*load, *result).ok() && deliver(*result);
+}
+
+absl::StatusOr<v1::LoadResult> Builder::Impl::JoinLookups(const PlannedLoad& load, LoadObserver& observer,
+                                                          const CancellationPtr& cancellation) {
+  FlightPtr flight;
+  if (!load.force) {
+    const MutexLock lock(mutex);
+    flight = Join({load.key(), Effort::kLook}, /*only_running=*/true);
+  }
+  if (flight == nullptr) return NothingThere();
+  absl::StatusOr<v1::LoadResult> result = flight->Await(observer, /*verbose=*/false, cancellation, nullptr);
+  if (flight->closed()) Forget({load.key(), Effort::kLook}, flight);
+  const bool is_cancelled = cancellation != nullptr && cancellation->cancelled();
+  if (!result.ok()) return is_cancelled ? result.status() : NothingThere();
+  CountJoined();
+  return result;
+}
+
+// Of the keys that nobody then loads, some are forgotten.
+void Builder::Impl::NoteVainLook(const Digest& key) {
+  const MutexLock lock(mutex);
+  if (vain_looks.size() >= kMostVainLooks) vain_looks.clear();
+  vain_looks[key] = env.Now();
+}
+
+bool Builder::Impl::HasLookedInVain(const Digest& key) {
+  const MutexLock lock(mutex);
+  const auto look = vain_looks.extract(key);
+  return !look.empty() && env.Now() - look.mapped() < kFreshAnswer;
+}
+
+void Builder::Impl::CountJoined() {
+  cache.Count(cache::Total::kMisses);
+  cache.Count(cache::Total::kJoined);
+}
+
+absl::Status Builder::Impl::GiveOut(const PlannedLoad& load, const v1::LoadResult& result) {
+  cache.AddTag(load.key(), load.tag);
+  KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result.artifact_digest()));
+  cache.Lend(artifact, load.tag.owner);
+  return absl::OkStatus();
 }
 
 bool Builder::Impl::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver) {
@@ -651,13 +748,16 @@ absl::StatusOr<FlightPtr> Builder::Impl::JoinOrMake(const PlannedLoad& load, boo
   const MutexLock lock(mutex);
   if (stopping) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
   mine = false;
-  if (load.only_cached) {
-    if (FlightPtr building = Join({load.key(), false}, /*only_running=*/true)) return building;
+  const FlightKey build{load.key(), Effort::kBuild};
+  const FlightKey wait{load.key(), Effort::kWait};
+  if (load.effort == Effort::kLook && (flights.contains(build) || flights.contains(wait))) return nullptr;
+  if (load.effort == Effort::kWait) {
+    if (FlightPtr building = Join(build, /*only_running=*/true)) return building;
   }
   if (FlightPtr joined = Join(KeyOfFlight(load))) return joined;
   mine = true;
-  FlightPtr flight =
-      load.only_cached ? std::make_shared<Flight>(std::vector<Digest>(), options.linger) : MakeFlight(load.request);
+  FlightPtr flight = load.effort == Effort::kBuild ? MakeFlight(load.request)
+                                                   : std::make_shared<Flight>(std::vector<Digest>(), options.linger);
   flight->Join();
   flights.insert_or_assign(KeyOfFlight(load), flight);
   return flight;
@@ -670,9 +770,9 @@ FlightPtr Builder::Impl::MakeFlight(const BuildRequest& request) {
   return std::make_shared<Flight>(std::move(missing), options.linger, std::move(known));
 }
 
-void Builder::Impl::Forget(const PlannedLoad& load, const FlightPtr& flight) {
+void Builder::Impl::Forget(const FlightKey& key, const FlightPtr& flight) {
   const MutexLock lock(mutex);
-  const auto found = flights.find(KeyOfFlight(load));
+  const auto found = flights.find(key);
   if (found != flights.end() && found->second == flight) flights.erase(found);
 }
 
@@ -722,7 +822,7 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
     Finish(load, flight, *std::move(hit));
     return absl::OkStatus();
   }
-  cache.Count(cache::Total::kMisses);
+  if (load.effort != Effort::kLook) cache.Count(cache::Total::kMisses);  // the load counts, should this be in vain
   if (flight->fetches()) load.trace->Lap("receive headers");
   auto started = std::make_shared<PlannedLoad>(load);
   started->started = load.early != nullptr ? load.early->start() : BuildStart{env.Now(), env.UnixMillis()};
@@ -737,14 +837,24 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
     });
     if (!went_on.ok()) Finish(*started, flight, went_on);
   };
-  // Whoever may not build does not say to other nodes that it builds.
-  const auto ask = load.only_cached ? &UpstreamCache::FindOrJoin : &UpstreamCache::FindOrWait;
-  (upstream->*ask)(load.key(), load.request.toolchain, flight->build_cancellation(), std::move(go_on));
+  UpstreamCache::Wanted wanted{load.key(), load.request.toolchain, cache.limit_bytes(), flight->build_cancellation()};
+  wanted.is_absent = load.effort != Effort::kLook && HasLookedInVain(load.key());
+  switch (load.effort) {
+    case Effort::kBuild:
+      upstream->FindOrWait(std::move(wanted), std::move(go_on));
+      break;
+    case Effort::kWait:  // does not say to other nodes that it builds
+      upstream->FindOrJoin(std::move(wanted), std::move(go_on));
+      break;
+    case Effort::kLook:
+      upstream->Find(std::move(wanted), std::move(go_on));
+  }
   return absl::OkStatus();
 }
 
 absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight) {
-  if (load->only_cached) return MakeError(v1::ErrorDetail::NOT_CACHED, "it is not in the cache");
+  if (load->effort == Effort::kLook) NoteVainLook(load->key());
+  if (load->effort != Effort::kBuild) return NothingThere();
   KERNIX_RETURN_IF_ERROR(StageBuild(*load));
   load->trace->Lap("stage");
   flight->SetStepsTotal(static_cast<int>(load->plan.steps.size()));
@@ -876,14 +986,14 @@ void Builder::Impl::RememberBuilt(const PlannedLoad& load, const cache::Entry& e
 }
 
 void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {
-  if (!result.ok() && !load.only_cached) {
+  if (!result.ok() && load.effort == Effort::kBuild) {
     CountFailure(load, result.status());
     const bool compiler_refuses = KindOf(result.status()) == v1::ErrorDetail::COMPILATION;
     const auto state = compiler_refuses ? remote::ClaimState::kFailed : remote::ClaimState::kLeft;
     if (upstream != nullptr) upstream->EndBuild(load.key(), state);
   }
   // In this order: a load that no longer finds the flight must find the entry.
-  Forget(load, flight);
+  Forget(KeyOfFlight(load), flight);
   flight->Complete(std::move(result));
   EndWork();
 }
@@ -917,9 +1027,9 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
   return impl_->Load(std::move(request), owner, observer, cancellation);
 }
 
-bool Builder::LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver) {
+bool Builder::LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver, CancellationPtr cancellation) {
   const Impl::Work work(*impl_);
-  return impl_->LookUp(std::move(request), owner, deliver);
+  return impl_->LookUp(std::move(request), owner, deliver, cancellation);
 }
 
 bool Builder::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver) {

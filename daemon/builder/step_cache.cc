@@ -86,7 +86,7 @@ void StepCache::FindUpstream(const Step& step, toolchain::ToolchainPtr toolchain
                              Found done) {
   if (upstream_ == nullptr) return done(std::nullopt);
   const Digest key = KeyOf(step, *toolchain);
-  upstream_->Find(key, std::move(toolchain), std::move(cancellation),
+  upstream_->Find({key, std::move(toolchain), store_.limit_bytes(), std::move(cancellation)},
                   [this, key, outputs = step.action.outputs,
                    done = std::move(done)](const std::optional<remote::SharedResult>& found) {
                     auto taken = CatchExceptions(

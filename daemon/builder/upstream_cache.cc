@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
@@ -49,13 +50,10 @@ std::optional<std::vector<remote::SharedHeader>> Shared(const std::vector<cache:
 // A load that looks for its result until this node should build it, or nobody does.
 struct UpstreamCache::Question {
   bool may_build = false;
-  Digest key;
-  toolchain::ToolchainPtr toolchain;
-  CancellationPtr cancellation;
+  Wanted wanted;
   Found done;
-  BuildTurns::Wait wait;
-
-  bool IsCancelled() const { return cancellation != nullptr && cancellation->cancelled(); }
+  BuildTurns::Wait wait = {};
+  remote::Limits limits = {};  // of this look, with the claim that may follow
 };
 
 UpstreamCache::UpstreamCache(Env& env, toolchain::FileDigests& digests, remote::SharedResults& results,
@@ -84,23 +82,20 @@ UpstreamCache::~UpstreamCache() {
   stopped_.Cancel();
 }
 
-void UpstreamCache::Find(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation,
-                         Found done) {
-  if (!options_.read) return done(std::nullopt);
-  questions_.Push([this, key, toolchain = std::move(toolchain), cancellation = std::move(cancellation),
-                   done = std::move(done)] { done(FindNow(key, *toolchain, cancellation.get())); });
+void UpstreamCache::Find(Wanted wanted, Found done) {
+  if (!options_.read || wanted.is_absent) return done(std::nullopt);
+  questions_.Push(
+      [this, wanted = std::move(wanted), done = std::move(done)] { done(FindNow(wanted, NewLimits(wanted))); });
 }
 
-void UpstreamCache::FindOrWait(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation,
-                               Found done) {
-  if (!turns_ || !options_.write) return Find(key, std::move(toolchain), std::move(cancellation), std::move(done));
-  Begin({true, key, std::move(toolchain), std::move(cancellation), std::move(done), BuildTurns::Wait()});
+void UpstreamCache::FindOrWait(Wanted wanted, Found done) {
+  if (!turns_ || !options_.write) return Find(std::move(wanted), std::move(done));
+  Begin({true, std::move(wanted), std::move(done)});
 }
 
-void UpstreamCache::FindOrJoin(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation,
-                               Found done) {
-  if (!turns_) return Find(key, std::move(toolchain), std::move(cancellation), std::move(done));
-  Begin({false, key, std::move(toolchain), std::move(cancellation), std::move(done), BuildTurns::Wait()});
+void UpstreamCache::FindOrJoin(Wanted wanted, Found done) {
+  if (!turns_) return Find(std::move(wanted), std::move(done));
+  Begin({false, std::move(wanted), std::move(done)});
 }
 
 void UpstreamCache::Begin(Question question) {
@@ -109,22 +104,32 @@ void UpstreamCache::Begin(Question question) {
 
 void UpstreamCache::Ask(const std::shared_ptr<Question>& question) {
   Question& q = *question;
-  std::optional<remote::SharedResult> found = FindNow(q.key, *q.toolchain, q.cancellation.get());
-  if (found || q.IsCancelled() || !MustWait(q)) return q.done(std::move(found));
+  std::optional<remote::SharedResult> found;
+  if (!q.wait.settles) {
+    q.limits = NewLimits(q.wanted);
+    if (!std::exchange(q.wanted.is_absent, false)) found = FindNow(q.wanted, q.limits);
+    if (found || q.limits.IsCancelled()) return q.done(std::move(found));
+  }
+  if (!MustWait(q)) return q.done(std::nullopt);
+  q.limits.deadline += q.wait.pause;
   questions_.PushAt(env_.Now() + q.wait.pause, [this, question] { Ask(question); });
 }
 
 bool UpstreamCache::MustWait(Question& q) {
-  if (q.may_build) return !turns_->MayBuild(q.key, q.wait, q.cancellation.get());
-  return turns_->OtherBuilds(q.key, q.wait, q.cancellation.get());
+  if (q.may_build) return !turns_->MayBuild(q.wanted.key, q.wait, q.limits);
+  return turns_->OtherBuilds(q.wanted.key, q.wait, q.limits);
 }
 
 void UpstreamCache::EndBuild(const Digest& key, remote::ClaimState state) {
   if (turns_) turns_->End(key, state);
 }
 
-std::optional<remote::SharedResult> UpstreamCache::FindNow(const Digest& key, const toolchain::Toolchain& toolchain,
-                                                           Cancellation* cancellation) {
+remote::Limits UpstreamCache::NewLimits(const Wanted& wanted) const {
+  return {wanted.cancellation.get(), env_.Now() + results_.timeout()};
+}
+
+std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted, const remote::Limits& limits) {
+  const toolchain::Toolchain& toolchain = *wanted.toolchain;
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   const auto own_digest = [&](const std::string& name) -> std::optional<Digest> {
     const std::string path = IsOfToolchain(name) ? LocalPath(folders, name) : "";
@@ -132,10 +137,11 @@ std::optional<remote::SharedResult> UpstreamCache::FindNow(const Digest& key, co
         path.empty() ? absl::NotFoundError(name) : toolchain::DigestOfPart(toolchain, digests_, path);
     return digest.ok() ? std::optional(*digest) : std::nullopt;
   };
-  auto found = CatchExceptions("a result of the upstream could not be taken in",
-                               [&] { return results_.Find(key, own_digest, options_.max_result_bytes, cancellation); });
+  auto found = CatchExceptions("a result of the upstream could not be taken in", [&] {
+    return results_.Find(wanted.key, own_digest, std::min(options_.max_result_bytes, wanted.room), limits);
+  });
   if (found.ok()) return *std::move(found);
-  Log(LogLevel::kDebug, "upstream_not_asked", {{"key", key.Hex()}, {"error", found.status().message()}});
+  Log(LogLevel::kDebug, "upstream_not_asked", {{"key", wanted.key.Hex()}, {"error", found.status().message()}});
   return std::nullopt;
 }
 

@@ -32,7 +32,7 @@ struct UpstreamCacheOptions {
   // Lets one node build what several need at the same moment. One that does not write claims nothing, and so waits for
   // nobody with FindOrWait().
   bool build_once = false;
-  uint64_t max_result_bytes = UINT64_MAX;  // larger results of others are not taken
+  uint64_t max_result_bytes = UINT64_MAX;  // larger results of others are not taken, whatever the room
 };
 
 // Asks and writes in threads of its own, so that neither a load nor a step holds a thread of somebody else while it
@@ -41,6 +41,15 @@ struct UpstreamCacheOptions {
 class UpstreamCache {
  public:
   using Found = std::function<void(std::optional<remote::SharedResult>)>;
+
+  // What is looked for: the result of `key` that `toolchain` would make as well.
+  struct Wanted {
+    Digest key;
+    toolchain::ToolchainPtr toolchain;
+    uint64_t room = UINT64_MAX;  // how many bytes it may have
+    CancellationPtr cancellation = nullptr;
+    bool is_absent = false;  // it was looked for a moment ago
+  };
 
   // How much may wait to be written. What comes above that is lost to others.
   static constexpr uint64_t kMostWaitingBytes = 256 << 20;
@@ -55,20 +64,21 @@ class UpstreamCache {
   // Every Find() must have ended.
   ~UpstreamCache();
 
-  // Looks for a result of `key` that `toolchain` would make as well. Calls `done` once: with nothing if there is none,
-  // if the upstream does not answer, or if `cancellation` (may be null) fires. `done` must not throw.
-  void Find(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
+  // Calls `done` once: with nothing if there is no such result, if the upstream does not answer, or if the cancellation
+  // (may be null) fires. `done` must not throw.
+  void Find(Wanted wanted, Found done);
 
   // As Find() for a load, which its caller builds if there is nothing. With `build_once`, this waits while another node
   // builds it; the caller then must call Keep() or EndBuild().
-  void FindOrWait(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
+  void FindOrWait(Wanted wanted, Found done);
 
   // As Find() for a load that may not be built. With `build_once`, this waits while another node builds it.
-  void FindOrJoin(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
+  void FindOrJoin(Wanted wanted, Found done);
 
   // The build of a load has made nothing to keep.
   void EndBuild(const Digest& key, remote::ClaimState state);
 
+  bool reads() const { return options_.read; }
   bool writes() const { return options_.write; }
 
   // Writes a result, later. `headers`: those of the toolchain that its build has read, with the content that they had.
@@ -92,8 +102,9 @@ class UpstreamCache {
   void Ask(const std::shared_ptr<Question>& question);
   // Another node builds it: it is to be looked for again.
   bool MustWait(Question& q);
-  std::optional<remote::SharedResult> FindNow(const Digest& key, const toolchain::Toolchain& toolchain,
-                                              Cancellation* cancellation);
+  // One deadline for all that is asked: a slow upstream costs a load one time limit.
+  remote::Limits NewLimits(const Wanted& wanted) const;
+  std::optional<remote::SharedResult> FindNow(const Wanted& wanted, const remote::Limits& limits);
   bool Reserve(uint64_t bytes);
   void Write(const Digest& key, const remote::SharedResult& result, uint64_t bytes);
   bool TryToWrite(const Digest& key, const remote::SharedResult& result);

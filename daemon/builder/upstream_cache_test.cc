@@ -9,6 +9,7 @@
 #include <future>
 
 #include "common/base/error.h"
+#include "daemon/remote/upstream_test_util.h"
 #include "tests/support/await.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/fault_proxy.h"
@@ -32,6 +33,16 @@ struct Node : TestBuilder {
     const auto built = Load(request);
     ASSERT_THAT(built, IsOk());
     EXPECT_FALSE(built->cache_hit());
+  }
+
+  // What a lookup of user 1000 is told; nothing if it must load.
+  std::optional<v1::LoadResult> LookUp(const v1::LoadRequest& request) {
+    std::optional<v1::LoadResult> told;
+    builder->LookUp(request, UserId{1000}, [&](const v1::LoadResult& hit) {
+      told = hit;
+      return true;
+    });
+    return told;
   }
 
   int64_t Steps(const std::string& how) {
@@ -124,6 +135,104 @@ TEST_F(SharingTest, ALoadThatMayNotCompileTakesWhatAnotherNodeHasBuilt) {
   EXPECT_EQ(observer.fetches, 0) << "it needs no header";
   EXPECT_EQ(second.Stats().builds, 0u);
   EXPECT_EQ(second.Stats().failures, 0u);
+}
+
+// Has an engine that shows its answers to lookups only when they are released.
+class SharedLookupTest : public SharingTest {
+ protected:
+  SharedLookupTest() {
+    AddHeader(request_, 0, "x.h", "int a;\n");
+    taker_.Share({.address = proxy_.address()});
+    EXPECT_THAT(taker_.toolchains().Resolve(request_.toolchain(), request_.language()), IsOk());  // no lookup does that
+  }
+
+  void BuildElsewhere() {
+    Node other;
+    other.Share(Engine());
+    RecordingObserver uploads({"int a;\n"});
+    ASSERT_THAT(other.Load(request_, uploads), IsOk());
+    other.StopSharing();
+  }
+  void HoldAnswers() {
+    proxy_.Inject({.method = "GetActionResult", .times = 0, .change = [go = release_.get_future().share()](auto&) {
+                     go.wait();
+                   }});
+  }
+  void AwaitQuestion() {
+    Await("a question", [&] { return proxy_.Calls("GetActionResult") > 0; });
+  }
+
+  v1::LoadRequest request_ = Request();
+  std::promise<void> release_;
+  FaultProxy proxy_{engine_->address()};
+  Node taker_;
+};
+
+TEST_F(SharedLookupTest, ALookupTakesWhatAnotherNodeHasBuilt) {
+  BuildElsewhere();
+  const auto taken = taker_.LookUp(request_);
+  ASSERT_TRUE(taken);
+  EXPECT_TRUE(taken->from_upstream());
+  EXPECT_TRUE(taken->cache_hit());
+  const auto again = taker_.LookUp(request_);
+  ASSERT_TRUE(again);
+  EXPECT_FALSE(again->from_upstream());
+  EXPECT_EQ(again->artifact_digest(), taken->artifact_digest());
+  const cache::CacheStats stats = taker_.Stats();
+  EXPECT_EQ(stats.upstream_hits, 1u);
+  EXPECT_EQ(stats.misses, 1u);
+  EXPECT_EQ(stats.hits, 1u);
+}
+
+TEST_F(SharedLookupTest, LookupsAndALoadTakeAnArtifactOnce) {
+  BuildElsewhere();
+  HoldAnswers();
+  std::vector<std::future<std::optional<v1::LoadResult>>> lookups;
+  for (int i = 0; i < 3; ++i) {
+    lookups.push_back(std::async(std::launch::async, [&] { return taker_.LookUp(request_); }));
+  }
+  AwaitQuestion();
+  RecordingObserver observer;
+  auto load = std::async(std::launch::async, [&] { return taker_.Load(request_, observer); });
+  release_.set_value();
+  for (auto& lookup : lookups) EXPECT_TRUE(AwaitValue("a lookup", std::move(lookup)));
+  EXPECT_THAT(AwaitValue("the load", std::move(load)), IsOk());
+  EXPECT_EQ(observer.fetches, 0);
+  EXPECT_EQ(proxy_.Calls("GetActionResult"), 2) << "for lists and for the result";
+  EXPECT_EQ(taker_.Stats().upstream_hits, 1u);
+}
+
+TEST_F(SharedLookupTest, ALoadAfterALookupInVainDoesNotAskAgain) {
+  EXPECT_FALSE(taker_.LookUp(request_));
+  EXPECT_EQ(proxy_.Calls("GetActionResult"), 1);
+  EXPECT_EQ(taker_.Stats().misses, 0u) << "the load counts";
+  RecordingObserver observer({"int a;\n"});
+  ASSERT_THAT(taker_.Load(request_, observer), IsOk());
+  EXPECT_EQ(taker_.Stats().misses, 1u);
+  taker_.StopSharing();
+  EXPECT_EQ(Sample(*taker_.results, "kernix_upstream_lookups_total{result=\"absent\"}"), 1);
+}
+
+TEST_F(SharedLookupTest, ALookupWaitsForNoBuild) {
+  RecordingObserver observer({"int a;\n"});
+  HoldAnswers();
+  auto load = std::async(std::launch::async, [&] { return taker_.Load(request_, observer); });
+  AwaitQuestion();
+  EXPECT_FALSE(taker_.LookUp(request_));
+  release_.set_value();
+  EXPECT_THAT(AwaitValue("the load", std::move(load)), IsOk());
+}
+
+TEST_F(SharedLookupTest, ALookupThatIsCancelledWaitsForNoEngine) {
+  proxy_.Inject({.method = "GetActionResult", .times = 0, .hang = true});
+  const auto cancellation = std::make_shared<Cancellation>();
+  auto lookup = std::async(std::launch::async, [&] {
+    return taker_.builder->LookUp(
+        request_, UserId{1000}, [](const auto&) { return true; }, cancellation);
+  });
+  AwaitQuestion();
+  cancellation->Cancel();
+  EXPECT_FALSE(AwaitValue("the lookup", std::move(lookup)));
 }
 
 TEST_F(SharingTest, AForcedBuildAsksNobody) {
@@ -353,6 +462,25 @@ TEST_F(SharingTest, OneOfManyNodesBuilds) {
   EXPECT_EQ(taken, 4u);
 }
 
+// By this clock, to write a claim takes so long that nobody looks at it again while the test runs.
+TEST_F(SharingTest, MoreLoadsThanThreadsSettleSideBySide) {
+  constexpr int kLoads = 12;  // eight threads ask
+  remote::SteppedEnv env;
+  FaultProxy proxy(engine_->address());
+  proxy.Inject(
+      {.method = "UpdateActionResult", .times = 0, .change = [&](auto&) { env.AdvanceClock(Duration(60'000)); }});
+  const auto upstream = remote::OpenUpstream(env, {.address = proxy.address(), .timeout = std::chrono::hours(1)});
+  remote::SharedResults results(*upstream, {});
+  remote::BuildClaims claims(*upstream, "node");
+  const toolchain::ToolchainPtr toolchain = KnownToolchains().Resolve(Request().toolchain(), v1::LANGUAGE_CPP).value();
+  UpstreamCache cache(env, KnownToolchains().digests(), results, claims, {.write = true, .build_once = true});
+  for (int i = 0; i < kLoads; ++i) {
+    cache.FindOrWait({DigestOf(StrCat("settles ", i)), toolchain}, [](const auto&) {});
+  }
+  Await("all claims", [&] { return proxy.Calls("UpdateActionResult") == kLoads; });
+  EXPECT_EQ(Sample(cache, "kernix_upstream_turns_total{turn=\"own\"}"), 0) << "all of them settle";
+}
+
 TEST_F(SharingTest, NobodyWaitsForANodeWhoseCompilerRefuses) {
   v1::LoadRequest request = Request();
   request.mutable_source(0)->mutable_text()->append("#error not like this\n");
@@ -362,6 +490,19 @@ TEST_F(SharingTest, NobodyWaitsForANodeWhoseCompilerRefuses) {
     node->Share(Engine(), {}, {.write = true, .build_once = true});
     EXPECT_EQ(KindOf(node->Load(request).status()), v1::ErrorDetail::COMPILATION);
   }
+}
+
+TEST_F(SharingTest, ANodeTakesNothingThatItsStoreHasNoRoomFor) {
+  const v1::LoadRequest request = Request();
+  Node first;
+  first.Share(Engine());
+  first.Build(request);
+  first.StopSharing();
+  Node second;
+  second.Share(Engine());
+  second.cache->SetLimit(1'000);
+  second.Build(request);
+  EXPECT_EQ(Sample(*second.results, "kernix_upstream_results_too_large_total"), 1);
 }
 
 // Whoever may write can write anything.
@@ -387,6 +528,34 @@ TEST_F(SharingTest, ANodeBuildsForItselfIfTheEngineDoesNotAnswer) {
   node.Build(Request());
   node.Build(Request());
   EXPECT_EQ(node.Stats().builds, 2u);
+}
+
+// Each call alone would be in time.
+TEST_F(SharingTest, ASlowEngineCostsALoadOneTimeLimit) {
+  const v1::LoadRequest request = Request();
+  Node first;
+  first.Share(Engine());
+  const auto built = first.Load(request);
+  ASSERT_THAT(built, IsOk());
+  first.StopSharing();
+
+  remote::SteppedEnv env;
+  FaultProxy proxy(engine_->address());
+  for (const char* method : {"GetActionResult", "BatchReadBlobs", "UpdateActionResult"}) {
+    proxy.Inject({.method = method, .times = 0, .change = [&](auto&) { env.AdvanceClock(Duration(6'000)); }});
+  }
+  const auto upstream = remote::OpenUpstream(env, {.address = proxy.address(), .timeout = Duration(10'000)});
+  remote::SharedResults results(*upstream, {});
+  remote::BuildClaims claims(*upstream, "node");
+  UpstreamCache cache(env, KnownToolchains().digests(), results, claims, {.write = true, .build_once = true});
+  std::promise<bool> found;
+  cache.FindOrWait({Digest::FromRaw(built->key()).value(),
+                    KnownToolchains().Resolve(request.toolchain(), request.language()).value()},
+                   [&](const auto& result) { found.set_value(result.has_value()); });
+  EXPECT_FALSE(AwaitValue("an answer", found.get_future()));
+  EXPECT_EQ(proxy.Calls("GetActionResult"), 1);
+  EXPECT_EQ(proxy.Calls("BatchReadBlobs"), 1);
+  EXPECT_EQ(proxy.Calls("UpdateActionResult"), 0);
 }
 
 TEST_F(SharingTest, ALoadThatIsCancelledWaitsForNoEngine) {

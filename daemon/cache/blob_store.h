@@ -16,6 +16,12 @@
 
 namespace kernix::cache {
 
+// What of it a failure of the machine's power may take.
+enum class Durability {
+  kSurvives,
+  kMayBeLost,  // the disk is not awaited; what is found later may be damaged, which IsSound() and Open() see
+};
+
 // Thread-safe. Does not know who needs a blob: its owner must keep a Remove() from racing with a Put() of the same
 // content.
 class BlobStore {
@@ -25,8 +31,9 @@ class BlobStore {
   // The path at which a process of this host finds the blob, whether or not it exists. Empty: only Open() can read it.
   virtual std::string PathOf(const Digest& digest) const = 0;
 
-  // Returns once `content` is stored and survives a crash. Keeps a sound blob that already exists; replaces any other.
-  virtual absl::Status Put(const Digest& digest, std::string_view content) = 0;
+  // Returns once `content` is stored, and survives the end of this process. Keeps a sound blob that already exists;
+  // replaces any other.
+  virtual absl::Status Put(const Digest& digest, std::string_view content, Durability durability) = 0;
 
   // Whether the blob exists with the right size and content. A blob that cannot be examined (no descriptor left, a
   // failing disk) is an error, which says nothing about the content.

@@ -133,11 +133,13 @@ absl::StatusOr<std::optional<BuildTrace>> Cache::TraceOf(const Digest& key) {
 // --- Changes ---------------------------------------------------------------------------------------------------------
 
 absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifact, const MakeTrace& make_trace) {
-  entry.artifact = DigestOf(artifact);
-  entry.size = artifact.size();
+  if (entry.size == 0) {
+    entry.artifact = DigestOf(artifact);
+    entry.size = artifact.size();
+  }
   entry.created_unix_ms = env_.UnixMillis();
   Pin(entry.artifact);
-  absl::Status status = blobs_->Put(entry.artifact, artifact);
+  absl::Status status = blobs_->Put(entry.artifact, artifact, DurabilityOf(entry));
   if (status.ok() && make_trace) entry.trace = make_trace();
   if (status.ok()) status = Commit(entry, tag);
   if (status.ok()) Lend(entry.artifact, std::nullopt);

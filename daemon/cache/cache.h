@@ -137,10 +137,11 @@ class Cache {
   // now.
   absl::StatusOr<bool> Owns(UserId user, const Digest& artifact);
 
-  // Stores `artifact` and commits `entry` (filling in its artifact, size and time) under `tag`. If there is a
-  // `make_trace`, calls it once the artifact is on the disk, and keeps its result with the entry. Replaces an older
-  // entry of the same key, whose tags stay. Counts a build (or, if it has an origin, a hit of the upstream), and evicts
-  // down to the limit, but never the new entry. Once this has returned OK, the entry survives kill -9 and power loss.
+  // Stores `artifact` and commits `entry` under `tag`, filling in its time and, if its size is 0, artifact and size. If
+  // there is a `make_trace`, calls it once the artifact is on the disk, and keeps its result with the entry. Replaces
+  // an older entry of the same key, whose tags stay. Counts a build (or, if it has an origin, a hit of the upstream),
+  // and evicts down to the limit, but never the new entry. Once this has returned OK, the entry survives kill -9; and
+  // power loss, unless it has an origin: then it may be gone, and is taken again.
   absl::Status Insert(Entry entry, const Tag& tag, std::string_view artifact, const MakeTrace& make_trace = nullptr);
 
   // Drops one entry. Its blob is removed if no other entry names it.

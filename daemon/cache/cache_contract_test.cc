@@ -327,8 +327,8 @@ TYPED_TEST(CacheContractTest, KeepsBlobs) {
   const Digest digest = DigestOf("content");
   EXPECT_FALSE(*this->blobs_.IsSound(digest, 7));
   EXPECT_TRUE(absl::IsNotFound(this->blobs_.Open(digest).status()));
-  ASSERT_THAT(this->blobs_.Put(digest, "content"), IsOk());
-  ASSERT_THAT(this->blobs_.Put(digest, "content"), IsOk());
+  ASSERT_THAT(this->blobs_.Put(digest, "content", Durability::kSurvives), IsOk());
+  ASSERT_THAT(this->blobs_.Put(digest, "content", Durability::kSurvives), IsOk());
   EXPECT_TRUE(*this->blobs_.IsSound(digest, 7));
   EXPECT_FALSE(*this->blobs_.IsSound(digest, 8));
   EXPECT_EQ(ReadAll(**this->blobs_.Open(digest)).value(), "content");
@@ -337,20 +337,20 @@ TYPED_TEST(CacheContractTest, KeepsBlobs) {
 TYPED_TEST(CacheContractTest, OtherContentThanADigestSaysIsFoundOutAndReplaced) {
   const Digest digest = DigestOf("content");
   // Simulates damage: other content of the same size, at the place of that digest.
-  ASSERT_THAT(this->blobs_.Put(digest, "CONTENT"), IsOk());
+  ASSERT_THAT(this->blobs_.Put(digest, "CONTENT", Durability::kSurvives), IsOk());
   if (!this->blobs_.PathOf(digest).empty()) {
     ASSERT_THAT(Env::Posix().RemoveFile(this->blobs_.PathOf(digest)), IsOk());
     ASSERT_THAT(Env::Posix().WriteFile(this->blobs_.PathOf(digest), "CONTENT", 0444), IsOk());
   }
   EXPECT_FALSE(*this->blobs_.IsSound(digest, 7));
   EXPECT_TRUE(absl::IsDataLoss(this->blobs_.Open(digest).status()));
-  ASSERT_THAT(this->blobs_.Put(digest, "content"), IsOk());
+  ASSERT_THAT(this->blobs_.Put(digest, "content", Durability::kSurvives), IsOk());
   EXPECT_TRUE(*this->blobs_.IsSound(digest, 7));
 }
 
 TYPED_TEST(CacheContractTest, ABlobThatIsOpenStaysReadableWhenItIsRemoved) {
   const Digest digest = DigestOf("content");
-  ASSERT_THAT(this->blobs_.Put(digest, "content"), IsOk());
+  ASSERT_THAT(this->blobs_.Put(digest, "content", Durability::kSurvives), IsOk());
   const auto blob = this->blobs_.Open(digest);
   ASSERT_THAT(blob, IsOk());
   ASSERT_THAT(this->blobs_.Remove(digest), IsOk());
@@ -360,7 +360,8 @@ TYPED_TEST(CacheContractTest, ABlobThatIsOpenStaysReadableWhenItIsRemoved) {
 }
 
 TYPED_TEST(CacheContractTest, RemovesAllBlobsButThoseToKeep) {
-  for (const char* content : {"a", "b", "c"}) ASSERT_THAT(this->blobs_.Put(DigestOf(content), content), IsOk());
+  for (const char* content : {"a", "b", "c"})
+    ASSERT_THAT(this->blobs_.Put(DigestOf(content), content, Durability::kSurvives), IsOk());
   ASSERT_THAT(this->blobs_.RemoveAllBut({DigestOf("b")}), IsOk());
   EXPECT_FALSE(*this->blobs_.IsSound(DigestOf("a"), 1));
   EXPECT_TRUE(*this->blobs_.IsSound(DigestOf("b"), 1));

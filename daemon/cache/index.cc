@@ -2,9 +2,11 @@
 #include "daemon/cache/index.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "daemon/cache/index_schema.h"
 #include "daemon/cache/index_statements.h"
 
 namespace kernix::cache {
@@ -92,6 +94,8 @@ absl::StatusOr<Totals> Index::LoadTotals() {
 
 absl::StatusOr<Dropped> Index::Put(const Entry& entry, const Tag& tag) {
   const MutexLock lock(write_mutex_);
+  std::optional<DiskNotAwaited> not_awaited;
+  if (DurabilityOf(entry) == Durability::kMayBeLost) not_awaited.emplace(writer_->database());
   Dropped replaced;
   Books books = books_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
@@ -177,6 +181,7 @@ absl::Status Index::Write(const PendingUses& uses, const Totals& totals) {
   Totals new_counts;
   for (size_t i = 0; i < kTotalCount; ++i) new_counts[i] = totals[i] - std::min(totals[i], books_.totals[i]);
   if (uses.empty() && new_counts == Totals{}) return absl::OkStatus();
+  const DiskNotAwaited not_awaited(writer_->database());  // each miss reads tags, and so writes them first
   Books books = books_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
   KERNIX_RETURN_IF_ERROR(Apply(uses, books));

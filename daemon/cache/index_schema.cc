@@ -115,6 +115,13 @@ absl::StatusOr<Database> OpenIndexConnection(const std::string& path) {
   return database;
 }
 
+// With a write-ahead log, NORMAL syncs at checkpoints alone.
+DiskNotAwaited::DiskNotAwaited(Database& database) : database_(database) {
+  database_.Execute("PRAGMA synchronous = NORMAL").IgnoreError();
+}
+
+DiskNotAwaited::~DiskNotAwaited() { database_.Execute(kAwaitDisk).IgnoreError(); }
+
 absl::Status MigrateIndex(Database& database, int to) {
   KERNIX_RETURN_IF_ERROR(CheckIntegrity(database));
   KERNIX_ASSIGN_OR_RETURN(const int64_t version, database.QueryInt("PRAGMA user_version"));

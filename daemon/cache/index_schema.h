@@ -18,6 +18,19 @@ int NewestIndexVersion();
 // power failure could take, and what it leaves of them is empty or found to be damaged.
 absl::StatusOr<Database> OpenIndexConnection(const std::string& path);
 
+// During its lifetime, which must not begin or end within a transaction, commits do not await the disk. A power failure
+// may take them, but damages nothing. `database` must outlive it.
+class DiskNotAwaited {
+ public:
+  explicit DiskNotAwaited(Database& database);
+  ~DiskNotAwaited();
+  DiskNotAwaited(const DiskNotAwaited&) = delete;
+  DiskNotAwaited& operator=(const DiskNotAwaited&) = delete;
+
+ private:
+  Database& database_;
+};
+
 // Checks the file and migrates it to the newest layout, in one transaction. kDataLoss if the file is
 // damaged, kFailedPrecondition if its layout is newer than this build. Tests of a migration pass an older layout as
 // `to`.

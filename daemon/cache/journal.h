@@ -67,7 +67,7 @@ class Journal {
   virtual void AddTag(const Digest& key, const Tag& tag) = 0;
 
   // Writes what AddUse() and AddTag() have noted, and those of `totals` that are larger than the written ones. If it
-  // fails, nothing is lost: the next Flush() writes it.
+  // fails, nothing is lost: the next Flush() writes it. Does not await the disk: power loss may take what is young.
   virtual absl::Status Flush(const Totals& totals) = 0;
 
   // Most recently used first. Does not list tags that are not flushed.

@@ -37,7 +37,7 @@ bool Matches(const TagFilter& filter, const Tag& tag, int64_t last_used_unix_ms)
 
 // --- MemoryBlobs -----------------------------------------------------------------------------------------------------
 
-absl::Status MemoryBlobs::Put(const Digest& digest, std::string_view content) {
+absl::Status MemoryBlobs::Put(const Digest& digest, std::string_view content, Durability) {
   const MutexLock lock(mutex_);
   blobs_[digest] = std::make_shared<const std::string>(content);
   return absl::OkStatus();

@@ -23,7 +23,7 @@ namespace kernix::cache {
 class MemoryBlobs final : public BlobStore {
  public:
   std::string PathOf(const Digest&) const override { return ""; }
-  absl::Status Put(const Digest& digest, std::string_view content) override;
+  absl::Status Put(const Digest& digest, std::string_view content, Durability durability) override;
   absl::StatusOr<bool> IsSound(const Digest& digest, uint64_t size) override;
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const Digest& digest) override;
   absl::Status Remove(const Digest& digest) override;

@@ -43,6 +43,7 @@ class StepStore {
   void RemoveAll();
 
   uint64_t bytes() const;
+  uint64_t limit_bytes() const { return limit_bytes_; }
 
  private:
   struct Kept {

@@ -13,7 +13,7 @@ namespace kernix::remote {
 
 // What one message may hold of blobs, if the engine says `advertised`. gRPC refuses messages of more than 4 MiB unless
 // a server allows more, so an engine that advertises more gets streams for what is larger. One that names no limit (0)
-// may have one all the same, and gets 1 MiB.
+// may have one all the same, and gets 2 MiB less 64 KiB.
 uint64_t UsableBatchBytes(int64_t advertised);
 
 struct BlobBatches {

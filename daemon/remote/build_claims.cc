@@ -42,18 +42,23 @@ ClaimState FromProto(internal::Claim::State state) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<BuildClaim>> BuildClaims::Read(const Digest& key, Cancellation* cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(const auto files, upstream_.FindResult(MakeAddress(kClaimFile, key).action, cancellation));
+absl::StatusOr<std::optional<BuildClaim>> BuildClaims::Read(const Digest& key, const Limits& limits) {
+  KERNIX_ASSIGN_OR_RETURN(const auto files,
+                          upstream_.FindResult(MakeAddress(kClaimFile, key).action, {kClaimFile}, limits));
   if (!files || files->size() != 1) return std::nullopt;
-  const auto contents = upstream_.Read({files->front().digest}, kMostBytes, cancellation);
-  if (absl::IsNotFound(contents.status())) return std::nullopt;
-  if (!contents.ok()) return contents.status();
+  exec::Content content = files->front().content;
+  if (content == nullptr) {
+    const auto contents = upstream_.Read({files->front().digest}, kMostBytes, limits);
+    if (absl::IsNotFound(contents.status())) return std::nullopt;
+    if (!contents.ok()) return contents.status();
+    content = contents->front();
+  }
   internal::Claim claim;
-  if (!claim.ParseFromString(*contents->front())) return std::nullopt;
+  if (!claim.ParseFromString(*content)) return std::nullopt;
   return BuildClaim{claim.node(), claim.beat(), FromProto(claim.state())};
 }
 
-absl::Status BuildClaims::Write(const Digest& key, uint64_t beat, ClaimState state, Cancellation* cancellation) {
+absl::Status BuildClaims::Write(const Digest& key, uint64_t beat, ClaimState state, const Limits& limits) {
   internal::Claim claim;
   claim.set_node(node_);
   claim.set_beat(beat);
@@ -61,8 +66,8 @@ absl::Status BuildClaims::Write(const Digest& key, uint64_t beat, ClaimState sta
   ResultAddress address = MakeAddress(kClaimFile, key);
   const Blob content = BlobOf(claim.SerializeAsString());
   address.blobs.push_back(content);
-  KERNIX_RETURN_IF_ERROR(upstream_.Write(address.blobs, cancellation));
-  return upstream_.PutResult(address.action, {{kClaimFile, content.digest}}, cancellation);
+  KERNIX_RETURN_IF_ERROR(upstream_.Write(address.blobs, limits));
+  return upstream_.PutResult(address.action, {{kClaimFile, content.digest}}, limits);
 }
 
 }  // namespace kernix::remote

@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/cancellation.h"
 #include "common/base/digest.h"
 #include "daemon/remote/upstream.h"
 
@@ -30,7 +29,7 @@ struct BuildClaim {
   bool operator==(const BuildClaim&) const = default;
 };
 
-// Thread-safe. Calls block until the upstream's timeout at most; `cancellation` may be null. Errors are the upstream's.
+// Thread-safe. Calls block until their limits, as those of Upstream. Errors are the upstream's.
 class BuildClaims {
  public:
   // `node`: a name that no other process has. `upstream` must outlive it.
@@ -39,10 +38,10 @@ class BuildClaims {
   const std::string& node() const { return node_; }
 
   // The last claim of `key`; nullopt: none.
-  absl::StatusOr<std::optional<BuildClaim>> Read(const Digest& key, Cancellation* cancellation);
+  absl::StatusOr<std::optional<BuildClaim>> Read(const Digest& key, const Limits& limits);
 
   // Replaces whatever claim there is by one of this node.
-  absl::Status Write(const Digest& key, uint64_t beat, ClaimState state, Cancellation* cancellation);
+  absl::Status Write(const Digest& key, uint64_t beat, ClaimState state, const Limits& limits);
 
  private:
   Upstream& upstream_;

@@ -81,6 +81,7 @@ grpc::Status Connection::TryOnce(const Limits& limits, const Attempt& attempt) {
 }
 
 grpc::Status Connection::Try(const Limits& limits, Duration time, const Attempt& attempt) {
+  if (time <= Duration(0)) return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no time was left to ask");
   grpc::ClientContext context;
   context.set_deadline(gpr_time_from_millis(time.count(), GPR_TIMESPAN));
   if (token_ != nullptr) {

@@ -27,14 +27,6 @@ namespace kernix::remote {
 
 namespace reapi = build::bazel::remote::execution::v2;
 
-// The limits of one call of Upstream, which may take several calls of the engine.
-struct Limits {
-  MonotonicTime deadline;
-  Cancellation* cancellation = nullptr;  // may be null
-
-  bool IsCancelled() const { return cancellation != nullptr && cancellation->cancelled(); }
-};
-
 struct ConnectionCounters {
   MetricCounter retries;
   MetricCounter bytes_sent;  // of blobs, as they travel

@@ -89,7 +89,7 @@ class DocumentedResultTest : public DocumentedMessagesTest {
  protected:
   // What the engine has at an address of the page: its file, whose content is that of the page.
   void ExpectAt(const std::string& name) {
-    const auto files = upstream_->FindResult(DigestOnPage("Action of " + name), nullptr);
+    const auto files = upstream_->FindResult(DigestOnPage("Action of " + name));
     ASSERT_THAT(files, IsOk());
     ASSERT_TRUE(files->has_value()) << name;
     EXPECT_EQ((*files)->front().path, name);

@@ -59,7 +59,7 @@ class Running {
     longrunning::CancelOperationRequest request;
     request.set_name(name_);
     google::protobuf::Empty nothing;
-    const Limits limits{connection_.env().Now() + kCancelTime};
+    const Limits limits(nullptr, connection_.env().Now() + kCancelTime);
     // If that does not work either, the engine's own time limit remains.
     connection_
         .TryOnce(limits,

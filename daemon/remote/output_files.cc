@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/remote/output_files.h"
 
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "common/base/error.h"
@@ -24,7 +26,11 @@ absl::StatusOr<std::vector<OutputFile>> FilesOf(const UpstreamOptions& options,
   for (const auto& file : result.output_files()) {
     const std::optional<exec::BlobDigest> digest = GetDigest(file.digest());
     if (!digest) return NotAResult(options, StrCat("'", file.path(), "' has no SHA-256 digest"));
-    files.push_back({file.path(), *digest});
+    OutputFile& added = files.emplace_back(OutputFile{file.path(), *digest});
+    // Other bytes count as none: whoever needs the file asks for the blob, and learns more.
+    if (!file.contents().empty() && exec::BlobDigestOf(file.contents()) == *digest) {
+      added.content = std::make_shared<const std::string>(file.contents());
+    }
   }
   return files;
 }

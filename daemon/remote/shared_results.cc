@@ -2,6 +2,7 @@
 #include "daemon/remote/shared_results.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "common/base/error.h"
@@ -21,6 +22,14 @@ constexpr std::string_view kSignedPrefix = "kernix-shared-result\n";
 // Lists of header names, and statements, are far smaller.
 constexpr uint64_t kMostTextBytes = 16 << 20;
 
+// What comes along with a statement, or is read together with it, if it is no larger together: the artifact of a load,
+// the outputs of a step.
+const std::vector<std::string>& NamesOfFirstFiles() {
+  static const auto& names = *new std::vector<std::string>{kStatementFile, "file-0", "file-1", "file-2", "file-3"};
+  return names;
+}
+constexpr uint64_t kMostEarlyBytes = 3 << 19;  // with a statement, one message of an engine that names no limit
+
 // A build with all of CUDA's libraries reads some 2,000.
 constexpr int kMostHeaders = 20'000;
 
@@ -37,6 +46,27 @@ const OutputFile* FindFile(const std::vector<OutputFile>& files, std::string_vie
   const auto found =
       std::find_if(files.begin(), files.end(), [&](const OutputFile& file) { return file.path == path; });
   return found == files.end() ? nullptr : &*found;
+}
+
+// What has come along with a result.
+std::map<exec::BlobDigest, exec::Content> ContentsOf(const std::vector<OutputFile>& files) {
+  std::map<exec::BlobDigest, exec::Content> contents;
+  for (const OutputFile& file : files) {
+    if (file.content != nullptr) contents[file.digest] = file.content;
+  }
+  return contents;
+}
+
+// The statement's digest, and those of the files that `most` bytes have room for.
+std::vector<exec::BlobDigest> FirstFiles(const std::vector<OutputFile>& outputs, uint64_t most) {
+  std::vector<exec::BlobDigest> digests;
+  for (const std::string& name : NamesOfFirstFiles()) {
+    const OutputFile* file = FindFile(outputs, name);
+    if (file == nullptr || (name != kStatementFile && file->digest.size > most)) continue;
+    if (name != kStatementFile) most -= file->digest.size;
+    digests.push_back(file->digest);
+  }
+  return digests;
 }
 
 template <typename Message>
@@ -114,12 +144,12 @@ uint64_t BytesOf(const std::vector<exec::BlobDigest>& files) {
 
 absl::StatusOr<std::optional<SharedResult>> SharedResults::Find(const Digest& key,
                                                                 const DigestOfHeader& digest_of_header,
-                                                                uint64_t max_bytes, Cancellation* cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<HeaderNames> lists, ReadLists(key, cancellation));
+                                                                uint64_t max_bytes, const Limits& limits) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<HeaderNames> lists, ReadLists(key, limits));
   for (const HeaderNames& names : lists) {
     const std::optional<std::vector<SharedHeader>> headers = OwnHeaders(names, digest_of_header);
     if (!headers) continue;
-    KERNIX_ASSIGN_OR_RETURN(std::optional<SharedResult> result, FindWith(key, *headers, max_bytes, cancellation));
+    KERNIX_ASSIGN_OR_RETURN(std::optional<SharedResult> result, FindWith(key, *headers, max_bytes, limits));
     if (!result) continue;
     found_.Add();
     return result;
@@ -129,13 +159,14 @@ absl::StatusOr<std::optional<SharedResult>> SharedResults::Find(const Digest& ke
 }
 
 absl::StatusOr<std::vector<SharedResults::HeaderNames>> SharedResults::ReadLists(const Digest& key,
-                                                                                 Cancellation* cancellation) {
+                                                                                 const Limits& limits) {
   std::vector<HeaderNames> lists;
-  KERNIX_ASSIGN_OR_RETURN(const auto files, upstream_.FindResult(AddressOfLists(key).action, cancellation));
+  KERNIX_ASSIGN_OR_RETURN(const auto files, upstream_.FindResult(AddressOfLists(key).action, {kHeadersFile}, limits));
   const OutputFile* file = files ? FindFile(*files, kHeadersFile) : nullptr;
   if (file == nullptr) return lists;
-  KERNIX_ASSIGN_OR_RETURN(const auto contents, ReadIfThere({file->digest}, kMostTextBytes, cancellation));
-  const auto message = contents ? Parse<internal::HeaderLists>(*contents->front()) : std::nullopt;
+  Contents contents = ContentsOf(*files);
+  KERNIX_ASSIGN_OR_RETURN(const bool is_there, ReadMissing({file->digest}, kMostTextBytes, limits, contents));
+  const auto message = is_there ? Parse<internal::HeaderLists>(*contents.at(file->digest)) : std::nullopt;
   if (!message) return lists;
   for (const internal::HeaderLists::List& list : message->list()) {
     if (list.name_size() > kMostHeaders) continue;
@@ -147,38 +178,47 @@ absl::StatusOr<std::vector<SharedResults::HeaderNames>> SharedResults::ReadLists
 
 absl::StatusOr<std::optional<SharedResult>> SharedResults::FindWith(const Digest& key,
                                                                     const std::vector<SharedHeader>& headers,
-                                                                    uint64_t max_bytes, Cancellation* cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(const auto outputs, upstream_.FindResult(AddressOfResult(key, headers).action, cancellation));
+                                                                    uint64_t max_bytes, const Limits& limits) {
+  KERNIX_ASSIGN_OR_RETURN(const auto outputs,
+                          upstream_.FindResult(AddressOfResult(key, headers).action, NamesOfFirstFiles(), limits));
   const OutputFile* file = outputs ? FindFile(*outputs, kStatementFile) : nullptr;
   if (file == nullptr) return std::nullopt;
-  KERNIX_ASSIGN_OR_RETURN(const auto texts, ReadIfThere({file->digest}, kMostTextBytes, cancellation));
-  if (!texts) return std::nullopt;
-  const auto envelope = Parse<internal::SignedStatement>(*texts->front());
+  Contents contents = ContentsOf(*outputs);
+  KERNIX_ASSIGN_OR_RETURN(bool is_there, ReadMissing(FirstFiles(*outputs, std::min(kMostEarlyBytes, max_bytes)),
+                                                     kMostTextBytes, limits, contents));
+  if (!is_there) return std::nullopt;
+  const auto envelope = Parse<internal::SignedStatement>(*contents.at(file->digest));
   if (!envelope || !IsBelieved(*envelope)) return NotBelieved(key, "no trusted key has signed it");
   const auto statement = Parse<internal::Statement>(envelope->statement());
   const auto files = statement ? FilesOf(*statement, key, headers) : std::nullopt;
   if (!files) return NotBelieved(key, "its statement is about something else");
-  if (BytesOf(*files) > max_bytes) return NotBelieved(key, StrCat("its files are larger than ", max_bytes, " bytes"));
-  KERNIX_ASSIGN_OR_RETURN(auto contents, ReadIfThere(*files, max_bytes, cancellation));
-  if (!contents) return std::nullopt;
+  if (BytesOf(*files) > max_bytes) return TooLarge(key, BytesOf(*files), max_bytes);
+  KERNIX_ASSIGN_OR_RETURN(is_there, ReadMissing(*files, max_bytes, limits, contents));
+  if (!is_there) return std::nullopt;
   SharedResult result{.headers = headers, .files = {}, .detail = statement->detail()};
-  for (size_t i = 0; i < contents->size(); ++i) {
-    result.files.emplace_back(statement->file(static_cast<int>(i)).name(), std::move((*contents)[i]));
+  for (size_t i = 0; i < files->size(); ++i) {
+    result.files.emplace_back(statement->file(static_cast<int>(i)).name(), contents.at((*files)[i]));
   }
   return result;
 }
 
-// An engine may keep a result longer than its blobs. A blob that is not what it should be is none: else one bad write
-// would stand in the way of all later ones.
-absl::StatusOr<std::optional<std::vector<exec::Content>>> SharedResults::ReadIfThere(
-    const std::vector<exec::BlobDigest>& digests, uint64_t max_bytes, Cancellation* cancellation) {
-  absl::StatusOr<std::vector<exec::Content>> contents = upstream_.Read(digests, max_bytes, cancellation);
-  if (contents.ok()) return *std::move(contents);
-  if (absl::IsNotFound(contents.status())) return std::nullopt;
-  const v1::ErrorDetail::Kind kind = KindOf(contents.status());
-  if (kind != v1::ErrorDetail::INTERNAL && kind != v1::ErrorDetail::RESOURCE) return contents.status();
+// Returns whether all are there. An engine may keep a result longer than its blobs. A blob that is not what it should
+// be is none: else one bad write would stand in the way of all later ones.
+absl::StatusOr<bool> SharedResults::ReadMissing(const std::vector<exec::BlobDigest>& digests, uint64_t max_bytes,
+                                                const Limits& limits, Contents& contents) {
+  std::vector<exec::BlobDigest> missing;
+  std::copy_if(digests.begin(), digests.end(), std::back_inserter(missing),
+               [&](const exec::BlobDigest& digest) { return !contents.contains(digest); });
+  const absl::StatusOr<std::vector<exec::Content>> read = upstream_.Read(missing, max_bytes, limits);
+  if (read.ok()) {
+    for (size_t i = 0; i < missing.size(); ++i) contents[missing[i]] = (*read)[i];
+    return true;
+  }
+  if (absl::IsNotFound(read.status())) return false;
+  const v1::ErrorDetail::Kind kind = KindOf(read.status());
+  if (kind != v1::ErrorDetail::INTERNAL && kind != v1::ErrorDetail::RESOURCE) return read.status();
   not_believed_.Add();
-  return std::nullopt;
+  return false;
 }
 
 bool SharedResults::IsBelieved(const internal::SignedStatement& envelope) const {
@@ -196,7 +236,13 @@ std::nullopt_t SharedResults::NotBelieved(const Digest& key, std::string_view wh
   return std::nullopt;
 }
 
-absl::Status SharedResults::Put(const Digest& key, const SharedResult& result, Cancellation* cancellation) {
+std::nullopt_t SharedResults::TooLarge(const Digest& key, uint64_t bytes, uint64_t most) {
+  too_large_.Add();
+  Log(LogLevel::kWarning, "upstream_result_too_large", {{"key", key.Hex()}, {"bytes", bytes}, {"most", most}});
+  return std::nullopt;
+}
+
+absl::Status SharedResults::Put(const Digest& key, const SharedResult& result, const Limits& limits) {
   ResultAddress address = AddressOfResult(key, result.headers);
   std::vector<Blob> files;
   for (const auto& [name, content] : result.files) files.push_back({exec::BlobDigestOf(*content), content});
@@ -214,16 +260,16 @@ absl::Status SharedResults::Put(const Digest& key, const SharedResult& result, C
   std::vector<Blob> blobs = std::move(address.blobs);
   blobs.push_back(statement);
   blobs.insert(blobs.end(), files.begin(), files.end());
-  KERNIX_RETURN_IF_ERROR(upstream_.Write(blobs, cancellation));
-  KERNIX_RETURN_IF_ERROR(upstream_.PutResult(address.action, outputs, cancellation));
-  KERNIX_RETURN_IF_ERROR(AddList(key, NamesOf(result.headers), cancellation));
+  KERNIX_RETURN_IF_ERROR(upstream_.Write(blobs, limits));
+  KERNIX_RETURN_IF_ERROR(upstream_.PutResult(address.action, outputs, limits));
+  KERNIX_RETURN_IF_ERROR(AddList(key, NamesOf(result.headers), limits));
   written_.Add();
   return absl::OkStatus();
 }
 
 // After the result itself, so that whoever finds the list finds the result, too.
-absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, Cancellation* cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(std::vector<HeaderNames> lists, ReadLists(key, cancellation));
+absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, const Limits& limits) {
+  KERNIX_ASSIGN_OR_RETURN(std::vector<HeaderNames> lists, ReadLists(key, limits));
   if (std::find(lists.begin(), lists.end(), names) != lists.end()) return absl::OkStatus();
   lists.insert(lists.begin(), std::move(names));
   lists.resize(std::min(lists.size(), kMostHeaderLists));
@@ -232,8 +278,8 @@ absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, Cancel
   ResultAddress address = AddressOfLists(key);
   const Blob content = BlobOf(message.SerializeAsString());
   address.blobs.push_back(content);
-  KERNIX_RETURN_IF_ERROR(upstream_.Write(address.blobs, cancellation));
-  return upstream_.PutResult(address.action, {{kHeadersFile, content.digest}}, cancellation);
+  KERNIX_RETURN_IF_ERROR(upstream_.Write(address.blobs, limits));
+  return upstream_.PutResult(address.action, {{kHeadersFile, content.digest}}, limits);
 }
 
 void SharedResults::Register(MetricsRegistry& registry) const {
@@ -244,6 +290,9 @@ void SharedResults::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kName, kHelp, other_headers_, {{"result", "other_headers"}});
   registry.AddCounter("kernix_upstream_results_ignored_total",
                       "Results in the upstream that this node does not believe, or that are damaged.", not_believed_);
+  registry.AddCounter("kernix_upstream_results_too_large_total",
+                      "Results in the upstream that this node has not taken, since it has no room for them.",
+                      too_large_);
   registry.AddCounter("kernix_upstream_results_written_total", "Results that this node has written to the upstream.",
                       written_);
 }

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,7 +21,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/cancellation.h"
 #include "common/base/digest.h"
 #include "common/base/metrics.h"
 #include "daemon/exec/input_file.h"
@@ -55,8 +55,8 @@ struct SharingTrust {
   std::optional<SigningKey> signs_with;  // nothing: what this node writes is not signed
 };
 
-// Thread-safe. Each question to the upstream takes its timeout at most: a result costs five, and up to three for each
-// further list of headers. `cancellation` may be null.
+// Thread-safe. Calls take until their limits, as those of Upstream. A result costs two questions if the engine sends
+// small files along with results, else four, and one or two for each further list of headers.
 class SharedResults {
  public:
   // Builds of one key seldom read different headers. The oldest list goes.
@@ -66,14 +66,18 @@ class SharedResults {
   SharedResults(Upstream& upstream, SharingTrust trust) : upstream_(upstream), trust_(std::move(trust)) {}
 
   // The result of `key` whose headers this node has with the same content. nullopt: there is none, or none that this
-  // node believes; files of more than `max_bytes` together count as none. Every byte has been checked against a digest,
-  // and the digests against the statement, which is signed if `trust` demands that. Errors are the upstream's.
+  // node believes; files of more than `max_bytes` together count as none, and are not read. Every byte has been checked
+  // against a digest, and the digests against the statement, which is signed if `trust` demands that. Errors are the
+  // upstream's.
   absl::StatusOr<std::optional<SharedResult>> Find(const Digest& key, const DigestOfHeader& digest_of_header,
-                                                   uint64_t max_bytes, Cancellation* cancellation);
+                                                   uint64_t max_bytes, const Limits& limits);
 
   // Writes a result, and the list of its headers if the key does not have it yet. If two nodes add lists to one key at
   // the same moment, one list may be lost; whoever misses the result then builds, and writes the list again.
-  absl::Status Put(const Digest& key, const SharedResult& result, Cancellation* cancellation);
+  absl::Status Put(const Digest& key, const SharedResult& result, const Limits& limits);
+
+  // How long one question takes at most.
+  Duration timeout() const { return upstream_.timeout(); }
 
   // False: the upstream is known to be broken, so that calls would fail at once.
   bool IsAnswered() const { return upstream_.state().health != UpstreamHealth::kBroken; }
@@ -83,15 +87,17 @@ class SharedResults {
 
  private:
   using HeaderNames = std::vector<std::string>;
+  using Contents = std::map<exec::BlobDigest, exec::Content>;
 
-  absl::StatusOr<std::vector<HeaderNames>> ReadLists(const Digest& key, Cancellation* cancellation);
+  absl::StatusOr<std::vector<HeaderNames>> ReadLists(const Digest& key, const Limits& limits);
   absl::StatusOr<std::optional<SharedResult>> FindWith(const Digest& key, const std::vector<SharedHeader>& headers,
-                                                       uint64_t max_bytes, Cancellation* cancellation);
-  absl::StatusOr<std::optional<std::vector<exec::Content>>> ReadIfThere(const std::vector<exec::BlobDigest>& digests,
-                                                                        uint64_t max_bytes, Cancellation* cancellation);
+                                                       uint64_t max_bytes, const Limits& limits);
+  absl::StatusOr<bool> ReadMissing(const std::vector<exec::BlobDigest>& digests, uint64_t max_bytes,
+                                   const Limits& limits, Contents& contents);
   bool IsBelieved(const internal::SignedStatement& envelope) const;
   std::nullopt_t NotBelieved(const Digest& key, std::string_view why);
-  absl::Status AddList(const Digest& key, HeaderNames names, Cancellation* cancellation);
+  std::nullopt_t TooLarge(const Digest& key, uint64_t bytes, uint64_t most);
+  absl::Status AddList(const Digest& key, HeaderNames names, const Limits& limits);
 
   Upstream& upstream_;
   const SharingTrust trust_;
@@ -99,6 +105,7 @@ class SharedResults {
   MetricCounter absent_;
   MetricCounter other_headers_;
   MetricCounter not_believed_;
+  MetricCounter too_large_;
   MetricCounter written_;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "daemon/remote/reapi_digest.h"
 #include "daemon/remote/upstream_test_util.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/fault_proxy.h"
@@ -15,6 +16,8 @@
 
 namespace kernix::remote {
 namespace {
+
+namespace reapi = build::bazel::remote::execution::v2;
 
 using kernix::testing::CasdProcess;
 using kernix::testing::EngineFault;
@@ -130,8 +133,16 @@ TEST_F(SharedResultsTest, KeepsTheNewestListsOfHeaders) {
 TEST_F(SharedResultsTest, TakesNoMoreThanItWasAskedFor) {
   const Digest key = Key();
   ASSERT_THAT(results_.Put(key, MakeResult({}, "12345"), nullptr), IsOk());
-  EXPECT_EQ(Find(results_, key, {}, 4), "");
-  EXPECT_EQ(Find(results_, key, {}, 5), "12345");
+  FaultProxy proxy(engine_->address());
+  const auto through_proxy = OpenUpstream(env_, {.address = proxy.address()});
+  SharedResults results(*through_proxy, {});
+  MetricsRegistry registry;
+  results.Register(registry);
+  EXPECT_EQ(Find(results, key, {}, 4), "");
+  EXPECT_EQ(proxy.Calls("BatchReadBlobs"), 2) << "the lists and the statement";
+  EXPECT_THAT(registry.Text(), HasSubstr("kernix_upstream_results_too_large_total 1\n"));
+  EXPECT_THAT(registry.Text(), HasSubstr("kernix_upstream_results_ignored_total 0\n"));
+  EXPECT_EQ(Find(results, key, {}, 5), "12345");
 }
 
 TEST_F(SharedResultsTest, BelievesTrustedKeysOnly) {
@@ -157,6 +168,37 @@ TEST_F(SharedResultsTest, BelievesTrustedKeysOnly) {
   EXPECT_EQ(Find(believes_both, key, {}), "made");
   ASSERT_THAT(signs_first.Put(key, MakeResult({}, "made again"), nullptr), IsOk());
   EXPECT_EQ(Find(believes_first, key, {}), "made again");
+}
+
+// Engines may send small files along with a result, and then nothing else is asked for.
+TEST_F(SharedResultsTest, WhatComesAlongIsNotAskedForAgain) {
+  const Digest key = Key();
+  ASSERT_THAT(results_.Put(key, MakeResult({{"a.h", "1"}}, "made"), nullptr), IsOk());
+  FaultProxy proxy(engine_->address());
+  const auto through_proxy = OpenUpstream(env_, {.address = proxy.address()});
+  SharedResults results(*through_proxy, {});
+  const auto find = [&] { return Find(results, key, {{"a.h", "1"}}); };
+  EXPECT_EQ(find(), "made");
+  EXPECT_EQ(proxy.Calls("GetActionResult"), 2);
+  EXPECT_EQ(proxy.Calls("BatchReadBlobs"), 2) << "the lists; the statement with the file";
+
+  const auto send_along = [&](google::protobuf::Message& message) {
+    for (auto& file : *static_cast<reapi::ActionResult&>(message).mutable_output_files()) {
+      const auto content = upstream_->Read({GetDigest(file.digest()).value()}, kNoLimit);
+      file.set_contents(*content.value().front());
+    }
+  };
+  proxy.Inject({.method = "GetActionResult", .times = 2, .change = send_along});
+  EXPECT_EQ(find(), "made");
+  EXPECT_EQ(proxy.Calls("GetActionResult"), 4);
+  EXPECT_EQ(proxy.Calls("BatchReadBlobs"), 2);
+
+  const auto spoil = [&](google::protobuf::Message& message) {
+    for (auto& file : *static_cast<reapi::ActionResult&>(message).mutable_output_files()) file.set_contents("other");
+  };
+  proxy.Inject({.method = "GetActionResult", .times = 2, .change = spoil});
+  EXPECT_EQ(find(), "made");
+  EXPECT_EQ(proxy.Calls("BatchReadBlobs"), 4) << "other bytes count as none";
 }
 
 // Whoever may write could put the signed result of one key under another one.

@@ -88,12 +88,13 @@ class Upstream::Impl {
 
   // Runs `work` unless the breaker is open, and tells breaker and metrics how it ended. `bytes`: that it may move.
   template <typename Result>
-  Result Perform(UpstreamCall call, uint64_t bytes, Cancellation* cancellation,
+  Result Perform(UpstreamCall call, uint64_t bytes, const Limits& callers,
                  const std::function<Result(const Limits&)>& work);
 
   absl::StatusOr<UpstreamFacts> Facts(const Limits& limits);
   std::optional<UpstreamFacts> known_facts() const;
-  absl::StatusOr<std::vector<OutputFile>> FindResult(const Limits& limits, const exec::BlobDigest& action);
+  absl::StatusOr<std::vector<OutputFile>> FindResult(const Limits& limits, const exec::BlobDigest& action,
+                                                     const std::vector<std::string>& along);
   absl::Status PutResult(const Limits& limits, const exec::BlobDigest& action, const std::vector<OutputFile>& files);
   absl::Status Write(const Limits& limits, const std::set<exec::BlobDigest>& digests, const LoadBlob& load);
 
@@ -114,7 +115,7 @@ class Upstream::Impl {
 };
 
 template <typename Result>
-Result Upstream::Impl::Perform(UpstreamCall call, uint64_t bytes, Cancellation* cancellation,
+Result Upstream::Impl::Perform(UpstreamCall call, uint64_t bytes, const Limits& callers,
                                const std::function<Result(const Limits&)>& work) {
   const std::optional<CircuitBreaker::Permit> permit = breaker_.Ask();
   if (!permit) {
@@ -122,7 +123,7 @@ Result Upstream::Impl::Perform(UpstreamCall call, uint64_t bytes, Cancellation* 
     return Broken();
   }
   const MonotonicTime begin = env_.Now();
-  const Limits limits{begin + options().timeout + TimeFor(bytes), cancellation};
+  const Limits limits(callers.cancellation, std::min(begin + options().timeout, callers.deadline) + TimeFor(bytes));
   Result result = CatchExceptions("the upstream engine", [&] { return work(limits); });
   metrics_.Observe(call, std::chrono::duration<double>(env_.Now() - begin).count());
   Report(call, *permit, StatusOf(result));
@@ -169,11 +170,12 @@ absl::StatusOr<UpstreamFacts> Upstream::Impl::Facts(const Limits& limits) {
   return *facts_;
 }
 
-absl::StatusOr<std::vector<OutputFile>> Upstream::Impl::FindResult(const Limits& limits,
-                                                                   const exec::BlobDigest& action) {
+absl::StatusOr<std::vector<OutputFile>> Upstream::Impl::FindResult(const Limits& limits, const exec::BlobDigest& action,
+                                                                   const std::vector<std::string>& along) {
   reapi::GetActionResultRequest request;
   request.set_instance_name(options().instance);
   SetDigest(action, *request.mutable_action_digest());
+  request.mutable_inline_output_files()->Assign(along.begin(), along.end());
   reapi::ActionResult result;
   KERNIX_RETURN_IF_ERROR(connection_->Call(limits, "find a result", [&](grpc::ClientContext& context) {
     return connection_->action_cache().GetActionResult(&context, request, &result);
@@ -237,30 +239,30 @@ absl::StatusOr<std::unique_ptr<Upstream>> Upstream::Open(Env& env, UpstreamOptio
   return std::unique_ptr<Upstream>(new Upstream(std::make_unique<Impl>(env, std::move(connection))));
 }
 
-absl::StatusOr<UpstreamFacts> Upstream::Facts(Cancellation* cancellation) {
+absl::StatusOr<UpstreamFacts> Upstream::Facts(const Limits& limits) {
   if (const std::optional<UpstreamFacts> known = impl_->known_facts()) return *known;
-  return impl_->Perform<absl::StatusOr<UpstreamFacts>>(UpstreamCall::kFacts, 0, cancellation,
-                                                       [&](const Limits& limits) { return impl_->Facts(limits); });
+  return impl_->Perform<absl::StatusOr<UpstreamFacts>>(UpstreamCall::kFacts, 0, limits,
+                                                       [&](const Limits& own) { return impl_->Facts(own); });
 }
 
 absl::StatusOr<std::optional<std::vector<OutputFile>>> Upstream::FindResult(const exec::BlobDigest& action,
-                                                                            Cancellation* cancellation) {
+                                                                            const std::vector<std::string>& along,
+                                                                            const Limits& limits) {
   absl::StatusOr<std::vector<OutputFile>> files = impl_->Perform<absl::StatusOr<std::vector<OutputFile>>>(
-      UpstreamCall::kFindResult, 0, cancellation,
-      [&](const Limits& limits) { return impl_->FindResult(limits, action); });
+      UpstreamCall::kFindResult, 0, limits, [&](const Limits& own) { return impl_->FindResult(own, action, along); });
   if (files.ok()) return std::make_optional(*std::move(files));
   if (absl::IsNotFound(files.status())) return std::nullopt;
   return files.status();
 }
 
 absl::Status Upstream::PutResult(const exec::BlobDigest& action, const std::vector<OutputFile>& files,
-                                 Cancellation* cancellation) {
-  return impl_->Perform<absl::Status>(UpstreamCall::kPutResult, 0, cancellation,
-                                      [&](const Limits& limits) { return impl_->PutResult(limits, action, files); });
+                                 const Limits& limits) {
+  return impl_->Perform<absl::Status>(UpstreamCall::kPutResult, 0, limits,
+                                      [&](const Limits& own) { return impl_->PutResult(own, action, files); });
 }
 
 absl::StatusOr<std::vector<exec::Content>> Upstream::Read(const std::vector<exec::BlobDigest>& digests,
-                                                          uint64_t max_bytes, Cancellation* cancellation) {
+                                                          uint64_t max_bytes, const Limits& limits) {
   using Blobs = std::map<exec::BlobDigest, exec::Content>;
   if (digests.empty()) return std::vector<exec::Content>();
   const std::set<exec::BlobDigest> distinct(digests.begin(), digests.end());
@@ -269,19 +271,18 @@ absl::StatusOr<std::vector<exec::Content>> Upstream::Read(const std::vector<exec
     return MakeError(v1::ErrorDetail::RESOURCE, StrCat(distinct.size(), " blobs of the engine at ", address(),
                                                        " have more than ", max_bytes, " bytes, which is the limit"));
   }
-  KERNIX_ASSIGN_OR_RETURN(
-      const Blobs blobs,
-      impl_->Perform<absl::StatusOr<Blobs>>(UpstreamCall::kRead, *bytes, cancellation,
-                                            [&](const Limits& limits) -> absl::StatusOr<Blobs> {
-                                              KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, impl_->Facts(limits));
-                                              return ReadBlobs(impl_->connection(), limits, facts, distinct);
-                                            }));
+  KERNIX_ASSIGN_OR_RETURN(const Blobs blobs,
+                          impl_->Perform<absl::StatusOr<Blobs>>(
+                              UpstreamCall::kRead, *bytes, limits, [&](const Limits& own) -> absl::StatusOr<Blobs> {
+                                KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, impl_->Facts(own));
+                                return ReadBlobs(impl_->connection(), own, facts, distinct);
+                              }));
   std::vector<exec::Content> contents;
   for (const exec::BlobDigest& digest : digests) contents.push_back(blobs.at(digest));
   return contents;
 }
 
-absl::Status Upstream::Write(const std::vector<Blob>& blobs, Cancellation* cancellation) {
+absl::Status Upstream::Write(const std::vector<Blob>& blobs, const Limits& limits) {
   std::map<exec::BlobDigest, exec::Content> contents;
   std::set<exec::BlobDigest> digests;
   for (const Blob& blob : blobs) {
@@ -289,27 +290,28 @@ absl::Status Upstream::Write(const std::vector<Blob>& blobs, Cancellation* cance
     digests.insert(blob.digest);
   }
   return Write(
-      std::move(digests), [&](const exec::BlobDigest& digest) { return contents.at(digest); }, cancellation);
+      std::move(digests), [&](const exec::BlobDigest& digest) { return contents.at(digest); }, limits);
 }
 
-absl::Status Upstream::Write(std::set<exec::BlobDigest> digests, const LoadBlob& load, Cancellation* cancellation) {
+absl::Status Upstream::Write(std::set<exec::BlobDigest> digests, const LoadBlob& load, const Limits& limits) {
   std::erase_if(digests, [](const exec::BlobDigest& digest) { return digest.size == 0; });  // each engine has that one
   if (digests.empty()) return absl::OkStatus();
-  return impl_->Perform<absl::Status>(UpstreamCall::kWrite, 0, cancellation,
-                                      [&](const Limits& limits) { return impl_->Write(limits, digests, load); });
+  return impl_->Perform<absl::Status>(UpstreamCall::kWrite, 0, limits,
+                                      [&](const Limits& own) { return impl_->Write(own, digests, load); });
 }
 
 absl::StatusOr<Execution> Upstream::Execute(const exec::BlobDigest& action, const ExecuteOptions& options,
-                                            Cancellation* cancellation) {
-  return impl_->Perform<absl::StatusOr<Execution>>(
-      UpstreamCall::kExecute, 0, cancellation, [&](Limits limits) -> absl::StatusOr<Execution> {
-        limits.deadline += options.time_limit;
-        return remote::Execute(impl_->connection(), limits, action, options);
-      });
+                                            const Limits& limits) {
+  return impl_->Perform<absl::StatusOr<Execution>>(UpstreamCall::kExecute, 0, limits,
+                                                   [&](Limits own) -> absl::StatusOr<Execution> {
+                                                     own.deadline += options.time_limit;
+                                                     return remote::Execute(impl_->connection(), own, action, options);
+                                                   });
 }
 
 UpstreamState Upstream::state() const { return impl_->state(); }
 const std::string& Upstream::address() const { return impl_->options().address; }
+Duration Upstream::timeout() const { return impl_->options().timeout; }
 void Upstream::Register(MetricsRegistry& registry) const { impl_->Register(registry); }
 
 }  // namespace kernix::remote

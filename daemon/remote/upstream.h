@@ -37,6 +37,18 @@ struct UpstreamOptions {
   Duration timeout{std::chrono::seconds(10)};
 };
 
+// What ends a call of Upstream, which may take several calls of the engine.
+struct Limits {
+  // Most callers have no deadline but the upstream's. NOLINTNEXTLINE(google-explicit-constructor)
+  Limits(Cancellation* cancelled_by = nullptr, MonotonicTime until = MonotonicTime::max())
+      : cancellation(cancelled_by), deadline(until) {}
+
+  bool IsCancelled() const { return cancellation != nullptr && cancellation->cancelled(); }
+
+  Cancellation* cancellation;  // may be null
+  MonotonicTime deadline;      // calls that move bytes have a second more for each MiB
+};
+
 struct Blob {
   exec::BlobDigest digest;
   exec::Content content;
@@ -45,6 +57,7 @@ struct Blob {
 struct OutputFile {
   std::string path;
   exec::BlobDigest digest;
+  exec::Content content = nullptr;  // null unless the engine has sent it along; checked against the digest
 
   bool operator==(const OutputFile&) const = default;
 };
@@ -93,9 +106,9 @@ struct UpstreamState {
   std::optional<UpstreamFacts> facts;  // nothing: not known yet
 };
 
-// Thread-safe. Each call blocks until it is done, until the timeout, or until `cancellation` (which may be null) fires.
-// It tries again, a few times and after pauses, what the engine says may work later. Errors name the address, what was
-// asked, the engine's own words and what to do:
+// Thread-safe. Each call blocks until it is done, until the timeout, or until its `limits`, so that several calls can
+// have one deadline. It tries again, a few times and after pauses, what the engine says may work later. Errors name the
+// address, what was asked, the engine's own words and what to do:
 //   UNREACHABLE      no answer in time, or the engine is known to be broken
 //   INVALID_REQUEST  the engine does not know the instance, or refuses the token or the client certificate
 //   RESOURCE         the engine has no room, or the blobs are larger than the caller takes
@@ -111,35 +124,38 @@ class Upstream {
   Upstream& operator=(const Upstream&) = delete;
 
   // Asks the engine once, then remembers the answer.
-  absl::StatusOr<UpstreamFacts> Facts(Cancellation* cancellation = nullptr);
+  absl::StatusOr<UpstreamFacts> Facts(const Limits& limits = {});
 
   // The outputs of the action with this digest. Nothing: the engine has no result, or that of a command that failed.
+  // Asks the engine to send the contents of the outputs `along`; many do not, or only if they are small.
   absl::StatusOr<std::optional<std::vector<OutputFile>>> FindResult(const exec::BlobDigest& action,
-                                                                    Cancellation* cancellation = nullptr);
+                                                                    const std::vector<std::string>& along = {},
+                                                                    const Limits& limits = {});
 
   // Keeps `files`, whose blobs the engine must have, as the result of the action, instead of an earlier one.
   absl::Status PutResult(const exec::BlobDigest& action, const std::vector<OutputFile>& files,
-                         Cancellation* cancellation = nullptr);
+                         const Limits& limits = {});
 
   // The blobs, in the order of `digests`, each checked against its digest. NOT_FOUND names one that the engine does not
   // have. Reads nothing if they are more than `max_bytes` together.
   absl::StatusOr<std::vector<exec::Content>> Read(const std::vector<exec::BlobDigest>& digests, uint64_t max_bytes,
-                                                  Cancellation* cancellation = nullptr);
+                                                  const Limits& limits = {});
 
   // Sends those of `blobs` that the engine does not have.
-  absl::Status Write(const std::vector<Blob>& blobs, Cancellation* cancellation = nullptr);
+  absl::Status Write(const std::vector<Blob>& blobs, const Limits& limits = {});
 
   // The same for blobs that `load`, which must have each of them, loads only if they are missing. An error of `load`
   // ends the call.
-  absl::Status Write(std::set<exec::BlobDigest> digests, const LoadBlob& load, Cancellation* cancellation = nullptr);
+  absl::Status Write(std::set<exec::BlobDigest> digests, const LoadBlob& load, const Limits& limits = {});
 
   // Has the engine run the action with this digest. It must have the action's messages and inputs. A command that fails
   // is no error. When the call ends early (a cancellation, the time limit), the engine is told to stop the action.
   absl::StatusOr<Execution> Execute(const exec::BlobDigest& action, const ExecuteOptions& options,
-                                    Cancellation* cancellation = nullptr);
+                                    const Limits& limits = {});
 
   UpstreamState state() const;
   const std::string& address() const;
+  Duration timeout() const;
 
   // Must be called before the first call of the others. The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;

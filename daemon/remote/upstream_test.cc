@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kNoLimit = uint64_t{1} << 40;
 // What travels in one message: buildbox-casd names no limit.
-constexpr size_t kBatchBytes = size_t{1} << 20;
+constexpr size_t kBatchBytes = (size_t{2} << 20) - (size_t{64} << 10);
 
 class UpstreamTest : public ::testing::Test {
  protected:

@@ -45,8 +45,8 @@ void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr
   LogDone(user, name, result->key(), outcome, took);
 }
 
-void LogHit(const Identity& user, const std::string& name, const std::string& key, Duration took) {
-  LogDone(user, name, key, "hit", took);
+void LogHit(const Identity& user, const std::string& name, const std::string& key, bool from_upstream, Duration took) {
+  LogDone(user, name, key, from_upstream ? "upstream" : "hit", took);
 }
 
 }  // namespace kernix::server

@@ -16,7 +16,7 @@ namespace kernix::server {
 void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr<v1::LoadResult>& result,
              Duration took);
 
-// For a hit. `key` is raw.
-void LogHit(const Identity& user, const std::string& name, const std::string& key, Duration took);
+// For a hit, of the cache or of the upstream. `key` is raw.
+void LogHit(const Identity& user, const std::string& name, const std::string& key, bool from_upstream, Duration took);
 
 }  // namespace kernix::server

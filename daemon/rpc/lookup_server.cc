@@ -121,36 +121,37 @@ class Question {
 
   // Finds the answer, and passes its payload to `send`, which returns whether it was sent. For a hit, that decides
   // whether it counts.
-  bool Answer(const Send& send) {
+  bool Answer(const Send& send, const CancellationPtr& cancellation) {
     std::optional<bool> sent;
     const auto deliver = [&](const v1::LoadResult& hit) {
       sent = send(ReplyWith(hit));
       return *sent;
     };
-    Note(readable_ && LookUp(deliver));
+    Note(readable_ && LookUp(deliver, cancellation));
     return sent ? *sent : send("");
   }
 
  private:
   std::string ReplyWith(const v1::LoadResult& hit) {
     key_ = hit.key();
+    from_upstream_ = hit.from_upstream();
     v1::LookupReply reply;
     *reply.mutable_result() = hit;
     return reply.SerializeAsString();
   }
 
-  bool LookUp(const build::DeliverHit& deliver) {
+  bool LookUp(const build::DeliverHit& deliver, const CancellationPtr& cancellation) {
     v1::LoadRequest load = request_.load();
     auto toolchain = backend_.toolchains.Choose(load.toolchain(), load.language());
     if (!toolchain.ok()) return false;
     *load.mutable_toolchain() = *std::move(toolchain);
-    return backend_.builder.LookUp(std::move(load), user_.id(), deliver);
+    return backend_.builder.LookUp(std::move(load), user_.id(), deliver, cancellation);
   }
 
   void Note(bool hit) {
     const auto took = std::chrono::steady_clock::now() - begun_;
-    backend_.metrics.NoteQuickLookup(hit, took);
-    if (hit) LogHit(user_, request_.load().name(), key_, std::chrono::duration_cast<Duration>(took));
+    backend_.metrics.NoteQuickLookup(hit, from_upstream_, took);
+    if (hit) LogHit(user_, request_.load().name(), key_, from_upstream_, std::chrono::duration_cast<Duration>(took));
   }
 
   Backend& backend_;
@@ -159,6 +160,7 @@ class Question {
   v1::LookupRequest request_;
   bool readable_ = false;
   std::string key_;  // of a hit
+  bool from_upstream_ = false;
 };
 
 // One that does not take it at once has not taken the answers before it, and may do without.
@@ -168,13 +170,14 @@ bool SendAtOnce(int socket, std::string_view payload) {
 }
 
 // If one request exhausts memory, the daemon must survive for all others. Returns whether the connection can go on.
-bool AnswerSlowly(Backend& backend, LookupConnection& connection, const std::string& text, Duration patience) {
-  const MonotonicTime deadline = std::chrono::steady_clock::now() + patience;
+bool AnswerSlowly(Backend& backend, LookupConnection& connection, const std::string& text, Duration patience,
+                  const CancellationPtr& cancellation) {
   const auto send = [&](const std::string& payload) {
+    const MonotonicTime deadline = std::chrono::steady_clock::now() + patience;
     return SendFrame(connection.socket(), "", payload, deadline).ok();  // not: the client is gone or slow
   };
   try {
-    return Question(backend, connection.user(), text, connection.since()).Answer(send);
+    return Question(backend, connection.user(), text, connection.since()).Answer(send, cancellation);
   } catch (const std::exception& error) {
     LogFailure(connection.user().name(), error.what());
     return false;
@@ -381,7 +384,7 @@ void LookupServer::AnswerInThread(LookupConnection& connection, std::string text
     std::thread([this, cancellation, pass = *std::move(pass), text = std::move(text),
                  own = std::move(released)]() mutable {
       const int on_cancel = cancellation->OnCancel([&] { own->End(); });
-      const bool goes_on = AnswerSlowly(backend_, *own, text, options_.patience);
+      const bool goes_on = AnswerSlowly(backend_, *own, text, options_.patience, cancellation);
       cancellation->Remove(on_cancel);
       if (goes_on) {
         own->Finish();

@@ -38,6 +38,11 @@ void ServiceMetrics::Register(MetricsRegistry& registry) const {
   }
 }
 
+void ServiceMetrics::NoteQuickLookup(bool hit, bool from_upstream, Time took) {
+  MetricHistogram& hits = from_upstream ? upstream_hits_ : quick_hits_;
+  (hit ? hits : quick_misses_).Observe(Seconds(took));
+}
+
 void ServiceMetrics::NoteLook(const FileLook& look) {
   files_looked_at_.Add(look.looked_at());
   files_watched_.Add(look.spared());

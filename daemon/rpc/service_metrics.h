@@ -38,7 +38,7 @@ class ServiceMetrics {
 
   // Notes a load that came as a full request.
   void NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took);
-  void NoteQuickLookup(bool hit, Time took) { (hit ? quick_hits_ : quick_misses_).Observe(Seconds(took)); }
+  void NoteQuickLookup(bool hit, bool from_upstream, Time took);
   // A look at the files that the answers of some lookups follow from.
   void NoteLook(const FileLook& look);
   void NoteRefusal(Refusal reason) { refusals_[static_cast<size_t>(reason)].Add(); }
