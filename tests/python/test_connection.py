@@ -8,10 +8,11 @@ import subprocess
 import sys
 
 import conftest
+import kernels
 import pytest
 
+import kernix
 from kernix import _environment
-from kernix.loading import connection
 
 SCRIPT = conftest.HERE / "scripts" / "load_constant.py"
 
@@ -64,12 +65,24 @@ def test_an_artifact_that_the_client_cannot_open_is_streamed(own_place):
     assert own_place.stats()["builds"] == 1
 
 
-def test_an_nvcc_that_was_installed_since_is_looked_for_again(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(tmp_path))
-    before = connection.client()
-    assert connection.client() is before
-    (tmp_path / "nvidia").mkdir()
-    assert connection.client() is not before
+def test_an_nvcc_that_was_installed_since_is_found(tmp_path, monkeypatch, fresh_name):
+    wheels = [folder for folder in sys.path if os.path.isdir(f"{folder}/nvidia/cu13")]
+    if not wheels or os.path.exists("/usr/local/cuda/bin/nvcc"):
+        pytest.skip("needs NVIDIA's wheels, and no toolkit in /usr/local/cuda, where nvcc is always found")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/g++").symlink_to("/usr/bin/g++")
+    for variable in ("CUDA_HOME", "CUDA_PATH", "BRAINEVENT_NVCC_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(sys, "path", [*(folder for folder in sys.path if folder not in wheels), str(tmp_path)])
+
+    def load():
+        return kernix.load_cuda_inline(fresh_name, kernels.VECTOR_ADD, compute_capability="sm_90", auto_register=False)
+
+    with pytest.raises(kernix.KernelToolchainError, match="no nvcc found"):
+        load()
+    (tmp_path / "nvidia").symlink_to(f"{wheels[0]}/nvidia")
+    assert load().function_names == ["vector_add"]
 
 
 def test_headers_of_a_jaxlib_that_was_installed_since_are_found(monkeypatch):
