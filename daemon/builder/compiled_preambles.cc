@@ -91,7 +91,7 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
       return absl::FailedPreconditionError("the object is not that of a whole compile");
     }
     preambles_.trees_.Keep(digest_, tree_, header_->size());
-    preambles_.cache_.Keep(split_.preamble, *toolchain_, start_, read_);
+    preambles_.cache_.Keep(StepCache::KeyOf(split_.preamble, *toolchain_), split_.preamble, *toolchain_, start_, read_);
     std::vector<std::string> files;
     if (preambles_.Find(split_.preamble, *toolchain_, files) != nullptr) return absl::OkStatus();
     preambles_.trees_.Drop(digest_);
@@ -135,8 +135,8 @@ CompiledPreambles::Prepared CompiledPreambles::Prepare(std::optional<SplitCompil
 
 exec::InputTreePtr CompiledPreambles::Find(const Step& preamble, const toolchain::Toolchain& toolchain,
                                            std::vector<std::string>& files) {
-  const std::optional<exec::ActionResult> read = cache_.Find(preamble, toolchain);  // nothing if a header has changed
-  if (!read) return nullptr;
+  const std::optional<exec::ActionResult> read = cache_.Find(StepCache::KeyOf(preamble, toolchain), toolchain);
+  if (!read) return nullptr;  // or a header has changed
   files = ParseDependencyFile(*read->outputs.at(preamble.reuse->dependencies.front()));
   const absl::StatusOr<Digest> digest = Digest::FromHex(*read->outputs.at(kHeaderDigest));
   return digest.ok() ? trees_.Find(*digest) : nullptr;

@@ -2,6 +2,7 @@
 #include "daemon/builder/nvcc_compiler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -40,11 +41,17 @@ class PhaseObserver : public PlanObserver {
   void OnOutput(std::string_view) override {}
   void OnStepDone(int) override {}
   void OnStepEnded(const StepTimes& times) override {
+    const bool was_run = times.way == cache::StepWay::kRun || times.way == cache::StepWay::kRemote;
+    if (!was_run && times.name.starts_with("cicc")) has_reused_device_code_ = true;
     if (observer_ != nullptr) observer_->OnStepEnded(times);
   }
 
+  // Whether a cicc's result was made for another compile.
+  bool has_reused_device_code() const { return has_reused_device_code_; }
+
  private:
   StepObserver* const observer_;
+  std::atomic<bool> has_reused_device_code_ = false;
 };
 
 template <typename T>
@@ -67,8 +74,9 @@ void AddInputs(Step& step, const PlanOutputs& made) {
 // One compile. The callbacks hold references to it.
 class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
  public:
-  Compile(NvccCompiler& compiler, const Step& step, StepRunner::Run run)
-      : compiler_(compiler), step_(step), run_(std::move(run)) {}
+  // `lines_count`: what serves may not show lines of another text of the same code.
+  Compile(NvccCompiler& compiler, const Step& step, StepRunner::Run run, bool lines_count = false)
+      : compiler_(compiler), step_(step), run_(std::move(run)), lines_count_(lines_count) {}
 
   void Start() {
     if (!run_.take_shortcuts) return RunWhole(compiler_.not_wanted_);
@@ -103,6 +111,11 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     std::optional<Phases> phases = PhasesOf(step_, dry_run);
     if (!phases) return RunWhole(compiler_.not_understood_);
     phases_ = *std::move(phases);
+    if (lines_count_) {
+      for (Step& step : phases_.compile) {
+        if (step.reuse) step.reuse->device_unit.clear();
+      }
+    }
     if (!MayTakeStandIn(phases_) || run_.toolchain == nullptr) return RunWithWholeHeader(compiler_.whole_not_possible_);
     const KnownRuntime known = Find(RuntimeParts());
     if (known.passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
@@ -211,6 +224,10 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   }
 
   void OnCompiled(PlanEnd& end) {
+    if (!end.printed.empty() && MayHoldOtherLines()) {
+      compiler_.again_for_lines_.Add();
+      return std::make_shared<Compile>(compiler_, step_, run_, /*lines_count=*/true)->Start();
+    }
     compiler_.in_phases_.Add();
     if (!end.printed.empty()) host_.to_learn = nullptr;
     Take(end);
@@ -225,6 +242,13 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     for (Learning::LessonPtr& lesson : lessons) {
       if (lesson != nullptr) Learning::Start(std::move(lesson));
     }
+  }
+
+  // Whether what cicc has made for the host may name lines of another text: messages would show them.
+  bool MayHoldOtherLines() const {
+    return observer_.has_reused_device_code() &&
+           std::any_of(running_->compile.begin(), running_->compile.end(),
+                       [](const Step& step) { return step.reuse && !step.reuse->device_unit.empty(); });
   }
 
   // Perhaps null ones. The runtime header comes first: with it, preambles change.
@@ -286,6 +310,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   NvccCompiler& compiler_;
   const Step step_;
   const StepRunner::Run run_;
+  const bool lines_count_;
   PhaseObserver observer_{run_.observer};
   QuietStep question_observer_{run_.observer};
   Phases phases_;  // with the whole header
@@ -317,6 +342,7 @@ void NvccCompiler::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kCompiles, kCompilesHelp, not_wanted_, {{"how", "whole_forced"}});
   registry.AddCounter(kCompiles, kCompilesHelp, not_understood_, {{"how", "whole_not_understood"}});
   registry.AddCounter(kCompiles, kCompilesHelp, phase_failed_, {{"how", "whole_after_failure"}});
+  registry.AddCounter(kCompiles, kCompilesHelp, again_for_lines_, {{"how", "again_for_lines"}});
   constexpr char kHeaders[] = "kernix_cuda_runtime_headers_total";
   constexpr char kHeadersHelp[] =
       "Compiles in nvcc's phases: with the parts of cuda_runtime.h that the kernel needs, or with all of it, and why.";

@@ -60,6 +60,7 @@ class NvccCompiler {
   MetricCounter not_wanted_;
   MetricCounter not_understood_;
   MetricCounter phase_failed_;
+  MetricCounter again_for_lines_;
 
   MetricCounter slim_;
   MetricCounter whole_not_possible_;

@@ -102,7 +102,8 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
   }
 
   bool IsToBeLearned(const PreambleForm& form) {
-    return preambles_.learning_.MayLearn(KeyOf(form)) && !preambles_.cache_.Find(form.kept, *toolchain_);
+    return preambles_.learning_.MayLearn(KeyOf(form)) &&
+           !preambles_.cache_.Find(StepCache::KeyOf(form.kept, *toolchain_), *toolchain_);
   }
 
   // Runs steps, then `next`. If either fails, this preamble is not learned.
@@ -152,7 +153,7 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
     result.outputs[form.text] = MakeContent(std::string(*text));
     result.outputs[form.macros] = MakeContent(macros_to_add_);
     result.outputs[form.files] = MakeContent(MakeDependencyFile("preamble", files_));
-    preambles_.cache_.Keep(form.kept, *toolchain_, start_, result);
+    preambles_.cache_.Keep(StepCache::KeyOf(form.kept, *toolchain_), form.kept, *toolchain_, start_, result);
     LearnNext();
     return absl::OkStatus();
   }
@@ -189,7 +190,7 @@ void Preambles::UseKept(const toolchain::Toolchain& toolchain, const Digest& inc
       pass.split.reset();
       return;
     }
-    const std::optional<exec::ActionResult> kept = cache_.Find(form.kept, toolchain);
+    const std::optional<exec::ActionResult> kept = cache_.Find(StepCache::KeyOf(form.kept, toolchain), toolchain);
     if (!kept) continue;
     pass.text = kept->outputs.at(form.text);
     pass.files = ParseDependencyFile(*kept->outputs.at(form.files));

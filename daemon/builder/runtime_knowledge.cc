@@ -62,7 +62,8 @@ class RuntimeKnowledge::Lesson : public Learning::Lesson, public std::enable_sha
     for (size_t pass = 0; pass < phases.preprocess.size(); ++pass) {
       probes_ = ProbesFor(phases, pass, question_.parts);
       lesson_ = LessonOf(probes_);
-      if (!knowledge_.cache_.Find(lesson_.step, *question_.toolchain)) return AskProbes();
+      const Digest key = StepCache::KeyOf(lesson_.step, *question_.toolchain);
+      if (!knowledge_.cache_.Find(key, *question_.toolchain)) return AskProbes();
     }
     return AskAboutMore();
   }
@@ -104,7 +105,8 @@ class RuntimeKnowledge::Lesson : public Learning::Lesson, public std::enable_sha
     result.outputs[lesson_.names] = MakeContent(names.ToText());
     result.outputs[lesson_.slim_files] = list(FilesRead(probes_.slim, outputs));
     result.outputs[lesson_.files] = list(files);
-    knowledge_.cache_.Keep(lesson_.step, *question_.toolchain, start_, result);
+    knowledge_.cache_.Keep(StepCache::KeyOf(lesson_.step, *question_.toolchain), lesson_.step, *question_.toolchain,
+                           start_, result);
     return absl::OkStatus();
   }
 
@@ -137,7 +139,7 @@ KnownRuntime RuntimeKnowledge::Find(const Phases& phases, language::RuntimeParts
   KnownRuntime known;
   for (size_t pass = 0; pass < phases.preprocess.size(); ++pass) {
     const RuntimeLesson lesson = LessonOf(ProbesFor(phases, pass, parts));
-    const std::optional<exec::ActionResult> kept = cache_.Find(lesson.step, toolchain);
+    const std::optional<exec::ActionResult> kept = cache_.Find(StepCache::KeyOf(lesson.step, toolchain), toolchain);
     if (kept && AddLesson(lesson, *kept, known)) known.passes.insert(pass);
   }
   return known;

@@ -12,6 +12,7 @@
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/exec/action_digest.h"
+#include "daemon/language/read/device_code.h"
 #include "daemon/plan/tool_places.h"
 #include "daemon/plan/toolchain_paths.h"
 
@@ -43,15 +44,21 @@ bool IsCertain(const std::vector<cache::ToolchainHeader>& headers) {
 // The outputs may name the toolchain's folders, which the action's digest does not cover.
 Digest StepCache::KeyOf(const Step& step, const toolchain::Toolchain& toolchain) {
   exec::Action action = step.action;
-  std::erase_if(action.inputs, [&](const exec::InputFile& input) { return !Counts(*step.reuse, input.path); });
   CanonicalHasher hasher("kernix-step-result");
+  std::erase_if(action.inputs, [&](const exec::InputFile& input) {
+    if (!Counts(*step.reuse, input.path)) return true;
+    if (input.path != step.reuse->device_unit) return false;
+    const std::optional<Digest> code = language::DigestOfDeviceCode(*input.content);
+    if (code) hasher.Field("device code", *code);
+    return code.has_value();
+  });
   hasher.Field("action", exec::DigestOfAction(action, {}).hash);
   for (const NamedFolder& folder : ToolchainFolders(toolchain)) hasher.Field("folder", folder.path);
   return hasher.Finish();
 }
 
-std::optional<exec::ActionResult> StepCache::Find(const Step& step, const toolchain::Toolchain& toolchain) {
-  std::optional<cache::StepResult> kept = store_.Find(KeyOf(step, toolchain));
+std::optional<exec::ActionResult> StepCache::Find(const Digest& key, const toolchain::Toolchain& toolchain) {
+  std::optional<cache::StepResult> kept = store_.Find(key);
   std::vector<WatchedFile> states;
   if (!kept || ChangedToolchainHeader(digests_, toolchain, kept->headers, states)) return std::nullopt;
   exec::ActionResult result;
@@ -61,8 +68,8 @@ std::optional<exec::ActionResult> StepCache::Find(const Step& step, const toolch
   return result;
 }
 
-void StepCache::Keep(const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
-                     const exec::ActionResult& result) {
+void StepCache::Keep(const Digest& key, const Step& step, const toolchain::Toolchain& toolchain,
+                     const BuildStart& start, const exec::ActionResult& result) {
   if (result.exit_code != 0 || !result.output.empty()) return;
   // What replaced a tool meanwhile may have run in its place, and the key names the old one.
   if (!Unchanged(env_, toolchain.files)) return;
@@ -76,16 +83,14 @@ void StepCache::Keep(const Step& step, const toolchain::Toolchain& toolchain, co
       DigestToolchainHeaders(env_, digests_, toolchain, {dependencies.begin(), dependencies.end()}, start).headers;
   if (!IsCertain(kept.headers)) return;
   for (const auto& [path, content] : result.outputs) kept.outputs.emplace_back(path, *content);
-  const Digest key = KeyOf(step, toolchain);
   store_.Put(key, kept);
   if (upstream_ == nullptr) return;
   upstream_->Keep(key, kept.headers, {result.outputs.begin(), result.outputs.end()}, "");
 }
 
-void StepCache::FindUpstream(const Step& step, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation,
-                             Found done) {
+void StepCache::FindUpstream(const Digest& key, const Step& step, toolchain::ToolchainPtr toolchain,
+                             CancellationPtr cancellation, Found done) {
   if (upstream_ == nullptr) return done(std::nullopt);
-  const Digest key = KeyOf(step, *toolchain);
   upstream_->Find({key, std::move(toolchain), store_.limit_bytes(), std::move(cancellation)},
                   [this, key, outputs = step.action.outputs,
                    done = std::move(done)](const std::optional<remote::SharedResult>& found) {

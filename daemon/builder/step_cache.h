@@ -20,7 +20,7 @@
 
 namespace kernix::build {
 
-// Thread-safe. `step.reuse` must be set, and the step must have all of its inputs.
+// Thread-safe. `key` is always KeyOf() of the step.
 class StepCache {
  public:
   using Found = std::function<void(std::optional<exec::ActionResult>)>;
@@ -31,18 +31,19 @@ class StepCache {
       : env_(env), digests_(digests), store_(env, std::move(folder), limit_bytes), upstream_(upstream) {}
 
   // Represents the step: steps of one key have the same result, as long as the headers that they read are the same.
+  // `step.reuse` must be set, and the step must have all of its inputs.
   static Digest KeyOf(const Step& step, const toolchain::Toolchain& toolchain);
 
-  // The result of an earlier step of the same digest, if the headers that it has read still have the same content.
-  std::optional<exec::ActionResult> Find(const Step& step, const toolchain::Toolchain& toolchain);
+  // The result of an earlier step of the same key, if the headers that it has read still have the same content.
+  std::optional<exec::ActionResult> Find(const Digest& key, const toolchain::Toolchain& toolchain);
 
   // The same for what other nodes have made; keeps what it finds. Calls `done`, which must not throw, once: perhaps in
   // another thread, and perhaps before it returns.
-  void FindUpstream(const Step& step, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
+  void FindUpstream(const Digest& key, const Step& step, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
 
   // Keeps a result, here and for other nodes, unless the command failed or printed something, or a file of a tool is
   // not what it was when the tool was identified. `start` is a time before the command began.
-  void Keep(const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
+  void Keep(const Digest& key, const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
             const exec::ActionResult& result);
 
   void RemoveAll() { store_.RemoveAll(); }

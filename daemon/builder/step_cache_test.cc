@@ -46,9 +46,9 @@ class StepCacheTest : public ::testing::Test {
   void Keep(const Step& step, const exec::ActionResult& result) {
     BuildStart start = cache_.Now();
     start.unix_ms += 10'000;
-    cache_.Keep(step, toolchain_, start, result);
+    cache_.Keep(StepCache::KeyOf(step, toolchain_), step, toolchain_, start, result);
   }
-  bool Has(const Step& step) { return cache_.Find(step, toolchain_).has_value(); }
+  bool Has(const Step& step) { return cache_.Find(StepCache::KeyOf(step, toolchain_), toolchain_).has_value(); }
 
   Env& env_ = Env::Posix();
   const ScratchDirectory scratch_;
@@ -62,12 +62,27 @@ class StepCacheTest : public ::testing::Test {
 TEST_F(StepCacheTest, GivesBackWhatAStepOfTheSameInputsHasMade) {
   EXPECT_FALSE(Has(MakeStep()));
   Keep(MakeStep(), Result());
-  const auto found = cache_.Find(MakeStep(), toolchain_);
+  const auto found = cache_.Find(StepCache::KeyOf(MakeStep(), toolchain_), toolchain_);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(*found->outputs.at("out"), "made");
   EXPECT_EQ(found->exit_code, 0);
   EXPECT_TRUE(Has(MakeStep("in", "other lines to show")));
   EXPECT_FALSE(Has(MakeStep("other input")));
+}
+
+TEST_F(StepCacheTest, OfADeviceUnitOnlyTheCodeCounts) {
+  const auto unit = [](const std::string& text) {
+    Step step = MakeStep(text);
+    step.reuse->device_unit = "in";
+    return step;
+  };
+  Keep(unit("int a;\n"), Result());
+  EXPECT_TRUE(Has(unit("\n int  a;\n")));
+  EXPECT_FALSE(Has(unit("int b;\n")));
+  EXPECT_FALSE(Has(MakeStep("int a;\n")));  // of this one, all counts
+  Keep(unit("int a = __builtin_LINE();\n"), Result());
+  EXPECT_TRUE(Has(unit("int a = __builtin_LINE();\n")));
+  EXPECT_FALSE(Has(unit("\nint a = __builtin_LINE();\n")));
 }
 
 TEST_F(StepCacheTest, AChangedWordOrToolIsAnotherStep) {

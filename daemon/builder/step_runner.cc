@@ -51,8 +51,9 @@ void StepRunner::Submit(const Step& step, Run run) {
   if (step.is_plain_link) return shortcuts_->linker.Submit(step, std::move(run));
   if (step.reuse && run.toolchain != nullptr && run.take_shortcuts) {
     std::shared_ptr<TimedStep> timed = Measure(step.action, run);
-    std::optional<exec::ActionResult> kept = cache_.Find(step, *run.toolchain);
-    if (!kept) return RunOnce(std::make_shared<Reusable>(Reusable{step, std::move(run), std::move(timed)}));
+    const Digest key = StepCache::KeyOf(step, *run.toolchain);
+    std::optional<exec::ActionResult> kept = cache_.Find(key, *run.toolchain);
+    if (!kept) return RunOnce(std::make_shared<Reusable>(Reusable{key, step, std::move(run), std::move(timed)}));
     reused_.Add();
     timed->TakesResult(cache::StepWay::kReused);
     return run.done(*std::move(kept));
@@ -81,7 +82,7 @@ std::shared_ptr<TimedStep> StepRunner::Measure(const exec::Action& action, Run& 
 
 void StepRunner::RunOnce(ReusablePtr reusable) {
   CanonicalHasher hasher("kernix-step-flight");
-  hasher.Field("step", StepCache::KeyOf(reusable->step, *reusable->run.toolchain));
+  hasher.Field("step", reusable->key);
   hasher.Field("user", uint64_t{ToNumber(reusable->run.user)});
   const Digest flight = hasher.Finish();
   {
@@ -115,7 +116,7 @@ void StepRunner::FindOrRun(const ReusablePtr& reusable, const exec::ActionDone& 
     });
     if (!run_here.ok()) done(run_here);
   };
-  cache_.FindUpstream(reusable->step, run.toolchain, run.cancellation, go_on);
+  cache_.FindUpstream(reusable->key, reusable->step, run.toolchain, run.cancellation, go_on);
 }
 
 void StepRunner::Share(const Digest& flight, const absl::Status& status) {
@@ -133,7 +134,7 @@ void StepRunner::Share(const Digest& flight, const absl::Status& status) {
     // those of a compiled preamble.
     other->step.faster = nullptr;
     std::optional<exec::ActionResult> kept =
-        status.ok() ? cache_.Find(other->step, *other->run.toolchain) : std::nullopt;
+        status.ok() ? cache_.Find(other->key, *other->run.toolchain) : std::nullopt;
     if (kept) {
       joined_.Add();
       other->timed->TakesResult(cache::StepWay::kJoined);
@@ -154,7 +155,7 @@ void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone&
     if (result.ok()) {
       // What cannot be kept does not fail the step.
       (void)CatchExceptions("not kept", [&] {
-        cache_.Keep(reusable->step, *reusable->run.toolchain, start, *result);
+        cache_.Keep(reusable->key, reusable->step, *reusable->run.toolchain, start, *result);
         return absl::OkStatus();
       });
     }

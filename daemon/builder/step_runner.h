@@ -63,6 +63,7 @@ class StepRunner {
 
  private:
   struct Reusable {
+    Digest key;  // StepCache::KeyOf() of the step
     Step step;
     Run run;
     std::shared_ptr<TimedStep> timed;  // held by run.done

@@ -19,6 +19,7 @@ namespace kernix::build {
 namespace {
 
 using cache::StepWay;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -48,8 +49,8 @@ class ScriptedExecutor : public exec::Executor {
     result.exit_code = failing.contains(action.step) ? 1 : 0;
     if (const auto text = prints.find(action.step); text != prints.end()) result.output = text->second;
     for (const std::string& path : action.outputs) {
-      result.outputs[path] =
-          std::make_shared<const std::string>(StrCat("target: ", absl::StrReplaceAll(action.step, {{" ", "-"}}), "\n"));
+      result.outputs[path] = std::make_shared<const std::string>(
+          StrCat(lines_above, "target: ", absl::StrReplaceAll(action.step, {{" ", "-"}}), "\n"));
     }
     done(std::move(result));
   }
@@ -59,6 +60,7 @@ class ScriptedExecutor : public exec::Executor {
   std::set<std::string> failing;
   std::map<std::string, std::string> prints = {{"dry run", kDryRun}};
   std::map<std::string, absl::Status> ends;
+  std::string lines_above;  // in each output
 };
 
 class Watcher : public StepObserver {
@@ -217,6 +219,30 @@ TEST_F(StepRunnerTest, ACancelledCompileEndsWithoutAWholeCall) {
   const auto result = Run(Compile());
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
   EXPECT_THAT(executor_.ran, Not(Contains("compile")));
+}
+
+TEST_F(StepRunnerTest, DeviceCodeOfOtherLinesServesUnlessAWarningCouldShowThem) {
+  toolchain_ = std::make_shared<const toolchain::Toolchain>();
+  ASSERT_TRUE(Run(Compile()).ok());
+  executor_.ran.clear();
+  executor_.lines_above = "\n\n";
+  ASSERT_TRUE(Run(Compile()).ok());
+  EXPECT_THAT(executor_.ran, AllOf(Contains("host compile"), Not(Contains("cicc compute_90"))));
+
+  executor_.ran.clear();
+  executor_.lines_above = "\n\n\n";
+  executor_.prints["host compile"] = "u.cu:7: warning\n";
+  const auto result = Run(Compile());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->output, "u.cu:7: warning\n");
+  EXPECT_THAT(executor_.ran, Contains("cicc compute_90").Times(1));
+  EXPECT_THAT(Metrics(), HasSubstr("kernix_nvcc_compiles_total{how=\"again_for_lines\"} 1\n"));
+  EXPECT_THAT(Metrics(), HasSubstr("kernix_nvcc_compiles_total{how=\"phases\"} 3\n"));
+
+  // Its own lines have been kept, too.
+  executor_.ran.clear();
+  ASSERT_TRUE(Run(Compile()).ok());
+  EXPECT_THAT(executor_.ran, Not(Contains("cicc compute_90")));
 }
 
 TEST_F(StepRunnerTest, OtherStepsAreOneCommand) {

@@ -65,6 +65,14 @@ bool ShowsUnused(const Command& command) {
                      [](const std::string& word) { return word.starts_with("-g") || word.starts_with("-fkeep-"); });
 }
 
+// Whether the host's object holds lines of the unit: in debug information, and in what sanitizers and profiles say.
+bool HoldsLines(const Command& command) {
+  return std::any_of(command.begin(), command.end(), [](const std::string& word) {
+    return word.starts_with("-g") || word.starts_with("-fsanitize") || word.starts_with("-fprofile") ||
+           word == "--coverage" || word == "-coverage";
+  });
+}
+
 // Whether a command names a file: as a word of its own, or as a value.
 bool Mentions(const Command& command, const std::string& path) {
   return std::any_of(command.begin(), command.end(), [&](const std::string& word) {
@@ -114,10 +122,22 @@ class PhaseMaker {
     for (const std::string& output : compile_.action.outputs) {
       if (output != compile_.dependencies && !made_.contains(output)) return std::nullopt;
     }
+    if (!std::any_of(commands.begin(), commands.end(), HoldsLines)) {
+      for (Step& step : phases_.compile) FindDeviceUnit(step);
+    }
     return std::move(phases_);
   }
 
  private:
+  // What cicc makes for the host names lines.
+  void FindDeviceUnit(Step& step) const {
+    if (Basename(step.action.argv.front()) != "cicc") return;
+    for (const std::string& input : step.inputs_from_steps) {
+      if (std::count(phases_.preprocessed.begin(), phases_.preprocessed.end(), input) > 0)
+        step.reuse->device_unit = input;
+    }
+  }
+
   bool Add(const Command& command) {
     if (!phases_.host_compile.action.argv.empty()) return false;  // the last one
     if (command.front() == host_compiler_) {

@@ -161,6 +161,22 @@ TEST(NvccPhasesTest, WhatIsReusedDependsOnWhatTheProgramReads) {
   EXPECT_THAT(steps["host compile"].reuse->dependencies, UnorderedElementsAre("u/unit.o.d", "u/as.d"));
 }
 
+TEST(NvccPhasesTest, OnlyDeviceCodeCountsForCiccUnlessTheObjectHoldsLines) {
+  std::map<std::string, Step> steps = ByName(*PhasesOf(CompileStep(), kOneArchitecture));
+  EXPECT_EQ(steps["cicc compute_90"].reuse->device_unit, "u/keep/unit.compute_90.cpp1.ii");
+  for (const char* name : {"cudafe++ host", "ptxas sm_90", "host compile"}) {
+    EXPECT_EQ(steps[name].reuse->device_unit, "") << name;
+  }
+  for (const char* word : {"-g", "-ggdb", "-fsanitize=undefined", "-fprofile-arcs", "--coverage"}) {
+    const std::string dry_run = absl::StrReplaceAll(kOneArchitecture, {{"-c -x c++", StrCat(word, " -c -x c++")}});
+    steps = ByName(*PhasesOf(CompileStep(), dry_run));
+    EXPECT_EQ(steps["cicc compute_90"].reuse->device_unit, "") << word;
+  }
+  const std::string line_info =
+      absl::StrReplaceAll(kOneArchitecture, {{"cicc\" -arch", "cicc\" -generate-line-info -arch"}});
+  EXPECT_EQ(ByName(*PhasesOf(CompileStep(), line_info))["cicc compute_90"].reuse->device_unit, "");
+}
+
 TEST(NvccPhasesTest, TellsWhereTheToolkitsHeadersAreSearched) {
   const std::string dry_run = absl::StrReplaceAll(
       kOneArchitecture, {{"-x c++ -include", "-x c++ -I\"kernix\" -I\"toolchain/cuda/include\" -include"}});

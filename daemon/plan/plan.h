@@ -54,6 +54,9 @@ struct Reuse {
   // The input files that the outputs depend on, besides the trees. Tools read the others only to show lines of them.
   // Empty: all inputs.
   std::vector<std::string> inputs = {};
+  // One of these, a preprocessed CUDA unit of which only what devices can use counts (language/read/device_code.h); may
+  // be empty. The outputs may then name lines of another text of the same code.
+  std::string device_unit = {};
 };
 
 // An action that makes a step's outputs in less time. If it fails or prints anything, the step's own action runs.

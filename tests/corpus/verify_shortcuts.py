@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile kernels with kernixd's shortcuts and by one whole call of nvcc, and compare what comes out.
 
+Each file is compared as it is, and once more after an edit of its lines and of what its function does on the host.
 Compared are PTX, machine code (as nvdisasm prints it) and the symbols that the artifacts export; where JAX sees a GPU,
 also what the kernels of this folder compute. Names of the module id, which differ between the two ways, are masked. The
 machine code of kernels without flags is also compared with what one thread of ptxas makes of the PTX.
@@ -123,6 +124,14 @@ def flags_of(text: str) -> list[str]:
     return found.group(1).split() if found else []
 
 
+def moved(text: str) -> str:
+    """Return the text with other lines, and with more in the body of its first function, if that runs on the host."""
+    function = re.search(r"^// @BE[^\n]*\n[^;{]*\{", text, re.MULTILINE)
+    if function is not None and "__global__" not in function.group():
+        text = f"{text[: function.end()]} const int moved = 1; (void)moved; {text[function.end() :]}"
+    return f"// A comment.\n\n{text}"
+
+
 def computed(module: Any, text: str) -> bytes:
     """Call `run` of a kernel of the corpus."""
     launched = re.search(r"__global__[^;{]*\brun\(", text) is not None
@@ -179,8 +188,15 @@ class Verification:
         name = f"verify_{file.stem}".replace(".", "_").replace("-", "_")
         flags = flags_of(text)
         fast, edited = self.with_shortcuts(name, text, flags)
+        different = self.differences(file, fast, edited, flags)
+        again = self.load(f"{name}_moved", moved(edited), flags)
+        different += [f"{what} after an edit" for what in self.differences(file, again, moved(edited), flags)]
+        return ", ".join(different)
+
+    def differences(self, file: pathlib.Path, fast: Any, text: str, flags: list[str]) -> list[str]:
+        """Return what differs between a module and what one call of nvcc makes of its text."""
         made_fast = made(fast.path, self.folder, self.nvdisasm)
-        whole = self.load(f"{name}_whole", edited, flags, whole_call=True)
+        whole = self.load(f"{fast.name}_whole", text, flags, whole_call=True)
         made_whole = made(whole.path, self.folder, self.nvdisasm)
         different = [what for what, content in made_fast.items() if content != made_whole[what]]
         if not made_fast["machine code"]:
@@ -189,7 +205,7 @@ class Verification:
             different.append("machine code of one thread of ptxas")
         if self.has_gpu and file.parent == CORPUS and computed(fast, text) != computed(whole, text):
             different.append("results")
-        return ", ".join(different)
+        return different
 
     def failure(self, file: pathlib.Path, error: kernix.KernelCompilationError) -> str:
         """Return what differs if shortcuts cannot build a file: nothing if one call of nvcc cannot either."""

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text through the lexer, the preprocessor and the reader of `// @BE` annotations.
+// Any text through the lexer, the preprocessor, the reader of `// @BE` annotations, and the one of device code.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +10,7 @@
 #include "common/cxx/lexer.h"
 #include "common/cxx/preprocessor.h"
 #include "daemon/language/read/annotations.h"
+#include "daemon/language/read/device_code.h"
 #include "daemon/language/read/function_name.h"
 
 namespace {
@@ -46,5 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto name = ParseFunctionName(annotation.name);
     if (name.ok() && !IsPlainIdentifier(name->base)) std::abort();
   }
+  const bool has_mark = text.starts_with("\xef\xbb\xbf");  // means nothing further down
+  if (!has_mark && DigestOfDeviceCode(text) != DigestOfDeviceCode("\n" + std::string(text))) std::abort();
   return 0;
 }

@@ -7,100 +7,12 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
-#include "absl/types/span.h"
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
+#include "daemon/language/read/declaration_tokens.h"
 
 namespace kernix::language {
 namespace {
-
-using Tokens = absl::Span<const Token>;
-
-bool IsOpen(const Token& token) { return token.Is("(") || token.Is("[") || token.Is("{"); }
-bool IsClose(const Token& token) { return token.Is(")") || token.Is("]") || token.Is("}"); }
-
-bool IsOneOf(const Token& token, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return token.Is(word); });
-}
-
-// The index after the bracket that closes the one at `at`.
-size_t AfterBrackets(Tokens tokens, size_t at) {
-  int depth = 0;
-  for (; at < tokens.size(); ++at) {
-    depth += IsOpen(tokens[at]) ? 1 : IsClose(tokens[at]) ? -1 : 0;
-    if (depth == 0) return at + 1;
-  }
-  return at;
-}
-
-// The index after the '>' that closes the '<' at `at`.
-size_t AfterAngles(Tokens tokens, size_t at) {
-  int depth = 0;
-  while (at < tokens.size()) {
-    if (IsOpen(tokens[at])) {
-      at = AfterBrackets(tokens, at);
-      continue;
-    }
-    const bool is_operator = at + 1 < tokens.size() && !tokens[at + 1].space_before &&
-                             (tokens[at + 1].Is("=") || (tokens[at].Is("<") && tokens[at + 1].Is("<")));
-    if (is_operator) {  // `>=`, `<<`
-      at += 2;
-      continue;
-    }
-    depth += tokens[at].Is("<") ? 1 : tokens[at].Is(">") ? -1 : 0;
-    ++at;
-    if (depth == 0) return at;
-  }
-  return at;
-}
-
-// Words whose parentheses hold no declarator.
-bool TakesParentheses(const Token& token) {
-  return IsOneOf(token, {"__attribute__", "__attribute", "decltype", "__decltype", "__typeof__", "__typeof", "typeof",
-                         "noexcept", "throw", "alignas", "asm", "__asm__", "__asm", "explicit", "requires"});
-}
-
-bool SaysNothing(const Token& token) {
-  return token.kind == TokenKind::kString || IsOneOf(token, {"__extension__", "extern", "static", "inline", "__inline",
-                                                             "__inline__", "constexpr", "const", "volatile"});
-}
-
-// A declaration without attributes, linkage, and heads of templates.
-std::vector<Token> Essence(Tokens tokens) {
-  std::vector<Token> result;
-  for (size_t at = 0; at < tokens.size();) {
-    const bool more = at + 1 < tokens.size();
-    if (TakesParentheses(tokens[at])) {
-      at = more && tokens[at + 1].Is("(") ? AfterBrackets(tokens, at + 1) : at + 1;
-    } else if (more && tokens[at].Is("[") && tokens[at + 1].Is("[")) {
-      at = AfterBrackets(tokens, at);
-    } else if (result.empty() && tokens[at].Is("template")) {
-      at = more && tokens[at + 1].Is("<") ? AfterAngles(tokens, at + 1) : at + 1;
-    } else if (SaysNothing(tokens[at])) {
-      ++at;
-    } else {
-      result.push_back(tokens[at++]);
-    }
-  }
-  return result;
-}
-
-// Whether the token is '=' by itself, and not a part of "==", ">=" and the like.
-bool IsAssignment(Tokens tokens, size_t at) {
-  if (at >= tokens.size() || !tokens[at].Is("=")) return false;
-  const bool ends_operator = at > 0 && !tokens[at].space_before && !tokens[at - 1].IsIdentifier() &&
-                             !IsClose(tokens[at - 1]) && tokens[at - 1].kind == TokenKind::kPunctuator;
-  const bool begins_operator = at + 1 < tokens.size() && tokens[at + 1].Is("=") && !tokens[at + 1].space_before;
-  return !ends_operator && !begins_operator;
-}
-
-// Whether a token stands outside of all brackets.
-bool HasAtTop(Tokens tokens, std::string_view word) {
-  for (size_t at = 0; at < tokens.size(); at = IsOpen(tokens[at]) ? AfterBrackets(tokens, at) : at + 1) {
-    if (word == "=" ? IsAssignment(tokens, at) : tokens[at].Is(word)) return true;
-  }
-  return false;
-}
 
 // Finds the names of one declaration.
 class NameFinder {
@@ -307,7 +219,7 @@ class Reader {
   bool ReadNamespace() {
     size_t at = at_ + (Is(at_, "inline") ? 1 : 0);
     if (!Is(at, "namespace")) return false;
-    const std::vector<Token> head = Essence(Tokens(code_).subspan(at, EndOfHead(at) - at));
+    const std::vector<Token> head = EssenceOf(Tokens(code_).subspan(at, EndOfHead(at) - at));
     if (!Is(EndOfHead(at), "{")) return false;
     std::string name;
     std::vector<std::string_view> names;
@@ -334,7 +246,7 @@ class Reader {
     const Extent extent = FindEnd();
     const Tokens all = Tokens(code_).subspan(at_, extent.end - at_);
     const Tokens head = all.first(extent.body - at_);
-    const std::vector<Token> essence = Essence(extent.is_function ? head : all);
+    const std::vector<Token> essence = EssenceOf(extent.is_function ? head : all);
     std::vector<std::string_view> body;
     if (extent.is_function) body = Identifiers(all.subspan(extent.body - at_));
     const Declaration::Kind kind = KindOf(essence);
@@ -379,17 +291,12 @@ class Reader {
     while (at < code_.size()) {
       if (Is(at, ";")) return {at + 1, at + 1, false};
       if (Is(at, "}")) return {at, at, false};  // unbalanced: the end of a namespace
-      if (Is(at, "{") && IsFunction(Tokens(code_).subspan(at_, at - at_))) {
+      if (Is(at, "{") && BeginsFunction(Tokens(code_).subspan(at_, at - at_))) {
         return {at, AfterBrackets(code_, at), true};
       }
       at = IsOpen(code_[at]) ? AfterBrackets(code_, at) : at + 1;
     }
     return {at, at, false};
-  }
-
-  static bool IsFunction(Tokens before_brace) {
-    const std::vector<Token> essence = Essence(before_brace);
-    return HasAtTop(essence, "(") && (!HasAtTop(essence, "=") || HasAtTop(essence, "operator"));
   }
 
   void Declare(Declaration::Kind kind, std::vector<std::string_view> names, std::vector<std::string_view> body,

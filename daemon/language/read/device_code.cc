@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/language/read/device_code.h"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "common/cxx/lexer.h"
+#include "daemon/language/read/declaration_tokens.h"
+
+namespace kernix::language {
+namespace {
+
+using Names = absl::flat_hash_set<std::string_view>;
+
+// Whether two tokens mean something else without white space between them: `+ +`, `"a" b`. `left` may be empty.
+bool MayJoin(const Token& left, const Token& right) {
+  if (left.text.empty()) return false;
+  if (right.IsIdentifier()) return left.kind == TokenKind::kString || left.kind == TokenKind::kCharacter;
+  if (left.kind != TokenKind::kPunctuator || right.kind != TokenKind::kPunctuator) return false;
+  const char first = left.text.back();
+  const char second = right.text.front();
+  if (second == '=') return std::string_view("=!<>+-*/%&|^").find(first) != std::string_view::npos;
+  if (second == '*') return first == '>' || first == '.';
+  if (second == '>') return first == '>' || first == '-' || first == '=';
+  return first == second && std::string_view("+-&|<:#.").find(first) != std::string_view::npos;
+}
+
+// A digest of tokens, whatever white space is between them.
+class TokenDigest {
+ public:
+  void Add(const Token& token) {
+    buffer_ += token.space_before && MayJoin(last_, token) ? '\1' : '\0';
+    buffer_ += token.text;
+    last_ = token;
+    if (buffer_.size() > kBufferSize) Flush();
+  }
+  void Add(Tokens tokens) {
+    for (const Token& token : tokens) Add(token);
+  }
+  Digest Finish() {
+    Flush();
+    return sha_.Finish();
+  }
+
+ private:
+  static constexpr size_t kBufferSize = 16 << 10;
+
+  void Flush() {
+    sha_.Update(buffer_);
+    buffer_.clear();
+  }
+
+  Sha256 sha_;
+  std::string buffer_;
+  Token last_;
+};
+
+bool AsksForItsLine(const Token& token) {
+  return token.text.starts_with("__builtin_") &&
+         IsOneOf(token, {"__builtin_LINE", "__builtin_COLUMN", "__builtin_source_location"});
+}
+
+bool IsAttribute(const Token& token) {
+  return token.text.starts_with('_') && IsOneOf(token, {"__attribute__", "__attribute", "__declspec"});
+}
+
+bool IsSpecifier(const Token& token, std::string_view word) {  // "device", "__device__"
+  if (!token.IsIdentifier()) return false;
+  std::string_view text = token.text;
+  if (text.starts_with("__") && text.ends_with("__") && text.size() > 4) text = text.substr(2, text.size() - 4);
+  return text == word;
+}
+
+// Which of CUDA's specifiers a declaration or a part of one has.
+struct Specifiers {
+  bool device = false;
+  bool other = false;  // a kernel, or a variable of a special memory
+
+  bool any() const { return device || other; }
+};
+
+Specifiers SpecifiersOf(Tokens tokens) {
+  Specifiers found;
+  for (size_t at = 0; at + 1 < tokens.size(); ++at) {
+    if (!IsAttribute(tokens[at])) continue;
+    const size_t end = AfterBrackets(tokens, at + 1);
+    for (; at < end; ++at) {
+      found.device = found.device || IsSpecifier(tokens[at], "device");
+      found.other = found.other || IsSpecifier(tokens[at], "global") || IsSpecifier(tokens[at], "constant") ||
+                    IsSpecifier(tokens[at], "managed");
+    }
+    --at;
+  }
+  return found;
+}
+
+// Whether `tokens` declare a parameter, and are not a value. `before`: what has the parameters of the template.
+bool IsParameter(Tokens tokens, Tokens before) {
+  const auto is_type = [&](const Token& token) {
+    for (size_t at = 1; at < before.size(); ++at) {
+      if (before[at].Is(token.text) && IsOneOf(before[at - 1], {"typename", "class"})) return true;
+    }
+    return IsOneOf(token, {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed",
+                           "const", "volatile", "struct", "class", "union", "enum", "typename", "..."});
+  };
+  bool has_type = is_type(tokens.front()) || (tokens.size() > 1 && tokens[1].Is("<"));
+  for (size_t at = 0; at + 1 < tokens.size(); ++at) {
+    const Token& next = tokens[at + 1];
+    if (tokens[at].Is("(") && !IsOneOf(next, {"*", "&"})) return false;                       // T(0)
+    if (tokens[at].Is(">") && next.Is("::") && !tokens.front().Is("typename")) return false;  // A<T>::value
+    if (tokens[at].IsIdentifier() && next.IsIdentifier()) has_type = true;                    // size_t n
+  }
+  return has_type;
+}
+
+// Whether `(...)` after a name makes it a function, and not a variable with its first value.
+bool AreParameters(Tokens parentheses, Tokens before) {
+  const Tokens inside = parentheses.subspan(1, parentheses.size() - 2);
+  for (size_t begin = 0, at = 0; begin < inside.size(); begin = ++at) {
+    while (at < inside.size() && !inside[at].Is(",")) {
+      at = IsOpen(inside[at]) ? AfterBrackets(inside, at) : inside[at].Is("<") ? AfterAngles(inside, at) : at + 1;
+    }
+    if (begin == at || !IsParameter(inside.subspan(begin, at - begin), before)) return false;
+  }
+  return true;
+}
+
+// What a unit has for devices.
+class DeviceNames {
+ public:
+  // Whether a host function can add to the device's code without naming what it adds: through a template, or a class
+  // whose functions are virtual.
+  bool may_be_added_unnamed() const { return may_be_added_unnamed_; }
+  bool Declares(std::string_view name) const { return declared_.contains(name); }
+  bool Uses(std::string_view name) const { return used_.contains(name); }
+
+  // `declaration`: all of one at namespace scope.
+  void Add(Tokens declaration) {
+    if (!SpecifiersOf(declaration).any()) return;
+    bool has_templates = false;
+    for (const Token& token : declaration) {
+      if (!token.IsIdentifier()) continue;
+      used_.insert(token.text);
+      has_templates = has_templates || token.Is("template");
+      if (token.Is("virtual")) may_be_added_unnamed_ = true;
+    }
+    size_t begin = 0;
+    int braces = 0;
+    for (size_t at = 0; at < declaration.size();) {
+      if (declaration[at].Is("(") || declaration[at].Is("[")) {
+        at = AfterBrackets(declaration, at);
+        continue;
+      }
+      if (IsOneOf(declaration[at], {"{", "}", ";"})) {
+        AddPart(declaration.subspan(begin, at - begin), declaration[at], has_templates, braces > 0);
+        braces += IsOpen(declaration[at]) ? 1 : IsClose(declaration[at]) ? -1 : 0;
+        begin = at + 1;
+      }
+      ++at;
+    }
+  }
+
+ private:
+  // What stands between two of `{`, `}` and `;`.
+  void AddPart(Tokens part, const Token& end, bool has_templates, bool is_nested) {
+    const Specifiers specifiers = SpecifiersOf(part);
+    if (!specifiers.any()) return;
+    bool is_function = false;
+    bool is_variable = false;
+    for (size_t at = 0; at < part.size();) {
+      if (IsAttribute(part[at])) {
+        at = AfterBrackets(part, at + 1);
+      } else if (part[at].Is("template") && at + 1 < part.size() && part[at + 1].Is("<")) {
+        at = AfterAngles(part, at + 1);
+      } else if (part[at].Is("[") && at + 1 < part.size() && part[at + 1].Is("[")) {  // `[[noreturn]]`
+        at = AfterBrackets(part, at);
+      } else if (part[at].Is("(")) {
+        const size_t after = AfterBrackets(part, at);
+        const Tokens inside = part.subspan(at, after - at);
+        const bool wraps = inside.size() > 1 && IsOneOf(inside[1], {"*", "&", "::"});  // `(*name)`
+        if (wraps) Declare(inside);
+        if (wraps || SpecifiersOf(inside).any()) is_variable = true;  // or a lambda
+        // In a class, `T x(1);` is no variable.
+        const bool may_be_variable = !is_function && !is_nested && end.Is(";");
+        if (may_be_variable && !AreParameters(inside, part)) is_variable = true;
+        is_function = true;
+        at = after;
+      } else {
+        if (!is_function && (IsAssignment(part, at) || part[at].Is("["))) is_variable = true;  // or a lambda
+        Declare(part.subspan(at, 1));
+        ++at;
+      }
+    }
+    // A function is made when device code calls it.
+    if (has_templates && (!is_function || is_variable || specifiers.other)) may_be_added_unnamed_ = true;
+  }
+
+  void Declare(Tokens tokens) {
+    for (const Token& token : tokens) {
+      if (token.IsIdentifier() && !IsKeyword(token.text)) declared_.insert(token.text);
+    }
+  }
+
+  Names declared_;  // perhaps more
+  Names used_;      // everything in their declarations
+  bool may_be_added_unnamed_ = false;
+};
+
+// The body of a plain host function.
+struct HostBody {
+  std::string_view function;
+  std::vector<std::string_view> names;  // sorted
+  Digest digest;
+};
+
+// The name of a plain host function; empty if this is the head of something else.
+std::string_view PlainFunction(Tokens head) {
+  for (const Token& token : head) {
+    if (IsAttribute(token) ||
+        IsOneOf(token, {"template", "auto", "constexpr", "consteval", "operator", "friend", "requires", "concept",
+                        "decltype", "typedef", "using", "asm", "__asm__", "__asm", "{", "#"})) {
+      return "";
+    }
+  }
+  const auto open = std::find_if(head.begin(), head.end(), [](const Token& token) { return token.Is("("); });
+  const size_t at = open - head.begin();
+  if (open == head.end() || at < 2 || !head[0].IsIdentifier() || !IsPlainIdentifier(head[at - 1].text)) return "";
+  for (const Token& token : head.first(at)) {
+    const bool is_of_type = token.IsIdentifier() || IsOneOf(token, {"::", "*", "&", "<", ">", ","}) ||
+                            token.kind == TokenKind::kNumber || token.kind == TokenKind::kString;
+    if (!is_of_type) return "";
+  }
+  for (const Token& token : head.subspan(AfterBrackets(head, at))) {
+    if (!IsOneOf(token, {"const", "noexcept"})) return "";
+  }
+  return head[at - 1].text;
+}
+
+bool IsPlainBody(Tokens body) {
+  for (size_t at = 0; at + 1 < body.size(); ++at) {
+    const Token& token = body[at];
+    if (token.starts_directive && body[at + 1].kind != TokenKind::kString) return false;  // no line marker
+    if (!token.IsIdentifier()) continue;
+    if (IsAttribute(token) || IsOneOf(token, {"template", "extern", "asm", "__asm__", "__asm"})) return false;
+  }
+  return true;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : lexer_(text, storage_) {}
+
+  std::optional<Digest> Read() {
+    for (Token token; lexer_.Next(token);) {
+      if (AsksForItsLine(token)) return std::nullopt;
+      if (token.starts_directive || !token.in_directive) EndDirective();
+      if (token.in_directive) {
+        directive_.push_back(token);
+      } else {
+        Add(token);
+      }
+    }
+    EndDirective();
+    if (depth_ > 0) body_ = 0;  // it breaks off
+    EndDeclaration();
+    return Finish();
+  }
+
+ private:
+  // Of a line marker, `# 12 "file" 1 3`, its file and flags count when they change.
+  void EndDirective() {
+    if (directive_.empty()) return;
+    if (directive_.size() > 2 && directive_[1].kind == TokenKind::kNumber) {
+      directive_.erase(directive_.begin() + 1);
+      std::string file;
+      bool changes_file = false;
+      for (const Token& token : directive_) {
+        const bool enters_or_leaves = token.Is("1") || token.Is("2");
+        changes_file = changes_file || enters_or_leaves;
+        if (!enters_or_leaves) file.append(token.text).append(1, ' ');
+      }
+      if (!changes_file && file == file_) return directive_.clear();
+      file_ = std::move(file);
+    }
+    if (declaration_.empty()) {
+      text_.Add(directive_);
+    } else {
+      declaration_.insert(declaration_.end(), directive_.begin(), directive_.end());
+    }
+    directive_.clear();
+  }
+
+  void Add(const Token& token) {
+    declaration_.push_back(token);
+    if (IsOpen(token)) {
+      if (depth_ == 0 && token.Is("{") && OpensScope()) return EndDeclaration();
+      if (depth_ == 0 && token.Is("{") && BeginsFunction(Tokens(declaration_).first(declaration_.size() - 1))) {
+        body_ = declaration_.size() - 1;
+      }
+      ++depth_;
+    } else if (IsClose(token)) {
+      --depth_;
+      if (depth_ < 0 || (depth_ == 0 && body_ > 0)) EndDeclaration();  // < 0: the end of a namespace
+    } else if (depth_ == 0 && token.Is(";")) {
+      EndDeclaration();
+    }
+  }
+
+  // `namespace A {`, `inline namespace A {`, `extern "C" {`.
+  bool OpensScope() const {
+    const size_t at = declaration_.front().Is("inline") ? 1 : 0;
+    if (declaration_[at].Is("namespace")) return true;
+    return declaration_.size() == 3 && declaration_[0].Is("extern") && declaration_[1].kind == TokenKind::kString;
+  }
+
+  void EndDeclaration() {
+    const Tokens all(declaration_);
+    const std::string_view function = body_ > 0 ? PlainFunction(all.first(body_)) : "";
+    if (!function.empty() && IsPlainBody(all.subspan(body_))) {
+      text_.Add(all.first(body_));
+      AddHostBody(function, all.subspan(body_));
+    } else {
+      text_.Add(all);
+      names_.Add(all);
+    }
+    declaration_.clear();
+    depth_ = 0;
+    body_ = 0;
+  }
+
+  void AddHostBody(std::string_view function, Tokens body) {
+    HostBody& added = bodies_.emplace_back();
+    added.function = function;
+    TokenDigest digest;
+    for (const Token& token : body) {
+      digest.Add(token);
+      if (token.IsIdentifier()) added.names.push_back(token.text);
+    }
+    added.digest = digest.Finish();
+    std::sort(added.names.begin(), added.names.end());
+    added.names.erase(std::unique(added.names.begin(), added.names.end()), added.names.end());
+  }
+
+  Digest Finish() {
+    CanonicalHasher hasher("kernix-device-code");
+    hasher.Field("text", text_.Finish());
+    for (const HostBody& body : bodies_) {
+      const bool counts_in_full =
+          names_.may_be_added_unnamed() || names_.Uses(body.function) || names_.Declares(body.function);
+      if (counts_in_full) {
+        hasher.Field("body", body.digest);
+        continue;
+      }
+      std::vector<std::string_view> names;
+      std::copy_if(body.names.begin(), body.names.end(), std::back_inserter(names),
+                   [&](std::string_view name) { return names_.Declares(name); });
+      hasher.List("names", names.size());
+      for (const std::string_view name : names) hasher.Field("name", name);
+    }
+    return hasher.Finish();
+  }
+
+  std::deque<std::string> storage_;
+  Lexer lexer_;
+  std::string file_;              // and its flags
+  std::vector<Token> directive_;  // the line that is read
+  // At namespace scope, the declaration that is read; its open brackets; where the body of a function begins, or 0.
+  std::vector<Token> declaration_;
+  int depth_ = 0;
+  size_t body_ = 0;
+  TokenDigest text_;  // without bodies of plain host functions
+  std::vector<HostBody> bodies_;
+  DeviceNames names_;
+};
+
+}  // namespace
+
+std::optional<Digest> DigestOfDeviceCode(std::string_view preprocessed) { return Reader(preprocessed).Read(); }
+
+}  // namespace kernix::language

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What nvcc's device compiler (cicc) can make use of in a unit.
+//
+// cicc reads all of the unit, the host's code too, and compiles what is for devices. Its result stays the same
+// - wherever tokens stand: white space, and the numbers in line markers, do not count;
+// - whatever the body of a plain host function does, as long as it names the same things of the device. Device code
+//   cannot call such a function, and what a body can add to the device's code is an instance of a template or a use of
+//   something that it names.
+//
+// A plain host function has a body at namespace scope, has nothing to do with templates, and device code does not name
+// it. Its body counts in full if templates of the unit could make it add code: if a kernel, or a variable of a device,
+// is a template.
+//
+// Known gap: an error in such a body that only the device's preprocessing sees (`#ifdef __CUDA_ARCH__`) is not found
+// again. It was never in the host's code.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "common/base/digest.h"
+
+namespace kernix::language {
+
+// Represents what cicc can make use of in `preprocessed`, the output of `g++ -E` for the device. Units of the same
+// digest give the same device code, as long as no debug information or line table is made. nullopt: lines count, since
+// the unit asks for them (`__builtin_LINE()`). Linear in the size of the text.
+std::optional<Digest> DigestOfDeviceCode(std::string_view preprocessed);
+
+}  // namespace kernix::language

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/language/read/device_code.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "common/base/strings.h"
+
+namespace kernix::language {
+namespace {
+
+constexpr char kKernel[] =
+    "__attribute__((global)) void add(const float* a, float* b, int n) { if (n > 0) b[0] += a[0]; }\n"
+    "static __attribute__((constant)) float factors[4];\n";
+
+bool Same(std::string_view one, std::string_view other) {
+  const auto digest = DigestOfDeviceCode(one);
+  return digest.has_value() && digest == DigestOfDeviceCode(other);
+}
+
+// Whether a host function's body may be edited from `before` to `after` in a unit that begins with `unit`.
+bool MayEditBody(std::string_view before, std::string_view after, std::string_view unit = kKernel,
+                 std::string_view head = "void host(int n, float* p)") {
+  return Same(StrCat(unit, head, " { ", before, " }\nint last;\n"),
+              StrCat(unit, head, " { ", after, " }\nint last;\n"));
+}
+
+TEST(DeviceCodeTest, WhiteSpaceAndLinesDoNotCount) {
+  EXPECT_TRUE(Same("int a = b+c;\n", "int  a =\n\n    b + c ;"));
+  EXPECT_TRUE(Same("# 1 \"a.cu\"\nint a;\nint b;\n", "# 1 \"a.cu\"\n\n\nint a;\n# 57 \"a.cu\"\nint b;\n"));
+  EXPECT_TRUE(Same("int f(int a)\n# 3 \"a.cu\"\n{ return a; }", "int f(int a)\n# 9 \"a.cu\"\n{ return a; }"));
+  EXPECT_TRUE(Same("# 1 \"a.cu\"\n# 1 \"h.h\" 1\nint a;\n# 2 \"a.cu\" 2\nint b;",
+                   "# 1 \"a.cu\"\n# 1 \"h.h\" 1\nint a;\n# 7 \"a.cu\" 2\nint b;"));
+}
+
+TEST(DeviceCodeTest, TokensCount) {
+  EXPECT_FALSE(Same("int a = 1;", "int a = 2;"));
+  EXPECT_FALSE(Same("int a;", "int b;"));
+  EXPECT_FALSE(Same("int ab;", "int a b;"));
+  EXPECT_FALSE(Same("const char* s = \"a b\";", "const char* s = \"a  b\";"));
+  EXPECT_FALSE(Same("char c = ' ';", "char c = '\\t';"));
+  EXPECT_FALSE(Same("auto s = R\"(a\nb)\";", "auto s = R\"(a\n\nb)\";"));
+}
+
+TEST(DeviceCodeTest, WhiteSpaceThatPartsTokensCounts) {
+  for (const auto& [joined, parted] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"a++b", "a+ +b"},
+                                                                  {"a--b", "a- -b"},
+                                                                  {"a&&b", "a& &b"},
+                                                                  {"a||b", "a| |b"},
+                                                                  {"a<<b", "a< <b"},
+                                                                  {"a>>b", "a> >b"},
+                                                                  {"a==b", "a= =b"},
+                                                                  {"a<=b", "a< =b"},
+                                                                  {"a>=b", "a> =b"},
+                                                                  {"a!=b", "a! =b"},
+                                                                  {"a+=b", "a+ =b"},
+                                                                  {"a->b", "a- >b"},
+                                                                  {"a::b", "a: :b"},
+                                                                  {"a.*b", "a. *b"},
+                                                                  {"a->*b", "a-> *b"},
+                                                                  {"a<=>b", "a<= >b"},
+                                                                  {"\"a\"_s", "\"a\" _s"},
+                                                                  {"'a'_c", "'a' _c"},
+                                                                  {"u8\"a\"", "u8 \"a\""}}) {
+    EXPECT_FALSE(Same(StrCat("x(", joined, ");"), StrCat("x(", parted, ");"))) << parted;
+  }
+  EXPECT_TRUE(Same("x(a = -b);", "x(a=-b);"));
+  EXPECT_TRUE(Same("x(a, *b);", "x(a,*b);"));
+}
+
+TEST(DeviceCodeTest, FilesAndPragmasCount) {
+  EXPECT_FALSE(Same("# 1 \"a.h\" 1\nint a;", "# 1 \"b.h\" 1\nint a;"));
+  EXPECT_FALSE(Same("# 1 \"a.h\" 1\nint a;", "# 1 \"a.h\" 1 3\nint a;"));
+  EXPECT_FALSE(Same("#pragma unroll 2\nint a;", "#pragma unroll 4\nint a;"));
+  EXPECT_FALSE(Same("void f() {\n#pragma unroll 2\nfor (;;); }", "void f() {\n#pragma unroll 4\nfor (;;); }"));
+}
+
+TEST(DeviceCodeTest, AUnitThatAsksForItsLinesHasNoDigest) {
+  EXPECT_FALSE(DigestOfDeviceCode("int a = __builtin_LINE();").has_value());
+  EXPECT_FALSE(DigestOfDeviceCode("int a = __builtin_COLUMN();").has_value());
+  EXPECT_FALSE(DigestOfDeviceCode("auto a = __builtin_source_location();").has_value());
+  EXPECT_TRUE(DigestOfDeviceCode("const char* a = \"__builtin_LINE\";").has_value());
+}
+
+TEST(DeviceCodeTest, TheBodyOfAHostFunctionDoesNotCount) {
+  EXPECT_TRUE(MayEditBody("add<<<n / 256, 256>>>(p, p, n);", "int block = 64; add<<<n / block, block>>>(p, p, n);"));
+  for (const char* head : {"static void host(int n, float* p)", "std::vector<int> host(int n, float* p)",
+                           "extern \"C\" int host(int n, float* p)", "inline void a::b::host(int n, float* p) const",
+                           "void host(int n, float* p) noexcept", "const char* host(int n = 3, float* p = nullptr)"}) {
+    EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", kKernel, head)) << head;
+  }
+  EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", StrCat("namespace a { extern \"C\" { namespace {", kKernel)));
+  EXPECT_TRUE(MayEditBody("f(\n# 3 \"a.cu\" 3 4\n__null\n# 3 \"a.cu\"\n);", "f(0);"));
+  EXPECT_TRUE(MayEditBody("struct A { int f() { return 1; } };", "auto f = [](int i) { return i; };"));
+}
+
+TEST(DeviceCodeTest, WhatAHostFunctionNamesOfTheDeviceCounts) {
+  EXPECT_FALSE(MayEditBody("", "add<<<1, 1>>>(p, p, n);"));
+  EXPECT_FALSE(MayEditBody("", "f(factors);"));
+  EXPECT_FALSE(MayEditBody("", "pointer = f;", "__attribute__((device)) float (*pointer)(int);\n"));
+  EXPECT_FALSE(MayEditBody("", "g(S::member);", "struct S { static __attribute__((device)) int member; };\n"));
+  EXPECT_TRUE(MayEditBody("", "const float x = 1; if (p[0] > x) p[0] = static_cast<float>(n);"));
+  EXPECT_TRUE(MayEditBody("add<<<1, 1>>>(p, p, n);", "add<<<2, 1>>>(p, p, n); add<<<2, 1>>>(p, p, n);"));
+}
+
+TEST(DeviceCodeTest, TheHeadOfAHostFunctionCounts) {
+  EXPECT_FALSE(Same("void f(int a) {}", "void f(long a) {}"));
+  EXPECT_FALSE(Same("void f(int a = 1) {}", "void f(int a = 2) {}"));
+  EXPECT_FALSE(Same("void f() {}", "int f() {}"));
+  EXPECT_FALSE(Same("void f() {}", "void f();"));
+  EXPECT_FALSE(Same("void f() {} void g() {}", "void g() {} void f() {}"));
+}
+
+TEST(DeviceCodeTest, ABodyThatDevicesMayUseCounts) {
+  for (const char* head :
+       {"constexpr int host(int n, float* p)", "consteval int host(int n, float* p)", "auto host(int n, float* p)",
+        "template <typename T> void host(int n, T* p)", "void host(auto n, float* p)",
+        "__attribute__((device)) void host(int n, float* p)", "void host(int n, float* p) __attribute__((device))",
+        "__attribute__((host)) __attribute__((device)) void host(int n, float* p)",
+        "__attribute__((global)) void host(int n, float* p)", "struct A { void host(int n, float* p)",
+        "int x = 3, host(int n, float* p)", "A::A(int n, float* p) : a(n)", "A::A(int n, float* p) : a{n}, b(p)",
+        "decltype(add) host(int n, float* p)", "bool operator==(A n, B p)"}) {
+    EXPECT_FALSE(MayEditBody("p[0] = 1;", "p[0] = 2;", kKernel, head)) << head;
+  }
+  for (const char* body : {"auto f = [] __attribute__((device)) (int i) { return 1; };", "asm(\"nop\");",
+                           "extern void g();", "struct L { __attribute__((device)) int f() { return 1; } };"}) {
+    EXPECT_FALSE(MayEditBody(StrCat(body, " p[0] = 1;"), StrCat(body, " p[0] = 2;"))) << body;
+    EXPECT_FALSE(MayEditBody("", body)) << body;
+  }
+}
+
+TEST(DeviceCodeTest, ABodyCountsIfDeviceCodeNamesItsFunction) {
+  EXPECT_FALSE(MayEditBody("p[0] = 1;", "p[0] = 2;", "__attribute__((device)) void host(int, float*);\n"));
+  EXPECT_FALSE(MayEditBody("p[0] = 1;", "p[0] = 2;",
+                           "void host(int, float*);\n"
+                           "__attribute__((host)) __attribute__((device)) void f() { host(1, nullptr); }\n"));
+  EXPECT_FALSE(
+      MayEditBody("p[0] = 1;", "p[0] = 2;", "struct A { __attribute__((device)) void f() { host(1, nullptr); } };\n"));
+  EXPECT_FALSE(Same("void f() { g(1); }\n__attribute__((device)) void f();",
+                    "void f() { g(2); }\n__attribute__((device)) void f();"));
+}
+
+TEST(DeviceCodeTest, BodiesCountIfTemplatesMayAddDeviceCode) {
+  for (const char* unit : {"template <typename T> __attribute__((global)) void k(T* p) {}\n",
+                           "template <typename T> __attribute__((global)) void k(T* p);\n",
+                           "template <typename T> __attribute__((device)) T zero;\n",
+                           "template <typename T> __attribute__((device)) T zero = T(0);\n",
+                           "template <typename T> __attribute__((device)) T zero(0);\n",
+                           "template <typename T> __attribute__((device)) T zero(T(0));\n",
+                           "template <typename T, int n> __attribute__((device)) T zero(n);\n",
+                           "template <typename T> __attribute__((device)) T zero(A<T>::value);\n",
+                           "template <typename T> __attribute__((device)) T zero(a, b);\n",
+                           "template <typename T> __attribute__((device)) T zero{0};\n",
+                           "template <typename T> __attribute__((device)) T (*f)(int);\n",
+                           "template <typename T> __attribute__((constant)) T zero = T(0);\n",
+                           "template <typename T> struct S { static __attribute__((device)) T x; };\n",
+                           "struct S { template <typename T> static __attribute__((managed)) T x; };\n",
+                           "template <typename T> void f() { g([] __attribute__((device)) (int i) {}); }\n",
+                           "template <typename T> auto f() { return [] __attribute__((device)) (int i) {}; }\n",
+                           "struct S { virtual __attribute__((device)) void f() {} };\n"}) {
+    EXPECT_FALSE(MayEditBody("p[0] = 1;", "p[0] = 2;", unit)) << unit;
+  }
+  for (const char* unit :
+       {"template <typename T> __attribute__((device)) T twice(T x) { return x + x; }\n",
+        "template <typename T> struct S { __attribute__((device)) S() : a(1) {} int a; __attribute__((device)) T f(); "
+        "};\n",
+        "template <typename T> __attribute__((device)) T twice(T, size_t n, unsigned);\n",
+        "template <typename T> __attribute__((device)) T twice();\n", "template <typename T> T zero = T(0);\n",
+        "struct S { virtual void f() {} };\n"}) {
+    EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", unit)) << unit;
+  }
+}
+
+TEST(DeviceCodeTest, ATextThatBreaksOffHasADigest) {
+  for (const char* text : {"void f() {", "}", "}}", "void f(", "template <", "namespace", "extern \"C\"", "#", "# 1",
+                           "__attribute__", "__attribute__((device", "inline", "", "struct {{", ")"}) {
+    EXPECT_TRUE(Same(text, text)) << text;
+    EXPECT_FALSE(Same(StrCat(text, " a"), StrCat(text, " b"))) << text;
+  }
+}
+
+}  // namespace
+}  // namespace kernix::language

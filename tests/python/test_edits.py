@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which steps of a CUDA build an edit runs again: what it does not concern is taken from the build before."""
+
+import time
+
+import kernels
+import pytest
+
+import kernix
+
+SOURCE = """
+#include <cuda_runtime.h>
+#include "brainevent/common.h"
+__constant__ float factor = 2;
+__device__ float twice(float x) { return factor * x; }
+__global__ void scale_kernel(float* x, int n) {
+  if (threadIdx.x < n) x[threadIdx.x] = twice(x[threadIdx.x]);
+}
+__global__ void shift_kernel(float* x) { x[threadIdx.x] += 1; }
+constexpr int block() { return 32; }
+constexpr int kBlock = block();
+__global__ void fill_kernel(float* x) {
+  __shared__ float all[kBlock];
+  all[threadIdx.x] = 1;
+  x[threadIdx.x] = all[31 - threadIdx.x];
+}
+static int grid(int n) { return (n + 31) / 32; }
+// @BE scale ret stream
+void scale(BE::Tensor x, cudaStream_t stream) {
+  scale_kernel<<<grid(x.numel()), block(), 0, stream>>>(x.data_ptr<float>(), x.numel());
+}
+"""
+TEMPLATES = SOURCE.replace(
+    "__global__ void shift_kernel",
+    "template <int by> __global__ void add_kernel(float* x) { x[threadIdx.x] += by; }\n__global__ void shift_kernel",
+).replace("scale_kernel<<<", "add_kernel<1><<<1, 1, 0, stream>>>(x.data_ptr<float>());\n  scale_kernel<<<")
+DEVICE_STEPS = ("cicc compute_90", "ptxas sm_90")
+
+# A macro that the runtime header itself asks for: kernixd then takes the whole header, from the first kernel on.
+WHOLE_HEADER = ["-DCUDA_ENABLE_DEPRECATED"]
+
+
+@pytest.fixture(name="load")
+def load_fixture(place, fresh_name):
+    """A function that loads a CUDA module without JAX, once kernixd knows what its headers declare."""
+
+    def not_known_yet():
+        lines = place.kernixctl("metrics").stdout.splitlines()
+        return sum(int(line.split()[-1]) for line in lines if 'how="whole_not_known_yet"' in line)
+
+    def load(source, flags, number=0):
+        return kernix.load_cuda_inline(
+            f"{fresh_name}_{number}",
+            source,
+            auto_register=False,
+            compute_capability="9.0",
+            extra_cuda_cflags=list(flags),
+        )
+
+    kernix.load_cpp_inline(fresh_name, kernels.constant(4501), auto_register=False)  # starts kernixd
+    for number in range(1, 30):
+        before = not_known_yet()
+        load(f"{TEMPLATES}\nstatic const int number = {number};\n", [], number)
+        if not_known_yet() == before:
+            break
+        time.sleep(1)
+    return load
+
+
+def device_steps_run(module):
+    """Return which steps of the device's code a build has run."""
+    ways = {step.name: step.how for step in module.trace().steps}
+    return [step for step in DEVICE_STEPS if ways[step] == "run"]
+
+
+@pytest.fixture(name="flags", params=[[], WHOLE_HEADER], ids=["parts of the header", "whole header"])
+def flags_fixture(request):
+    """Flags with which kernixd takes one or the other."""
+    return request.param
+
+
+def edit(source, before, after):
+    """Return the source after an edit that did change it."""
+    assert source.count(before) == 1
+    return source.replace(before, after)
+
+
+def test_what_devices_do_not_see_runs_nothing_for_them(load, flags):
+    first = load(SOURCE, flags)
+    edits = {
+        "a comment": edit(SOURCE, "factor * x;", "factor /* twice */ * x;"),
+        "a comment on a line of its own": edit(SOURCE, "__device__", "// Doubles.\n/* Really. */\n__device__"),
+        "empty lines": edit(SOURCE, "__constant__", "\n" * 20 + "__constant__"),
+        "white space": edit(SOURCE, "if (threadIdx.x < n) x", "if  ( threadIdx.x<n )\n    x"),
+        "the host's code": edit(SOURCE, "scale_kernel<<<", "int spare = 3;\n  if (spare > 2) scale_kernel<<<"),
+        "a host function": edit(SOURCE, "(n + 31) / 32", "n / 32 + (n % 32 != 0)"),
+    }
+    for what, source in edits.items():
+        module = load(source, flags)
+        assert device_steps_run(module) == [], what
+        assert module.key != first.key, what
+
+
+def test_what_devices_see_is_compiled_again(load, flags):
+    load(SOURCE, flags)
+    edits = {
+        "a kernel": edit(SOURCE, "+= 1;", "+= 2;"),
+        "a device function": edit(SOURCE, "factor * x", "factor * x * x"),
+        "a variable": edit(SOURCE, "factor = 2", "factor = 3"),
+        "a constant of both": edit(SOURCE, "return 32;", "return 64;"),
+        "a kernel more": edit(SOURCE, "constexpr int block", "__global__ void empty_kernel() {}\nconstexpr int block"),
+    }
+    for what, source in edits.items():
+        assert "cicc compute_90" in device_steps_run(load(source, flags)), what
+
+
+def test_a_host_function_counts_where_it_makes_device_code(load, flags):
+    load(TEMPLATES, flags)
+    other = load(edit(TEMPLATES, "add_kernel<1>", "add_kernel<2>"), flags)
+    assert "cicc compute_90" in device_steps_run(other)
+    moved = load(edit(TEMPLATES, "__constant__", "// A comment.\n__constant__"), flags)
+    assert device_steps_run(moved) == []
+
+
+def test_debug_information_has_the_lines_of_its_text(load):
+    for flag in ("-lineinfo", "-g"):
+        load(SOURCE, [flag])
+        moved = edit(SOURCE, "__constant__", "\n\n__constant__")
+        assert "cicc compute_90" in device_steps_run(load(moved, [flag])), flag
+
+
+def test_a_warning_shows_the_line_of_its_text(load, flags, capfd):
+    source = edit(SOURCE, "scale_kernel<<<", "bool less = grid(1) < 2u;\n  if (less) scale_kernel<<<")
+    flags = [*flags, "-Xcompiler=-Wall"]
+    lines = source.splitlines()
+    load(source, flags)
+    assert f"_0:{lines.index('  bool less = grid(1) < 2u;') + 1}:" in capfd.readouterr().err
+    moved = load(edit(source, "__constant__", "// A comment.\n__constant__"), flags)
+    assert f"_0:{lines.index('  bool less = grid(1) < 2u;') + 2}:" in capfd.readouterr().err
+    assert "cicc compute_90" in device_steps_run(moved)
+
+
+def test_an_error_shows_the_line_of_its_text(load, flags):
+    load(SOURCE, flags)
+    wrong = edit(SOURCE, "(n + 31) / 32", "\n\n\n  undeclared(n)")
+    with pytest.raises(kernix.KernelCompilationError, match=r"_0\(20\): error: .*undeclared"):
+        load(wrong, flags)
