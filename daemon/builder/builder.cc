@@ -8,27 +8,27 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/module_name.h"
-#include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/utf8.h"
 #include "daemon/builder/artifact.h"
 #include "daemon/builder/build_description.h"
 #include "daemon/builder/build_inputs.h"
+#include "daemon/builder/build_rank.h"
 #include "daemon/builder/early_runs.h"
 #include "daemon/builder/failed_command.h"
 #include "daemon/builder/files_read.h"
-#include "daemon/builder/flight.h"
+#include "daemon/builder/flights.h"
 #include "daemon/builder/header_cache.h"
+#include "daemon/builder/key_files.h"
 #include "daemon/builder/known_loads.h"
+#include "daemon/builder/load_errors.h"
 #include "daemon/builder/miss_reason.h"
 #include "daemon/builder/plan_runner.h"
+#include "daemon/builder/planned_load.h"
 #include "daemon/builder/resolved_function.h"
 #include "daemon/builder/shared_output.h"
 #include "daemon/builder/step_cache.h"
@@ -39,54 +39,12 @@
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
-#include "daemon/plan/step_memory.h"
 #include "daemon/plan/tool_places.h"
 #include "daemon/request/load_warnings.h"
 #include "daemon/toolchain/description.h"
 
 namespace kernix::build {
 namespace {
-
-// How far a flight goes for an artifact that is not in the cache.
-enum class Effort {
-  kBuild,
-  kWait,  // takes what the upstream has, and waits for a node that builds it
-  kLook,  // takes what the upstream has now: what a lookup can wait for
-};
-
-// The data of one build, for as long as it runs.
-struct PlannedLoad {
-  BuildRequest request;
-  Plan plan;
-  KnownLoadPtr known;
-  std::optional<Digest> request_digest;  // of what a lookup would ask; nothing if no lookup can know the answer
-  cache::Tag tag;
-  bool force = false;
-  size_t max_parallel = 0;
-  bool batch = false;
-  Effort effort = Effort::kBuild;
-  std::shared_ptr<TraceRecorder> trace;  // null for a lookup of what is in the cache
-  std::shared_ptr<EarlyRuns> early;      // null: none has begun
-
-  // Set when the build starts.
-  BuildStart started;
-  HeaderContents headers;
-
-  const Digest& key() const { return known->key; }
-};
-
-using PlannedLoadPtr = std::shared_ptr<const PlannedLoad>;
-using FlightPtr = std::shared_ptr<Flight>;
-
-// Loads of different effort fly apart: one that may build would wait for others in vain. Those that may not join it
-// only while the build runs.
-using FlightKey = std::pair<Digest, Effort>;
-
-FlightKey KeyOfFlight(const PlannedLoad& load) { return {load.key(), load.effort}; }
-
-// For how long a load need not ask the upstream again, after a lookup of the same request has asked in vain.
-constexpr Duration kFreshAnswer{1'000};
-constexpr size_t kMostVainLooks = 1024;
 
 // A lookup has nobody to tell.
 class NoObserver : public LoadObserver {
@@ -113,92 +71,11 @@ constexpr size_t kKnownLoads = 4096;
 // The name of the one file that nodes share of a load.
 constexpr char kArtifactFile[] = "artifact";
 
-// Enough to name one entry of a store: `kernixctl cache show` takes the beginning of a key.
-constexpr size_t kShownKeyDigits = 12;
-
-// With how many earlier loads of its name a miss is compared.
-constexpr size_t kMostCompared = 16;
-
-std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
-  std::vector<Digest> digests;
-  for (const HeaderRef& header : headers) digests.push_back(header.digest);
-  std::sort(digests.begin(), digests.end());
-  digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
-  return digests;
-}
-
 // What the answer to a request does not depend on.
 void ForgetAsker(v1::LoadRequest& request) {
   request.clear_name();
   request.clear_batch();
   request.clear_only_cached();
-}
-
-// What builds of one name have needed before: the most of the recent ones.
-struct Experience {
-  std::chrono::microseconds work{0};
-  std::shared_ptr<const MemoryByName> memory;
-};
-
-// The place of a build among the user's others. What is left of an earlier one goes first: it ends sooner, and holds
-// what its steps have made for less long. But what takes longest must not begin last: a build whose like has worked for
-// a minute counts as begun a minute earlier. Batches count as begun a day later.
-uint64_t RankOf(MonotonicTime start, std::chrono::microseconds work_before, bool is_of_batch) {
-  const auto since_boot = std::chrono::duration_cast<std::chrono::microseconds>(start.time_since_epoch());
-  const auto counted = since_boot - std::min(since_boot, work_before) + std::chrono::hours(is_of_batch ? 24 : 0);
-  return static_cast<uint64_t>(counted.count());
-}
-
-// Nobody waits for one load of a batch. Its host compiles wait until the device code of all loads is under way, so that
-// the longest chain of steps, which nobody knows yet, begins sooner.
-uint64_t HostRankOf(uint64_t rank, bool is_of_batch) {
-  return rank + (is_of_batch ? std::chrono::microseconds(std::chrono::minutes(1)).count() : 0);
-}
-
-// One content may be staged under several names.
-absl::Status CheckStagedBytes(const std::vector<HeaderRef>& headers, const HeaderContents& contents, uint64_t limit) {
-  uint64_t bytes = CountFolders(headers) * kBlockBytes;
-  for (const HeaderRef& header : headers) bytes += contents.at(header.digest)->size();
-  if (bytes <= limit) return absl::OkStatus();
-  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   StrCat("the headers of this load take ", bytes, " bytes as files and folders; at most ", limit,
-                          " are allowed: narrow the include paths"));
-}
-
-// The error for a file that no longer matches the key.
-absl::Status Outdated(const std::string& what) {
-  v1::ErrorDetail detail;
-  detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
-  detail.set_code(static_cast<int>(absl::StatusCode::kAborted));
-  detail.set_message(StrCat(what, " changed while it was being used: load again"));
-  return MakeError(std::move(detail));
-}
-
-// Checks after a build that the tools and the files that flags name are those that its key was made from.
-absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, const BuildRequest& request,
-                                 const BuildStart& start) {
-  if (!Unchanged(env, request.toolchain->files)) {
-    return Outdated(StrCat("the toolchain of ", request.toolchain->host.path));
-  }
-  for (const toolchain::FlagFile& file : request.flag_files) {
-    if (toolchain::IsDescribed(*request.toolchain, file.path)) continue;  // it is on builders
-    const auto content = digests.GetContent(file.path);
-    if (!content.ok() || content->digest != file.digest) return Outdated(file.path);
-    // The file may have changed and changed back during the build. Staged content always matches the key.
-    if (file.staged.empty() && content->since > start.monotonic) return Outdated(file.path);
-  }
-  return absl::OkStatus();
-}
-
-// Adds the content of the flag files that are staged.
-absl::Status ReadFlagFiles(Env& env, const std::vector<toolchain::FlagFile>& files, HeaderContents& contents) {
-  for (const toolchain::FlagFile& file : files) {
-    if (file.staged.empty()) continue;
-    absl::StatusOr<std::string> content = env.ReadFile(file.path);
-    if (!content.ok() || DigestOf(*content) != file.digest) return Outdated(file.path);
-    contents[file.digest] = std::make_shared<const std::string>(*std::move(content));
-  }
-  return absl::OkStatus();
 }
 
 // The files that the compiler has read, by paths that are also valid outside the input root.
@@ -212,42 +89,6 @@ std::vector<std::string_view> TextsOf(const PlanOutputs& made, const std::vector
   std::vector<std::string_view> texts;
   for (const std::string& path : paths) texts.push_back(*made.at(path));
   return texts;
-}
-
-// The error of a load that may not build.
-absl::Status NotCached(const std::string& name, const Miss& miss) {
-  std::string nearest = "You have nothing of this name there.";
-  if (miss.nearest) {
-    nearest = StrCat("The nearest that you have there, ", miss.nearest->Hex().substr(0, kShownKeyDigits),
-                     ", differs: ", miss.reason, ".");
-  }
-  return MakeError(v1::ErrorDetail::NOT_CACHED,
-                   StrCat("the cache does not have the kernels of module \"", Printable(name),
-                          "\", and the policy \"cached\" compiles nothing. ", nearest,
-                          " Prefetch them, or load with the policy \"build\"."));
-}
-
-// The error of a load whose compilers are on another node. `upstream`: null if there is none.
-absl::Status NotTaken(const std::string& name, const toolchain::Toolchain& toolchain, const UpstreamCache* upstream) {
-  std::string where = "upstream.address names no engine to take them from";
-  if (upstream != nullptr) {
-    where = StrCat("the engine at ", upstream->address(),
-                   upstream->IsAnswered() ? " has none that fits" : " does not answer");
-  }
-  return MakeError(
-      v1::ErrorDetail::NOT_CACHED,
-      StrCat(
-          "this node has no compiler for module \"", Printable(name), "\": its kernels are not in the cache, and ",
-          where, ". Load or prefetch them on a node with ", toolchain::DescribeTools(toolchain),
-          " that writes to the engine, then load again; or have an engine's builders compile them (upstream.steps)."));
-}
-
-absl::Status NothingThere() { return MakeError(v1::ErrorDetail::NOT_CACHED, "it is not in the cache"); }
-
-absl::Status NothingToBuildWith(const toolchain::Toolchain& toolchain) {
-  return MakeError(v1::ErrorDetail::TOOLCHAIN,
-                   StrCat("force_rebuild needs a compiler, and this node only has the description of one, ",
-                          toolchain.described->file, ": load without it, or where the compilers are"));
 }
 
 v1::Output AnnounceBuild(const std::string& name, const std::string& reason) {
@@ -309,12 +150,6 @@ struct Builder::Impl {
         upstream(u),
         lessons(background != nullptr ? std::make_unique<StepRunner>(env, *background, step_cache) : nullptr) {}
 
-  // Keeps the builder alive while a load or build is under way.
-  void BeginWork();
-  void EndWork();
-  class Work;  // calls BeginWork(), then EndWork() when destroyed
-  void StopAndWait();
-
   absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                       const CancellationPtr& cancellation);
   // Begins the compiles of a load while its tools, which have answered, are being identified. Null: none has begun.
@@ -337,25 +172,11 @@ struct Builder::Impl {
   bool LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver);
   std::optional<KnownHit> Find(const KnownLoad& load, UserId owner);
   std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
-  // Why there is no hit for `load`, for people. Compares only with what its user has loaded under its name.
-  Miss ExplainMiss(const PlannedLoad& load);
-  // The most that recent builds of this name have worked, in all their steps.
-  Experience ExperienceWith(const cache::Tag& tag);
   v1::LoadResult ResultOf(const KnownLoad& load, const cache::Entry& entry) const;
 
-  // Joins the flight of `load`'s key, making one if needed. `mine`: this call made it. Null: a load flies that does
-  // more than this lookup.
-  absl::StatusOr<FlightPtr> JoinOrMake(const PlannedLoad& load, bool& mine);
-  FlightPtr MakeFlight(const BuildRequest& request);
-  // Null if there is none that takes askers.
-  FlightPtr Join(const FlightKey& key, bool only_running = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What lookups of the same key that look in the upstream now find there. NOT_CACHED: nothing, or there are none.
   absl::StatusOr<v1::LoadResult> JoinLookups(const PlannedLoad& load, LoadObserver& observer,
                                              const CancellationPtr& cancellation);
-  void NoteVainLook(const Digest& key);
-  // Whether a lookup has just asked for this key in vain. Forgets that.
-  bool HasLookedInVain(const Digest& key);
-  void Forget(const FlightKey& key, const FlightPtr& flight);
   void CountJoined();
   // Lends the artifact to the load's user, and notes the tag.
   absl::Status GiveOut(const PlannedLoad& load, const v1::LoadResult& result);
@@ -372,8 +193,6 @@ struct Builder::Impl {
   // If it fails, the caller calls Finish(); otherwise Finish() is called when the build ends.
   absl::Status RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight);
   absl::Status StageBuild(PlannedLoad& load);
-  // Says when its steps shall run, and what they need. Needs the load's start.
-  void RankSteps(PlannedLoad& load);
   PlanLimits LimitsFor(size_t max_parallel) const;
   void Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
   bool CanBuildWith(const toolchain::Toolchain& tools) const {
@@ -404,48 +223,8 @@ struct Builder::Impl {
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;
   KnownLoads known_loads{kKnownLoads};
-
-  Mutex mutex;
-  CondVar idle;
-  bool stopping ABSL_GUARDED_BY(mutex) = false;
-  int work ABSL_GUARDED_BY(mutex) = 0;  // number of loads and builds
-  absl::flat_hash_map<FlightKey, FlightPtr> flights ABSL_GUARDED_BY(mutex);
-  absl::flat_hash_map<Digest, MonotonicTime> vain_looks ABSL_GUARDED_BY(mutex);
+  Flights flights{env, options.linger, header_cache};
 };
-
-void Builder::Impl::BeginWork() {
-  const MutexLock lock(mutex);
-  ++work;
-}
-
-void Builder::Impl::EndWork() {
-  const MutexLock lock(mutex);
-  // Under the lock: once it is released, the builder may be destroyed.
-  if (--work == 0) idle.NotifyAll();
-}
-
-class Builder::Impl::Work {
- public:
-  explicit Work(Impl& impl) : impl_(impl) { impl_.BeginWork(); }
-  ~Work() { impl_.EndWork(); }
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
-
- private:
-  Impl& impl_;
-};
-
-void Builder::Impl::StopAndWait() {
-  std::vector<FlightPtr> running;
-  {
-    const MutexLock lock(mutex);
-    stopping = true;
-    for (const auto& [key, flight] : flights) running.push_back(flight);
-  }
-  for (const FlightPtr& flight : running) flight->build_cancellation()->Cancel();
-  const MutexLock lock(mutex);
-  while (work > 0) idle.Wait(mutex);
-}
 
 absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner,
                                                                     toolchain::ToolchainPtr toolchain) {
@@ -478,7 +257,7 @@ std::shared_ptr<EarlyRuns> Builder::Impl::CompileEarly(const v1::LoadRequest& re
     if (!load->request.headers.empty() || DependsOnFiles(load->request)) return absl::OkStatus();
     KERNIX_RETURN_IF_ERROR(StageBuild(*load));
     load->started = early->start();
-    RankSteps(*load);
+    RankSteps(cache, *load);
     size_t left = load->max_parallel > 0 ? load->max_parallel : load->plan.steps.size();
     for (const Step& step : load->plan.steps) {
       if (step.tool != Tool::kHostCompiler || !step.reads_sources) continue;
@@ -513,14 +292,15 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   }
   v1::LoadRequest().Swap(&request);  // frees its texts, which may be large; the load has its own copy
   if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) return *std::move(hit);
-  const Miss miss = ExplainMiss(*load);  // before a build replaces the entry that the reason is read from
+  const Miss miss = ExplainMiss(cache, toolchains.digests(),
+                                *load);  // before a build replaces the entry that the reason is read from
   const std::string& reason = miss.reason;
   if (verbose && load->effort == Effort::kBuild) observer.OnOutput(AnnounceBuild(load->tag.name, reason));
   trace->Lap("look up");
   bool mine = false;
   absl::StatusOr<v1::LoadResult> result = JoinLookups(*load, observer, cancellation);
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
-    KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*load, mine));
+    KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, flights.JoinOrMake(*load, mine));
     if (!mine) load->early.reset();
     if (!mine) CountJoined();
     result = Fly(load, flight, observer, verbose, cancellation);
@@ -548,7 +328,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, co
     StartBuild(load, flight, std::move(contents));
   };
   absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
-  if (flight->closed()) Forget(KeyOfFlight(*load), flight);
+  if (flight->closed()) flights.Forget(load->key(), load->effort, flight);
   // Its compiles have begun, and end now.
   const bool was_cancelled = !result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED;
   if (was_cancelled && !started && load->early != nullptr) cache.Count(cache::Total::kCancelled);
@@ -593,7 +373,7 @@ bool Builder::Impl::LookUpThere(const std::shared_ptr<PlannedLoad>& load, const 
   load->effort = Effort::kLook;
   load->trace = std::make_shared<TraceRecorder>(env);
   bool mine = false;
-  const absl::StatusOr<FlightPtr> flight = JoinOrMake(*load, mine);
+  const absl::StatusOr<FlightPtr> flight = flights.JoinOrMake(*load, mine);
   if (!flight.ok() || *flight == nullptr) return false;
   NoObserver nobody;
   absl::StatusOr<v1::LoadResult> result = Fly(load, *flight, nobody, /*verbose=*/false, cancellation);
@@ -606,31 +386,14 @@ bool Builder::Impl::LookUpThere(const std::shared_ptr<PlannedLoad>& load, const 
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::JoinLookups(const PlannedLoad& load, LoadObserver& observer,
                                                           const CancellationPtr& cancellation) {
-  FlightPtr flight;
-  if (!load.force) {
-    const MutexLock lock(mutex);
-    flight = Join({load.key(), Effort::kLook}, /*only_running=*/true);
-  }
+  const FlightPtr flight = load.force ? nullptr : flights.JoinLookups(load.key());
   if (flight == nullptr) return NothingThere();
   absl::StatusOr<v1::LoadResult> result = flight->Await(observer, /*verbose=*/false, cancellation, nullptr);
-  if (flight->closed()) Forget({load.key(), Effort::kLook}, flight);
+  if (flight->closed()) flights.Forget(load.key(), Effort::kLook, flight);
   const bool is_cancelled = cancellation != nullptr && cancellation->cancelled();
   if (!result.ok()) return is_cancelled ? result.status() : NothingThere();
   CountJoined();
   return result;
-}
-
-// Of the keys that nobody then loads, some are forgotten.
-void Builder::Impl::NoteVainLook(const Digest& key) {
-  const MutexLock lock(mutex);
-  if (vain_looks.size() >= kMostVainLooks) vain_looks.clear();
-  vain_looks[key] = env.Now();
-}
-
-bool Builder::Impl::HasLookedInVain(const Digest& key) {
-  const MutexLock lock(mutex);
-  const auto look = vain_looks.extract(key);
-  return !look.empty() && env.Now() - look.mapped() < kFreshAnswer;
 }
 
 void Builder::Impl::CountJoined() {
@@ -692,41 +455,6 @@ std::optional<v1::LoadResult> Builder::Impl::FindAndCount(const PlannedLoad& loa
   return std::move(hit->result);
 }
 
-Miss Builder::Impl::ExplainMiss(const PlannedLoad& load) {
-  if (load.force) return {"force_rebuild"};
-  const absl::StatusOr<std::vector<cache::BuiltFrom>> earlier = cache.Recent(load.tag, kMostCompared);
-  if (!earlier.ok()) return {"not known: the cache cannot be read"};
-  const bool has_key = std::any_of(earlier->begin(), earlier->end(),
-                                   [&](const cache::BuiltFrom& built) { return built.key == load.key(); });
-  if (!has_key) return CompareWithEarlier(InputsOf(load.request), *earlier);
-  const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key());
-  if (!entry.ok() || !entry->has_value()) return {"not known: the earlier kernel has just left the cache"};
-  std::vector<WatchedFile> unchanged;
-  const std::optional<std::string> header =
-      ChangedToolchainHeader(toolchains.digests(), *load.request.toolchain, (*entry)->toolchain_headers, unchanged);
-  if (!header) return {"another load has just built it"};
-  return {Printable(StrCat("toolchain header ", *header, " changed")), load.key()};
-}
-
-Experience Builder::Impl::ExperienceWith(const cache::Tag& tag) {
-  Experience experience;
-  MemoryByName memory;
-  for (const cache::BuiltFrom& built : cache.Recent(tag, kMostCompared).value_or(std::vector<cache::BuiltFrom>())) {
-    const auto trace = cache.TraceOf(built.key);
-    if (!trace.ok() || !trace->has_value()) continue;
-    uint64_t work_us = 0;
-    for (const cache::TracedStep& step : (*trace)->steps) {
-      if (step.way == cache::StepWay::kRun || step.way == cache::StepWay::kRemote) work_us += step.took_us;
-      if (step.peak_memory_bytes == 0) continue;
-      uint64_t& most = memory[step.name];
-      most = std::max(most, step.peak_memory_bytes);
-    }
-    experience.work = std::max(experience.work, std::chrono::microseconds(work_us));
-  }
-  experience.memory = std::make_shared<const MemoryByName>(std::move(memory));
-  return experience;
-}
-
 v1::LoadResult Builder::Impl::ResultOf(const KnownLoad& load, const cache::Entry& entry) const {
   v1::LoadResult result;
   result.set_key(load.key.Raw());
@@ -739,43 +467,6 @@ v1::LoadResult Builder::Impl::ResultOf(const KnownLoad& load, const cache::Entry
   return result;
 }
 
-FlightPtr Builder::Impl::Join(const FlightKey& key, bool only_running) {
-  const auto found = flights.find(key);
-  return found != flights.end() && found->second->Join(only_running) ? found->second : nullptr;
-}
-
-absl::StatusOr<FlightPtr> Builder::Impl::JoinOrMake(const PlannedLoad& load, bool& mine) {
-  const MutexLock lock(mutex);
-  if (stopping) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
-  mine = false;
-  const FlightKey build{load.key(), Effort::kBuild};
-  const FlightKey wait{load.key(), Effort::kWait};
-  if (load.effort == Effort::kLook && (flights.contains(build) || flights.contains(wait))) return nullptr;
-  if (load.effort == Effort::kWait) {
-    if (FlightPtr building = Join(build, /*only_running=*/true)) return building;
-  }
-  if (FlightPtr joined = Join(KeyOfFlight(load))) return joined;
-  mine = true;
-  FlightPtr flight = load.effort == Effort::kBuild ? MakeFlight(load.request)
-                                                   : std::make_shared<Flight>(std::vector<Digest>(), options.linger);
-  flight->Join();
-  flights.insert_or_assign(KeyOfFlight(load), flight);
-  return flight;
-}
-
-FlightPtr Builder::Impl::MakeFlight(const BuildRequest& request) {
-  std::vector<Digest> missing = DistinctDigests(request.headers);
-  HeaderContents known = header_cache.Find(missing);
-  std::erase_if(missing, [&](const Digest& digest) { return known.contains(digest); });
-  return std::make_shared<Flight>(std::move(missing), options.linger, std::move(known));
-}
-
-void Builder::Impl::Forget(const FlightKey& key, const FlightPtr& flight) {
-  const MutexLock lock(mutex);
-  const auto found = flights.find(key);
-  if (found != flights.end() && found->second == flight) flights.erase(found);
-}
-
 absl::Status Builder::Impl::StageBuild(PlannedLoad& load) {
   HeaderContents contents = load.headers;
   KERNIX_RETURN_IF_ERROR(CheckStagedBytes(load.request.headers, contents, options.limits.max_staged_header_bytes));
@@ -784,17 +475,6 @@ absl::Status Builder::Impl::StageBuild(PlannedLoad& load) {
   KERNIX_RETURN_IF_ERROR(StagePlan(load.request, std::move(contents), header_trees, load.plan));
   if (shared()) HideSourceLines(*load.request.toolchain, load.plan);
   return absl::OkStatus();
-}
-
-void Builder::Impl::RankSteps(PlannedLoad& load) {
-  const Experience experience = ExperienceWith(load.tag);
-  const uint64_t rank = RankOf(load.started.monotonic, experience.work, load.batch);
-  for (Step& step : load.plan.steps) {
-    step.memory_before = experience.memory;
-    UseExperience(step);
-    step.action.rank = rank;
-    step.host_rank = HostRankOf(rank, load.batch);
-  }
 }
 
 PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
@@ -809,7 +489,7 @@ PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
 }
 
 void Builder::Impl::StartBuild(const PlannedLoadPtr& load, const FlightPtr& flight, HeaderContents contents) {
-  BeginWork();
+  flights.BeginWork();
   // Whatever happens, the flight must end: everybody who asks for its key waits for it.
   const absl::Status started =
       CatchExceptions(kLoadNotHandled, [&] { return TryToStart(*load, flight, std::move(contents)); });
@@ -838,7 +518,7 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
     if (!went_on.ok()) Finish(*started, flight, went_on);
   };
   UpstreamCache::Wanted wanted{load.key(), load.request.toolchain, cache.limit_bytes(), flight->build_cancellation()};
-  wanted.is_absent = load.effort != Effort::kLook && HasLookedInVain(load.key());
+  wanted.is_absent = load.effort != Effort::kLook && flights.HasLookedInVain(load.key());
   switch (load.effort) {
     case Effort::kBuild:
       upstream->FindOrWait(std::move(wanted), std::move(go_on));
@@ -853,12 +533,12 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
 }
 
 absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight) {
-  if (load->effort == Effort::kLook) NoteVainLook(load->key());
+  if (load->effort == Effort::kLook) flights.NoteVainLook(load->key());
   if (load->effort != Effort::kBuild) return NothingThere();
   KERNIX_RETURN_IF_ERROR(StageBuild(*load));
   load->trace->Lap("stage");
   flight->SetStepsTotal(static_cast<int>(load->plan.steps.size()));
-  RankSteps(*load);
+  RankSteps(cache, *load);
   const PlanFiles files = load->plan.files;
   const auto trees = load->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, load->trace, /*shows_output=*/!shared());
@@ -993,9 +673,9 @@ void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, abs
     if (upstream != nullptr) upstream->EndBuild(load.key(), state);
   }
   // In this order: a load that no longer finds the flight must find the entry.
-  Forget(KeyOfFlight(load), flight);
+  flights.Forget(load.key(), load.effort, flight);
   flight->Complete(std::move(result));
-  EndWork();
+  flights.EndWork();
 }
 
 void Builder::Impl::CountFailure(const PlannedLoad& load, const absl::Status& status) {
@@ -1009,7 +689,7 @@ Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry&
                  cache::Cache& cache, exec::Executor* background, UpstreamCache* upstream)
     : impl_(std::make_unique<Impl>(env, std::move(options), toolchains, executor, cache, background, upstream)) {}
 
-Builder::~Builder() { impl_->StopAndWait(); }
+Builder::~Builder() { impl_->flights.StopAndWait(); }
 
 void Builder::Register(MetricsRegistry& registry) const {
   impl_->step_runner.Register(registry);
@@ -1023,17 +703,17 @@ void Builder::ForgetSteps() { impl_->step_cache.RemoveAll(); }
 
 absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                              CancellationPtr cancellation) {
-  const Impl::Work work(*impl_);
+  const Flights::Work work(impl_->flights);
   return impl_->Load(std::move(request), owner, observer, cancellation);
 }
 
 bool Builder::LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver, CancellationPtr cancellation) {
-  const Impl::Work work(*impl_);
+  const Flights::Work work(impl_->flights);
   return impl_->LookUp(std::move(request), owner, deliver, cancellation);
 }
 
 bool Builder::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver) {
-  const Impl::Work work(*impl_);
+  const Flights::Work work(impl_->flights);
   return impl_->LookUpKnown(request, owner, look, deliver);
 }
 

@@ -11,9 +11,14 @@
 #include "absl/strings/str_join.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "daemon/builder/build_inputs.h"
+#include "daemon/builder/toolchain_headers.h"
 
 namespace kernix::build {
 namespace {
+
+// With how many earlier loads of its name a miss is compared.
+constexpr size_t kMostCompared = 16;
 
 using cache::BuildInput;
 using cache::BuiltFrom;
@@ -155,6 +160,22 @@ Miss CompareWithEarlier(const std::vector<BuildInput>& inputs, const std::vector
   }
   if (least) return {Tell(*std::move(least)), nearest};
   return {of_older_release ? "other kernix: an older release made the earlier kernel" : "new source"};
+}
+
+Miss ExplainMiss(cache::Cache& cache, toolchain::FileDigests& digests, const PlannedLoad& load) {
+  if (load.force) return {"force_rebuild"};
+  const absl::StatusOr<std::vector<cache::BuiltFrom>> earlier = cache.Recent(load.tag, kMostCompared);
+  if (!earlier.ok()) return {"not known: the cache cannot be read"};
+  const bool has_key = std::any_of(earlier->begin(), earlier->end(),
+                                   [&](const cache::BuiltFrom& built) { return built.key == load.key(); });
+  if (!has_key) return CompareWithEarlier(InputsOf(load.request), *earlier);
+  const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key());
+  if (!entry.ok() || !entry->has_value()) return {"not known: the earlier kernel has just left the cache"};
+  std::vector<WatchedFile> unchanged;
+  const std::optional<std::string> header =
+      ChangedToolchainHeader(digests, *load.request.toolchain, (*entry)->toolchain_headers, unchanged);
+  if (!header) return {"another load has just built it"};
+  return {Printable(StrCat("toolchain header ", *header, " changed")), load.key()};
 }
 
 }  // namespace kernix::build

@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "common/base/digest.h"
+#include "daemon/builder/planned_load.h"
+#include "daemon/cache/cache.h"
 #include "daemon/cache/entry.h"
+#include "daemon/toolchain/file_digests.h"
 
 namespace kernix::build {
 
@@ -20,5 +23,8 @@ struct Miss {
 // Why a load with these inputs differs from the `earlier` ones, by comparison with the one of the same language that
 // has most in common with it. Of `earlier` that are equally near, the first counts.
 Miss CompareWithEarlier(const std::vector<cache::BuildInput>& inputs, const std::vector<cache::BuiltFrom>& earlier);
+
+// Why there is no hit for `load`. Compares only with what its user has loaded under its name.
+Miss ExplainMiss(cache::Cache& cache, toolchain::FileDigests& digests, const PlannedLoad& load);
 
 }  // namespace kernix::build

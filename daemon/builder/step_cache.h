@@ -39,7 +39,8 @@ class StepCache {
 
   // The same for what other nodes have made; keeps what it finds. Calls `done`, which must not throw, once: perhaps in
   // another thread, and perhaps before it returns.
-  void FindUpstream(const Digest& key, const Step& step, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
+  void FindUpstream(const Digest& key, const Step& step, toolchain::ToolchainPtr toolchain,
+                    CancellationPtr cancellation, Found done);
 
   // Keeps a result, here and for other nodes, unless the command failed or printed something, or a file of a tool is
   // not what it was when the tool was identified. `start` is a time before the command began.

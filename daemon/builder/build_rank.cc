@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/build_rank.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "daemon/plan/step_memory.h"
+
+namespace kernix::build {
+namespace {
+
+// How many builds count.
+constexpr size_t kMostBuilds = 16;
+
+// The most that recent builds of one name have needed.
+struct Experience {
+  std::chrono::microseconds work{0};
+  std::shared_ptr<const MemoryByName> memory;
+};
+
+// The place of a build among the user's others. What is left of an earlier one goes first: it ends sooner, and holds
+// what its steps have made for less long. But what takes longest must not begin last: a build whose like has worked for
+// a minute counts as begun a minute earlier. Batches count as begun a day later.
+uint64_t RankOf(MonotonicTime start, std::chrono::microseconds work_before, bool is_of_batch) {
+  const auto since_boot = std::chrono::duration_cast<std::chrono::microseconds>(start.time_since_epoch());
+  const auto counted = since_boot - std::min(since_boot, work_before) + std::chrono::hours(is_of_batch ? 24 : 0);
+  return static_cast<uint64_t>(counted.count());
+}
+
+// Nobody waits for one load of a batch. Its host compiles wait until the device code of all loads is under way, so that
+// the longest chain of steps, which nobody knows yet, begins sooner.
+uint64_t HostRankOf(uint64_t rank, bool is_of_batch) {
+  return rank + (is_of_batch ? std::chrono::microseconds(std::chrono::minutes(1)).count() : 0);
+}
+
+Experience ExperienceWith(cache::Cache& cache, const cache::Tag& tag) {
+  Experience experience;
+  MemoryByName memory;
+  for (const cache::BuiltFrom& built : cache.Recent(tag, kMostBuilds).value_or(std::vector<cache::BuiltFrom>())) {
+    const auto trace = cache.TraceOf(built.key);
+    if (!trace.ok() || !trace->has_value()) continue;
+    uint64_t work_us = 0;
+    for (const cache::TracedStep& step : (*trace)->steps) {
+      if (step.way == cache::StepWay::kRun || step.way == cache::StepWay::kRemote) work_us += step.took_us;
+      if (step.peak_memory_bytes == 0) continue;
+      uint64_t& most = memory[step.name];
+      most = std::max(most, step.peak_memory_bytes);
+    }
+    experience.work = std::max(experience.work, std::chrono::microseconds(work_us));
+  }
+  experience.memory = std::make_shared<const MemoryByName>(std::move(memory));
+  return experience;
+}
+
+}  // namespace
+
+void RankSteps(cache::Cache& cache, PlannedLoad& load) {
+  const Experience experience = ExperienceWith(cache, load.tag);
+  const uint64_t rank = RankOf(load.started.monotonic, experience.work, load.batch);
+  for (Step& step : load.plan.steps) {
+    step.memory_before = experience.memory;
+    UseExperience(step);
+    step.action.rank = rank;
+    step.host_rank = HostRankOf(rank, load.batch);
+  }
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/flights.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "common/base/error.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr Duration kFreshAnswer{1'000};
+constexpr size_t kMostVainLooks = 1024;
+
+std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
+  std::vector<Digest> digests;
+  for (const HeaderRef& header : headers) digests.push_back(header.digest);
+  std::sort(digests.begin(), digests.end());
+  digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
+  return digests;
+}
+
+}  // namespace
+
+void Flights::BeginWork() {
+  const MutexLock lock(mutex_);
+  ++work_;
+}
+
+void Flights::EndWork() {
+  const MutexLock lock(mutex_);
+  // Under the lock: once it is released, the builder may be destroyed.
+  if (--work_ == 0) idle_.NotifyAll();
+}
+
+void Flights::StopAndWait() {
+  std::vector<FlightPtr> running;
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    for (const auto& [key, flight] : flights_) running.push_back(flight);
+  }
+  for (const FlightPtr& flight : running) flight->build_cancellation()->Cancel();
+  const MutexLock lock(mutex_);
+  while (work_ > 0) idle_.Wait(mutex_);
+}
+
+FlightPtr Flights::Join(const Key& key, bool only_running) {
+  const auto found = flights_.find(key);
+  return found != flights_.end() && found->second->Join(only_running) ? found->second : nullptr;
+}
+
+absl::StatusOr<FlightPtr> Flights::JoinOrMake(const PlannedLoad& load, bool& mine) {
+  const MutexLock lock(mutex_);
+  if (stopping_) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
+  mine = false;
+  const Key build{load.key(), Effort::kBuild};
+  const Key wait{load.key(), Effort::kWait};
+  if (load.effort == Effort::kLook && (flights_.contains(build) || flights_.contains(wait))) return nullptr;
+  if (load.effort == Effort::kWait) {
+    if (FlightPtr building = Join(build, /*only_running=*/true)) return building;
+  }
+  const Key own{load.key(), load.effort};
+  if (FlightPtr joined = Join(own)) return joined;
+  mine = true;
+  FlightPtr flight = Make(load);
+  flight->Join();
+  flights_.insert_or_assign(own, flight);
+  return flight;
+}
+
+// What takes the artifact from elsewhere needs no headers.
+FlightPtr Flights::Make(const PlannedLoad& load) {
+  if (load.effort != Effort::kBuild) return std::make_shared<Flight>(std::vector<Digest>(), linger_);
+  std::vector<Digest> missing = DistinctDigests(load.request.headers);
+  HeaderContents known = headers_.Find(missing);
+  std::erase_if(missing, [&](const Digest& digest) { return known.contains(digest); });
+  return std::make_shared<Flight>(std::move(missing), linger_, std::move(known));
+}
+
+FlightPtr Flights::JoinLookups(const Digest& key) {
+  const MutexLock lock(mutex_);
+  return Join({key, Effort::kLook}, /*only_running=*/true);
+}
+
+void Flights::Forget(const Digest& key, Effort effort, const FlightPtr& flight) {
+  const MutexLock lock(mutex_);
+  const auto found = flights_.find(Key{key, effort});
+  if (found != flights_.end() && found->second == flight) flights_.erase(found);
+}
+
+// Of the keys that nobody then loads, some are forgotten.
+void Flights::NoteVainLook(const Digest& key) {
+  const MutexLock lock(mutex_);
+  if (vain_looks_.size() >= kMostVainLooks) vain_looks_.clear();
+  vain_looks_[key] = env_.Now();
+}
+
+bool Flights::HasLookedInVain(const Digest& key) {
+  const MutexLock lock(mutex_);
+  const auto look = vain_looks_.extract(key);
+  return !look.empty() && env_.Now() - look.mapped() < kFreshAnswer;
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The flights of one builder.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "common/base/digest.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
+#include "daemon/builder/flight.h"
+#include "daemon/builder/header_cache.h"
+#include "daemon/builder/planned_load.h"
+
+namespace kernix::build {
+
+using FlightPtr = std::shared_ptr<Flight>;
+
+// Loads of one key join the same flight, unless they are of different effort: one that may build would wait for others
+// in vain. Those that may not join it only while the build runs. Thread-safe.
+class Flights {
+ public:
+  // `env` and `headers` must outlive this object. `linger`: see Flight.
+  Flights(Env& env, std::chrono::milliseconds linger, HeaderCache& headers)
+      : env_(env), linger_(linger), headers_(headers) {}
+
+  // What StopAndWait() waits for: a load, a lookup or a build. A build ends in another thread than it begins.
+  void BeginWork();
+  void EndWork();
+  class Work {
+   public:
+    explicit Work(Flights& flights) : flights_(flights) { flights_.BeginWork(); }
+    ~Work() { flights_.EndWork(); }
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
+
+   private:
+    Flights& flights_;
+  };
+
+  // Cancels what runs, and waits until all work has ended. CANCELLED for whoever asks for a flight from now on.
+  void StopAndWait();
+
+  // Joins the flight of `load`, making one if needed. `mine`: this call made it. Null: a load flies that does more than
+  // this lookup.
+  absl::StatusOr<FlightPtr> JoinOrMake(const PlannedLoad& load, bool& mine);
+
+  // Joins the lookups of a key that look in the upstream now. Null if there are none.
+  FlightPtr JoinLookups(const Digest& key);
+
+  // Nobody joins it any more.
+  void Forget(const Digest& key, Effort effort, const FlightPtr& flight);
+
+  // Remembers for a moment that a lookup has asked the upstream for this key in vain: the load that follows it need not
+  // ask again.
+  void NoteVainLook(const Digest& key);
+  // Forgets it, too.
+  bool HasLookedInVain(const Digest& key);
+
+ private:
+  using Key = std::pair<Digest, Effort>;
+
+  // Null if there is none that takes askers.
+  FlightPtr Join(const Key& key, bool only_running = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  FlightPtr Make(const PlannedLoad& load);
+
+  Env& env_;
+  const std::chrono::milliseconds linger_;
+  HeaderCache& headers_;
+
+  Mutex mutex_;
+  CondVar idle_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  int work_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<Key, FlightPtr> flights_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Digest, MonotonicTime> vain_looks_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kernix::build

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/load_errors.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+#include "daemon/toolchain/description.h"
+
+namespace kernix::build {
+namespace {
+
+// Enough to name one entry of a store: `kernixctl cache show` takes the beginning of a key.
+constexpr size_t kShownKeyDigits = 12;
+
+}  // namespace
+
+absl::Status Outdated(const std::string& what) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
+  detail.set_code(static_cast<int>(absl::StatusCode::kAborted));
+  detail.set_message(StrCat(what, " changed while it was being used: load again"));
+  return MakeError(std::move(detail));
+}
+
+absl::Status NotCached(const std::string& name, const Miss& miss) {
+  std::string nearest = "You have nothing of this name there.";
+  if (miss.nearest) {
+    nearest = StrCat("The nearest that you have there, ", miss.nearest->Hex().substr(0, kShownKeyDigits),
+                     ", differs: ", miss.reason, ".");
+  }
+  return MakeError(v1::ErrorDetail::NOT_CACHED,
+                   StrCat("the cache does not have the kernels of module \"", Printable(name),
+                          "\", and the policy \"cached\" compiles nothing. ", nearest,
+                          " Prefetch them, or load with the policy \"build\"."));
+}
+
+absl::Status NotTaken(const std::string& name, const toolchain::Toolchain& toolchain, const UpstreamCache* upstream) {
+  std::string where = "upstream.address names no engine to take them from";
+  if (upstream != nullptr) {
+    where = StrCat("the engine at ", upstream->address(),
+                   upstream->IsAnswered() ? " has none that fits" : " does not answer");
+  }
+  return MakeError(
+      v1::ErrorDetail::NOT_CACHED,
+      StrCat(
+          "this node has no compiler for module \"", Printable(name), "\": its kernels are not in the cache, and ",
+          where, ". Load or prefetch them on a node with ", toolchain::DescribeTools(toolchain),
+          " that writes to the engine, then load again; or have an engine's builders compile them (upstream.steps)."));
+}
+
+absl::Status NothingThere() { return MakeError(v1::ErrorDetail::NOT_CACHED, "it is not in the cache"); }
+
+absl::Status NothingToBuildWith(const toolchain::Toolchain& toolchain) {
+  return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                   StrCat("force_rebuild needs a compiler, and this node only has the description of one, ",
+                          toolchain.described->file, ": load without it, or where the compilers are"));
+}
+
+}  // namespace kernix::build

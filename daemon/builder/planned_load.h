@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A load that has been checked and planned.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "common/base/digest.h"
+#include "daemon/builder/early_runs.h"
+#include "daemon/builder/known_loads.h"
+#include "daemon/builder/load_observer.h"
+#include "daemon/builder/toolchain_headers.h"
+#include "daemon/builder/trace_recorder.h"
+#include "daemon/cache/entry.h"
+#include "daemon/plan/plan.h"
+#include "daemon/request/request.h"
+
+namespace kernix::build {
+
+// How far a load goes for an artifact that is not in the cache.
+enum class Effort {
+  kBuild,
+  kWait,  // takes what the upstream has, and waits for a node that builds it
+  kLook,  // takes what the upstream has now: what a lookup can wait for
+};
+
+struct PlannedLoad {
+  BuildRequest request;
+  Plan plan;
+  KnownLoadPtr known;
+  std::optional<Digest> request_digest;  // of what a lookup would ask; nothing if no lookup can know the answer
+  cache::Tag tag;
+  bool force = false;
+  size_t max_parallel = 0;
+  bool batch = false;
+  Effort effort = Effort::kBuild;
+  std::shared_ptr<TraceRecorder> trace;  // null for a lookup of what is in the cache
+  std::shared_ptr<EarlyRuns> early;      // null: none has begun
+
+  // Set when the build starts.
+  BuildStart started;
+  HeaderContents headers;
+
+  const Digest& key() const { return known->key; }
+};
+
+using PlannedLoadPtr = std::shared_ptr<const PlannedLoad>;
+
+}  // namespace kernix::build
