@@ -107,8 +107,14 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   // The question's digest names the tool that was identified.
   bool IsStillTheTool() const { return run_.toolchain == nullptr || Unchanged(compiler_.env_, run_.toolchain->files); }
 
+  ProgramPlace Programs() const {
+    const bool beside_host = run_.toolchain != nullptr && run_.toolchain->cuda.has_value() &&
+                             run_.toolchain->cuda->programs_beside_host_compiler;
+    return beside_host ? ProgramPlace::kBesideHostCompiler : ProgramPlace::kBesideNvcc;
+  }
+
   void RunPhases(const std::string& dry_run) {
-    std::optional<Phases> phases = PhasesOf(step_, dry_run);
+    std::optional<Phases> phases = PhasesOf(step_, dry_run, Programs());
     if (!phases) return RunWhole(compiler_.not_understood_);
     phases_ = *std::move(phases);
     if (lines_count_) {

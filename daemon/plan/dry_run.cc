@@ -86,11 +86,11 @@ bool ReadVariable(std::string_view line, Variables& variables) {
 
 }  // namespace
 
-std::optional<std::vector<Command>> CommandsOfDryRun(std::string_view output) {
+std::optional<DryRun> ReadDryRun(std::string_view output) {
   constexpr std::string_view kMark = "#$ ";
   constexpr std::string_view kOwnWork = "-- Filter Dependencies --";
   Variables variables;
-  std::vector<Command> commands;
+  DryRun dry_run;
   for (const absl::string_view absl_line : absl::StrSplit(ToAbsl(output), '\n')) {
     std::string_view line(absl_line.data(), absl_line.size());
     if (line.empty()) continue;
@@ -99,9 +99,10 @@ std::optional<std::vector<Command>> CommandsOfDryRun(std::string_view output) {
     if (line.starts_with(kOwnWork) || ReadVariable(line, variables)) continue;
     std::optional<Command> words = ShellLine(line, variables).Words();
     if (!words || words->empty()) return std::nullopt;
-    commands.push_back(*std::move(words));
+    dry_run.commands.push_back(*std::move(words));
   }
-  return commands;
+  dry_run.path = std::move(variables["PATH"]);
+  return dry_run;
 }
 
 }  // namespace kernix::build

@@ -12,8 +12,14 @@ namespace kernix::build {
 
 using Command = std::vector<std::string>;
 
-// The commands in the output of a dry run, in nvcc's order, as the words that nvcc's shell would make of them. Leaves
-// out what nvcc does itself (the dependency file). nullopt if a line is not understood: a release may print anything.
-std::optional<std::vector<Command>> CommandsOfDryRun(std::string_view output);
+struct DryRun {
+  // In nvcc's order, as the words that nvcc's shell would make of them, without what nvcc does itself (the dependency
+  // file).
+  std::vector<Command> commands;
+  std::string path;  // the PATH of that shell, which begins with nvcc's own folders
+};
+
+// The output of a dry run. nullopt if a line is not understood: a release may print anything.
+std::optional<DryRun> ReadDryRun(std::string_view output);
 
 }  // namespace kernix::build

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "daemon/plan/dry_run.h"
@@ -106,9 +108,12 @@ void NameArchitecture(std::vector<Command>& commands, const std::string& unit) {
 
 class PhaseMaker {
  public:
-  explicit PhaseMaker(const Step& compile) : compile_(compile) {
+  PhaseMaker(const Step& compile, const std::string& path, ProgramPlace programs) : compile_(compile) {
     const auto host = compile.action.local_paths.find(Value(compile.action.argv, "-ccbin"));
     host_compiler_ = host == compile.action.local_paths.end() ? Value(compile.action.argv, "-ccbin") : host->second;
+    nvcc_folder_ = Dirname(compile.action.argv.front());
+    program_folder_ = programs == ProgramPlace::kBesideNvcc ? nvcc_folder_ : Dirname(host_compiler_);
+    cicc_folder_ = CiccFolder(path);
     const std::string& step = compile.action.step;  // "compile a.cu"
     if (const size_t unit = step.find(' '); unit != std::string::npos) unit_ = step.substr(unit);
   }
@@ -153,7 +158,7 @@ class PhaseMaker {
 
   bool AddPreprocess(Command command) {
     const std::string output = Value(command, "-o");
-    if (output.empty()) return false;
+    if (output.empty() || Has(command, "-M") || Has(command, "-MM")) return false;
     const std::string dependencies = StrCat(output, ".d");
     Append(command, {"-MD", "-MF", dependencies});
     const std::string name = StrCat("preprocess ", ArchitectureOf(command));
@@ -179,8 +184,9 @@ class PhaseMaker {
       if (path.empty()) return false;
       outputs.push_back(std::move(path));
     }
-    if (command.front() == program.name)
-      command.front() = JoinPath(Dirname(compile_.action.argv.front()), command.front());
+    if (command.front() == program.name) {
+      command.front() = JoinPath(program.name == "cicc" ? cicc_folder_ : program_folder_, command.front());
+    }
     if (program.name == "cudafe++") {
       std::erase(command, "--gen_module_id_file");
       stub_ = Value(command, "--stub_file_name");
@@ -193,6 +199,16 @@ class PhaseMaker {
                                program.is_reused ? std::optional<Reuse>(Reuse()) : std::nullopt);
     step.action.work = exec::Work::kDeviceCompile;
     return added;
+  }
+
+  // For releases before 12.5, which name cicc without a folder, and have a folder of its own on PATH before nvcc's.
+  // A distribution has it beside nvcc.
+  std::string CiccFolder(std::string_view path) const {
+    for (const absl::string_view folder : absl::StrSplit(ToAbsl(path), ':')) {
+      if (folder == ToAbsl(nvcc_folder_)) break;
+      if (absl::EndsWith(folder, "/nvvm/bin")) return std::string(folder);
+    }
+    return nvcc_folder_;
   }
 
   // What cudafe++ wrote includes the stub that a cicc writes, and that includes the embedded fatbinary.
@@ -270,7 +286,10 @@ class PhaseMaker {
 
   const Step& compile_;
   std::string host_compiler_;  // as nvcc names it
-  std::string unit_;           // " a.cu", if the load has several units
+  std::string nvcc_folder_;
+  std::string program_folder_;
+  std::string cicc_folder_;
+  std::string unit_;  // " a.cu", if the load has several units
   Phases phases_;
   std::set<std::string> made_;        // outputs
   std::string stub_;                  // the name by which cudafe++'s output includes it
@@ -293,11 +312,11 @@ exec::Action DryRunOf(const Step& compile) {
   return action;
 }
 
-std::optional<Phases> PhasesOf(const Step& compile, std::string_view dry_run) {
-  std::optional<std::vector<Command>> commands = CommandsOfDryRun(dry_run);
-  if (!commands) return std::nullopt;
-  NameArchitecture(*commands, compile.action.argv.back());
-  return PhaseMaker(compile).Make(*commands);
+std::optional<Phases> PhasesOf(const Step& compile, std::string_view dry_run, ProgramPlace programs) {
+  std::optional<DryRun> read = ReadDryRun(dry_run);
+  if (!read) return std::nullopt;
+  NameArchitecture(read->commands, compile.action.argv.back());
+  return PhaseMaker(compile, read->path, programs).Make(read->commands);
 }
 
 }  // namespace kernix::build

@@ -32,6 +32,59 @@ constexpr char kOneArchitecture[] = R"(#$ CICC_PATH=toolchain/cuda/bin/../nvvm/b
 #$ toolchain/host/g++ -D__CUDA_ARCH__=900 -c -x c++ -Xassembler --MD -Xassembler u/as.d -ffile-prefix-map=/usr/include=host "u/keep/unit.cudafe1.cpp" -o "u/unit.o" 
 )";
 
+// The next three are made from public logs, with the paths that an action has and without most flags. The logs' dry
+// runs asked for no dependency file; the line for it is that of other releases.
+//
+// CUDA 12.1 (github.com/Sundaresan-G/NVCC-Debug-flag-comparison, dryrun_withoutDebugFlag.txt): the host's pass comes
+// first, and cicc is named without a folder.
+constexpr char kCuda12_1[] = R"(#$ _NVVM_BRANCH_=nvvm
+#$ _SPACE_= 
+#$ _HERE_=toolchain/cuda/bin
+#$ _TARGET_DIR_=targets/x86_64-linux
+#$ TOP=toolchain/cuda/bin/..
+#$ NVVMIR_LIBRARY_DIR=toolchain/cuda/bin/../nvvm/libdevice
+#$ LD_LIBRARY_PATH=toolchain/cuda/bin/../lib:
+#$ PATH=toolchain/cuda/bin/../nvvm/bin:toolchain/cuda/bin:/usr/bin:/opt/other/nvvm/bin
+#$ INCLUDES="-Itoolchain/cuda/bin/../targets/x86_64-linux/include"  
+#$ LIBRARIES=  "-Ltoolchain/cuda/bin/../targets/x86_64-linux/lib/stubs" "-Ltoolchain/cuda/bin/../targets/x86_64-linux/lib"
+#$ CUDAFE_FLAGS=
+#$ PTXAS_FLAGS=
+#$ toolchain/host/g++ -D__CUDA_ARCH_LIST__=700 -E -x c++ -D__CUDACC__ -D__NVCC__  "-Itoolchain/cuda/bin/../targets/x86_64-linux/include"    -D__CUDACC_VER_MAJOR__=12 -D__CUDACC_VER_MINOR__=1 -include "cuda_runtime.h" -m64 "u/unit.cu" -o "u/keep/unit.cpp4.ii" 
+#$ -- Filter Dependencies -- > u/unit.d
+#$ cudafe++ --c++17 --gnu_version=120200 --orig_src_file_name "u/unit.cu" --orig_src_path_name "u/unit.cu" --allow_managed  --m64 --parse_templates --gen_c_file_name "u/keep/unit.cudafe1.cpp" --stub_file_name "unit.cudafe1.stub.c" --gen_module_id_file --module_id_file_name "u/keep/unit.module_id" "u/keep/unit.cpp4.ii" 
+#$ toolchain/host/g++ -D__CUDA_ARCH__=700 -D__CUDA_ARCH_LIST__=700 -E -x c++  -DCUDA_DOUBLE_MATH_FUNCTIONS -D__CUDACC__ -D__NVCC__  "-Itoolchain/cuda/bin/../targets/x86_64-linux/include"    -include "cuda_runtime.h" -m64 "u/unit.cu" -o "u/keep/unit.cpp1.ii" 
+#$ cicc --c++17 --gnu_version=120200 --orig_src_file_name "u/unit.cu" --allow_managed   -arch compute_70 -m64 --no-version-ident -ftz=0 -fmad=1 --include_file_name "unit.fatbin.c" -tused --module_id_file_name "u/keep/unit.module_id" --gen_c_file_name "u/keep/unit.cudafe1.c" --stub_file_name "u/keep/unit.cudafe1.stub.c" --gen_device_file_name "u/keep/unit.cudafe1.gpu"  "u/keep/unit.cpp1.ii" -o "u/keep/unit.ptx"
+#$ ptxas -arch=sm_70 -m64  "u/keep/unit.ptx"  -o "u/keep/unit.sm_70.cubin" 
+#$ fatbinary --create="u/keep/unit.fatbin" -64 --cicc-cmdline="-ftz=0 -prec_div=1 -prec_sqrt=1 -fmad=1 " "--image3=kind=elf,sm=70,file=u/keep/unit.sm_70.cubin" "--image3=kind=ptx,sm=70,file=u/keep/unit.ptx" --embedded-fatbin="u/keep/unit.fatbin.c" 
+#$ toolchain/host/g++ -D__CUDA_ARCH__=700 -D__CUDA_ARCH_LIST__=700 -c -x c++  -DCUDA_DOUBLE_MATH_FUNCTIONS "-Itoolchain/cuda/bin/../targets/x86_64-linux/include"   -m64 -Xassembler --MD -Xassembler u/as.d "u/keep/unit.cudafe1.cpp" -o "u/unit.o" 
+)";
+
+// CUDA 12.5 and 12.6, two architectures (github.com/mozilla/sccache, issue 2238 and pull request 2247): cicc has a
+// variable, there may be a second one, and what cudafe++ writes is named after the last architecture.
+constexpr char kCuda12_5[] = R"(#$ _NVVM_BRANCH_=nvvm
+#$ CICC_PATH=toolchain/cuda/bin/../nvvm/bin
+#$ CICC_NEXT_PATH=toolchain/cuda/bin/../nvvm-next/bin
+#$ PATH=toolchain/cuda/bin/../nvvm/bin:toolchain/cuda/bin:/usr/bin
+#$ toolchain/host/g++ -D__CUDA_ARCH_LIST__=600,700 -D__NV_LEGACY_LAUNCH -E -x c++ -D__CUDACC__ -D__NVCC__  -include "cuda_runtime.h" -m64 "u/unit.cu" -o "u/keep/unit.cpp4.ii" 
+#$ -- Filter Dependencies -- > u/unit.d
+#$ cudafe++ --c++17 --orig_src_file_name "u/unit.cu" --gen_c_file_name "u/keep/unit.compute_70.cudafe1.cpp" --stub_file_name "unit.compute_70.cudafe1.stub.c" --gen_module_id_file --module_id_file_name "u/keep/unit.module_id" "u/keep/unit.cpp4.ii" 
+#$ toolchain/host/g++ -D__CUDA_ARCH__=600 -D__CUDA_ARCH_LIST__=600,700 -D__NV_LEGACY_LAUNCH -E -x c++  -include "cuda_runtime.h" -m64 "u/unit.cu" -o "u/keep/unit.compute_60.cpp1.ii" 
+#$ "$CICC_PATH/cicc" --c++17 -arch compute_60 -m64 --include_file_name "unit.fatbin.c" -tused --module_id_file_name "u/keep/unit.module_id" --gen_c_file_name "u/keep/unit.compute_60.cudafe1.c" --stub_file_name "u/keep/unit.compute_60.cudafe1.stub.c" --gen_device_file_name "u/keep/unit.compute_60.cudafe1.gpu"  "u/keep/unit.compute_60.cpp1.ii" -o "u/keep/unit.compute_60.ptx"
+#$ ptxas -arch=sm_60 -m64  "u/keep/unit.compute_60.ptx"  -o "u/keep/unit.compute_60.cubin" 
+#$ toolchain/host/g++ -D__CUDA_ARCH__=700 -D__CUDA_ARCH_LIST__=600,700 -D__NV_LEGACY_LAUNCH -E -x c++  -include "cuda_runtime.h" -m64 "u/unit.cu" -o "u/keep/unit.compute_70.cpp1.ii" 
+#$ "$CICC_PATH/cicc" --c++17 -arch compute_70 -m64 --include_file_name "unit.fatbin.c" -tused --module_id_file_name "u/keep/unit.module_id" --gen_c_file_name "u/keep/unit.compute_70.cudafe1.c" --stub_file_name "u/keep/unit.compute_70.cudafe1.stub.c" --gen_device_file_name "u/keep/unit.compute_70.cudafe1.gpu"  "u/keep/unit.compute_70.cpp1.ii" -o "u/keep/unit.compute_70.ptx"
+#$ ptxas -arch=sm_70 -m64  "u/keep/unit.compute_70.ptx"  -o "u/keep/unit.compute_70.sm_70.cubin" 
+#$ fatbinary --create="u/keep/unit.fatbin" -64 "--image3=kind=elf,sm=60,file=u/keep/unit.compute_60.cubin" "--image3=kind=ptx,sm=70,file=u/keep/unit.compute_70.ptx" "--image3=kind=elf,sm=70,file=u/keep/unit.compute_70.sm_70.cubin" --embedded-fatbin="u/keep/unit.fatbin.c" 
+#$ toolchain/host/g++ -D__CUDA_ARCH__=700 -D__CUDA_ARCH_LIST__=600,700 -D__NV_LEGACY_LAUNCH -c -x c++  -Wno-psabi -m64 -Xassembler --MD -Xassembler u/as.d "u/keep/unit.compute_70.cudafe1.cpp" -o "u/unit.o" 
+)";
+
+// CUDA 12.9 (github.com/ikawrakow/ik_llama.cpp, issue 678): a warning may come first. The log ends at cudafe++; the
+// other commands are those of 12.5.
+constexpr char kCuda12_9Warning[] =
+    "nvcc warning : Support for offline compilation for architectures prior to '<compute/sm/lto>_75' will be removed "
+    "in "
+    "a future release (Use -Wno-deprecated-gpu-targets to suppress warning).\n";
+
 Step CompileStep() {
   Step step;
   step.tool = Tool::kNvcc;
@@ -234,6 +287,74 @@ TEST(NvccPhasesTest, WhatIsNotUnderstoodIsNotGuessed) {
   EXPECT_FALSE(PhasesOf(CompileStep(), with("toolchain/host/g++ -E", "g++-7 -E")).has_value());
   EXPECT_FALSE(PhasesOf(CompileStep(), with("-Xassembler u/as.d ", "")).has_value());  // an output that nobody makes
   EXPECT_FALSE(PhasesOf(CompileStep(), with(".cpp4.ii", ".cpp1.ii")).has_value());     // two make one file
+}
+
+TEST(NvccPhasesTest, Cuda12_1) {
+  const auto phases = PhasesOf(CompileStep(), kCuda12_1);
+  ASSERT_TRUE(phases.has_value());
+  EXPECT_EQ(phases->host_pass, 0u);
+  EXPECT_EQ(phases->preprocess[0].action.step, "preprocess host");
+  EXPECT_EQ(phases->toolkit_headers, "-Itoolchain/cuda/bin/../targets/x86_64-linux/include");
+  std::map<std::string, Step> steps = ByName(*phases);
+  ASSERT_EQ(steps.size(), 7u);
+  EXPECT_EQ(steps["cicc compute_70"].action.argv.front(), "toolchain/cuda/bin/../nvvm/bin/cicc");
+  EXPECT_EQ(steps["ptxas sm_70"].action.argv.front(), "toolchain/cuda/bin/ptxas");
+  EXPECT_THAT(steps["cudafe++ host"].action.argv, Not(Contains("--gen_module_id_file")));
+  EXPECT_THAT(steps["cicc compute_70"].inputs_from_steps, ElementsAre("u/keep/unit.compute_70.cpp1.ii"));
+  EXPECT_THAT(
+      steps["host compile"].inputs_from_steps,
+      UnorderedElementsAre("u/keep/unit.cudafe1.cpp", "u/keep/unit.compute_70.cudafe1.stub.c", "u/keep/unit.fatbin.c"));
+}
+
+TEST(NvccPhasesTest, Cuda12_5WithTwoArchitectures) {
+  const auto phases = PhasesOf(CompileStep(), kCuda12_5);
+  ASSERT_TRUE(phases.has_value());
+  std::map<std::string, Step> steps = ByName(*phases);
+  ASSERT_EQ(steps.size(), 10u);
+  EXPECT_EQ(phases->host_text, "u/keep/unit.compute_70.cudafe1.cpp");
+  EXPECT_EQ(steps["cicc compute_60"].action.argv.front(), "toolchain/cuda/bin/../nvvm/bin/cicc");
+  EXPECT_THAT(steps["fatbinary host"].inputs_from_steps,
+              UnorderedElementsAre("u/keep/unit.compute_60.cubin", "u/keep/unit.compute_70.ptx",
+                                   "u/keep/unit.compute_70.sm_70.cubin"));
+  EXPECT_THAT(steps["host compile"].inputs_from_steps,
+              UnorderedElementsAre("u/keep/unit.compute_70.cudafe1.cpp", "u/keep/unit.compute_70.cudafe1.stub.c",
+                                   "u/keep/unit.fatbin.c"));
+  const auto next = PhasesOf(CompileStep(), absl::StrReplaceAll(kCuda12_5, {{"\"$CICC_PATH/", "\"$CICC_NEXT_PATH/"}}));
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(ByName(*next)["cicc compute_60"].action.argv.front(), "toolchain/cuda/bin/../nvvm-next/bin/cicc");
+}
+
+// In Ubuntu 24.04, for example, which has CUDA 12.0.
+TEST(NvccPhasesTest, ADistributionsProgramsAreBesideTheHostCompiler) {
+  const std::string dry_run = absl::StrReplaceAll(
+      kCuda12_1, {{"PATH=toolchain/cuda/bin/../nvvm/bin:toolchain/cuda/bin:", "PATH=toolchain/cuda/bin:"}});
+  const auto phases = PhasesOf(CompileStep(), dry_run, ProgramPlace::kBesideHostCompiler);
+  ASSERT_TRUE(phases.has_value());
+  std::map<std::string, Step> steps = ByName(*phases);
+  EXPECT_EQ(steps["cudafe++ host"].action.argv.front(), "toolchain/host/cudafe++");
+  EXPECT_EQ(steps["ptxas sm_70"].action.argv.front(), "toolchain/host/ptxas");
+  EXPECT_EQ(steps["fatbinary host"].action.argv.front(), "toolchain/host/fatbinary");
+  EXPECT_EQ(steps["cicc compute_70"].action.argv.front(), "toolchain/cuda/bin/cicc");
+}
+
+TEST(NvccPhasesTest, WhatCuda12MayPrintAndNobodyHasSeenIsNotGuessed) {
+  EXPECT_FALSE(PhasesOf(CompileStep(), StrCat(kCuda12_9Warning, kCuda12_5)).has_value());
+  for (const auto& [from, to] : std::map<std::string, std::string>{
+           // A pass of its own for dependencies.
+           {"#$ -- Filter Dependencies -- > u/unit.d",
+            "#$ toolchain/host/g++ -E -M -x c++ -include \"cuda_runtime.h\" \"u/unit.cu\" -o \"u/unit.d\" "},
+           {"#$ -- Filter", "#$ -- Make"},
+           // Output to a file, as before 11.
+           {"\"u/unit.cu\" -o \"u/keep/unit.cpp4.ii\"", "\"u/unit.cu\" > \"u/keep/unit.cpp4.ii\""},
+           // What nvcc does without --keep.
+           {"#$ ptxas", "#$ rm u/keep/unit.fatbin\n#$ ptxas"},
+           // A check of PTX, as newer releases run it for an architecture without machine code.
+           {" -o \"u/keep/unit.sm_70.cubin\"", ""},
+           {"cicc --c++17", "$CICC_PATH/cicc --c++17"}}) {
+    const std::string dry_run = absl::StrReplaceAll(kCuda12_1, {{from, to}});
+    ASSERT_NE(dry_run, kCuda12_1) << from;
+    EXPECT_FALSE(PhasesOf(CompileStep(), dry_run).has_value()) << to;
+  }
 }
 
 TEST(NvccPhasesTest, TheQuestionNeedsNoFile) {

@@ -106,6 +106,7 @@ absl::StatusOr<Parts> FindParts(Env& env, const CudaToolkit& cuda, const HostCom
   const std::vector<std::string> programs = ProgramFolders(cuda, host);
   const std::string nvvm = cuda.root + "/nvvm";
   const std::vector<std::string> cicc = {dry_run.Variable("CICC_PATH"), nvvm + "/bin", bin};
+  const std::string next = cuda.root + "/nvvm-next";
   const std::vector<std::string> libdevice = {dry_run.Variable("NVVMIR_LIBRARY_DIR"), nvvm + "/libdevice"};
   const RequiredPart required[] = {
       {"cudafe++", programs, "nvidia-cuda-nvcc"},
@@ -126,11 +127,20 @@ absl::StatusOr<Parts> FindParts(Env& env, const CudaToolkit& cuda, const HostCom
     }
     parts.Add(part.name, *std::move(path));
   }
+  parts.AddIfThere("next cicc", FindFile(env, {dry_run.Variable("CICC_NEXT_PATH"), next + "/bin"}, "cicc"));
+  parts.AddIfThere("next libdevice", FindFile(env, {next + "/libdevice"}, "libdevice.10.bc"));
   parts.AddIfThere("nvcc.profile", FindFile(env, {bin}, "nvcc.profile"));
   parts.AddIfThere("link.stub", FindFile(env, {bin + "/crt"}, "link.stub"));
   parts.AddIfThere("prelink.stub", FindFile(env, {bin + "/crt"}, "prelink.stub"));
   parts.AddIfThere("libcudadevrt.a", FindFile(env, cuda.library_directories, "libcudadevrt.a"));
   return parts;
+}
+
+bool AreBesideHostCompiler(Env& env, const CudaToolkit& cuda, const HostCompiler& host) {
+  const std::string own = Dirname(cuda.nvcc), beside = Dirname(host.path);
+  constexpr const char* kPrograms[] = {"cudafe++", "ptxas", "fatbinary"};
+  return std::all_of(std::begin(kPrograms), std::end(kPrograms),
+                     [&](const char* name) { return !FindFile(env, {own}, name) && FindFile(env, {beside}, name); });
 }
 
 // A distribution installs the toolkit's headers where every compiler finds them.
@@ -282,6 +292,7 @@ absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, con
   KERNIX_RETURN_IF_ERROR(architectures.status());
   KERNIX_RETURN_IF_ERROR(ReadArchitectures(*architectures, cuda));
   KERNIX_ASSIGN_OR_RETURN(const Parts parts, FindParts(env, cuda, host, dry_run));
+  cuda.programs_beside_host_compiler = AreBesideHostCompiler(env, cuda, host);
   KERNIX_RETURN_IF_ERROR(CheckHeaders(env, cuda, host));
   KERNIX_RETURN_IF_ERROR(CheckHost(env, host, about_host, cuda));
   KERNIX_ASSIGN_OR_RETURN(cuda.identity, parts.Identity(digests, "kernix-cuda-toolkit-1", files));

@@ -126,6 +126,7 @@ void Describe(const CudaToolkit& cuda, ToolchainDescription::CudaToolkit& descri
   Assign(cuda.library_directories, description.mutable_library_directory());
   description.mutable_architecture()->Assign(cuda.architectures.begin(), cuda.architectures.end());
   description.set_host_refusal(cuda.host_refusal);
+  description.set_programs_beside_host_compiler(cuda.programs_beside_host_compiler);
 }
 
 absl::StatusOr<HostCompiler> HostOf(const ToolchainDescription::HostCompiler& description) {
@@ -154,6 +155,7 @@ absl::StatusOr<CudaToolkit> CudaOf(const ToolchainDescription::CudaToolkit& desc
   cuda.library_directories = ListOf(description.library_directory());
   cuda.architectures = {description.architecture().begin(), description.architecture().end()};
   cuda.host_refusal = description.host_refusal();
+  cuda.programs_beside_host_compiler = description.programs_beside_host_compiler();
   return cuda;
 }
 

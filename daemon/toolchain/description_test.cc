@@ -77,7 +77,9 @@ TEST_F(DescriptionTest, ADescribedToolchainIsTheSame) {
 TEST_F(DescriptionTest, ADescribedToolkitServesBothLanguages) {
   KERNIX_NEED_NVCC(nvcc);
   const ToolchainPtr here = Here(nvcc);
-  Describe(*here);
+  Toolchain distribution = *here;
+  distribution.cuda->programs_beside_host_compiler = true;
+  Describe(distribution);
   const auto cuda = There(v1::LANGUAGE_CUDA);
   ASSERT_TRUE(cuda.ok()) << cuda.status();
   EXPECT_EQ((*cuda)->identity, here->identity);
@@ -90,6 +92,7 @@ TEST_F(DescriptionTest, ADescribedToolkitServesBothLanguages) {
   EXPECT_EQ((*cuda)->cuda->library_directories, here->cuda->library_directories);
   EXPECT_EQ((*cuda)->cuda->architectures, here->cuda->architectures);
   EXPECT_EQ((*cuda)->cuda->host_refusal, here->cuda->host_refusal);
+  EXPECT_TRUE((*cuda)->cuda->programs_beside_host_compiler);
   const auto cpp = There();
   ASSERT_TRUE(cpp.ok()) << cpp.status();
   EXPECT_EQ((*cpp)->identity, Here()->identity);

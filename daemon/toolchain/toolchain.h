@@ -50,8 +50,10 @@ struct CudaToolkit {
   std::string root;  // the folder above bin/, with links resolved
   int major_version = 0, minor_version = 0;
   std::string version;  // "13.0"
+  // A distribution's: nvcc has a folder of its own, and its programs, except for cicc, are among those of all users.
+  bool programs_beside_host_compiler = false;
   // Covers the content of nvcc, cudafe++, cicc, ptxas, fatbinary, nvlink, nvcc.profile, link stubs, libdevice, static
-  // cudart and cudadevrt.
+  // cudart and cudadevrt, and of the second cicc and libdevice that some releases have (nvvm-next).
   Digest identity;
   std::vector<std::string> include_directories;  // of the toolkit and beside it (pip layouts), absolute
   std::vector<std::string> library_directories;  // the one with libcudart_static.a first

@@ -583,6 +583,8 @@ TEST_F(CudaToolchainTest, ADistributionsToolkitLiesWhereTheHostCompilerDoes) {
   EXPECT_EQ(toolchain->cuda->nvcc, temp_.File("lib/cuda/bin/nvcc"));
   EXPECT_THAT(toolchain->cuda->include_directories, IsEmpty());
   EXPECT_EQ(toolchain->cuda->host_refusal, "");
+  EXPECT_TRUE(toolchain->cuda->programs_beside_host_compiler);
+  EXPECT_FALSE(real->cuda->programs_beside_host_compiler);
   ASSERT_TRUE(Env::Posix().RemoveFile(temp_.File("bin/fatbinary")).ok());
   EXPECT_THAT(ErrorOf(toolkit.gxx(), toolkit.nvcc()), HasSubstr("fatbinary"));
 }
@@ -626,6 +628,32 @@ TEST_F(CudaToolchainTest, EveryPartOfTheToolkitIsPartOfTheIdentity) {
     ASSERT_NE(after, nullptr);
     EXPECT_NE(after->identity, before->identity) << part;
     EXPECT_EQ(after->host.identity, before->host.identity) << part;
+  }
+}
+
+// Releases from 12.5 on may have a second cicc, with a libdevice of its own, and say where (CICC_NEXT_PATH).
+TEST_F(CudaToolchainTest, TheSecondCiccOfSomeReleasesIsPartOfTheIdentity) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  KERNIX_NEED_NVCC(nvcc);
+  const ToolchainPtr real = MustResolve(gxx, nvcc);
+  ASSERT_NE(real, nullptr);
+  const LinkedToolkit copy(temp_, *real->cuda);
+  constexpr const char* kParts[] = {"nvvm-next/bin/cicc", "nvvm-next/libdevice/libdevice.10.bc"};
+  const auto write = [&](const std::string& part, const char* content) {
+    std::filesystem::create_directories(Dirname(copy.File(part)));
+    ASSERT_TRUE(Env::Posix().WriteFile(copy.File(part), content, 0755).ok());
+  };
+  std::set<std::string> identities = {real->identity.Hex()};
+  const auto expect_another = [&] {
+    const ToolchainPtr found = MustResolve(gxx, copy.nvcc());
+    ASSERT_NE(found, nullptr);
+    EXPECT_TRUE(identities.insert(found->identity.Hex()).second);
+  };
+  for (const char* part : kParts) write(part, "one");
+  expect_another();
+  for (const char* part : kParts) {
+    write(part, "another");
+    expect_another();
   }
 }
 

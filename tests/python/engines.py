@@ -81,12 +81,14 @@ class Engine:
 
 
 class Casd(Engine):
-    """buildbox-casd on a Unix socket, as a cache."""
+    """buildbox-casd on a Unix socket, as a cache; with `builders`, it runs actions, if this machine lets it."""
 
-    def __init__(self):
+    def __init__(self, builders=False):
         super().__init__()
         self.address = f"unix://{self.folder}/s"
         command = [ENGINES / "buildbox" / "buildbox-casd", f"--bind=unix:{self.folder}/s", "--quota-high=1G"]
+        if builders:
+            command += [f"--buildbox-run={RUNNER}", *(f"--runner-arg={flag}" for flag in TOOLS_IN_SANDBOX)]
         assert self.run([*command, "--reserved=0", self.folder / "cache"], f"unix:{self.folder}/s"), self.log()
 
 

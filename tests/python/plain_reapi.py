@@ -19,6 +19,7 @@ PROTOS = [
     "build/bazel/remote/execution/v2/remote_execution.proto",
     "google/bytestream/bytestream.proto",
     "daemon/remote/shared_result.proto",
+    "daemon/toolchain/toolchain_description.proto",
 ]
 API = "build.bazel.remote.execution.v2."
 SIGNED_PREFIX = b"kernix-shared-result\n"
@@ -114,12 +115,24 @@ def text(value):
     return len(value).to_bytes(8, "little") + value.encode()
 
 
+def digest_field(name, digest):
+    """Return a digest in fields that are digested."""
+    return b"D" + text(name) + digest
+
+
+def tools_salt(host_compiler, builders=None):
+    """Return the salt of a C++ step, from the identity of the host compiler, and the text that names the builders."""
+    toolchain = sha256(text("kernix-toolchain-1") + digest_field("host", host_compiler))
+    data = text("kernix-tools") + digest_field("toolchain", toolchain)
+    return sha256(data if builders is None else data + b"T" + text("builders") + text(builders))
+
+
 def result_salt(key, headers):
     """Return the digest of a key with headers, which are pairs of a portable name and a digest."""
-    data = text("kernix-shared-result") + b"D" + text("key") + key
+    data = text("kernix-shared-result") + digest_field("key", key)
     data += b"L" + text("headers") + len(headers).to_bytes(8, "little")
     for name, digest in headers:
-        data += b"T" + text("name") + text(name) + b"D" + text("digest") + digest
+        data += b"T" + text("name") + text(name) + digest_field("digest", digest)
     return sha256(data)
 
 

@@ -160,6 +160,7 @@ def test_every_flag_of_kernixd_is_documented():
 # Literals that look like a variable of a user's and are none.
 NOT_READ = {
     "CICC_PATH": "in what nvcc prints",
+    "CICC_NEXT_PATH": "in what nvcc prints",
     "NVVMIR_LIBRARY_DIR": "in what nvcc prints",
     "LD_TRACE_LOADED_OBJECTS": "set for a program that kernixd asks",
     "GRPC_POLL_STRATEGY": "set for gRPC by the client itself",

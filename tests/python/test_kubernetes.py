@@ -2,7 +2,7 @@
 """deploy/kubernetes: valid by Kubernetes' schemas, and its commands do what its comments say.
 
 There is no cluster here. The commands of the DaemonSet run as processes, with its config, where the node's folders have
-other names.
+other names; for some tests, with the users and capabilities of the pods.
 """
 
 import contextlib
@@ -125,7 +125,11 @@ class Simulated:
 
     def start_container(self, name):
         """Start the command of a container."""
-        return self.start(map(self.moved, self.containers[name]["command"]))
+        return self.start_in(name, self.containers[name]["command"])
+
+    def start_in(self, name, command):
+        """Start a command in a container."""
+        return self.start(map(self.moved, command))
 
     def start(self, command):
         """Start a command, whose paths are those of this machine. Its processes end with the test."""
@@ -143,7 +147,7 @@ class Simulated:
 
     def is_ready(self, name):
         """Return whether a container is ready, as its probe sees it."""
-        return self.run(map(self.moved, self.containers[name]["readinessProbe"]["exec"]["command"])) == 0
+        return self.start_in(name, self.containers[name]["readinessProbe"]["exec"]["command"]).wait(timeout=120) == 0
 
     def await_ready(self, name, process):
         """Wait until a container is ready."""
@@ -237,13 +241,101 @@ def test_a_node_takes_from_the_engine_what_another_one_has_compiled(make_node, o
     assert "1 module: 1 from the cache, in " in second.output()
 
 
-def test_the_folders_get_their_owner(node):
+# The image has the user kernix, and a mount namespace gives its commands that user's database.
+WITH_USER = 'mount --bind "$0/passwd" /etc/passwd && mount --bind "$0/group" /etc/group && exec "$@"'
+
+
+def rights_of(pod, container):
+    """Return the words that run a command with the rights of a container, as its securityContexts have them."""
+    context = {"runAsUser": 0, "runAsGroup": 0} | pod.get("securityContext", {}) | container["securityContext"]
+    kept = ",".join(["-all", *(f"+{name.lower()}" for name in context["capabilities"].get("add", []))])
+    assert context["capabilities"]["drop"] == ["ALL"]
+    assert not context["allowPrivilegeEscalation"]
+    ids = [f"--reuid={context['runAsUser']}", f"--regid={context['runAsGroup']}"]
+    groups = ",".join(map(str, context.get("supplementalGroups", [])))
+    ids.append(f"--groups={groups}" if groups else "--clear-groups")
+    return ["setpriv", *ids, f"--inh-caps={kept}", f"--bounding-set={kept}", "--no-new-privs"]
+
+
+class Confined(Simulated):
+    """The same with the users and the capabilities that the pods have."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        for name, line in (("passwd", "kernix:x:950:950::/nonexistent:/usr/sbin/nologin"), ("group", "kernix:x:950:")):
+            lines = pathlib.Path(f"/etc/{name}").read_text().splitlines()
+            kept = [each for each in lines if not re.match(r"kernix:|[^:]*:[^:]*:950:", each)]
+            (root / name).write_text("\n".join([*kept, line, ""]))
+        (root / "tmp").chmod(0o1777)  # that of the image
+        for folder in (root.parent, root):
+            folder.chmod(0o755)
+
+    def start_with(self, rights, command):
+        """Start a command with some rights."""
+        return self.start(["unshare", "--mount", "sh", "-c", WITH_USER, self.root, *rights, *command])
+
+    def start_in(self, name, command):
+        return self.start_with(rights_of(pod_of(find("DaemonSet")), self.containers[name]), map(self.moved, command))
+
+    def run_in_job(self, command, groups):
+        """Return the exit code of a command in a pod like the job's, whose user is in some groups."""
+        pod = pod_of(find("Job", "job.yaml"))
+        context = {"runAsUser": 2001, "runAsGroup": 2001, "supplementalGroups": groups}
+        container = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        rights = rights_of({"securityContext": context}, {"securityContext": container})
+        variables = {each["name"]: self.moved(each["value"]) for each in pod["containers"][0]["env"]}
+        variables |= {"HOME": str(self.root / "tmp")}
+        words = ["env", *(f"{name}={value}" for name, value in variables.items())]
+        return self.start_with(rights, [*words, *command]).wait(timeout=120)
+
+
+@pytest.fixture(name="confined")
+def confined_fixture(own_place):
+    """A node whose containers have no right but those of the manifest."""
     if os.geteuid() != 0:
-        pytest.skip("needs root, as the container has it, to give folders to the user of kernixd")
-    assert node.start_container("folders").wait(timeout=60) == 0, node.output()
-    for folder, mode in (("run/kernix", 0o755), ("var/cache/kernix", 0o750)):
-        info = (node.root / folder).stat()
-        assert (info.st_uid, info.st_gid, info.st_mode & 0o777) == (950, 950, mode)
+        pytest.skip("needs root, to give the containers the users and capabilities that the manifest says")
+    node = Confined(own_place.root / "confined")
+    if node.start_with([], ["true"]).wait() != 0:
+        pytest.skip(f"cannot make a mount namespace with the image's users: {node.output()}")
+    if node.start_with(["setpriv", "--reuid=950", "--clear-groups"], ["kernixctl", "--version"]).wait() != 0:
+        pytest.skip(f"other users cannot run the programs of this build folder: {node.output()}")
+    yield node
+    node.end()
+
+
+def test_the_folders_get_their_owner(confined):
+    """Also when a pod comes again, and the folders are no longer root's, who may not read them then."""
+    (confined.root / "var" / "cache" / "kernix" / "of-kernix").touch()
+    for _ in range(2):
+        assert confined.start_container("folders").wait(timeout=60) == 0, confined.output()
+        for folder, mode in (("run/kernix", 0o755), ("var/cache/kernix", 0o750)):
+            info = (confined.root / folder).stat()
+            assert (info.st_uid, info.st_gid, info.st_mode & 0o777) == (950, 950, mode)
+
+
+def test_only_pods_in_the_group_use_the_daemon(confined, tmp_path):
+    kernel = confined.root / "kernels" / "value.cpp"
+    kernel.write_text(kernels.constant(703))
+    assert confined.start_container("folders").wait(timeout=60) == 0, confined.output()
+    daemon = confined.start_container("kernixd")
+    confined.await_ready("kernixd", daemon)
+    build = ["kernixctl", "build", str(kernel)]
+    in_group, others = [950], [951]
+
+    assert confined.run_in_job(build, in_group) == 6  # the job's policy: never compile
+    assert confined.run_in_job([*build, "--policy", "build"], others) == 3
+    assert "1 built" not in confined.output()
+    assert confined.run_in_job([*build, "--policy", "build"], in_group) == 0, confined.output()
+    assert "1 module: 1 built, in " in confined.output()
+    assert confined.run_in_job([*build, "-v"], in_group) == 0, confined.output()
+    assert "1 module: 1 from the cache, in " in confined.output()
+    artifacts = list((confined.root / "var" / "cache" / "kernix" / "artifacts").glob("*.so"))
+    assert [(path.stat().st_uid, path.stat().st_gid) for path in artifacts] == [(950, 950)]
+    for groups, exit_code in ((in_group, 0), (others, 1)):
+        assert confined.run_in_job(["cat", str(artifacts[0])], groups) == exit_code
+
+    daemon.terminate()
+    assert daemon.wait(timeout=60) == 0, confined.output()
 
 
 def test_a_node_is_ready_when_it_has_the_kernels(node, own_place, tmp_path):

@@ -4,10 +4,7 @@
 import os
 import pathlib
 import re
-import shutil
 import subprocess
-import sysconfig
-import tempfile
 import time
 
 import engines
@@ -16,6 +13,7 @@ import plain_reapi
 import pytest
 from nodes import Node
 from plain_reapi import Blobs, Client, Signer, sha256
+from toolkits import copied_wheels
 
 PAGE = plain_reapi.ROOT / "docs" / "remote-execution-api.md"
 
@@ -225,16 +223,11 @@ def test_what_is_larger_than_a_message_is_shared_too(engine, node, tmp_path):
     assert claim.state == 1  # BUILT
 
 
-@pytest.fixture(name="other_toolkit")
+@pytest.fixture(name="other_toolkit", scope="module")
 def other_toolkit_fixture():
     """The CUDA toolkit of .venv, and the same in another folder."""
-    toolkit = pathlib.Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13"
-    if not (toolkit / "bin" / "nvcc").exists():
-        pytest.skip("needs the wheels of nvcc, which deploy/setup.sh installs where there is no other toolkit")
-    with tempfile.TemporaryDirectory(dir=toolkit.parent) as folder:
-        other = pathlib.Path(folder) / "toolkit"
-        shutil.copytree(toolkit, other, symlinks=True, copy_function=os.link)
-        yield toolkit, other
+    with copied_wheels() as both:
+        yield both
 
 
 def test_nodes_whose_folders_differ_agree_on_keys(engine, node, tmp_path, other_toolkit, request):
