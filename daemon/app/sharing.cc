@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Sharing>> Sharing::Open(Env& env, const ServerOpt
   KERNIX_ASSIGN_OR_RETURN(remote::SharingTrust trust, TrustOf(env, options));
   KERNIX_RETURN_IF_ERROR(CheckShippedFolders(env, options));
   KERNIX_ASSIGN_OR_RETURN(auto upstream, remote::Upstream::Open(env, UpstreamOptionsOf(options.upstream)));
-  return std::unique_ptr<Sharing>(new Sharing(std::move(upstream), std::move(trust), CacheOptionsOf(options)));
+  return std::unique_ptr<Sharing>(new Sharing(env, std::move(upstream), std::move(trust), CacheOptionsOf(options)));
 }
 
 // Containers of several machines may have the same names and process numbers.
@@ -97,10 +97,12 @@ std::unique_ptr<exec::Executor> Sharing::Place(Env& env, const ServerOptions& op
   if (placing.placements.AllLocal()) return local;
   auto builders = remote::MakeRemoteExecutor(env, *upstream_,
                                              {.max_jobs = settings.jobs,
+                                              .queue_limit = options.QueueTimeout(),
                                               .platform = settings.platform,
                                               .shipped_folders = settings.shipped_folders,
-                                              .max_output_bytes = options.max_output_bytes});
-  auto placed = std::make_unique<remote::PlacingExecutor>(std::move(local), std::move(builders), placing);
+                                              .max_output_bytes = options.max_output_bytes,
+                                              .pause = &pause_});
+  auto placed = std::make_unique<remote::PlacingExecutor>(std::move(local), std::move(builders), placing, pause_);
   placed->Register(registry);
   return placed;
 }

@@ -12,6 +12,7 @@
 #include "daemon/app/options.h"
 #include "daemon/builder/upstream_cache.h"
 #include "daemon/exec/executor.h"
+#include "daemon/remote/builder_pause.h"
 #include "daemon/remote/shared_results.h"
 #include "daemon/remote/upstream.h"
 #include "daemon/toolchain/toolchain.h"
@@ -41,12 +42,14 @@ class Sharing {
   void Register(MetricsRegistry& registry) const;
 
  private:
-  Sharing(std::unique_ptr<remote::Upstream> upstream, remote::SharingTrust trust, build::UpstreamCacheOptions options)
+  Sharing(Env& env, std::unique_ptr<remote::Upstream> upstream, remote::SharingTrust trust,
+          build::UpstreamCacheOptions options)
       : believes_itself_(trust.trusted.empty() ||
                          (trust.signs_with && trust.trusted.Has(trust.signs_with->public_key()))),
         upstream_(std::move(upstream)),
         results_(*upstream_, std::move(trust)),
         claims_(*upstream_, NameOfThisProcess()),
+        pause_(env),
         options_(std::move(options)) {}
   static std::string NameOfThisProcess();
 
@@ -54,6 +57,7 @@ class Sharing {
   const std::unique_ptr<remote::Upstream> upstream_;
   remote::SharedResults results_;
   remote::BuildClaims claims_;
+  remote::BuilderPause pause_;
   const build::UpstreamCacheOptions options_;
   std::optional<build::UpstreamCache> cache_;
 };

@@ -188,6 +188,7 @@ class SentFolders {
 
 // What engines say when they lack a part of an action.
 bool MayLackInputs(const absl::Status& status) {
+  if (IsNoBuilder(status)) return false;
   return absl::IsFailedPrecondition(status) || absl::IsNotFound(status) || absl::IsInternal(status);
 }
 
@@ -204,6 +205,7 @@ class Runner {
   absl::StatusOr<exec::ActionResult> Run(const exec::Action& action, exec::ActionObserver* observer,
                                          Cancellation* cancellation) {
     KERNIX_RETURN_IF_ERROR(CheckRunsRemotely(action));
+    KERNIX_RETURN_IF_ERROR(CheckPause(action));
     KERNIX_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(action, cancellation));
     Teller teller(action, observer);
     const MonotonicTime begin = env_.Now();
@@ -217,6 +219,13 @@ class Runner {
   }
 
  private:
+  // It may have waited here since before the pause.
+  absl::Status CheckPause(const exec::Action& action) const {
+    if (options_.pause == nullptr || action.needs_builder) return absl::OkStatus();
+    const std::optional<std::string> why = options_.pause->why();
+    return why ? RunsOnlyHere(action, *why) : absl::OkStatus();
+  }
+
   absl::StatusOr<Prepared> Prepare(const exec::Action& action, Cancellation* cancellation) {
     Prepared prepared;
     exec::EngineForm form = {.platform = options_.platform};
@@ -274,6 +283,7 @@ class Runner {
                                     Cancellation* cancellation) const {
     const Duration step = action.timeout.count() > 0 ? action.timeout : kLongestStep;
     ExecuteOptions options = {.time_limit = options_.queue_limit + step,
+                              .queue_limit = options_.queue_limit,
                               .on_stage = [&](ExecutionStage stage) { teller.OnStage(stage); }};
     absl::StatusOr<Execution> execution = upstream_.Execute(messages.action, options, cancellation);
     if (!execution.ok() || !execution->from_cache || execution->exit_code == 0) return execution;
@@ -295,6 +305,7 @@ class Runner {
     exec::ActionResult result;
     result.exit_code = execution.exit_code;
     result.ran_on_builder = true;
+    result.ran_earlier = execution.from_cache;
     result.output = execution.stdout_text;
     for (size_t i = 0; i < paths.size(); ++i) result.outputs[paths[i]] = contents[i];
     size_t next = paths.size();

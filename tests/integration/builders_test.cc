@@ -12,6 +12,7 @@
 #include "common/base/strings.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/engine/casd_process.h"
+#include "tests/support/engine/fault_proxy.h"
 #include "tests/support/find_tools.h"
 
 namespace kernix {
@@ -186,6 +187,28 @@ TEST_F(BuildersTest, WithoutBuildersRemoteStepsSayWhatToDo) {
                                     HasSubstr("set \"prefer-remote\"")));
   SetVariable("KERNIX_UPSTREAM_STEPS", "prefer-remote");
   On("prefer", {"compile", file});
+}
+
+// An engine that takes actions and has nobody to run them.
+TEST_F(BuildersTest, BuildersThatNeverComeCostOneWait) {
+  StartEngine();
+  testing::FaultProxy proxy(engine_->address());
+  proxy.Inject({.method = "Execute", .times = 0, .queue = true});
+  SetVariable("KERNIX_UPSTREAM_ADDRESS", proxy.address());
+  SetVariable("KERNIX_UPSTREAM_QUEUE_TIMEOUT", "300ms");
+  SetVariable("KERNIX_UPSTREAM_STEPS", "prefer-remote");
+  On("prefer", {"compile", Write("one.cpp", Kernel("one"))});
+  On("prefer", {"compile", Write("two.cpp", Kernel("two"))});
+  EXPECT_EQ(proxy.Calls("Execute"), 1) << "the first compile";
+  EXPECT_EQ(Number("prefer", "kernix_steps_run_here_instead_total{why=\"engine\"}"), 1);
+  EXPECT_GE(Number("prefer", "kernix_steps_run_here_instead_total{why=\"pause\"}"), 3);
+  stores_.insert("remote");
+  SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
+  const ProgramOutcome outcome = RunProgram(
+      {"/bin/sh", "-c", StrCat(KERNIXCTL_PROGRAM, " --store ", Path("remote"), " compile ", Path("one.cpp"), " 2>&1")});
+  EXPECT_NE(outcome.exit_code, ctl::kOk);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("could not run on a builder: no builder of the engine at"),
+                                    HasSubstr("within 300 ms"), HasSubstr("upstream.queue_timeout")));
 }
 
 TEST_F(BuildersTest, BuildersWithoutToolsCostNoLoadAndShowInTheLog) {
