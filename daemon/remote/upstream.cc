@@ -309,6 +309,7 @@ absl::StatusOr<Execution> Upstream::Execute(const exec::BlobDigest& action, cons
                                                    });
 }
 
+uint64_t Upstream::TokenVersion() const { return impl_->connection().TokenVersion(); }
 UpstreamState Upstream::state() const { return impl_->state(); }
 const std::string& Upstream::address() const { return impl_->options().address; }
 Duration Upstream::timeout() const { return impl_->options().timeout; }

@@ -158,6 +158,9 @@ class Upstream {
   absl::StatusOr<Execution> Execute(const exec::BlobDigest& action, const ExecuteOptions& options,
                                     const Limits& limits = {});
 
+  // Grows when the token file has been renewed. 0: there is none.
+  uint64_t TokenVersion() const;
+
   UpstreamState state() const;
   const std::string& address() const;
   Duration timeout() const;
