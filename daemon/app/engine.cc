@@ -118,6 +118,7 @@ Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegis
   if (!files.ok()) {
     Log(LogLevel::kWarning, "known_files_unreadable", {{"error", files.status().message()}});
   }
+  if (sharing_) sharing_->AskEngine();
 }
 
 void Engine::Flush() {

@@ -3,12 +3,14 @@
 
 #include <random>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
+#include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -88,6 +90,24 @@ void Sharing::Start(Env& env, toolchain::FileDigests& digests) {
       {{"advice",
         "upstream.trusted_keys lacks the key of upstream.signing_key_file: nodes with these settings ignore "
         "what this one writes"}});
+}
+
+void Sharing::AskEngine() {
+  try {
+    question_ = std::thread([this] {
+      const absl::Status answer =
+          CatchExceptions("the engine was not asked", [&] { return upstream_->Facts(&stopping_).status(); });
+      if (answer.ok() || stopping_.cancelled()) return;
+      Log(LogLevel::kWarning, "upstream_does_not_answer",
+          {{"address", upstream_->address()}, {"message", answer.message()}});
+    });
+  } catch (const std::system_error&) {  // the first load asks
+  }
+}
+
+Sharing::~Sharing() {
+  stopping_.Cancel();
+  if (question_.joinable()) question_.join();
 }
 
 std::unique_ptr<exec::Executor> Sharing::Place(Env& env, const ServerOptions& options,

@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "absl/status/statusor.h"
+#include "common/base/cancellation.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
 #include "daemon/app/options.h"
@@ -41,6 +43,16 @@ class Sharing {
   // The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
+  // Asks the engine what it is, in a thread of its own, so that nobody else waits for that: not the first load, nor the
+  // start or the end of the daemon. Must be called at most once, after Register(). Without a thread to be had, does
+  // nothing: the first load asks.
+  void AskEngine();
+
+  // Ends the question, and waits for its thread.
+  ~Sharing();
+  Sharing(const Sharing&) = delete;
+  Sharing& operator=(const Sharing&) = delete;
+
  private:
   Sharing(Env& env, std::unique_ptr<remote::Upstream> upstream, remote::SharingTrust trust,
           build::UpstreamCacheOptions options)
@@ -60,6 +72,8 @@ class Sharing {
   remote::BuilderPause pause_;
   const build::UpstreamCacheOptions options_;
   std::optional<build::UpstreamCache> cache_;
+  Cancellation stopping_;
+  std::thread question_;
 };
 
 }  // namespace kernix::server
