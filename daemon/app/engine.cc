@@ -95,6 +95,7 @@ Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegis
                .executor = executor_,
                .builder = builder_,
                .upstream = sharing_ ? &sharing_->upstream() : nullptr,
+               .pause = sharing_ ? &sharing_->pause() : nullptr,
                .compilers = registry_,
                .toolchains = policy_,
                .gate = gate_,

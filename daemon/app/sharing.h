@@ -32,6 +32,7 @@ class Sharing {
   void Start(Env& env, toolchain::FileDigests& digests);
 
   const remote::Upstream& upstream() const { return *upstream_; }
+  const remote::BuilderPause& pause() const { return pause_; }
 
   // Runs steps on this machine, by `local`, and on the engine's builders, as the settings say. Without steps for
   // builders: `local` itself. The executor must be destroyed before this object. It registers its metrics, unless it is

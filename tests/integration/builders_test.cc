@@ -202,6 +202,10 @@ TEST_F(BuildersTest, BuildersThatNeverComeCostOneWait) {
   EXPECT_EQ(proxy.Calls("Execute"), 1) << "the first compile";
   EXPECT_EQ(Number("prefer", "kernix_steps_run_here_instead_total{why=\"engine\"}"), 1);
   EXPECT_GE(Number("prefer", "kernix_steps_run_here_instead_total{why=\"pause\"}"), 3);
+  EXPECT_THAT(On("prefer", {"status"}),
+              AllOf(HasSubstr("answers since"), HasSubstr("no steps run there: no builder of"),
+                    HasSubstr("within 300 ms"), HasSubstr("except for one a minute")));
+  EXPECT_THAT(On("prefer", {"status", "--json"}), HasSubstr("\"refuses_steps\": \"no builder of the engine at"));
   stores_.insert("remote");
   SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
   const ProgramOutcome outcome = RunProgram(

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "client/kernixctl/command.h"
 #include "common/base/strings.h"
 #include "tests/integration/client_world.h"
@@ -14,6 +15,8 @@
 
 namespace kernix {
 namespace {
+
+namespace reapi = build::bazel::remote::execution::v2;
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -167,6 +170,25 @@ TEST_F(FreshNodeTest, KnowsItsEngineFromTheBeginning) {
   EXPECT_TRUE(EventuallySays("\"health\": \"answers\""));
   EXPECT_EQ(proxy.Calls("GetCapabilities"), 1);
   EXPECT_THAT(Status(""), HasSubstr("answers since "));
+}
+
+TEST_F(FreshNodeTest, SaysThatItsEngineRunsNoSteps) {
+  testing::CasdProcess engine;
+  testing::FaultProxy cache_alone(engine.address());
+  cache_alone.Inject({.method = "GetCapabilities", .times = 0, .change = [](google::protobuf::Message& message) {
+                        static_cast<reapi::ServerCapabilities&>(message).clear_execution_capabilities();
+                      }});
+  Start(cache_alone.address(), {"--upstream-steps=prefer-remote"});
+  EXPECT_TRUE(EventuallySays("\"refuses_steps\": \"the engine runs no actions: it is a cache alone."));
+  EXPECT_THAT(Status(""), HasSubstr("no steps run there: the engine runs no actions"));
+}
+
+TEST_F(FreshNodeTest, SaysNothingOfStepsThatRunHere) {
+  testing::CasdProcess engine;
+  Start(engine.address());
+  EXPECT_TRUE(EventuallySays("\"health\": \"answers\""));
+  EXPECT_THAT(Status(), HasSubstr("\"refuses_steps\": \"\""));
+  EXPECT_THAT(Status(""), Not(HasSubstr("no steps run there")));
 }
 
 TEST_F(FreshNodeTest, SaysThatItsEngineIsAway) {
