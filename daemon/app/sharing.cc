@@ -121,6 +121,7 @@ std::unique_ptr<exec::Executor> Sharing::Place(Env& env, const ServerOptions& op
                                               .platform = settings.platform,
                                               .shipped_folders = settings.shipped_folders,
                                               .max_output_bytes = options.max_output_bytes,
+                                              .run_anew = !settings.trusted_keys.empty(),
                                               .pause = &pause_});
   auto placed = std::make_unique<remote::PlacingExecutor>(std::move(local), std::move(builders), placing, pause_);
   placed->Register(registry);

@@ -210,6 +210,7 @@ class Runner {
     Teller teller(action, observer);
     const MonotonicTime begin = env_.Now();
     KERNIX_ASSIGN_OR_RETURN(const Execution execution, SendAndExecute(action, prepared, teller, cancellation));
+    KERNIX_RETURN_IF_ERROR(CheckRan(action, execution));
     teller.Started();
     KERNIX_ASSIGN_OR_RETURN(exec::ActionResult result, Fetch(action, execution, cancellation));
     result.wall = std::chrono::duration_cast<Duration>(env_.Now() - begin);
@@ -252,6 +253,13 @@ class Runner {
                         StrCat(engine, " takes no links to its builders' tools, such as ", form.links.front().target));
   }
 
+  absl::Status CheckRan(const exec::Action& action, const Execution& execution) const {
+    if (!options_.run_anew || !execution.from_cache) return absl::OkStatus();
+    return MakeError(v1::ErrorDetail::INTERNAL,
+                     StrCat("the engine at ", upstream_.address(), " has answered step \"", action.step,
+                            "\" from its own cache, which upstream.trusted_keys forbids (skip_cache_lookup)"));
+  }
+
   // An engine may have dropped what was sent a minute ago: then all is sent again, once.
   absl::StatusOr<Execution> SendAndExecute(const exec::Action& action, const Prepared& prepared, Teller& teller,
                                            Cancellation* cancellation) {
@@ -282,7 +290,8 @@ class Runner {
   absl::StatusOr<Execution> Execute(const exec::Action& action, const exec::ActionMessages& messages, Teller& teller,
                                     Cancellation* cancellation) const {
     const Duration step = action.timeout.count() > 0 ? action.timeout : kLongestStep;
-    ExecuteOptions options = {.time_limit = options_.queue_limit + step,
+    ExecuteOptions options = {.skip_cache_lookup = options_.run_anew,
+                              .time_limit = options_.queue_limit + step,
                               .queue_limit = options_.queue_limit,
                               .on_stage = [&](ExecutionStage stage) { teller.OnStage(stage); }};
     absl::StatusOr<Execution> execution = upstream_.Execute(messages.action, options, cancellation);

@@ -28,6 +28,8 @@ struct RemoteExecutorOptions {
   std::map<std::string, std::string> platform;     // what a builder must have: "container-image", "OSFamily", ...
   std::vector<std::string> shipped_folders;        // absolute, of tools that builders do not have
   uint64_t max_output_bytes = 0;                   // of all outputs of an action, and of what it prints. 0: no limit
+  // Takes nothing from the engine's own cache of results, which may hold what anybody has written there.
+  bool run_anew = false;
   // While it is on, an action that does not need a builder is not sent, though it was submitted before. Null: none.
   const BuilderPause* pause = nullptr;
 };

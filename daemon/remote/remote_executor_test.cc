@@ -10,6 +10,7 @@
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "daemon/exec/action_digest.h"
 #include "daemon/exec/merkle_tree.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/upstream_test_util.h"
@@ -177,6 +178,43 @@ TEST_F(RemoteExecutorTest, TheEngineRunsTheSameActionOnce) {
   action.salt = DigestOf("another toolchain");
   ASSERT_THAT(Run(action), IsOk());
   EXPECT_EQ(env_.ReadFile(Shared("runs")).value(), "run\nrun\n");
+}
+
+// Whoever may write there can put any result. That the other executor takes it shows that this one could have.
+TEST_F(RemoteExecutorTest, WhatIsToRunAnewIsNotTakenFromTheActionCache) {
+  exec::Action action = Script("echo run >>/shared/anew; echo good >a");
+  action.outputs = {"a"};
+  const Blob evil = MakeBlob("evil\n");
+  ASSERT_THAT(upstream_->Write({evil}), IsOk());
+  ASSERT_THAT(upstream_->PutResult(exec::MessagesOf(action, {}).action, {{"a", evil.digest}}), IsOk());
+  const auto cached = Run(action);
+  ASSERT_THAT(cached, IsOk());
+  EXPECT_EQ(*cached->outputs.at("a"), *evil.content);
+  EXPECT_EQ(proxy_.CallsThatSkipTheCache(), 0);
+
+  executor_ = MakeRemoteExecutor(env_, *upstream_, {.run_anew = true});
+  for (int i = 1; i <= 2; ++i) {
+    const auto result = Run(action);
+    ASSERT_THAT(result, IsOk());
+    EXPECT_EQ(*result->outputs.at("a"), "good\n");
+    EXPECT_FALSE(result->ran_earlier);
+    EXPECT_EQ(proxy_.CallsThatSkipTheCache(), i);
+  }
+  EXPECT_EQ(env_.ReadFile(Shared("anew")).value(), "run\nrun\n");
+}
+
+TEST_F(RemoteExecutorTest, AnEngineThatDoesNotRunAnewHasFailed) {
+  executor_ = MakeRemoteExecutor(env_, *upstream_, {.run_anew = true});
+  proxy_.Inject({.method = "Execute", .times = 0, .change = [](google::protobuf::Message& message) {
+                   auto& operation = static_cast<google::longrunning::Operation&>(message);
+                   reapi::ExecuteResponse response;
+                   if (!operation.response().UnpackTo(&response)) return;
+                   response.set_cached_result(true);
+                   operation.mutable_response()->PackFrom(response);
+                 }});
+  const absl::Status status = Run(Script("echo cached")).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::INTERNAL) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("upstream.trusted_keys"));
 }
 
 TEST_F(RemoteExecutorTest, ACancelledActionEndsOnTheEngineToo) {

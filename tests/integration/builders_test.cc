@@ -189,6 +189,22 @@ TEST_F(BuildersTest, WithoutBuildersRemoteStepsSayWhatToDo) {
   On("prefer", {"compile", file});
 }
 
+TEST_F(BuildersTest, WithTrustedKeysBuildersRunEveryStep) {
+  StartEngine();
+  testing::FaultProxy proxy(engine_->address());
+  SetVariable("KERNIX_UPSTREAM_ADDRESS", proxy.address());
+  SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
+  const std::vector<std::string> compile = {"compile", Write("one.cpp", Kernel("one"))};
+  const Artifact any = Build("any", compile);
+  EXPECT_EQ(proxy.CallsThatSkipTheCache(), 0);
+  const int before = proxy.Calls("Execute");
+  SetVariable("KERNIX_UPSTREAM_TRUSTED_KEYS", "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=");
+  const Artifact anew = Build("anew", compile);
+  EXPECT_TRUE(anew.bytes == any.bytes);
+  EXPECT_GE(proxy.CallsThatSkipTheCache(), 2) << "a compile and a link";
+  EXPECT_EQ(proxy.CallsThatSkipTheCache(), proxy.Calls("Execute") - before);
+}
+
 // An engine that takes actions and has nobody to run them.
 TEST_F(BuildersTest, BuildersThatNeverComeCostOneWait) {
   StartEngine();

@@ -168,6 +168,7 @@ class FaultProxy::Services : public reapi::Execution::Service,
   }
   grpc::Status Execute(grpc::ServerContext* context, const reapi::ExecuteRequest* request,
                        grpc::ServerWriter<longrunning::Operation>* writer) override {
+    if (request->skip_cache_lookup()) proxy_.SkipsTheCache();
     return Stream("Execute", *context, *writer, [&](auto* call) { return execution_.Execute(call, *request); });
   }
   grpc::Status WaitExecution(grpc::ServerContext* context, const reapi::WaitExecutionRequest* request,
@@ -330,6 +331,16 @@ int FaultProxy::Calls(const std::string& method) const {
   const MutexLock lock(mutex_);
   const auto found = calls_.find(method);
   return found == calls_.end() ? 0 : found->second;
+}
+
+int FaultProxy::CallsThatSkipTheCache() const {
+  const MutexLock lock(mutex_);
+  return skipping_;
+}
+
+void FaultProxy::SkipsTheCache() {
+  const MutexLock lock(mutex_);
+  ++skipping_;
 }
 
 std::multimap<std::string, std::string> FaultProxy::LastMetadata() const {
