@@ -100,6 +100,7 @@ class Upstream::Impl {
 
   Connection& connection() { return *connection_; }
   UpstreamState state() const;
+  CircuitBreaker& breaker() { return breaker_; }
   void Register(MetricsRegistry& registry) const;
 
  private:
@@ -307,6 +308,11 @@ absl::StatusOr<Execution> Upstream::Execute(const exec::BlobDigest& action, cons
                                                      own.deadline += options.time_limit;
                                                      return remote::Execute(impl_->connection(), own, action, options);
                                                    });
+}
+
+void Upstream::NoteLook(const absl::Status& end, bool has_found) {
+  if (absl::IsDeadlineExceeded(end)) impl_->breaker().LookWasLate(end);
+  if (has_found) impl_->breaker().LookFound();
 }
 
 uint64_t Upstream::TokenVersion() const { return impl_->connection().TokenVersion(); }
