@@ -325,6 +325,8 @@ TEST_F(OptionsTest, ErrorsInTheFileNameTheLine) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"jobs = 1\ncolour = \"red\"\n",
        "/kernixd.toml:2: unknown key \"colour\"; known keys are socket, store_directory"},
+      {"[upstream]\ncolour = 1\n",
+       "/kernixd.toml:2: unknown key \"upstream.colour\"; known keys are upstream.address, upstream.instance"},
       {"jobs = \"many\"\n", "/kernixd.toml:1: jobs: \"many\" is not a whole number"},
       {"jobs = [1]\n", "/kernixd.toml:1: jobs must be a string"},
       {"jobs = \n", "/kernixd.toml:1: "},
