@@ -97,7 +97,8 @@ UpstreamStatus UpstreamFrom(const v1::UpstreamStatus& upstream) {
           .refuses_writes = upstream.refuses_writes(),
           .host_compiles = upstream.host_compiles(),
           .device_compiles = upstream.device_compiles(),
-          .links = upstream.links()};
+          .links = upstream.links(),
+          .refuses_steps = upstream.refuses_steps()};
 }
 
 DaemonActivity ActivityFrom(const v1::GetStatusResponse& response) {

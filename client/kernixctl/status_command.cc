@@ -74,6 +74,7 @@ std::string Json(const UpstreamStatus& upstream) {
       .Text("host_compiles", upstream.host_compiles)
       .Text("device_compiles", upstream.device_compiles)
       .Text("links", upstream.links)
+      .Text("refuses_steps", upstream.refuses_steps)
       .Str();
 }
 
@@ -187,7 +188,11 @@ std::string UpstreamText(const DaemonActivity& activity) {
   const std::string since = upstream.since_unix_ms > 0 ? StrCat(" since ", FormatTime(upstream.since_unix_ms)) : "";
   rows.push_back({upstream.address, upstream.health + since, UseOf(upstream), StepsOf(upstream)});
   const bool is_well = upstream.health == "answers" || upstream.last_error.empty();
-  return Section("UPSTREAM", rows, is_well ? "" : Printable(upstream.last_error) + "\n");
+  std::string remark = is_well ? "" : Printable(upstream.last_error) + "\n";
+  if (!upstream.refuses_steps.empty()) {
+    StrAppend(&remark, "no steps run there: ", Printable(upstream.refuses_steps), "\n");
+  }
+  return Section("UPSTREAM", rows, remark);
 }
 
 std::string Text(const Report& report) {

@@ -19,6 +19,8 @@ namespace {
 
 // The one table whose keys are not settings.
 constexpr std::string_view kToolchain = "toolchain";
+// How the keys of the one other table begin.
+constexpr std::string_view kUpstream = "upstream.";
 
 constexpr std::string_view kScalarKind = "a string, a whole number, true or false";
 constexpr std::string_view kListKind = "a list of strings";
@@ -64,10 +66,15 @@ class ConfigReader {
     return AllProblems(problems);
   }
 
+  // Names the keys of the same table alone: errors that travel have a bound.
   static std::string UnknownKey(std::string_view key) {
+    const bool is_of_upstream = key.starts_with(kUpstream);
     std::vector<std::string> names;
-    for (const Setting& setting : Settings()) names.emplace_back(setting.name);
-    return StrCat("unknown key \"", key, "\"; known keys are ", absl::StrJoin(names, ", "), " and [[toolchain]]");
+    for (const Setting& setting : Settings()) {
+      if (setting.name.starts_with(kUpstream) == is_of_upstream) names.emplace_back(setting.name);
+    }
+    return StrCat("unknown key \"", key, "\"; known keys are ", absl::StrJoin(names, ", "),
+                  is_of_upstream ? "" : ", [upstream] and [[toolchain]]");
   }
 
   static std::optional<std::string> ScalarText(const toml::node& node) {

@@ -95,6 +95,7 @@ Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegis
                .executor = executor_,
                .builder = builder_,
                .upstream = sharing_ ? &sharing_->upstream() : nullptr,
+               .pause = sharing_ ? &sharing_->pause() : nullptr,
                .compilers = registry_,
                .toolchains = policy_,
                .gate = gate_,
@@ -118,6 +119,7 @@ Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegis
   if (!files.ok()) {
     Log(LogLevel::kWarning, "known_files_unreadable", {{"error", files.status().message()}});
   }
+  if (sharing_) sharing_->AskEngine();
 }
 
 void Engine::Flush() {

@@ -41,6 +41,8 @@ struct UpstreamSettings {
   exec::Placement steps = exec::Placement::kLocal;
   std::optional<exec::Placement> host_compiles, device_compiles, links;
   std::chrono::milliseconds overflow_after{0};  // a longer wait for this machine sends a step away; 0: not set
+  std::optional<std::chrono::milliseconds>
+      queue_timeout;                            // longest wait for a builder; see ServerOptions::QueueTimeout
   int jobs = 16;                                // steps that are with the engine at once
   std::map<std::string, std::string> platform;  // what a builder must have
   std::vector<std::string> shipped_folders;     // of tools that travel with the steps
@@ -89,6 +91,10 @@ struct ServerOptions {
   // $KERNIX_FIRST_COMPILER, from the client that starts kernixd: the host compiler of the load that it will send.
   // kernixd may look at it at once, and may ignore it. Not a flag, which a kernixd of another build would refuse.
   std::string first_compiler;
+
+  // How long a step may wait for a builder. Where steps can run nowhere else, they are patient: builders may have to be
+  // started first.
+  std::chrono::milliseconds QueueTimeout() const;
 
   // For messages; empty if the file does not set it.
   std::string PlaceOf(std::string_view setting) const;

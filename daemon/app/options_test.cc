@@ -96,6 +96,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
                                                           {"upstream.device_compiles", "remote"},
                                                           {"upstream.links", "local"},
                                                           {"upstream.overflow_after", "20s"},
+                                                          {"upstream.queue_timeout", "22s"},
                                                           {"upstream.jobs", "21"},
                                                           {"upstream.platform", "OSFamily=linux,ISA=x86-64"},
                                                           {"upstream.shipped_folders", "/opt/cuda,/opt/more"},
@@ -156,6 +157,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
                                                          .device_compiles = exec::Placement::kRemote,
                                                          .links = exec::Placement::kLocal,
                                                          .overflow_after = milliseconds(20'000),
+                                                         .queue_timeout = milliseconds(22'000),
                                                          .jobs = 21,
                                                          .platform = {{"OSFamily", "linux"}, {"ISA", "x86-64"}},
                                                          .shipped_folders = {"/opt/cuda", "/opt/more"},
@@ -225,6 +227,21 @@ TEST_F(OptionsTest, AKindOfWorkWithoutAPlaceHasThatOfAllSteps) {
       (exec::Placements{exec::Placement::kPreferRemote, exec::Placement::kPreferRemote, exec::Placement::kLocal}));
 }
 
+TEST_F(OptionsTest, StepsThatCanRunElsewhereWaitLessForABuilder) {
+  const auto timeout = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> all = {"--upstream-address=grpc://x:1"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    const ParsedCommandLine parsed = Parse(all);
+    EXPECT_FALSE(parsed.exit_now) << parsed.text;
+    return parsed.options.QueueTimeout();
+  };
+  EXPECT_EQ(timeout({"--upstream-steps=prefer-remote"}), milliseconds(120'000));
+  EXPECT_EQ(timeout({"--upstream-steps=prefer-remote", "--upstream-links=remote"}), milliseconds(600'000));
+  EXPECT_EQ(timeout({"--upstream-steps=prefer-remote", "--toolchain-description=/fleet.toolchain"}),
+            milliseconds(600'000));
+  EXPECT_EQ(timeout({"--upstream-steps=remote", "--upstream-queue-timeout=3s"}), milliseconds(3'000));
+}
+
 TEST_F(OptionsTest, NamesTheFaultsOfBuilders) {
   const auto fault = [&](const std::vector<std::string>& flags) {
     std::vector<std::string> all = {"--upstream-address=grpc://x:1"};
@@ -237,6 +254,8 @@ TEST_F(OptionsTest, NamesTheFaultsOfBuilders) {
   EXPECT_THAT(fault({"--upstream-steps=remote", "--upstream-overflow-after=1s"}),
               HasSubstr("upstream.overflow_after has no effect"));
   EXPECT_THAT(fault({"--upstream-jobs=3"}), HasSubstr("no effect while all steps run here"));
+  EXPECT_THAT(fault({"--upstream-queue-timeout=3s"}), HasSubstr("no effect while all steps run here"));
+  EXPECT_THAT(fault({"--upstream-steps=remote", "--upstream-queue-timeout=0"}), HasSubstr("must not be 0"));
   EXPECT_THAT(fault({"--upstream-steps=remote", "--upstream-jobs=0"}), HasSubstr("must be at least 1"));
   EXPECT_THAT(fault({"--upstream-steps=remote", "--upstream-platform=linux"}), HasSubstr("is not NAME=VALUE"));
   EXPECT_THAT(fault({"--upstream-steps=remote", "--upstream-platform=a=1,a=2"}), HasSubstr("a is there twice"));
@@ -306,6 +325,8 @@ TEST_F(OptionsTest, ErrorsInTheFileNameTheLine) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"jobs = 1\ncolour = \"red\"\n",
        "/kernixd.toml:2: unknown key \"colour\"; known keys are socket, store_directory"},
+      {"[upstream]\ncolour = 1\n",
+       "/kernixd.toml:2: unknown key \"upstream.colour\"; known keys are upstream.address, upstream.instance"},
       {"jobs = \"many\"\n", "/kernixd.toml:1: jobs: \"many\" is not a whole number"},
       {"jobs = [1]\n", "/kernixd.toml:1: jobs must be a string"},
       {"jobs = \n", "/kernixd.toml:1: "},

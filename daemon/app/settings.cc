@@ -258,6 +258,9 @@ std::vector<Setting> MakeSettings() {
        SetPlacement<&O::upstream, &U::links>, Same<&O::upstream, &U::links>},
       {"upstream.overflow_after", "TIME", "with overflow: a step that would wait here for longer runs on a builder",
        SetDuration<&O::upstream, &U::overflow_after>, Same<&O::upstream, &U::overflow_after>},
+      {"upstream.queue_timeout", "TIME",
+       "longest wait of a step for a builder (default: 2m; 10m where steps have nowhere else to run)",
+       SetDuration<&O::upstream, &U::queue_timeout>, Same<&O::upstream, &U::queue_timeout>},
       {"upstream.jobs", "N", "steps that are with the engine at once (default: 16)", SetCount<&O::upstream, &U::jobs>,
        Same<&O::upstream, &U::jobs>},
       {.name = "upstream.platform",
@@ -329,13 +332,18 @@ void CheckBuilders(const ServerOptions& options, std::vector<std::string>& probl
   if (upstream.jobs == 0) {
     problems.push_back(StrCat(options.PlaceOf("upstream.jobs"), "upstream.jobs must be at least 1"));
   }
+  if (upstream.queue_timeout && upstream.queue_timeout->count() == 0) {
+    problems.push_back(StrCat(options.PlaceOf("upstream.queue_timeout"),
+                              "upstream.queue_timeout must not be 0: without builders, steps would wait for as long as "
+                              "they may run"));
+  }
   const UpstreamSettings none;
-  const bool is_set = upstream.jobs != none.jobs || upstream.platform != none.platform ||
+  const bool is_set = upstream.queue_timeout || upstream.jobs != none.jobs || upstream.platform != none.platform ||
                       upstream.shipped_folders != none.shipped_folders || upstream.same_tools;
   if (is_set && upstream.Placements().AllLocal()) {
     problems.emplace_back(
-        "upstream.jobs, upstream.platform, upstream.shipped_folders and upstream.same_tools have no effect while all "
-        "steps run here: set upstream.steps");
+        "upstream.queue_timeout, upstream.jobs, upstream.platform, upstream.shipped_folders and upstream.same_tools "
+        "have no effect while all steps run here: set upstream.steps");
   }
 }
 
@@ -382,6 +390,11 @@ exec::Placements UpstreamSettings::Placements() const {
 }
 
 bool UpstreamSettings::BuildersRunAll() const { return !Placements().Has(exec::Placement::kLocal); }
+
+std::chrono::milliseconds ServerOptions::QueueTimeout() const {
+  const bool has_nowhere_else = upstream.Placements().Has(exec::Placement::kRemote) || !toolchain_description.empty();
+  return upstream.queue_timeout.value_or(std::chrono::minutes(has_nowhere_else ? 10 : 2));
+}
 
 std::string ServerOptions::PlaceOf(std::string_view setting) const {
   const auto found = places.find(std::string(setting));

@@ -3,12 +3,14 @@
 
 #include <random>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
+#include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -72,7 +74,7 @@ absl::StatusOr<std::unique_ptr<Sharing>> Sharing::Open(Env& env, const ServerOpt
   KERNIX_ASSIGN_OR_RETURN(remote::SharingTrust trust, TrustOf(env, options));
   KERNIX_RETURN_IF_ERROR(CheckShippedFolders(env, options));
   KERNIX_ASSIGN_OR_RETURN(auto upstream, remote::Upstream::Open(env, UpstreamOptionsOf(options.upstream)));
-  return std::unique_ptr<Sharing>(new Sharing(std::move(upstream), std::move(trust), CacheOptionsOf(options)));
+  return std::unique_ptr<Sharing>(new Sharing(env, std::move(upstream), std::move(trust), CacheOptionsOf(options)));
 }
 
 // Containers of several machines may have the same names and process numbers.
@@ -90,6 +92,24 @@ void Sharing::Start(Env& env, toolchain::FileDigests& digests) {
         "what this one writes"}});
 }
 
+void Sharing::AskEngine() {
+  try {
+    question_ = std::thread([this] {
+      const absl::Status answer =
+          CatchExceptions("the engine was not asked", [&] { return upstream_->Facts(&stopping_).status(); });
+      if (answer.ok() || stopping_.cancelled()) return;
+      Log(LogLevel::kWarning, "upstream_does_not_answer",
+          {{"address", upstream_->address()}, {"message", answer.message()}});
+    });
+  } catch (const std::system_error&) {  // the first load asks
+  }
+}
+
+Sharing::~Sharing() {
+  stopping_.Cancel();
+  if (question_.joinable()) question_.join();
+}
+
 std::unique_ptr<exec::Executor> Sharing::Place(Env& env, const ServerOptions& options,
                                                std::unique_ptr<exec::Executor> local, MetricsRegistry& registry) {
   const UpstreamSettings& settings = options.upstream;
@@ -97,10 +117,13 @@ std::unique_ptr<exec::Executor> Sharing::Place(Env& env, const ServerOptions& op
   if (placing.placements.AllLocal()) return local;
   auto builders = remote::MakeRemoteExecutor(env, *upstream_,
                                              {.max_jobs = settings.jobs,
+                                              .queue_limit = options.QueueTimeout(),
                                               .platform = settings.platform,
                                               .shipped_folders = settings.shipped_folders,
-                                              .max_output_bytes = options.max_output_bytes});
-  auto placed = std::make_unique<remote::PlacingExecutor>(std::move(local), std::move(builders), placing);
+                                              .max_output_bytes = options.max_output_bytes,
+                                              .run_anew = !settings.trusted_keys.empty(),
+                                              .pause = &pause_});
+  auto placed = std::make_unique<remote::PlacingExecutor>(std::move(local), std::move(builders), placing, pause_);
   placed->Register(registry);
   return placed;
 }

@@ -5,13 +5,16 @@
 
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "absl/status/statusor.h"
+#include "common/base/cancellation.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
 #include "daemon/app/options.h"
 #include "daemon/builder/upstream_cache.h"
 #include "daemon/exec/executor.h"
+#include "daemon/remote/builder_pause.h"
 #include "daemon/remote/shared_results.h"
 #include "daemon/remote/upstream.h"
 #include "daemon/toolchain/toolchain.h"
@@ -29,6 +32,7 @@ class Sharing {
   void Start(Env& env, toolchain::FileDigests& digests);
 
   const remote::Upstream& upstream() const { return *upstream_; }
+  const remote::BuilderPause& pause() const { return pause_; }
 
   // Runs steps on this machine, by `local`, and on the engine's builders, as the settings say. Without steps for
   // builders: `local` itself. The executor must be destroyed before this object. It registers its metrics, unless it is
@@ -40,13 +44,25 @@ class Sharing {
   // The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
+  // Asks the engine what it is, in a thread of its own, so that nobody else waits for that: not the first load, nor the
+  // start or the end of the daemon. Must be called at most once, after Register(). Without a thread to be had, does
+  // nothing: the first load asks.
+  void AskEngine();
+
+  // Ends the question, and waits for its thread.
+  ~Sharing();
+  Sharing(const Sharing&) = delete;
+  Sharing& operator=(const Sharing&) = delete;
+
  private:
-  Sharing(std::unique_ptr<remote::Upstream> upstream, remote::SharingTrust trust, build::UpstreamCacheOptions options)
+  Sharing(Env& env, std::unique_ptr<remote::Upstream> upstream, remote::SharingTrust trust,
+          build::UpstreamCacheOptions options)
       : believes_itself_(trust.trusted.empty() ||
                          (trust.signs_with && trust.trusted.Has(trust.signs_with->public_key()))),
         upstream_(std::move(upstream)),
         results_(*upstream_, std::move(trust)),
         claims_(*upstream_, NameOfThisProcess()),
+        pause_(env),
         options_(std::move(options)) {}
   static std::string NameOfThisProcess();
 
@@ -54,8 +70,11 @@ class Sharing {
   const std::unique_ptr<remote::Upstream> upstream_;
   remote::SharedResults results_;
   remote::BuildClaims claims_;
+  remote::BuilderPause pause_;
   const build::UpstreamCacheOptions options_;
   std::optional<build::UpstreamCache> cache_;
+  Cancellation stopping_;
+  std::thread question_;
 };
 
 }  // namespace kernix::server

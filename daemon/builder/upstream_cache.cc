@@ -180,15 +180,23 @@ void UpstreamCache::Write(const Digest& key, const remote::SharedResult& result,
 
 bool UpstreamCache::TryToWrite(const Digest& key, const remote::SharedResult& result) {
   Duration pause = kFirstPause;
+  std::optional<uint64_t> refused_token;
   for (int i = 1; i <= kMostTries; ++i) {
+    if (i > 1 && !Pause(std::exchange(pause, 2 * pause))) return false;
+    const uint64_t token = results_.TokenVersion();
+    if (token == refused_token) continue;
+    if (refused_token) renewed_.Add();
     const absl::Status status = CatchExceptions("a result could not be written to the upstream",
                                                 [&] { return results_.Put(key, result, &stopped_); });
     if (status.ok()) return true;
     Log(LogLevel::kDebug, "upstream_not_written", {{"key", key.Hex()}, {"error", status.message()}});
-    EndBuild(key, remote::ClaimState::kFailed);                            // other nodes need not wait for the next try
-    if (KindOf(status) == v1::ErrorDetail::INVALID_REQUEST) return false;  // the engine will say that again
-    if (i < kMostTries && !Pause(pause)) return false;
-    pause *= 2;
+    EndBuild(key, remote::ClaimState::kFailed);  // other nodes need not wait for the next try
+    refused_token.reset();
+    if (absl::IsUnauthenticated(status) && token != 0) {
+      refused_token = token;
+    } else if (KindOf(status) == v1::ErrorDetail::INVALID_REQUEST) {
+      return false;  // the engine will say that again
+    }
   }
   return false;
 }
@@ -205,6 +213,10 @@ void UpstreamCache::Register(MetricsRegistry& registry) const {
   if (turns_) turns_->Register(registry);
   registry.AddCounter("kernix_upstream_results_lost_total",
                       "Results that could not be written to the upstream, or waited for too long.", lost_);
+  registry.AddCounter("kernix_upstream_writes_with_new_token_total",
+                      "Writes of results that the engine refused for their token, and that were tried again with a "
+                      "renewed one.",
+                      renewed_);
   registry.AddGauge("kernix_upstream_waiting_bytes", "Bytes of results that wait to be written to the upstream.",
                     [this] {
                       const MutexLock lock(mutex_);

@@ -53,7 +53,8 @@ class UpstreamCache {
 
   // How much may wait to be written. What comes above that is lost to others.
   static constexpr uint64_t kMostWaitingBytes = 256 << 20;
-  // How often a result is tried to be written, with longer and longer pauses.
+  // How often a result is tried to be written, with longer and longer pauses. A try whose token the engine has refused
+  // is left out while the token file holds the same.
   static constexpr int kMostTries = 6;
   // How long what waits at the end gets to be written, if the upstream answers.
   static constexpr Duration kLastWrites{5'000};
@@ -116,6 +117,7 @@ class UpstreamCache {
   remote::SharedResults& results_;
   const UpstreamCacheOptions options_;
   MetricCounter lost_;
+  MetricCounter renewed_;
 
   Cancellation stopped_;
   mutable Mutex mutex_;

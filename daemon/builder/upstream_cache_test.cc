@@ -23,7 +23,9 @@ using kernix::testing::CasdProcess;
 using kernix::testing::FaultProxy;
 using kernix::testing::TempFolder;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 // A host with a store of its own.
 struct Node : TestBuilder {
@@ -528,6 +530,53 @@ TEST_F(SharingTest, ANodeBuildsForItselfIfTheEngineDoesNotAnswer) {
   node.Build(Request());
   node.Build(Request());
   EXPECT_EQ(node.Stats().builds, 2u);
+}
+
+grpc::Status Unauthenticated() { return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "the token has expired"); }
+
+TEST_F(SharingTest, AWriteThatCameWithAnExpiredTokenIsTriedAgainWithTheRenewedOne) {
+  const v1::LoadRequest request = Request();
+  const TempFolder folder;
+  FaultProxy proxy(engine_->address());
+  proxy.Inject({.method = "FindMissingBlobs", .times = 1, .answer = Unauthenticated()});
+  Node first;
+  first.Share({.address = proxy.address(), .token_file = folder.Write("token", "expired")});
+  first.Build(request);
+  Await("a write", [&] { return proxy.Calls("FindMissingBlobs") > 0; });
+  folder.Write("token", "renewed");
+  const std::string tried_again = "kernix_upstream_writes_with_new_token_total";
+  Await("the next try", [&] { return Sample(*first.upstream_cache, tried_again) == 1; });
+  EXPECT_EQ(Sample(*first.upstream_cache, "kernix_upstream_results_lost_total"), 0);
+  first.StopSharing();
+  EXPECT_THAT(proxy.LastMetadata(), Contains(Pair("authorization", "Bearer renewed")));
+
+  Node second;
+  second.Share(Engine());
+  const auto taken = second.Load(request);
+  ASSERT_THAT(taken, IsOk());
+  EXPECT_TRUE(taken->from_upstream());
+}
+
+// How often an engine that refuses the token is asked to take a result. The end gives what waits five seconds: time for
+// two more tries.
+int TriesToWrite(const std::string& engine, const std::string& token_file) {
+  FaultProxy proxy(engine);
+  proxy.Inject({.method = "FindMissingBlobs", .times = 0, .answer = Unauthenticated()});
+  const auto upstream = remote::OpenUpstream(Env::Posix(), {.address = proxy.address(), .token_file = token_file});
+  remote::SharedResults results(*upstream, {});
+  remote::BuildClaims claims(*upstream, "node");
+  UpstreamCacheOptions options = {.read = false, .write = true};
+  std::optional<UpstreamCache> cache;
+  cache.emplace(Env::Posix(), KnownToolchains().digests(), results, claims, options);
+  cache->Keep(DigestOf("refused"), {}, {{"a", std::make_shared<const std::string>("a")}}, "");
+  cache.reset();
+  return proxy.Calls("FindMissingBlobs");
+}
+
+TEST_F(SharingTest, AWriteIsNotTriedAgainWithATokenThatTheEngineHasRefused) {
+  const TempFolder folder;
+  EXPECT_EQ(TriesToWrite(engine_->address(), folder.Write("token", "expired")), 1);
+  EXPECT_EQ(TriesToWrite(engine_->address(), ""), 1) << "there is no token to renew";
 }
 
 // Each call alone would be in time.

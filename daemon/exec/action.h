@@ -43,7 +43,7 @@ struct Action {
 
   // How the action runs on this machine. The digest does not cover the fields below (see action_digest.h).
   Work work = Work::kOther;
-  bool needs_builder = false;                      // its tools are not on this machine, whatever kind of work it is
+  bool needs_builder = false;                      // it can run nowhere else, whatever kind of work it is
   std::vector<InputLink> links;                    // to tools
   std::vector<std::string> local_words;            // appended to argv; they do not change the outputs
   std::map<std::string, std::string> local_paths;  // values of the placeholders in argv
@@ -72,6 +72,7 @@ struct ActionResult {
   std::chrono::milliseconds wall{0};
   uint64_t peak_memory_bytes = 0;  // resident, of the command's largest process; 0: not known
   bool ran_on_builder = false;     // of an engine, now or for an earlier request
+  bool ran_earlier = false;        // there, for an earlier request
 };
 
 // Receives the events of one action. The executor calls it from its own threads (the inline executor: from the caller's

@@ -24,7 +24,7 @@ void CircuitBreaker::Answered(Permit permit) {
     Log(LogLevel::kInfo, "upstream_answers_again",
         {{"address", address_}, {"broken_ms", env_.UnixMillis() - state_.since_unix_ms}});
   }
-  pause_ = kFirstPause;
+  if (late_looks_ == 0) pause_ = kFirstPause;
   Enter(UpstreamHealth::kAnswers);
 }
 
@@ -39,8 +39,22 @@ bool CircuitBreaker::Failed(Permit permit, const absl::Status& error) {
     return false;
   }
   if (state_.health == UpstreamHealth::kBroken || ++failures_ < kFailuresToOpen) return false;
-  Open();
+  Open(failures_);
   return true;
+}
+
+void CircuitBreaker::LookWasLate(const absl::Status& error) {
+  const MutexLock lock(mutex_);
+  if (state_.health == UpstreamHealth::kBroken || ++late_looks_ < kFailuresToOpen) return;
+  if (late_looks_ > kFailuresToOpen) pause_ = std::min(2 * pause_, kLongestPause);
+  state_.last_error = std::string(error.message());
+  Open(late_looks_);
+}
+
+void CircuitBreaker::LookFound() {
+  const MutexLock lock(mutex_);
+  late_looks_ = 0;
+  if (state_.health == UpstreamHealth::kAnswers) pause_ = kFirstPause;
 }
 
 void CircuitBreaker::Abandoned(Permit permit) {
@@ -53,9 +67,9 @@ UpstreamState CircuitBreaker::state() const {
   return state_;
 }
 
-void CircuitBreaker::Open() {
+void CircuitBreaker::Open(int failures) {
   Log(LogLevel::kWarning, "upstream_broken",
-      {{"address", address_}, {"failures", failures_}, {"message", state_.last_error}});
+      {{"address", address_}, {"failures", failures}, {"message", state_.last_error}});
   openings_.Add();
   next_probe_ = env_.Now() + pause_;
   Enter(UpstreamHealth::kBroken);

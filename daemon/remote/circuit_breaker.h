@@ -17,7 +17,11 @@ namespace kernix::remote {
 
 // Opens after kFailuresToOpen failures in a row, with one warning in the log. While it is open, it refuses all calls,
 // except for a single one after each pause; the pause grows to kLongestPause. The first call that the engine answers
-// closes it, with one line in the log. Thread-safe.
+// closes it, with one line in the log.
+//
+// Some calls belong to a look, which has one deadline. An engine that answers the first of them, and the next ones too
+// late, helps nobody: kFailuresToOpen looks that end by their deadline, with none between them that finds something,
+// open the breaker as well. After the answer to a probe, a single one does, and the pause grows. Thread-safe.
 class CircuitBreaker {
  public:
   static constexpr int kFailuresToOpen = 3;
@@ -38,6 +42,9 @@ class CircuitBreaker {
   void Answered(Permit permit);
   // Returns whether the breaker has opened just now.
   bool Failed(Permit permit, const absl::Status& error);
+  // A look has ended by its deadline, or has found something in time.
+  void LookWasLate(const absl::Status& error);
+  void LookFound();
   // The caller gave up, which says nothing of the engine.
   void Abandoned(Permit permit);
 
@@ -47,7 +54,7 @@ class CircuitBreaker {
   const MetricCounter& openings() const { return openings_; }
 
  private:
-  void Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Open(int failures) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enter(UpstreamHealth health) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Env& env_;
@@ -55,7 +62,8 @@ class CircuitBreaker {
   MetricCounter openings_;
   mutable Mutex mutex_;
   UpstreamState state_ ABSL_GUARDED_BY(mutex_);
-  int failures_ ABSL_GUARDED_BY(mutex_) = 0;  // in a row
+  int failures_ ABSL_GUARDED_BY(mutex_) = 0;    // in a row
+  int late_looks_ ABSL_GUARDED_BY(mutex_) = 0;  // since one found something
   bool probing_ ABSL_GUARDED_BY(mutex_) = false;
   Duration pause_ ABSL_GUARDED_BY(mutex_) = kFirstPause;
   MonotonicTime next_probe_ ABSL_GUARDED_BY(mutex_);

@@ -101,5 +101,40 @@ TEST_F(CircuitBreakerTest, ALateAnswerOfACallFromBeforeClosesIt) {
   EXPECT_EQ(breaker_.state().health, UpstreamHealth::kAnswers) << "one failure does not open it";
 }
 
+// The engine answers the first call of each look.
+TEST_F(CircuitBreakerTest, LooksThatEndByTheirDeadlineOpenIt) {
+  const auto look = [&] {
+    const auto permit = breaker_.Ask();
+    ASSERT_TRUE(permit);
+    breaker_.Answered(*permit);
+    breaker_.LookWasLate(absl::DeadlineExceededError("too slow"));
+  };
+  for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) look();
+  breaker_.LookFound();
+  for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) look();
+  EXPECT_EQ(breaker_.state().health, UpstreamHealth::kAnswers);
+  look();
+  EXPECT_EQ(breaker_.state().health, UpstreamHealth::kBroken);
+  EXPECT_EQ(breaker_.state().last_error, "too slow");
+
+  Duration pause = CircuitBreaker::kFirstPause;
+  for (int probes = 0; probes < 10; ++probes) {
+    env_.AdvanceClock(pause - Duration(1));
+    EXPECT_FALSE(breaker_.Ask()) << probes;
+    env_.AdvanceClock(Duration(1));
+    look();
+    EXPECT_EQ(breaker_.state().health, UpstreamHealth::kBroken) << "one is enough now";
+    pause = std::min(2 * pause, CircuitBreaker::kLongestPause);
+  }
+  env_.AdvanceClock(pause);
+  breaker_.Answered(breaker_.Ask().value());
+  breaker_.LookFound();
+  for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) look();
+  EXPECT_EQ(breaker_.state().health, UpstreamHealth::kAnswers);
+  look();
+  env_.AdvanceClock(CircuitBreaker::kFirstPause);
+  EXPECT_TRUE(breaker_.Ask()) << "the pause is short again";
+}
+
 }  // namespace
 }  // namespace kernix::remote

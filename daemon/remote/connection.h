@@ -6,6 +6,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -56,6 +57,8 @@ class Connection {
   google::bytestream::ByteStream::Stub& streams() { return *streams_; }
   reapi::Execution::Stub& execution() { return *execution_; }
   google::longrunning::Operations::Stub& operations() { return *operations_; }
+
+  uint64_t TokenVersion() const { return token_ == nullptr ? 0 : token_->Version(); }
 
   Env& env() { return env_; }
   const UpstreamOptions& options() const { return options_; }

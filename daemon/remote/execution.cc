@@ -13,6 +13,7 @@
 #include "common/base/strings.h"
 #include "daemon/remote/engine_error.h"
 #include "daemon/remote/output_files.h"
+#include "daemon/remote/queue_watch.h"
 #include "daemon/remote/reapi_digest.h"
 #include "daemon/remote/retry.h"
 
@@ -35,7 +36,7 @@ grpc::Status ToGrpc(const google::rpc::Status& status) {
 class Running {
  public:
   Running(Connection& connection, const Limits& limits, const ExecuteOptions& options)
-      : connection_(connection), limits_(limits), options_(options) {}
+      : connection_(connection), limits_(limits), options_(options), queue_(options.queue_limit) {}
 
   // Returns when the action has ended, or cannot be followed any more.
   grpc::Status Follow(const exec::BlobDigest& action) {
@@ -72,13 +73,14 @@ class Running {
   // The engine has taken the action, whatever became of it.
   bool was_taken() const { return was_taken_; }
   // The engine has said that the action waits, and nothing later.
-  bool waits() const { return waits_; }
+  bool waits() const { return queue_.waits(); }
+  bool has_waited_too_long() const { return queue_.late(); }
   const std::optional<reapi::ExecuteResponse>& response() const { return response_; }
 
  private:
   // An action that the engine has taken is worth more patience than a call: while it starts again, say.
   bool MayGoOn(const grpc::Status& status, int tries) {
-    if (limits_.IsCancelled() || failures_ == kMaxTries) return false;
+    if (limits_.IsCancelled() || queue_.late() || failures_ == kMaxTries) return false;
     if (!was_taken_) return MayWorkLater(status) && tries < kMaxTries;
     if (status.error_code() == grpc::StatusCode::NOT_FOUND && !name_.empty()) {
       name_.clear();  // it has started again, and is to run the action from the beginning
@@ -89,6 +91,7 @@ class Running {
 
   grpc::Status FollowOnce(grpc::ClientContext& context, const exec::BlobDigest& action) {
     const auto stream = name_.empty() ? Start(context, action) : PickUp(context);
+    const QueueWatch::Call watched(queue_, context);
     longrunning::Operation operation;
     while (!response_ && stream->Read(&operation)) Hear(operation);
     if (response_) {
@@ -152,17 +155,17 @@ class Running {
     operation.metadata().UnpackTo(&metadata);
     const bool waits =
         metadata.stage() == reapi::ExecutionStage::QUEUED || metadata.stage() == reapi::ExecutionStage::CACHE_CHECK;
-    waits_ = waits;
+    waits ? queue_.Waits() : queue_.Runs();
     if (options_.on_stage) options_.on_stage(waits ? ExecutionStage::kQueued : ExecutionStage::kRunning);
   }
 
   Connection& connection_;
   const Limits limits_;
   const ExecuteOptions& options_;
+  QueueWatch queue_;
   std::string name_;    // of the operation; empty: none that could be picked up
   bool heard_ = false;  // something, in this try
   bool was_taken_ = false;
-  bool waits_ = false;
   MonotonicTime lost_at_;  // since when there is no stream
   int failures_ = 0;       // how often it has ended the action without running it to its end
   std::optional<reapi::ExecuteResponse> response_;
@@ -189,14 +192,28 @@ absl::StatusOr<Execution> ToExecution(const UpstreamOptions& options, const reap
   return execution;
 }
 
-// The step may be a short one: it can run elsewhere.
-absl::Status NoBuilder(const UpstreamOptions& options) {
-  return MakeError(v1::ErrorDetail::UNREACHABLE, StrCat("the engine at ", options.address,
-                                                        " has had no builder for an action, which waited there. "
-                                                        "Do its builders run, and have what upstream.platform names?"));
+std::string InWords(Duration time) {
+  const bool is_even = time.count() % 1000 == 0;
+  return is_even ? StrCat(time.count() / 1000, " s") : StrCat(time.count(), " ms");
+}
+
+// The step may be a short one: it can run elsewhere. The engine has answered, so the code is NOT_FOUND.
+absl::Status NoBuilder(const UpstreamOptions& engine, Duration waited) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::UNREACHABLE);
+  detail.set_code(static_cast<int>(absl::StatusCode::kNotFound));
+  detail.set_message(StrCat("no builder of the engine at ", engine.address, " has taken the action within ",
+                            InWords(waited),
+                            ". Do builders run, and have what upstream.platform names? If they are busy, or take long "
+                            "to start, set a longer upstream.queue_timeout"));
+  return MakeError(std::move(detail));
 }
 
 }  // namespace
+
+bool IsNoBuilder(const absl::Status& status) {
+  return absl::IsNotFound(status) && KindOf(status) == v1::ErrorDetail::UNREACHABLE;
+}
 
 absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, const exec::BlobDigest& action,
                                   const ExecuteOptions& options) {
@@ -206,7 +223,8 @@ absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, 
   running.Abandon();
   if (limits.IsCancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "cancelled: run an action");
   const bool is_late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-  if (is_late && running.waits()) return NoBuilder(connection.options());
+  if (running.has_waited_too_long()) return NoBuilder(connection.options(), options.queue_limit);
+  if (is_late && running.waits()) return NoBuilder(connection.options(), options.time_limit);
   if (is_late && running.was_taken()) return Execution{.timed_out = true};
   return EngineError(status, connection.options(), kAsked);
 }

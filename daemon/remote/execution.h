@@ -16,8 +16,8 @@
 namespace kernix::remote {
 
 // Starts the action, whose messages and inputs the engine must have, and follows it to its end. A stream that breaks is
-// picked up again where it was. If it ends before the action does (a cancellation, the time limit), the engine is told
-// to stop the action. UNREACHABLE, too, if at the time limit the action still waits for a builder.
+// picked up again where it was. If it ends before the action does (a cancellation, a limit), the engine is told to stop
+// the action. If the action still waits for a builder then, the error is one of IsNoBuilder().
 absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, const exec::BlobDigest& action,
                                   const ExecuteOptions& options);
 

@@ -12,6 +12,7 @@
 #include "common/base/strings.h"
 #include "daemon/exec/measured_executor.h"
 #include "daemon/remote/remote_executor.h"
+#include "daemon/remote/upstream.h"
 
 namespace kernix::remote {
 namespace {
@@ -127,8 +128,9 @@ struct PlacingExecutor::Job {
 };
 
 PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::unique_ptr<exec::Executor> remote,
-                                 const PlacingOptions& options)
+                                 const PlacingOptions& options, BuilderPause& pause)
     : options_(options),
+      pause_(pause),
       here_queue_(local->load().max_jobs),
       there_queue_(remote->load().max_jobs),
       local_(std::move(local)),
@@ -141,9 +143,10 @@ void PlacingExecutor::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kPlaced, kPlacedHelp, there_, {{"place", "remote"}});
   constexpr char kInstead[] = "kernix_steps_run_here_instead_total";
   constexpr char kInsteadHelp[] =
-      "Steps that should have run on a builder: which the engine failed, which ended with an error there, or which no "
-      "builder can run.";
+      "Steps that should have run on a builder: which the engine failed, which were not sent because no builder took "
+      "earlier ones, which ended with an error there, or which no builder can run.";
   registry.AddCounter(kInstead, kInsteadHelp, fell_back_, {{"why", "engine"}});
+  registry.AddCounter(kInstead, kInsteadHelp, held_, {{"why", "pause"}});
   registry.AddCounter(kInstead, kInsteadHelp, ran_again_, {{"why", "command"}});
   registry.AddCounter(kInstead, kInsteadHelp, only_here_, {{"why", "step"}});
   registry.AddCounter(
@@ -160,7 +163,13 @@ void PlacingExecutor::Submit(exec::Action action, UserId user, exec::ActionObser
   if (PlacementOf(action) == Placement::kRemote) {
     return SubmitThere(std::move(action), user, observer, std::move(cancellation), std::move(done));
   }
-  TryThere(std::make_shared<Job>(Job{std::move(action), user, observer, std::move(cancellation), std::move(done)}));
+  const BuilderPause::Answer answer = pause_.Ask();
+  if (answer == BuilderPause::Answer::kHold) {
+    held_.Add();
+    return SubmitHere(std::move(action), user, observer, std::move(cancellation), std::move(done));
+  }
+  TryThere(std::make_shared<Job>(Job{std::move(action), user, observer, std::move(cancellation), std::move(done)}),
+           answer == BuilderPause::Answer::kProbe);
 }
 
 exec::ExecutorLoad PlacingExecutor::load() const {
@@ -217,8 +226,10 @@ void PlacingExecutor::SubmitThere(exec::Action action, UserId user, exec::Action
                                   CancellationPtr cancellation, exec::ActionDone done) {
   there_.Add();
   const char* const advice = action.needs_builder ? kNoCompilerHere : kOnlyRemote;
-  auto judge = [step = action.step, tool = exec::ToolPath(action), advice,
+  action.needs_builder = true;
+  auto judge = [this, step = action.step, tool = exec::ToolPath(action), advice,
                 done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
+    NoteEnd(result);
     if (IsOfEngine(result.status())) result = NowhereElse(step, result.status(), advice);
     if (result.ok() && SeemsToLackTool(tool, *result)) result = NowhereElse(step, LacksTool(tool, *result), advice);
     done(std::move(result));
@@ -226,16 +237,24 @@ void PlacingExecutor::SubmitThere(exec::Action action, UserId user, exec::Action
   SubmitTo(*remote_, there_queue_, std::move(action), user, observer, std::move(cancellation), std::move(judge));
 }
 
-void PlacingExecutor::TryThere(JobPtr job) {
+void PlacingExecutor::TryThere(JobPtr job, bool is_probe) {
   there_.Add();
+  exec::Action action = job->action;
+  if (is_probe) action.needs_builder = true;  // it is sent, pause or not
   auto judge = [this, job](absl::StatusOr<exec::ActionResult> result) {
+    NoteEnd(result);
     if (IsOfEngine(result.status())) return FallBack(job, result.status());
     if (result.ok() && result->exit_code != 0) return RunAgainHere(job, *std::move(result));
     if (result.ok() && falling_back_.exchange(false)) Log(LogLevel::kInfo, "builders_work_again");
     job->there.Release();
     job->done(std::move(result));
   };
-  SubmitTo(*remote_, there_queue_, job->action, job->user, &job->there, job->cancellation, std::move(judge));
+  SubmitTo(*remote_, there_queue_, std::move(action), job->user, &job->there, job->cancellation, std::move(judge));
+}
+
+void PlacingExecutor::NoteEnd(const absl::StatusOr<exec::ActionResult>& result) {
+  if (IsNoBuilder(result.status())) pause_.NotTaken(GetErrorDetail(result.status()).message());
+  if (result.ok() && !result->ran_earlier) pause_.Taken();
 }
 
 void PlacingExecutor::FallBack(const JobPtr& job, const absl::Status& why) {

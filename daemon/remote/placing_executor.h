@@ -16,6 +16,7 @@
 #include "common/os/env.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/placement.h"
+#include "daemon/remote/builder_pause.h"
 
 namespace kernix::remote {
 
@@ -63,14 +64,17 @@ class PlaceQueue {
 // one line when that begins, and one when builders work again. With kRemote, such an error is a RESOURCE error that
 // says so.
 //
+// If no builder has taken an action (IsNoBuilder()), the pause begins: what may run here does, but for the probes.
+//
 // A command that fails on a builder runs here, too, and its end here is what counts: the builder may lack the tool, and
 // no exit code says so for certain. If it succeeds here, the log has one line for each kind of step. With kRemote, the
 // failure is the command's own, or a RESOURCE error if the builder seems to lack the tool. An observer hears the output
 // of the run that counts. Thread-safe.
 class PlacingExecutor final : public exec::Executor {
  public:
+  // `pause` must outlive it.
   PlacingExecutor(std::unique_ptr<exec::Executor> local, std::unique_ptr<exec::Executor> remote,
-                  const PlacingOptions& options);
+                  const PlacingOptions& options, BuilderPause& pause);
 
   // Must be called before the first Submit(). The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;
@@ -97,7 +101,8 @@ class PlacingExecutor final : public exec::Executor {
   void SubmitThere(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
                    exec::ActionDone done);
   // Runs there, or here.
-  void TryThere(JobPtr job);
+  void TryThere(JobPtr job, bool is_probe);
+  void NoteEnd(const absl::StatusOr<exec::ActionResult>& result);
   void FallBack(const JobPtr& job, const absl::Status& why);
   void SubmitAgain(const JobPtr& job, exec::ActionDone done);
   // After it has failed there.
@@ -105,10 +110,12 @@ class PlacingExecutor final : public exec::Executor {
   void NoteDifference(const exec::Action& action, const exec::ActionResult& there);
 
   const PlacingOptions options_;
+  BuilderPause& pause_;
   MetricCounter here_;
   MetricCounter there_;
   MetricCounter only_here_;
   MetricCounter fell_back_;
+  MetricCounter held_;
   MetricCounter ran_again_;
   MetricCounter failed_there_alone_;
   std::atomic<bool> falling_back_ = false;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "daemon/remote/upstream_test_util.h"
 #include "tests/support/await.h"
 #include "tests/support/test_util.h"
 
@@ -47,6 +48,15 @@ absl::StatusOr<exec::ActionResult> Failed(int exit_code, const std::string& outp
 
 absl::Status Broken() { return MakeError(v1::ErrorDetail::UNREACHABLE, "the engine is down"); }
 
+// As Upstream::Execute() says it.
+absl::Status NotTaken() {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::UNREACHABLE);
+  detail.set_code(static_cast<int>(absl::StatusCode::kNotFound));
+  detail.set_message("no builder has taken the action: set upstream.queue_timeout");
+  return MakeError(detail);
+}
+
 // The name of a step that ends when it is cancelled.
 constexpr char kWaits[] = "compile until the end";
 
@@ -74,7 +84,7 @@ class PlacingExecutorTest : public ::testing::Test {
     };
     executor_ =
         std::make_unique<PlacingExecutor>(exec::MakePoolExecutor(here, 1, 1000), exec::MakePoolExecutor(there, 4, 0),
-                                          PlacingOptions{placements, overflow_after});
+                                          PlacingOptions{placements, overflow_after}, pause_);
     registry_ = std::make_unique<MetricsRegistry>();
     executor_->Register(*registry_);
   }
@@ -97,6 +107,8 @@ class PlacingExecutorTest : public ::testing::Test {
     return result.ok() ? result->output : "";
   }
 
+  SteppedEnv env_;
+  BuilderPause pause_{env_};
   Run here_ = [] { return Ran("here"); };
   Run there_ = [] { return Ran("there"); };
   std::unique_ptr<MetricsRegistry> registry_;
@@ -268,6 +280,59 @@ TEST_F(PlacingExecutorTest, WhatMayRunNowhereElseFailsAndSaysSo) {
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("step \"compile\" could not run on a builder: the engine is down"),
                     HasSubstr("set \"prefer-remote\"")));
+}
+
+TEST_F(PlacingExecutorTest, IfNoBuilderTakesAStepTheNextOnesDoNotWait) {
+  Place({.host_compiles = Placement::kPreferRemote, .device_compiles = Placement::kOverflow}, Duration(-1));
+  std::atomic<int> sent = 0;
+  there_ = [&]() -> absl::StatusOr<exec::ActionResult> {
+    ++sent;
+    return NotTaken();
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+  EXPECT_EQ(PlaceOf(Of(Work::kDeviceCompile)), "here");
+  EXPECT_EQ(sent, 1);
+  EXPECT_THAT(pause_.why().value_or(""), HasSubstr("upstream.queue_timeout"));
+  EXPECT_THAT(registry_->Text(), AllOf(HasSubstr("kernix_steps_run_here_instead_total{why=\"engine\"} 1\n"),
+                                       HasSubstr("kernix_steps_run_here_instead_total{why=\"pause\"} 3\n")));
+
+  env_.AdvanceClock(BuilderPause::kProbeInterval);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+  EXPECT_EQ(sent, 2) << "one finds out whether there are builders now";
+  there_ = [] { return Ran("there"); };
+  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+  env_.AdvanceClock(BuilderPause::kProbeInterval);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
+  EXPECT_FALSE(pause_.IsOn());
+}
+
+TEST_F(PlacingExecutorTest, AResultOfAnEarlierRunIsNoBuilder) {
+  Place({.host_compiles = Placement::kPreferRemote});
+  pause_.NotTaken("no builder");
+  env_.AdvanceClock(BuilderPause::kProbeInterval);
+  there_ = [] {
+    auto result = Ran("there");
+    result->ran_earlier = true;
+    return result;
+  };
+  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
+  EXPECT_TRUE(pause_.IsOn());
+  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+}
+
+TEST_F(PlacingExecutorTest, WhatMayRunNowhereElseIsSentInAPauseToo) {
+  Place({.host_compiles = Placement::kRemote, .links = Placement::kPreferRemote});
+  there_ = [] { return NotTaken(); };
+  const absl::Status status = RunOne(Of(Work::kHostCompile)).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("could not run on a builder: no builder has taken the action: set upstream.queue_timeout"),
+            HasSubstr("set \"prefer-remote\"")));
+  EXPECT_EQ(PlaceOf(Of(Work::kLink)), "here");
+  there_ = [] { return Ran("there"); };
+  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
+  EXPECT_EQ(PlaceOf(Of(Work::kLink)), "there");
 }
 
 TEST_F(PlacingExecutorTest, WhatNoBuilderCanRunRunsHere) {

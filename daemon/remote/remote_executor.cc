@@ -188,6 +188,7 @@ class SentFolders {
 
 // What engines say when they lack a part of an action.
 bool MayLackInputs(const absl::Status& status) {
+  if (IsNoBuilder(status)) return false;
   return absl::IsFailedPrecondition(status) || absl::IsNotFound(status) || absl::IsInternal(status);
 }
 
@@ -204,10 +205,12 @@ class Runner {
   absl::StatusOr<exec::ActionResult> Run(const exec::Action& action, exec::ActionObserver* observer,
                                          Cancellation* cancellation) {
     KERNIX_RETURN_IF_ERROR(CheckRunsRemotely(action));
+    KERNIX_RETURN_IF_ERROR(CheckPause(action));
     KERNIX_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(action, cancellation));
     Teller teller(action, observer);
     const MonotonicTime begin = env_.Now();
     KERNIX_ASSIGN_OR_RETURN(const Execution execution, SendAndExecute(action, prepared, teller, cancellation));
+    KERNIX_RETURN_IF_ERROR(CheckRan(action, execution));
     teller.Started();
     KERNIX_ASSIGN_OR_RETURN(exec::ActionResult result, Fetch(action, execution, cancellation));
     result.wall = std::chrono::duration_cast<Duration>(env_.Now() - begin);
@@ -217,6 +220,13 @@ class Runner {
   }
 
  private:
+  // It may have waited here since before the pause.
+  absl::Status CheckPause(const exec::Action& action) const {
+    if (options_.pause == nullptr || action.needs_builder) return absl::OkStatus();
+    const std::optional<std::string> why = options_.pause->why();
+    return why ? RunsOnlyHere(action, *why) : absl::OkStatus();
+  }
+
   absl::StatusOr<Prepared> Prepare(const exec::Action& action, Cancellation* cancellation) {
     Prepared prepared;
     exec::EngineForm form = {.platform = options_.platform};
@@ -241,6 +251,13 @@ class Runner {
     if (form.links.empty() || facts.takes_absolute_links) return absl::OkStatus();
     return RunsOnlyHere(action,
                         StrCat(engine, " takes no links to its builders' tools, such as ", form.links.front().target));
+  }
+
+  absl::Status CheckRan(const exec::Action& action, const Execution& execution) const {
+    if (!options_.run_anew || !execution.from_cache) return absl::OkStatus();
+    return MakeError(v1::ErrorDetail::INTERNAL,
+                     StrCat("the engine at ", upstream_.address(), " has answered step \"", action.step,
+                            "\" from its own cache, which upstream.trusted_keys forbids (skip_cache_lookup)"));
   }
 
   // An engine may have dropped what was sent a minute ago: then all is sent again, once.
@@ -273,7 +290,9 @@ class Runner {
   absl::StatusOr<Execution> Execute(const exec::Action& action, const exec::ActionMessages& messages, Teller& teller,
                                     Cancellation* cancellation) const {
     const Duration step = action.timeout.count() > 0 ? action.timeout : kLongestStep;
-    ExecuteOptions options = {.time_limit = options_.queue_limit + step,
+    ExecuteOptions options = {.skip_cache_lookup = options_.run_anew,
+                              .time_limit = options_.queue_limit + step,
+                              .queue_limit = options_.queue_limit,
                               .on_stage = [&](ExecutionStage stage) { teller.OnStage(stage); }};
     absl::StatusOr<Execution> execution = upstream_.Execute(messages.action, options, cancellation);
     if (!execution.ok() || !execution->from_cache || execution->exit_code == 0) return execution;
@@ -295,6 +314,7 @@ class Runner {
     exec::ActionResult result;
     result.exit_code = execution.exit_code;
     result.ran_on_builder = true;
+    result.ran_earlier = execution.from_cache;
     result.output = execution.stdout_text;
     for (size_t i = 0; i < paths.size(); ++i) result.outputs[paths[i]] = contents[i];
     size_t next = paths.size();

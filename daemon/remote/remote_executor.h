@@ -17,26 +17,31 @@
 #include "absl/status/status.h"
 #include "common/os/env.h"
 #include "daemon/exec/executor.h"
+#include "daemon/remote/builder_pause.h"
 #include "daemon/remote/upstream.h"
 
 namespace kernix::remote {
 
 struct RemoteExecutorOptions {
-  int max_jobs = 16;                                // that run on the engine or wait for it; as many threads
-  Duration queue_limit = std::chrono::minutes(10);  // how long an action may wait for a builder
-  std::map<std::string, std::string> platform;      // what a builder must have: "container-image", "OSFamily", ...
-  std::vector<std::string> shipped_folders;         // absolute, of tools that builders do not have
-  uint64_t max_output_bytes = 0;                    // of all outputs of an action, and of what it prints. 0: no limit
+  int max_jobs = 16;                               // that run on the engine or wait for it; as many threads
+  Duration queue_limit = std::chrono::minutes(2);  // how long an action may wait for a builder; 0: as long as it runs
+  std::map<std::string, std::string> platform;     // what a builder must have: "container-image", "OSFamily", ...
+  std::vector<std::string> shipped_folders;        // absolute, of tools that builders do not have
+  uint64_t max_output_bytes = 0;                   // of all outputs of an action, and of what it prints. 0: no limit
+  // Takes nothing from the engine's own cache of results, which may hold what anybody has written there.
+  bool run_anew = false;
+  // While it is on, an action that does not need a builder is not sent, though it was submitted before. Null: none.
+  const BuilderPause* pause = nullptr;
 };
 
 // OK, or why a builder cannot run this action: its command needs the absolute path of its root, which differs between
 // builders, or a shell would interpret a word of it.
 absl::Status CheckRunsRemotely(const exec::Action& action);
 
-// Errors of ActionDone, besides those of Executor: UNREACHABLE, INVALID_REQUEST and INTERNAL as Upstream has them, and
-// FAILED_PRECONDITION of CheckRunsRemotely(), or of an engine that runs nothing, or takes no absolute links. None of
-// them says anything of the action: another executor may run it. An observer hears of output when the command has
-// ended. `env` and `upstream` must outlive the executor.
+// Errors of ActionDone, besides those of Executor: UNREACHABLE (IsNoBuilder() too), INVALID_REQUEST and INTERNAL as
+// Upstream has them, and FAILED_PRECONDITION of CheckRunsRemotely(), in a pause, or of an engine that runs nothing, or
+// takes no absolute links. None of them says anything of the action: another executor may run it. An observer hears of
+// output when the command has ended. `env` and `upstream` must outlive the executor.
 std::unique_ptr<exec::Executor> MakeRemoteExecutor(Env& env, Upstream& upstream, RemoteExecutorOptions options);
 
 }  // namespace kernix::remote

@@ -10,6 +10,7 @@
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "daemon/exec/action_digest.h"
 #include "daemon/exec/merkle_tree.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/upstream_test_util.h"
@@ -24,6 +25,7 @@ namespace {
 
 namespace reapi = build::bazel::remote::execution::v2;
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -178,6 +180,43 @@ TEST_F(RemoteExecutorTest, TheEngineRunsTheSameActionOnce) {
   EXPECT_EQ(env_.ReadFile(Shared("runs")).value(), "run\nrun\n");
 }
 
+// Whoever may write there can put any result. That the other executor takes it shows that this one could have.
+TEST_F(RemoteExecutorTest, WhatIsToRunAnewIsNotTakenFromTheActionCache) {
+  exec::Action action = Script("echo run >>/shared/anew; echo good >a");
+  action.outputs = {"a"};
+  const Blob evil = MakeBlob("evil\n");
+  ASSERT_THAT(upstream_->Write({evil}), IsOk());
+  ASSERT_THAT(upstream_->PutResult(exec::MessagesOf(action, {}).action, {{"a", evil.digest}}), IsOk());
+  const auto cached = Run(action);
+  ASSERT_THAT(cached, IsOk());
+  EXPECT_EQ(*cached->outputs.at("a"), *evil.content);
+  EXPECT_EQ(proxy_.CallsThatSkipTheCache(), 0);
+
+  executor_ = MakeRemoteExecutor(env_, *upstream_, {.run_anew = true});
+  for (int i = 1; i <= 2; ++i) {
+    const auto result = Run(action);
+    ASSERT_THAT(result, IsOk());
+    EXPECT_EQ(*result->outputs.at("a"), "good\n");
+    EXPECT_FALSE(result->ran_earlier);
+    EXPECT_EQ(proxy_.CallsThatSkipTheCache(), i);
+  }
+  EXPECT_EQ(env_.ReadFile(Shared("anew")).value(), "run\nrun\n");
+}
+
+TEST_F(RemoteExecutorTest, AnEngineThatDoesNotRunAnewHasFailed) {
+  executor_ = MakeRemoteExecutor(env_, *upstream_, {.run_anew = true});
+  proxy_.Inject({.method = "Execute", .times = 0, .change = [](google::protobuf::Message& message) {
+                   auto& operation = static_cast<google::longrunning::Operation&>(message);
+                   reapi::ExecuteResponse response;
+                   if (!operation.response().UnpackTo(&response)) return;
+                   response.set_cached_result(true);
+                   operation.mutable_response()->PackFrom(response);
+                 }});
+  const absl::Status status = Run(Script("echo cached")).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::INTERNAL) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("upstream.trusted_keys"));
+}
+
 TEST_F(RemoteExecutorTest, ACancelledActionEndsOnTheEngineToo) {
   const auto cancellation = std::make_shared<Cancellation>();
   auto result = Begin(Script("touch /shared/waits; sleep 1000"), nullptr, cancellation);
@@ -275,17 +314,63 @@ TEST_F(RemoteExecutorTest, AnActionThatWaitsForABuilderIsSaidToWait) {
   EXPECT_THAT(notes.events, ElementsAre("queued", "started script", "output it waited\n"));
 }
 
-// So that the step can run elsewhere.
-TEST_F(RemoteExecutorTest, AnEngineWithoutAnyBuilderIsAnErrorOfTheEngine) {
+// So that the step can run elsewhere. The engine is as good a cache as ever.
+TEST_F(RemoteExecutorTest, AnActionThatNoBuilderTakesIsGivenUpAtTheQueueLimit) {
+  proxy_.Inject({.method = "Execute", .times = 0, .change = SayThatItWaits});
+  executor_ = MakeRemoteExecutor(env_, *upstream_, {.queue_limit = Duration(300)});
+  for (int i = 1; i <= CircuitBreaker::kFailuresToOpen; ++i) {
+    const absl::Status status = Run(Script(StrCat("sleep 1000; echo ", i))).status();
+    EXPECT_TRUE(IsNoBuilder(status)) << status;
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("within 300 ms"), HasSubstr("upstream.queue_timeout")));
+    EXPECT_EQ(proxy_.Calls("CancelOperation"), i);
+  }
+  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(numbers_.Calls("execute", "absent"), CircuitBreaker::kFailuresToOpen);
+}
+
+// A stream that breaks does not give it more time.
+TEST_F(RemoteExecutorTest, TheQueueLimitIsThatOfAllStreamsOfAnAction) {
+  proxy_.Inject({.method = "Execute", .times = 1, .cut_after = 1, .change = SayThatItWaits});
+  proxy_.Inject({.method = "WaitExecution", .times = 0, .hang = true});
+  executor_ = MakeRemoteExecutor(env_, *upstream_, {.queue_limit = Duration(500)});
+  const absl::Status status = Run(Script("sleep 1000")).status();
+  EXPECT_TRUE(IsNoBuilder(status)) << status;
+  EXPECT_GE(proxy_.Calls("WaitExecution"), 1);
+}
+
+TEST_F(RemoteExecutorTest, WhatStillWaitsAtTheTimeLimitHasNoBuilderEither) {
   proxy_.Inject({.method = "Execute", .times = 0, .change = SayThatItWaits});
   const auto upstream = OpenUpstream(env_, {.address = proxy_.address(), .timeout = std::chrono::seconds(3)});
   executor_ = MakeRemoteExecutor(env_, *upstream, {.queue_limit = Duration(0)});
   exec::Action action = Script("sleep 1000");
   action.timeout = Duration(1);
   const absl::Status status = Run(action).status();
-  EXPECT_EQ(KindOf(status), v1::ErrorDetail::UNREACHABLE) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("has had no builder"));
+  EXPECT_TRUE(IsNoBuilder(status)) << status;
   EXPECT_EQ(proxy_.Calls("CancelOperation"), 1);
+  executor_.reset();
+}
+
+TEST_F(RemoteExecutorTest, AnActionThatRunsHasNoQueueLimit) {
+  executor_ = MakeRemoteExecutor(env_, *upstream_, {.queue_limit = Duration(300)});
+  const auto result = Run(Script("sleep 1; echo it ran"));
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->output, "it ran\n");
+  EXPECT_EQ(proxy_.Calls("Execute"), 1);
+  EXPECT_EQ(proxy_.Calls("CancelOperation"), 0);
+}
+
+TEST_F(RemoteExecutorTest, InAPauseOnlyWhatNeedsABuilderIsSent) {
+  BuilderPause pause(env_);
+  executor_ = MakeRemoteExecutor(env_, *upstream_, {.pause = &pause});
+  pause.NotTaken("no builder came");
+  exec::Action action = Script("echo it ran");
+  EXPECT_THAT(Run(action).status(), HasError(absl::StatusCode::kFailedPrecondition, HasSubstr("no builder came")));
+  EXPECT_EQ(proxy_.Calls("Execute"), 0);
+  action.needs_builder = true;
+  ASSERT_THAT(Run(action), IsOk());
+  const auto again = Run(action);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_TRUE(again->ran_earlier);
   executor_.reset();
 }
 

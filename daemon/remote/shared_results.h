@@ -79,6 +79,9 @@ class SharedResults {
   // How long one question takes at most.
   Duration timeout() const { return upstream_.timeout(); }
 
+  // As Upstream::TokenVersion().
+  uint64_t TokenVersion() const { return upstream_.TokenVersion(); }
+
   // False: the upstream is known to be broken, so that calls would fail at once.
   bool IsAnswered() const { return upstream_.state().health != UpstreamHealth::kBroken; }
 
@@ -89,6 +92,8 @@ class SharedResults {
   using HeaderNames = std::vector<std::string>;
   using Contents = std::map<exec::BlobDigest, exec::Content>;
 
+  absl::StatusOr<std::optional<SharedResult>> Look(const Digest& key, const DigestOfHeader& digest_of_header,
+                                                   uint64_t max_bytes, const Limits& limits);
   absl::StatusOr<std::vector<HeaderNames>> ReadLists(const Digest& key, const Limits& limits);
   absl::StatusOr<std::optional<SharedResult>> FindWith(const Digest& key, const std::vector<SharedHeader>& headers,
                                                        uint64_t max_bytes, const Limits& limits);

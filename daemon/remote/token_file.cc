@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace kernix::remote {
@@ -64,17 +65,31 @@ absl::StatusOr<std::string> TokenFile::Read() const {
 
 absl::StatusOr<std::string> TokenFile::Value() {
   const MutexLock lock(mutex_);
+  KERNIX_RETURN_IF_ERROR(Update());
+  return value_;
+}
+
+uint64_t TokenFile::Version() {
+  const MutexLock lock(mutex_);
+  Update().IgnoreError();  // calls say what is wrong
+  return version_;
+}
+
+absl::Status TokenFile::Update() {
   WatchedFile now = StateOf(env_, path_);
-  if (!value_.empty() && settled_ && now == seen_) return value_;
+  if (!value_.empty() && settled_ && now == seen_) return absl::OkStatus();
   absl::StatusOr<std::string> value = Read();
   if (!value.ok() && value_.empty()) return value.status();
   if (!value.ok() && now != seen_) {
     Log(LogLevel::kWarning, "upstream_token_kept", {{"path", path_}, {"message", value.status().message()}});
   }
-  if (value.ok()) value_ = *std::move(value);
+  if (value.ok() && *value != value_) {
+    value_ = *std::move(value);
+    ++version_;
+  }
   settled_ = !now.identity || now.identity->SettledAt(env_.UnixMillis());
   seen_ = std::move(now);
-  return value_;
+  return absl::OkStatus();
 }
 
 }  // namespace kernix::remote

@@ -4,6 +4,7 @@
 // travels.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,8 +42,12 @@ class TokenFile {
   // token, the last value stays. INVALID_REQUEST if there is none.
   absl::StatusOr<std::string> Value();
 
+  // Grows whenever Value() is another one than before.
+  uint64_t Version();
+
  private:
   absl::StatusOr<std::string> Read() const;
+  absl::Status Update() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Env& env_;
   const std::string path_;
@@ -51,6 +56,7 @@ class TokenFile {
   WatchedFile seen_ ABSL_GUARDED_BY(mutex_);
   bool settled_ ABSL_GUARDED_BY(mutex_) = false;
   std::string value_ ABSL_GUARDED_BY(mutex_);
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace kernix::remote

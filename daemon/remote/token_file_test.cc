@@ -55,6 +55,18 @@ TEST_F(TokenFileTest, TheLastTokenServesWhileTheFileIsAwayOrEmpty) {
   EXPECT_EQ(file_.Value().value(), "two");
 }
 
+TEST_F(TokenFileTest, AnotherTokenIsAnotherVersion) {
+  EXPECT_EQ(file_.Version(), 0U);
+  Write("one");
+  const uint64_t first = file_.Version();
+  EXPECT_GT(first, 0U);
+  Write("one\n");
+  EXPECT_EQ(file_.Version(), first);
+  Write("two");
+  EXPECT_GT(file_.Version(), first);
+  EXPECT_EQ(file_.Value().value(), "two");
+}
+
 TEST_F(TokenFileTest, WithoutAnyTokenItSaysWhy) {
   EXPECT_THAT(file_.Value().status(), HasError(absl::StatusCode::kInvalidArgument, HasSubstr("/token")));
   for (const char* bad : {"", "\n", "two words", "caf\xc3\xa9", "line\nline"}) {

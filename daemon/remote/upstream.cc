@@ -100,6 +100,7 @@ class Upstream::Impl {
 
   Connection& connection() { return *connection_; }
   UpstreamState state() const;
+  CircuitBreaker& breaker() { return breaker_; }
   void Register(MetricsRegistry& registry) const;
 
  private:
@@ -309,6 +310,12 @@ absl::StatusOr<Execution> Upstream::Execute(const exec::BlobDigest& action, cons
                                                    });
 }
 
+void Upstream::NoteLook(const absl::Status& end, bool has_found) {
+  if (absl::IsDeadlineExceeded(end)) impl_->breaker().LookWasLate(end);
+  if (has_found) impl_->breaker().LookFound();
+}
+
+uint64_t Upstream::TokenVersion() const { return impl_->connection().TokenVersion(); }
 UpstreamState Upstream::state() const { return impl_->state(); }
 const std::string& Upstream::address() const { return impl_->options().address; }
 Duration Upstream::timeout() const { return impl_->options().timeout; }

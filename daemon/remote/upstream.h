@@ -79,6 +79,7 @@ enum class ExecutionStage { kQueued, kRunning };
 struct ExecuteOptions {
   bool skip_cache_lookup = false;                          // run it even if the engine has a result
   Duration time_limit{0};                                  // for waiting and running, beside UpstreamOptions::timeout
+  Duration queue_limit{0};                                 // for waiting until it runs first; 0: none
   std::function<void(ExecutionStage)> on_stage = nullptr;  // called in the caller's thread, perhaps several times
 };
 
@@ -105,6 +106,9 @@ struct UpstreamState {
   std::string last_error;              // empty: none yet
   std::optional<UpstreamFacts> facts;  // nothing: not known yet
 };
+
+// Whether this error of Execute() says that no builder has taken the action. The engine itself has answered.
+bool IsNoBuilder(const absl::Status& status);
 
 // Thread-safe. Each call blocks until it is done, until the timeout, or until its `limits`, so that several calls can
 // have one deadline. It tries again, a few times and after pauses, what the engine says may work later. Errors name the
@@ -149,9 +153,17 @@ class Upstream {
   absl::Status Write(std::set<exec::BlobDigest> digests, const LoadBlob& load, const Limits& limits = {});
 
   // Has the engine run the action with this digest. It must have the action's messages and inputs. A command that fails
-  // is no error. When the call ends early (a cancellation, the time limit), the engine is told to stop the action.
+  // is no error. When the call ends early (a cancellation, a limit), the engine is told to stop the action. An action
+  // that has waited for too long is an error that IsNoBuilder() knows.
   absl::StatusOr<Execution> Execute(const exec::BlobDigest& action, const ExecuteOptions& options,
                                     const Limits& limits = {});
+
+  // How several calls with one deadline have ended, which look for one thing. An engine with which all end by the
+  // deadline is broken, though it answers some calls.
+  void NoteLook(const absl::Status& end, bool has_found);
+
+  // Grows when the token file has been renewed. 0: there is none.
+  uint64_t TokenVersion() const;
 
   UpstreamState state() const;
   const std::string& address() const;

@@ -8,6 +8,7 @@
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "common/base/error.h"
 #include "daemon/remote/circuit_breaker.h"
+#include "daemon/remote/shared_results.h"
 #include "daemon/remote/upstream.h"
 #include "daemon/remote/upstream_test_util.h"
 #include "google/bytestream/bytestream.pb.h"
@@ -252,6 +253,41 @@ TEST_F(UpstreamFaultTest, ABrokenEngineIsLeftAloneAndAskedFromTimeToTime) {
   EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
   EXPECT_EQ(numbers_["kernix_upstream_breaker_openings_total"], 1);
   EXPECT_EQ(proxy_.Calls("GetCapabilities"), 2) << "what the engine can do is asked again after a break";
+}
+
+// It answers what the action cache has, and no blob in time.
+TEST_F(UpstreamFaultTest, AnEngineWithWhichAllLooksAreLateIsLeftAlone) {
+  const Digest key = DigestOf("a key of slow blobs");
+  ASSERT_THAT(SharedResults(*upstream_, {}).Put(key, {.files = {{"a", small_.content}}}, nullptr), IsOk());
+  const auto upstream = OpenUpstream(env_, {.address = proxy_.address(), .timeout = Duration(300)});
+  ASSERT_THAT(upstream->Facts(), IsOk());
+  SharedResults results(*upstream, {});
+  const auto look = [&] {
+    const Limits limits(nullptr, env_.Now() + upstream->timeout());
+    return results
+        .Find(
+            key, [](const std::string&) { return std::nullopt; }, kNoLimit, limits)
+        .status();
+  };
+  proxy_.Inject({.method = "BatchReadBlobs", .times = 0, .hang = true});
+  for (int i = 0; i < CircuitBreaker::kFailuresToOpen; ++i) {
+    EXPECT_EQ(upstream->state().health, UpstreamHealth::kAnswers);
+    EXPECT_EQ(look().code(), absl::StatusCode::kDeadlineExceeded);
+  }
+  EXPECT_EQ(upstream->state().health, UpstreamHealth::kBroken);
+  const int calls = proxy_.Calls("GetActionResult");
+  EXPECT_EQ(look().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(proxy_.Calls("GetActionResult"), calls) << "it was asked";
+
+  env_.AdvanceClock(CircuitBreaker::kFirstPause);
+  EXPECT_EQ(look().code(), absl::StatusCode::kDeadlineExceeded) << "the action cache answers the probe";
+  env_.AdvanceClock(CircuitBreaker::kFirstPause);
+  EXPECT_EQ(look().code(), absl::StatusCode::kUnavailable) << "the pause has grown";
+
+  proxy_.Clear();
+  env_.AdvanceClock(CircuitBreaker::kFirstPause);
+  EXPECT_THAT(look(), IsOk());
+  EXPECT_EQ(upstream->state().health, UpstreamHealth::kAnswers);
 }
 
 TEST_F(UpstreamFaultTest, AnEngineWithoutSha256IsRefused) {

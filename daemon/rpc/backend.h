@@ -16,6 +16,7 @@
 #include "daemon/cache/cache.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/placement.h"
+#include "daemon/remote/builder_pause.h"
 #include "daemon/remote/upstream.h"
 #include "daemon/request/toolchain_policy.h"
 #include "daemon/rpc/byte_quota.h"
@@ -50,7 +51,8 @@ struct Backend {
   cache::Cache& cache;
   exec::Executor& executor;
   build::Builder& builder;
-  const remote::Upstream* upstream;  // null: nothing is shared with other nodes
+  const remote::Upstream* upstream;   // null: nothing is shared with other nodes
+  const remote::BuilderPause* pause;  // of the upstream; null with it
   toolchain::ToolchainRegistry& compilers;
   ToolchainPolicy& toolchains;
   LoadGate& gate;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -107,6 +108,17 @@ v1::UpstreamStatus::Health ToProto(remote::UpstreamHealth health) {
   return v1::UpstreamStatus::HEALTH_UNSPECIFIED;
 }
 
+// An engine that is broken has said so elsewhere.
+std::string WhyNoSteps(const Backend& backend, const remote::UpstreamState& state) {
+  if (backend.options.placements.AllLocal()) return "";
+  if (state.facts && !state.facts->executes) {
+    return "the engine runs no actions: it is a cache alone. Name one that has builders, or leave upstream.steps out";
+  }
+  const std::optional<std::string> why = backend.pause->why();
+  if (!why) return "";
+  return StrCat(*why, ". Until a builder takes one, steps that can run here do, except for one a minute");
+}
+
 void AddUpstream(const Backend& backend, v1::GetStatusResponse& response) {
   if (backend.upstream == nullptr) return;
   const remote::UpstreamState state = backend.upstream->state();
@@ -122,6 +134,7 @@ void AddUpstream(const Backend& backend, v1::GetStatusResponse& response) {
   proto.set_host_compiles(std::string(exec::PlacementName(placements.host_compiles)));
   proto.set_device_compiles(std::string(exec::PlacementName(placements.device_compiles)));
   proto.set_links(std::string(exec::PlacementName(placements.links)));
+  proto.set_refuses_steps(WhyNoSteps(backend, state));
 }
 
 }  // namespace

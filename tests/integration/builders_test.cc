@@ -12,6 +12,7 @@
 #include "common/base/strings.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/engine/casd_process.h"
+#include "tests/support/engine/fault_proxy.h"
 #include "tests/support/find_tools.h"
 
 namespace kernix {
@@ -186,6 +187,48 @@ TEST_F(BuildersTest, WithoutBuildersRemoteStepsSayWhatToDo) {
                                     HasSubstr("set \"prefer-remote\"")));
   SetVariable("KERNIX_UPSTREAM_STEPS", "prefer-remote");
   On("prefer", {"compile", file});
+}
+
+TEST_F(BuildersTest, WithTrustedKeysBuildersRunEveryStep) {
+  StartEngine();
+  testing::FaultProxy proxy(engine_->address());
+  SetVariable("KERNIX_UPSTREAM_ADDRESS", proxy.address());
+  SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
+  const std::vector<std::string> compile = {"compile", Write("one.cpp", Kernel("one"))};
+  const Artifact any = Build("any", compile);
+  EXPECT_EQ(proxy.CallsThatSkipTheCache(), 0);
+  const int before = proxy.Calls("Execute");
+  SetVariable("KERNIX_UPSTREAM_TRUSTED_KEYS", "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=");
+  const Artifact anew = Build("anew", compile);
+  EXPECT_TRUE(anew.bytes == any.bytes);
+  EXPECT_GE(proxy.CallsThatSkipTheCache(), 2) << "a compile and a link";
+  EXPECT_EQ(proxy.CallsThatSkipTheCache(), proxy.Calls("Execute") - before);
+}
+
+// An engine that takes actions and has nobody to run them.
+TEST_F(BuildersTest, BuildersThatNeverComeCostOneWait) {
+  StartEngine();
+  testing::FaultProxy proxy(engine_->address());
+  proxy.Inject({.method = "Execute", .times = 0, .queue = true});
+  SetVariable("KERNIX_UPSTREAM_ADDRESS", proxy.address());
+  SetVariable("KERNIX_UPSTREAM_QUEUE_TIMEOUT", "300ms");
+  SetVariable("KERNIX_UPSTREAM_STEPS", "prefer-remote");
+  On("prefer", {"compile", Write("one.cpp", Kernel("one"))});
+  On("prefer", {"compile", Write("two.cpp", Kernel("two"))});
+  EXPECT_EQ(proxy.Calls("Execute"), 1) << "the first compile";
+  EXPECT_EQ(Number("prefer", "kernix_steps_run_here_instead_total{why=\"engine\"}"), 1);
+  EXPECT_GE(Number("prefer", "kernix_steps_run_here_instead_total{why=\"pause\"}"), 3);
+  EXPECT_THAT(On("prefer", {"status"}),
+              AllOf(HasSubstr("answers since"), HasSubstr("no steps run there: no builder of"),
+                    HasSubstr("within 300 ms"), HasSubstr("except for one a minute")));
+  EXPECT_THAT(On("prefer", {"status", "--json"}), HasSubstr("\"refuses_steps\": \"no builder of the engine at"));
+  stores_.insert("remote");
+  SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
+  const ProgramOutcome outcome = RunProgram(
+      {"/bin/sh", "-c", StrCat(KERNIXCTL_PROGRAM, " --store ", Path("remote"), " compile ", Path("one.cpp"), " 2>&1")});
+  EXPECT_NE(outcome.exit_code, ctl::kOk);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("could not run on a builder: no builder of the engine at"),
+                                    HasSubstr("within 300 ms"), HasSubstr("upstream.queue_timeout")));
 }
 
 TEST_F(BuildersTest, BuildersWithoutToolsCostNoLoadAndShowInTheLog) {

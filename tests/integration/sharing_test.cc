@@ -2,15 +2,21 @@
 //
 // Two kernixds that share results through a real engine, as users and administrators meet them.
 #include <gmock/gmock.h>
+#include <signal.h>
 
+#include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "client/kernixctl/command.h"
 #include "common/base/strings.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/engine/casd_process.h"
+#include "tests/support/engine/fault_proxy.h"
 #include "tests/support/find_tools.h"
+#include "tests/support/kernixd_process.h"
 
 namespace kernix {
 namespace {
+
+namespace reapi = build::bazel::remote::execution::v2;
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -131,6 +137,76 @@ TEST_F(ClientSharingTest, SettingsThatMakeNoSenseAreNamed) {
   EXPECT_EQ(RunProgram({KERNIXD_PROGRAM, "--check-config"}).exit_code, 0);
   SetVariable("KERNIX_UPSTREAM_SHIPPED_FOLDERS", Path("nowhere"));
   EXPECT_EQ(RunProgram({KERNIXD_PROGRAM, "--check-config"}).exit_code, 2);
+}
+
+// A kernixd of which nobody has asked anything but how it is.
+class FreshNodeTest : public ClientWorld {
+ protected:
+  void Start(const std::string& engine, std::vector<std::string> more = {}) {
+    more.push_back("--upstream-address=" + engine);
+    auto daemon = KernixdProcess::Start(place_, {.program = KERNIXD_PROGRAM, .arguments = std::move(more)});
+    ASSERT_TRUE(daemon.ok()) << daemon.status();
+    daemon_ = *std::move(daemon);
+    const absl::Status ready = daemon_->AwaitReady();
+    ASSERT_TRUE(ready.ok()) << ready;
+  }
+  std::string Status(const std::string& form = "--json") const {
+    std::vector<std::string> words = {KERNIXCTL_PROGRAM, "--address", place_.socket(), "status"};
+    if (!form.empty()) words.push_back(form);
+    return RunProgram(words).output;
+  }
+  bool EventuallySays(const std::string& text) const {
+    return Eventually([&] { return Status().find(text) != std::string::npos; });
+  }
+
+  const KernixdPlace place_;
+  std::unique_ptr<KernixdProcess> daemon_;
+};
+
+TEST_F(FreshNodeTest, KnowsItsEngineFromTheBeginning) {
+  testing::CasdProcess engine;
+  testing::FaultProxy proxy(engine.address());
+  Start(proxy.address());
+  EXPECT_TRUE(EventuallySays("\"health\": \"answers\""));
+  EXPECT_EQ(proxy.Calls("GetCapabilities"), 1);
+  EXPECT_THAT(Status(""), HasSubstr("answers since "));
+}
+
+TEST_F(FreshNodeTest, SaysThatItsEngineRunsNoSteps) {
+  testing::CasdProcess engine;
+  testing::FaultProxy cache_alone(engine.address());
+  cache_alone.Inject({.method = "GetCapabilities", .times = 0, .change = [](google::protobuf::Message& message) {
+                        static_cast<reapi::ServerCapabilities&>(message).clear_execution_capabilities();
+                      }});
+  Start(cache_alone.address(), {"--upstream-steps=prefer-remote"});
+  EXPECT_TRUE(EventuallySays("\"refuses_steps\": \"the engine runs no actions: it is a cache alone."));
+  EXPECT_THAT(Status(""), HasSubstr("no steps run there: the engine runs no actions"));
+}
+
+TEST_F(FreshNodeTest, SaysNothingOfStepsThatRunHere) {
+  testing::CasdProcess engine;
+  Start(engine.address());
+  EXPECT_TRUE(EventuallySays("\"health\": \"answers\""));
+  EXPECT_THAT(Status(), HasSubstr("\"refuses_steps\": \"\""));
+  EXPECT_THAT(Status(""), Not(HasSubstr("no steps run there")));
+}
+
+TEST_F(FreshNodeTest, SaysThatItsEngineIsAway) {
+  Start("unix://" + Path("nobody"));
+  EXPECT_TRUE(EventuallySays("\"health\": \"fails\""));
+  EXPECT_THAT(Status(), HasSubstr(Path("nobody")));
+  EXPECT_TRUE(Eventually([&] { return daemon_->Log().find("upstream_does_not_answer ") != std::string::npos; }));
+}
+
+TEST_F(FreshNodeTest, AnEngineThatHangsDelaysNeitherStartNorEnd) {
+  testing::CasdProcess engine;
+  testing::FaultProxy proxy(engine.address());
+  proxy.Inject({.method = "GetCapabilities", .times = 0, .hang = true});
+  Start(proxy.address(), {"--upstream-timeout=1h"});
+  EXPECT_TRUE(Eventually([&] { return proxy.Calls("GetCapabilities") == 1; }));
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->AwaitExit(), 0);
+  EXPECT_THAT(daemon_->Log(), Not(HasSubstr("upstream_does_not_answer")));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <zstd.h>
 
+#include <type_traits>
 #include <utility>
 
 #include "build/bazel/remote/execution/v2/remote_execution.grpc.pb.h"
@@ -58,6 +59,15 @@ std::vector<std::string> Pieces(const std::string& bytes) {
 
 grpc::Status Cut() { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the connection was cut"); }
 
+longrunning::Operation WaitsForABuilder() {
+  reapi::ExecuteOperationMetadata metadata;
+  metadata.set_stage(reapi::ExecutionStage::QUEUED);
+  longrunning::Operation operation;
+  operation.set_name("an action without a builder");
+  operation.mutable_metadata()->PackFrom(metadata);
+  return operation;
+}
+
 // What a fault does to one call.
 class Spoiler {
  public:
@@ -74,6 +84,8 @@ class Spoiler {
   void Change(google::protobuf::Message& message) const {
     if (fault_ && fault_->change) fault_->change(message);
   }
+
+  bool queues() const { return fault_ && fault_->queue; }
 
   bool CutsAfter(int messages) const { return fault_ && fault_->cut_after >= 0 && messages >= fault_->cut_after; }
 
@@ -156,6 +168,7 @@ class FaultProxy::Services : public reapi::Execution::Service,
   }
   grpc::Status Execute(grpc::ServerContext* context, const reapi::ExecuteRequest* request,
                        grpc::ServerWriter<longrunning::Operation>* writer) override {
+    if (request->skip_cache_lookup()) proxy_.SkipsTheCache();
     return Stream("Execute", *context, *writer, [&](auto* call) { return execution_.Execute(call, *request); });
   }
   grpc::Status WaitExecution(grpc::ServerContext* context, const reapi::WaitExecutionRequest* request,
@@ -199,6 +212,12 @@ class FaultProxy::Services : public reapi::Execution::Service,
                       const Call& call_engine) {
     const Spoiler spoiler(proxy_.Arrived(method, context), context);
     if (spoiler.answer()) return *spoiler.answer();
+    if constexpr (std::is_same_v<Message, longrunning::Operation>) {
+      if (spoiler.queues() && writer.Write(WaitsForABuilder())) {
+        Await("the client to give up", [&context] { return context.IsCancelled(); });
+        return grpc::Status::CANCELLED;
+      }
+    }
     const auto call = Forwarded(context);
     const auto reader = call_engine(call.get());
     Message message;
@@ -312,6 +331,16 @@ int FaultProxy::Calls(const std::string& method) const {
   const MutexLock lock(mutex_);
   const auto found = calls_.find(method);
   return found == calls_.end() ? 0 : found->second;
+}
+
+int FaultProxy::CallsThatSkipTheCache() const {
+  const MutexLock lock(mutex_);
+  return skipping_;
+}
+
+void FaultProxy::SkipsTheCache() {
+  const MutexLock lock(mutex_);
+  ++skipping_;
 }
 
 std::multimap<std::string, std::string> FaultProxy::LastMetadata() const {

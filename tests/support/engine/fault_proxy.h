@@ -23,6 +23,7 @@ struct EngineFault {
   int times = 1;       // how many calls from now on; 0: all
   // What happens, in this order. Each of these is optional.
   bool hang = false;                        // no answer until the client gives up
+  bool queue = false;                       // of Execute: the action waits for a builder until the client gives up
   std::optional<grpc::Status> answer = {};  // instead of the engine's
   int cut_after = -1;                       // a stream from the engine breaks after so many messages
   std::function<void(google::protobuf::Message&)> change = nullptr;  // of each message of the engine
@@ -44,6 +45,8 @@ class FaultProxy {
 
   // How many calls of the method have arrived.
   int Calls(const std::string& method) const;
+  // How many calls of Execute want no answer from the engine's cache.
+  int CallsThatSkipTheCache() const;
   // The metadata of the last call.
   std::multimap<std::string, std::string> LastMetadata() const;
 
@@ -53,12 +56,14 @@ class FaultProxy {
   // Counts the call and returns its fault, if it has one.
   std::optional<EngineFault> Arrived(const std::string& method, const grpc::ServerContext& context);
   bool OffersZstd() const;
+  void SkipsTheCache();
 
   mutable Mutex mutex_;
   std::vector<EngineFault> faults_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> calls_ ABSL_GUARDED_BY(mutex_);
   std::multimap<std::string, std::string> metadata_ ABSL_GUARDED_BY(mutex_);
   bool zstd_ ABSL_GUARDED_BY(mutex_) = false;
+  int skipping_ ABSL_GUARDED_BY(mutex_) = 0;
   int port_ = 0;
   const std::unique_ptr<Services> services_;
   std::unique_ptr<grpc::Server> server_;
