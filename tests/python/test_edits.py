@@ -29,6 +29,10 @@ static int grid(int n) { return (n + 31) / 32; }
 void scale(BE::Tensor x, cudaStream_t stream) {
   scale_kernel<<<grid(x.numel()), block(), 0, stream>>>(x.data_ptr<float>(), x.numel());
 }
+// @BE shift
+void shift(BE::Out<float> x, cudaStream_t stream) {
+  shift_kernel<<<1, x.size() > 0 ? 32 : 1, 0, stream>>>(x.data());
+}
 """
 TEMPLATES = SOURCE.replace(
     "__global__ void shift_kernel",
@@ -93,6 +97,7 @@ def test_what_devices_do_not_see_runs_nothing_for_them(load, flags):
         "empty lines": edit(SOURCE, "__constant__", "\n" * 20 + "__constant__"),
         "white space": edit(SOURCE, "if (threadIdx.x < n) x", "if  ( threadIdx.x<n )\n    x"),
         "the host's code": edit(SOURCE, "scale_kernel<<<", "int spare = 3;\n  if (spare > 2) scale_kernel<<<"),
+        "the code of a typed one": edit(SOURCE, "? 32 : 1,", "? 64 : 1,"),
         "a host function": edit(SOURCE, "(n + 31) / 32", "n / 32 + (n % 32 != 0)"),
     }
     for what, source in edits.items():

@@ -130,6 +130,14 @@ bool AreParameters(Tokens parentheses, Tokens before) {
   return true;
 }
 
+// The '(' of the parameters of `operator=`, `operator()`, `operator T`; `at`: its first word.
+size_t AfterOperator(Tokens tokens, size_t at) {
+  ++at;
+  if (at + 1 < tokens.size() && tokens[at].Is("(") && tokens[at + 1].Is(")")) return at + 2;
+  while (at < tokens.size() && !tokens[at].Is("(")) ++at;
+  return at;
+}
+
 // What a unit has for devices.
 class DeviceNames {
  public:
@@ -177,6 +185,8 @@ class DeviceNames {
         at = AfterBrackets(part, at + 1);
       } else if (part[at].Is("template") && at + 1 < part.size() && part[at + 1].Is("<")) {
         at = AfterAngles(part, at + 1);
+      } else if (part[at].Is("operator")) {
+        at = AfterOperator(part, at);
       } else if (part[at].Is("[") && at + 1 < part.size() && part[at + 1].Is("[")) {  // `[[noreturn]]`
         at = AfterBrackets(part, at);
       } else if (part[at].Is("(")) {
