@@ -34,7 +34,8 @@ bool MayJoin(const Token& left, const Token& right) {
 class TokenDigest {
  public:
   void Add(const Token& token) {
-    buffer_ += token.space_before && MayJoin(last_, token) ? '\1' : '\0';
+    const int parted = token.space_before && MayJoin(last_, token) ? 1 : 0;
+    buffer_ += static_cast<char>(parted + (token.in_directive ? 2 : 0) + (token.starts_directive ? 4 : 0));
     buffer_ += token.text;
     last_ = token;
     if (buffer_.size() > kBufferSize) Flush();

@@ -76,6 +76,8 @@ TEST(DeviceCodeTest, FilesAndPragmasCount) {
   EXPECT_FALSE(Same("# 1 \"a.h\" 1\nint a;", "# 1 \"b.h\" 1\nint a;"));
   EXPECT_FALSE(Same("# 1 \"a.h\" 1\nint a;", "# 1 \"a.h\" 1 3\nint a;"));
   EXPECT_FALSE(Same("#pragma unroll 2\nint a;", "#pragma unroll 4\nint a;"));
+  EXPECT_FALSE(Same("#pragma other\nint a;", "#pragma other int a;\n"));
+  EXPECT_FALSE(Same("#pragma one\n#pragma other\n", "#pragma one #pragma other\n"));
   EXPECT_FALSE(Same("void f() {\n#pragma unroll 2\nfor (;;); }", "void f() {\n#pragma unroll 4\nfor (;;); }"));
 }
 
