@@ -88,7 +88,8 @@ struct Specifiers {
 Specifiers SpecifiersOf(Tokens tokens) {
   Specifiers found;
   for (size_t at = 0; at + 1 < tokens.size(); ++at) {
-    if (!IsAttribute(tokens[at])) continue;
+    const bool has_brackets = tokens[at].Is("[") && tokens[at + 1].Is("[");  // `[[gnu::device]]`
+    if (!IsAttribute(tokens[at]) && !has_brackets) continue;
     const size_t end = AfterBrackets(tokens, at + 1);
     for (; at < end; ++at) {
       found.device = found.device || IsSpecifier(tokens[at], "device");
@@ -258,6 +259,7 @@ bool IsPlainBody(Tokens body) {
     if (token.starts_directive && body[at + 1].kind != TokenKind::kString) return false;  // no line marker
     if (!token.IsIdentifier()) continue;
     if (IsAttribute(token) || IsOneOf(token, {"template", "extern", "asm", "__asm__", "__asm"})) return false;
+  if (SpecifiersOf(body).any()) return false;
   }
   return true;
 }

@@ -97,6 +97,7 @@ TEST(DeviceCodeTest, TheBodyOfAHostFunctionDoesNotCount) {
   }
   EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", StrCat("namespace a { extern \"C\" { namespace {", kKernel)));
   EXPECT_TRUE(MayEditBody("f(\n# 3 \"a.cu\" 3 4\n__null\n# 3 \"a.cu\"\n);", "f(0);"));
+  EXPECT_TRUE(MayEditBody("[[maybe_unused]] int a = 1;", "[[maybe_unused]] int a = 2;"));
   EXPECT_TRUE(MayEditBody("struct A { int f() { return 1; } };", "auto f = [](int i) { return i; };"));
 }
 
@@ -129,7 +130,8 @@ TEST(DeviceCodeTest, ABodyThatDevicesMayUseCounts) {
     EXPECT_FALSE(MayEditBody("p[0] = 1;", "p[0] = 2;", kKernel, head)) << head;
   }
   for (const char* body : {"auto f = [] __attribute__((device)) (int i) { return 1; };", "asm(\"nop\");",
-                           "extern void g();", "struct L { __attribute__((device)) int f() { return 1; } };"}) {
+                           "auto f = [] [[gnu::device]] (int i) { return 1; };", "extern void g();",
+                           "struct L { __attribute__((device)) int f() { return 1; } };"}) {
     EXPECT_FALSE(MayEditBody(StrCat(body, " p[0] = 1;"), StrCat(body, " p[0] = 2;"))) << body;
     EXPECT_FALSE(MayEditBody("", body)) << body;
   }
