@@ -196,6 +196,9 @@ class DeviceNames {
         const Tokens inside = part.subspan(at, after - at);
         const bool wraps = inside.size() > 1 && IsOneOf(inside[1], {"*", "&", "::"});  // `(*name)`
         if (wraps) Declare(inside);
+        if (std::any_of(inside.begin(), inside.end(), [](const Token& token) { return token.Is("auto"); })) {
+          has_templates = true;  // `void k(auto x)`
+        }
         if (wraps || SpecifiersOf(inside).any()) is_variable = true;  // or a lambda
         // In a class, `T x(1);` is no variable.
         const bool may_be_variable = !is_function && !is_nested && end.Is(";");

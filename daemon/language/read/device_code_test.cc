@@ -151,6 +151,10 @@ TEST(DeviceCodeTest, ABodyCountsIfDeviceCodeNamesItsFunction) {
 TEST(DeviceCodeTest, BodiesCountIfTemplatesMayAddDeviceCode) {
   for (const char* unit : {"template <typename T> __attribute__((global)) void k(T* p) {}\n",
                            "template <typename T> __attribute__((global)) void k(T* p);\n",
+                           "__attribute__((global)) void k(auto x) {}\n",
+                           "template <typename T> [[gnu::global]] void k(T* p) {}\n",
+                           "template <typename T> [[gnu::__device__]] T zero;\n",
+                           "__attribute__((global)) void k(int n, const Number auto& x);\n",
                            "template <typename T> __attribute__((device)) T zero;\n",
                            "template <typename T> __attribute__((device)) T zero = T(0);\n",
                            "template <typename T> __attribute__((device)) T zero(0);\n",
@@ -174,7 +178,8 @@ TEST(DeviceCodeTest, BodiesCountIfTemplatesMayAddDeviceCode) {
         "};\n",
         "template <typename T> __attribute__((device)) T twice(T, size_t n, unsigned);\n",
         "template <typename T> __attribute__((device)) T twice();\n", "template <typename T> T zero = T(0);\n",
-        "struct S { virtual void f() {} };\n"}) {
+        "__attribute__((device)) int twice(auto x) { return x + x; }\n",
+        "__attribute__((global)) void k(int* p) { auto x = *p; }\n", "struct S { virtual void f() {} };\n"}) {
     EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", unit)) << unit;
   }
 }
