@@ -101,12 +101,10 @@ Specifiers SpecifiersOf(Tokens tokens) {
   return found;
 }
 
-// Whether `tokens` declare a parameter, and are not a value. `before`: what has the parameters of the template.
-bool IsParameter(Tokens tokens, Tokens before) {
+// Whether `tokens` declare a parameter, and are not a value. `types`: the template's.
+bool IsParameter(Tokens tokens, const Names& types) {
   const auto is_type = [&](const Token& token) {
-    for (size_t at = 1; at < before.size(); ++at) {
-      if (before[at].Is(token.text) && IsOneOf(before[at - 1], {"typename", "class"})) return true;
-    }
+    if (types.contains(token.text)) return true;
     return IsOneOf(token, {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed",
                            "const", "volatile", "struct", "class", "union", "enum", "typename", "..."});
   };
@@ -120,14 +118,18 @@ bool IsParameter(Tokens tokens, Tokens before) {
   return has_type;
 }
 
-// Whether `(...)` after a name makes it a function, and not a variable with its first value.
-bool AreParameters(Tokens parentheses, Tokens before) {
+// Whether `(...)` after a name makes it a function, and not a variable with its first value. `declaration`: all of it.
+bool AreParameters(Tokens parentheses, Tokens declaration) {
+  Names types;
+  for (size_t at = 1; at < declaration.size(); ++at) {
+    if (IsOneOf(declaration[at - 1], {"typename", "class"})) types.insert(declaration[at].text);
+  }
   const Tokens inside = parentheses.subspan(1, parentheses.size() - 2);
   for (size_t begin = 0, at = 0; begin < inside.size(); begin = ++at) {
     while (at < inside.size() && !inside[at].Is(",")) {
       at = IsOpen(inside[at]) ? AfterBrackets(inside, at) : inside[at].Is("<") ? AfterAngles(inside, at) : at + 1;
     }
-    if (begin == at || !IsParameter(inside.subspan(begin, at - begin), before)) return false;
+    if (begin == at || !IsParameter(inside.subspan(begin, at - begin), types)) return false;
   }
   return true;
 }
@@ -289,6 +291,8 @@ class Reader {
 
  private:
   // Of a line marker, `# 12 "file" 1 3`, its file and flags count when they change.
+  static constexpr int kMostBlocks = 8;  // in a declaration, up to its function's body
+
   void EndDirective() {
     if (directive_.empty()) return;
     if (directive_.size() > 2 && directive_[1].kind == TokenKind::kNumber) {
@@ -314,9 +318,13 @@ class Reader {
   void Add(const Token& token) {
     declaration_.push_back(token);
     if (IsOpen(token)) {
-      if (depth_ == 0 && token.Is("{") && OpensScope()) return EndDeclaration();
-      if (depth_ == 0 && token.Is("{") && BeginsFunction(Tokens(declaration_).first(declaration_.size() - 1))) {
-        body_ = declaration_.size() - 1;
+      if (depth_ == 0 && token.Is("{")) {
+        if (OpensScope()) return EndDeclaration();
+        // Few, so that the time stays linear.
+        const bool may_begin = ++blocks_ <= kMostBlocks;
+        if (may_begin && BeginsFunction(Tokens(declaration_).first(declaration_.size() - 1))) {
+          body_ = declaration_.size() - 1;
+        }
       }
       ++depth_;
     } else if (IsClose(token)) {
@@ -346,6 +354,7 @@ class Reader {
     }
     declaration_.clear();
     depth_ = 0;
+    blocks_ = 0;
     body_ = 0;
   }
 
@@ -390,6 +399,7 @@ class Reader {
   int depth_ = 0;
   size_t body_ = 0;
   TokenDigest text_;  // without bodies of plain host functions
+  int blocks_ = 0;
   std::vector<HostBody> bodies_;
   DeviceNames names_;
 };
