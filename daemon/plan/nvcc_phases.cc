@@ -75,6 +75,13 @@ bool HoldsLines(const Command& command) {
   });
 }
 
+// Whether cicc keeps what no kernel uses, such as static variables of functions that only the host instantiates (-rdc,
+// -ewp, -keep-device-functions), or fails for an unused variable of the host (-Werror all-warnings).
+bool MindsUnused(const Command& cicc) {
+  return Has(cicc, "--device-c") || Has(cicc, "--partial-link") || Has(cicc, "--keep-device-functions") ||
+         Has(cicc, "--promote_warnings");
+}
+
 // Whether a command names a file: as a word of its own, or as a value.
 bool Mentions(const Command& command, const std::string& path) {
   return std::any_of(command.begin(), command.end(), [&](const std::string& word) {
@@ -137,6 +144,7 @@ class PhaseMaker {
   // What cicc makes for the host names lines.
   void FindDeviceUnit(Step& step) const {
     if (Basename(step.action.argv.front()) != "cicc") return;
+    step.reuse->host_bodies_count = MindsUnused(step.action.argv);
     for (const std::string& input : step.inputs_from_steps) {
       if (std::count(phases_.preprocessed.begin(), phases_.preprocessed.end(), input) > 0)
         step.reuse->device_unit = input;

@@ -230,6 +230,18 @@ TEST(NvccPhasesTest, OnlyDeviceCodeCountsForCiccUnlessTheObjectHoldsLines) {
   EXPECT_EQ(ByName(*PhasesOf(CompileStep(), line_info))["cicc compute_90"].reuse->device_unit, "");
 }
 
+TEST(NvccPhasesTest, HostBodiesCountForACiccThatMindsWhatIsUnused) {
+  std::map<std::string, Step> steps = ByName(*PhasesOf(CompileStep(), kOneArchitecture));
+  EXPECT_FALSE(steps["cicc compute_90"].reuse->host_bodies_count);
+  for (const char* word : {"--device-c", "--partial-link", "--keep-device-functions", "--promote_warnings"}) {
+    const std::string dry_run =
+        absl::StrReplaceAll(kOneArchitecture, {{"cicc\" -arch", StrCat("cicc\" ", word, " -arch")}});
+    steps = ByName(*PhasesOf(CompileStep(), dry_run));
+    EXPECT_TRUE(steps["cicc compute_90"].reuse->host_bodies_count) << word;
+    EXPECT_EQ(steps["cicc compute_90"].reuse->device_unit, "u/keep/unit.compute_90.cpp1.ii") << word;
+  }
+}
+
 TEST(NvccPhasesTest, TellsWhereTheToolkitsHeadersAreSearched) {
   const std::string dry_run = absl::StrReplaceAll(
       kOneArchitecture, {{"-x c++ -include", "-x c++ -I\"kernix\" -I\"toolchain/cuda/include\" -include"}});

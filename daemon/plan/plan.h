@@ -57,6 +57,7 @@ struct Reuse {
   // One of these, a preprocessed CUDA unit of which only what devices can use counts (language/read/device_code.h); may
   // be empty. The outputs may then name lines of another text of the same code.
   std::string device_unit = {};
+  bool host_bodies_count = false;  // in the device unit: what they alone use has an effect
 };
 
 // An action that makes a step's outputs in less time. If it fails or prints anything, the step's own action runs.

@@ -127,6 +127,15 @@ def test_a_host_function_counts_where_it_makes_device_code(load, flags):
     assert device_steps_run(moved) == []
 
 
+def test_a_host_function_counts_where_device_code_is_kept_for_other_units(load, flags):
+    place = "template <typename T> __device__ T* place() { static T value; return &value; }\n// @BE"
+    source = edit(edit(SOURCE, "// @BE", place), "scale_kernel<<<", "auto used = &place<int>;\n  scale_kernel<<<")
+    flags = [*flags, "-rdc=true"]
+    load(source, flags)
+    assert "cicc compute_90" in device_steps_run(load(edit(source, "&place<int>", "&place<double>"), flags))
+    assert device_steps_run(load(edit(source, "__constant__", "// A comment.\n__constant__"), flags)) == []
+
+
 def test_debug_information_has_the_lines_of_its_text(load):
     for flag in ("-lineinfo", "-g"):
         load(SOURCE, [flag])

@@ -30,7 +30,7 @@ bool MayJoin(const Token& left, const Token& right) {
   return first == second && std::string_view("+-&|<:#.").find(first) != std::string_view::npos;
 }
 
-// A digest of tokens, whatever white space is between them.
+// A digest of tokens, whatever white space is between them. Where a preprocessor line begins and ends counts.
 class TokenDigest {
  public:
   void Add(const Token& token) {
@@ -196,11 +196,11 @@ class DeviceNames {
       } else if (part[at].Is("(")) {
         const size_t after = AfterBrackets(part, at);
         const Tokens inside = part.subspan(at, after - at);
-        const bool wraps = inside.size() > 1 && IsOneOf(inside[1], {"*", "&", "::"});  // `(*name)`
-        if (wraps) Declare(inside);
         if (std::any_of(inside.begin(), inside.end(), [](const Token& token) { return token.Is("auto"); })) {
           has_templates = true;  // `void k(auto x)`
         }
+        const bool wraps = inside.size() > 1 && IsOneOf(inside[1], {"*", "&", "::"});  // `(*name)`
+        if (wraps) Declare(inside);
         if (wraps || SpecifiersOf(inside).any()) is_variable = true;  // or a lambda
         // In a class, `T x(1);` is no variable.
         const bool may_be_variable = !is_function && !is_nested && end.Is(";");
@@ -259,19 +259,20 @@ std::string_view PlainFunction(Tokens head) {
 }
 
 bool IsPlainBody(Tokens body) {
+  if (SpecifiersOf(body).any()) return false;
   for (size_t at = 0; at + 1 < body.size(); ++at) {
     const Token& token = body[at];
     if (token.starts_directive && body[at + 1].kind != TokenKind::kString) return false;  // no line marker
     if (!token.IsIdentifier()) continue;
     if (IsAttribute(token) || IsOneOf(token, {"template", "extern", "asm", "__asm__", "__asm"})) return false;
-  if (SpecifiersOf(body).any()) return false;
   }
   return true;
 }
 
 class Reader {
  public:
-  explicit Reader(std::string_view text) : lexer_(text, storage_) {}
+  Reader(std::string_view text, bool host_bodies_count)
+      : host_bodies_count_(host_bodies_count), lexer_(text, storage_) {}
 
   std::optional<Digest> Read() {
     for (Token token; lexer_.Next(token);) {
@@ -290,9 +291,9 @@ class Reader {
   }
 
  private:
-  // Of a line marker, `# 12 "file" 1 3`, its file and flags count when they change.
   static constexpr int kMostBlocks = 8;  // in a declaration, up to its function's body
 
+  // Of a line marker, `# 12 "file" 1 3`, its file and flags count when they change.
   void EndDirective() {
     if (directive_.empty()) return;
     if (directive_.size() > 2 && directive_[1].kind == TokenKind::kNumber) {
@@ -353,8 +354,8 @@ class Reader {
       names_.Add(all);
     }
     declaration_.clear();
-    depth_ = 0;
     blocks_ = 0;
+    depth_ = 0;
     body_ = 0;
   }
 
@@ -375,8 +376,8 @@ class Reader {
     CanonicalHasher hasher("kernix-device-code");
     hasher.Field("text", text_.Finish());
     for (const HostBody& body : bodies_) {
-      const bool counts_in_full =
-          names_.may_be_added_unnamed() || names_.Uses(body.function) || names_.Declares(body.function);
+      const bool counts_in_full = host_bodies_count_ || names_.may_be_added_unnamed() || names_.Uses(body.function) ||
+                                  names_.Declares(body.function);
       if (counts_in_full) {
         hasher.Field("body", body.digest);
         continue;
@@ -390,22 +391,26 @@ class Reader {
     return hasher.Finish();
   }
 
+  const bool host_bodies_count_;
   std::deque<std::string> storage_;
   Lexer lexer_;
   std::string file_;              // and its flags
   std::vector<Token> directive_;  // the line that is read
-  // At namespace scope, the declaration that is read; its open brackets; where the body of a function begins, or 0.
+  // At namespace scope, the declaration that is read; its `{...}` outside of brackets; its open brackets; where the
+  // body of a function begins, or 0.
   std::vector<Token> declaration_;
+  int blocks_ = 0;
   int depth_ = 0;
   size_t body_ = 0;
   TokenDigest text_;  // without bodies of plain host functions
-  int blocks_ = 0;
   std::vector<HostBody> bodies_;
   DeviceNames names_;
 };
 
 }  // namespace
 
-std::optional<Digest> DigestOfDeviceCode(std::string_view preprocessed) { return Reader(preprocessed).Read(); }
+std::optional<Digest> DigestOfDeviceCode(std::string_view preprocessed, bool host_bodies_count) {
+  return Reader(preprocessed, host_bodies_count).Read();
+}
 
 }  // namespace kernix::language

@@ -10,10 +10,12 @@
 //
 // A plain host function has a body at namespace scope, has nothing to do with templates, and device code does not name
 // it. Its body counts in full if templates of the unit could make it add code: if a kernel, or a variable of a device,
-// is a template.
+// is a template. cicc drops all else that nothing on the device uses, instances of device functions too.
 //
-// Known gap: an error in such a body that only the device's preprocessing sees (`#ifdef __CUDA_ARCH__`) is not found
-// again. It was never in the host's code.
+// Known gaps, of such a body:
+// - An error that only the device's preprocessing sees is not found again: under `#ifdef __CUDA_ARCH__`, or since a
+//   constant or a template has another value or body there. It was never in the host's code.
+// - A warning that only cicc gives is not shown again: of variables that are never used (#177-D, #550-D).
 #pragma once
 
 #include <optional>
@@ -25,7 +27,8 @@ namespace kernix::language {
 
 // Represents what cicc can make use of in `preprocessed`, the output of `g++ -E` for the device. Units of the same
 // digest give the same device code, as long as no debug information or line table is made. nullopt: lines count, since
-// the unit asks for them (`__builtin_LINE()`). Linear in the size of the text.
-std::optional<Digest> DigestOfDeviceCode(std::string_view preprocessed);
+// the unit asks for them (`__builtin_LINE()`). `host_bodies_count`: all of them do, in full. Linear in the size of the
+// text.
+std::optional<Digest> DigestOfDeviceCode(std::string_view preprocessed, bool host_bodies_count = false);
 
 }  // namespace kernix::language
