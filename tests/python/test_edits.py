@@ -29,8 +29,8 @@ static int grid(int n) { return (n + 31) / 32; }
 void scale(BE::Tensor x, cudaStream_t stream) {
   scale_kernel<<<grid(x.numel()), block(), 0, stream>>>(x.data_ptr<float>(), x.numel());
 }
-// @BE shift
-void shift(BE::Out<float> x, cudaStream_t stream) {
+// @BE shift_all
+void shift_all(BE::Out<float> x, cudaStream_t stream) {
   shift_kernel<<<1, x.size() > 0 ? 32 : 1, 0, stream>>>(x.data());
 }
 """
@@ -127,10 +127,11 @@ def test_a_host_function_counts_where_it_makes_device_code(load, flags):
     assert device_steps_run(moved) == []
 
 
-def test_a_host_function_counts_where_device_code_is_kept_for_other_units(load, flags):
-    place = "template <typename T> __device__ T* place() { static T value; return &value; }\n// @BE"
-    source = edit(edit(SOURCE, "// @BE", place), "scale_kernel<<<", "auto used = &place<int>;\n  scale_kernel<<<")
-    flags = [*flags, "-rdc=true"]
+def test_a_host_function_counts_where_device_code_is_kept_for_other_units(load):
+    place = "template <typename T> __device__ T* place() { static T value; return &value; }\n// @BE scale"
+    use = "static_cast<void>(&place<int>);\n  scale_kernel<<<"
+    source = edit(edit(SOURCE, "// @BE scale", place), "scale_kernel<<<", use)
+    flags = [*WHOLE_HEADER, "-rdc=true"]
     load(source, flags)
     assert "cicc compute_90" in device_steps_run(load(edit(source, "&place<int>", "&place<double>"), flags))
     assert device_steps_run(load(edit(source, "__constant__", "// A comment.\n__constant__"), flags)) == []
