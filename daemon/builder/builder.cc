@@ -473,7 +473,9 @@ absl::Status Builder::Impl::StageBuild(PlannedLoad& load) {
   KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, load.request.flag_files, contents));
   KERNIX_RETURN_IF_ERROR(CheckSources(env, load.request, options.flag_policy));
   KERNIX_RETURN_IF_ERROR(StagePlan(load.request, std::move(contents), header_trees, load.plan));
-  if (shared()) HideSourceLines(*load.request.toolchain, load.plan);
+  if (!shared()) return absl::OkStatus();
+  HideSourceLines(*load.request.toolchain, load.plan);
+  for (Step& step : load.plan.steps) step.host_bodies_count = true;
   return absl::OkStatus();
 }
 

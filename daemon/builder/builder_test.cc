@@ -14,6 +14,7 @@
 #include <new>
 #include <thread>
 
+#include "absl/strings/str_replace.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/paths.h"
@@ -1301,6 +1302,28 @@ TEST_F(CudaBuilderTest, HostCodeOfABatchWaitsForDeviceCode) {
     ASSERT_TRUE(rank_of.contains("cudafe++ host"));
     EXPECT_EQ(rank_of.at("host compile") > rank_of.at("cudafe++ host"), is_of_batch);
     EXPECT_EQ(rank_of.at("link"), rank_of.at("cudafe++ host"));
+  }
+}
+
+TEST_F(CudaBuilderTest, InASharedKernixdHostCodeCountsForDeviceCode) {
+  // With a macro of the runtime header, the first load reads all of it, as later ones do.
+  request_.mutable_options()->add_compile_flags("-DCUDA_ENABLE_DEPRECATED");
+  std::string& text = *request_.mutable_source(0)->mutable_text();
+  text += "int how_many_blocks(int n) { return n + 1; }\n";
+  for (const auto policy : {toolchain::FlagPolicy::kPerUser, toolchain::FlagPolicy::kShared}) {
+    TestBuilder t(TestBuilder::On::kLocalExecutor, {.flag_policy = policy});
+    ASSERT_THAT(t.Load(request_), IsOk());
+    v1::LoadRequest edited = request_;
+    *edited.mutable_source(0)->mutable_text() = absl::StrReplaceAll(text, {{"n + 1", "n + 2"}});
+    const auto loaded = t.Load(edited);
+    ASSERT_THAT(loaded, IsOk());
+    const auto trace = t.cache->TraceOf(*Digest::FromRaw(loaded->key()));
+    ASSERT_TRUE(trace.ok() && trace->has_value());
+    const auto& steps = (*trace)->steps;
+    const auto cicc = std::find_if(steps.begin(), steps.end(),
+                                   [](const cache::TracedStep& step) { return step.name.starts_with("cicc"); });
+    ASSERT_TRUE(cicc != steps.end());
+    EXPECT_EQ(cicc->way == cache::StepWay::kRun, policy == toolchain::FlagPolicy::kShared);
   }
 }
 

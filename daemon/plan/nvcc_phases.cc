@@ -144,7 +144,7 @@ class PhaseMaker {
   // What cicc makes for the host names lines.
   void FindDeviceUnit(Step& step) const {
     if (Basename(step.action.argv.front()) != "cicc") return;
-    step.reuse->host_bodies_count = MindsUnused(step.action.argv);
+    step.reuse->host_bodies_count = compile_.host_bodies_count || MindsUnused(step.action.argv);
     for (const std::string& input : step.inputs_from_steps) {
       if (std::count(phases_.preprocessed.begin(), phases_.preprocessed.end(), input) > 0)
         step.reuse->device_unit = input;

@@ -242,6 +242,12 @@ TEST(NvccPhasesTest, HostBodiesCountForACiccThatMindsWhatIsUnused) {
   }
 }
 
+TEST(NvccPhasesTest, HostBodiesCountIfTheCompileSaysSo) {
+  Step compile = CompileStep();
+  compile.host_bodies_count = true;
+  EXPECT_TRUE(ByName(*PhasesOf(compile, kOneArchitecture))["cicc compute_90"].reuse->host_bodies_count);
+}
+
 TEST(NvccPhasesTest, TellsWhereTheToolkitsHeadersAreSearched) {
   const std::string dry_run = absl::StrReplaceAll(
       kOneArchitecture, {{"-x c++ -include", "-x c++ -I\"kernix\" -I\"toolchain/cuda/include\" -include"}});

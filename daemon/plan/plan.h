@@ -86,6 +86,8 @@ struct Step {
 
   // If it runs as nvcc's phases: `action.rank` of the host compile.
   uint64_t host_rank = 0;
+  // The same: see Reuse. For users who must not depend on each other's host code.
+  bool host_bodies_count = false;
   // What commands of these names are expected to need, by experience; null: nothing is known.
   std::shared_ptr<const MemoryByName> memory_before = nullptr;
 

@@ -36,6 +36,9 @@ class TokenDigest {
   void Add(const Token& token) {
     const int parted = token.space_before && MayJoin(last_, token) ? 1 : 0;
     buffer_ += static_cast<char>(parted + (token.in_directive ? 2 : 0) + (token.starts_directive ? 4 : 0));
+    // Its length, so that no literal can hold what looks like several tokens.
+    for (size_t size = token.text.size(); size > 0; size >>= 7) buffer_ += static_cast<char>(0x80 | (size & 0x7f));
+    buffer_ += '\0';
     buffer_ += token.text;
     last_ = token;
     if (buffer_.size() > kBufferSize) Flush();

@@ -81,6 +81,12 @@ TEST(DeviceCodeTest, FilesAndPragmasCount) {
   EXPECT_FALSE(Same("void f() {\n#pragma unroll 2\nfor (;;); }", "void f() {\n#pragma unroll 4\nfor (;;); }"));
 }
 
+TEST(DeviceCodeTest, ALiteralIsNotTheTokensThatItLooksLike) {
+  const std::string inside = {'\2', 'i', 'n', 't', '\2', 'x'};
+  EXPECT_FALSE(Same(StrCat("#pragma a 't int x '\nint y;"), StrCat("#pragma a 't", inside, "\2'\nint y;")));
+  EXPECT_FALSE(Same("f(\"a\", \"b\");", std::string("f(\"a\0,\0b\");", 13)));
+}
+
 TEST(DeviceCodeTest, AUnitThatAsksForItsLinesHasNoDigest) {
   EXPECT_FALSE(DigestOfDeviceCode("int a = __builtin_LINE();").has_value());
   EXPECT_FALSE(DigestOfDeviceCode("int a = __builtin_COLUMN();").has_value());
