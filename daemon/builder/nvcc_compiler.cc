@@ -123,33 +123,33 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
       }
     }
     if (!MayTakeStandIn(phases_) || run_.toolchain == nullptr) return RunWithWholeHeader(compiler_.whole_not_possible_);
-    const KnownRuntime known = Find(RuntimeParts());
-    if (known.passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
-    const RuntimeChoice guess = GuessRuntime(known, phases_);
+    const KnownRuntimePtr known = Find(RuntimeParts());
+    if (known->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
+    const RuntimeChoice guess = GuessRuntime(*known, phases_);
     if (guess.full) return RunWithWholeHeader(compiler_.whole_by_names_);
     included_names_ = IncludedNames(phases_);
     Preprocess(guess.parts | compiler_.PartsOf(included_names_));
   }
 
   // What is known of a stand-in. The rest will be learned after this compile.
-  KnownRuntime Find(RuntimeParts parts) {
-    KnownRuntime known = compiler_.knowledge_.Find(phases_, parts, *run_.toolchain);
-    if (known.passes.size() < phases_.preprocess.size()) to_learn_ = parts;
+  KnownRuntimePtr Find(RuntimeParts parts) {
+    KnownRuntimePtr known = compiler_.knowledge_.Find(phases_, parts, *run_.toolchain);
+    if (known->passes.size() < phases_.preprocess.size()) to_learn_ = parts;
     return known;
   }
 
   // Preprocesses with the stand-in of `parts`, to see whether it serves.
   void Preprocess(RuntimeParts parts) {
     known_ = Find(parts);
-    if (known_.passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
+    if (known_->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
     parts_ = parts;
-    slim_ = WithStandIn(phases_, known_.passes, parts);
+    slim_ = WithStandIn(phases_, known_->passes, parts);
     preprocessing_ = compiler_.preambles_.Prepare(slim_, *run_.toolchain);
     RunPreprocessing(&Compile::OnSlimPreprocessed);
   }
 
   void OnSlimPreprocessed(PlanEnd& end) {
-    const RuntimeChoice choice = ChooseRuntime(compiler_.env_, known_, slim_, end.outputs, *run_.toolchain);
+    const RuntimeChoice choice = ChooseRuntime(compiler_.env_, *known_, slim_, end.outputs, *run_.toolchain);
     if (choice.full) return RunWithWholeHeader(compiler_.whole_by_names_);
     if (!parts_.Has(choice.parts)) {
       compiler_.KeepParts(included_names_, choice.parts);
@@ -162,7 +162,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
 
   void RunWithWholeHeader(MetricCounter& reason) {
     reason.Add();
-    known_ = {};
+    known_ = nullptr;
     running_ = &phases_;
     if (run_.toolchain != nullptr) preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain);
     if (preprocessing_.uses_kept()) return RunPreprocessing(&Compile::OnPreprocessed);
@@ -271,7 +271,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     std::vector<std::string> read;
     for (const std::string& path : phases_.dependencies) Append(read, ParseDependencyFile(*outputs_.at(path)));
     for (const std::string& path : phases_.preprocessed) Append(read, FilesOfLineMarkers(*outputs_.at(path)));
-    read.insert(read.end(), known_.files.begin(), known_.files.end());
+    if (known_ != nullptr) read.insert(read.end(), known_->files.begin(), known_->files.end());
     outputs_[step_.dependencies] = std::make_shared<const std::string>(MakeDependencyFile(step_.object, read));
     for (const std::string& path : step_.action.outputs) result.outputs[path] = outputs_.at(path);
     return result;
@@ -328,7 +328,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   // With a stand-in.
   Digest included_names_;
   RuntimeParts parts_;
-  KnownRuntime known_;  // no passes: all read the whole header
+  KnownRuntimePtr known_;  // null: all passes read the whole header
   Phases slim_;
 
   Phases* running_ = nullptr;         // the one of both that is run

@@ -17,6 +17,9 @@
 namespace kernix::build {
 namespace {
 
+// Each takes some megabytes.
+constexpr size_t kMostRead = 8;
+
 constexpr char kEffect[] = "CUDA compiles read all of cuda_runtime.h";
 
 Digest KeyOf(const RuntimeLesson& lesson) { return exec::DigestOfAction(lesson.step.action, {}).hash; }
@@ -80,8 +83,8 @@ class RuntimeKnowledge::Lesson : public Learning::Lesson, public std::enable_sha
 
   // The guess for this unit says which stand-in its next load would take.
   absl::Status AskAboutMore() {
-    const KnownRuntime known = knowledge_.Find(question_.phases, question_.parts, *question_.toolchain);
-    const language::RuntimeChoice guess = GuessRuntime(known, question_.phases);
+    const KnownRuntimePtr known = knowledge_.Find(question_.phases, question_.parts, *question_.toolchain);
+    const language::RuntimeChoice guess = GuessRuntime(*known, question_.phases);
     if (guess.full || question_.parts.Has(guess.parts)) return absl::NotFoundError("nothing more to learn");
     question_.parts = question_.parts | guess.parts;
     return Ask();
@@ -134,15 +137,36 @@ class RuntimeKnowledge::Lesson : public Learning::Lesson, public std::enable_sha
   BuildStart start_ = {};
 };
 
-KnownRuntime RuntimeKnowledge::Find(const Phases& phases, language::RuntimeParts parts,
-                                    const toolchain::Toolchain& toolchain) {
-  KnownRuntime known;
+KnownRuntimePtr RuntimeKnowledge::Find(const Phases& phases, language::RuntimeParts parts,
+                                       const toolchain::Toolchain& toolchain) {
+  std::map<size_t, exec::ActionResult> kept;
+  RuntimeLesson form;
   for (size_t pass = 0; pass < phases.preprocess.size(); ++pass) {
-    const RuntimeLesson lesson = LessonOf(ProbesFor(phases, pass, parts));
-    const std::optional<exec::ActionResult> kept = cache_.Find(StepCache::KeyOf(lesson.step, toolchain), toolchain);
-    if (kept && AddLesson(lesson, *kept, known)) known.passes.insert(pass);
+    form = LessonOf(ProbesFor(phases, pass, parts));
+    auto found = cache_.Find(StepCache::KeyOf(form.step, toolchain), toolchain);
+    if (found) kept.emplace(pass, *std::move(found));
   }
-  return known;
+  return Read(kept, form);
+}
+
+KnownRuntimePtr RuntimeKnowledge::Read(const std::map<size_t, exec::ActionResult>& kept, const RuntimeLesson& form) {
+  CanonicalHasher hasher("kernix-known-runtime");
+  for (const auto& [pass, lesson] : kept) {
+    hasher.Field("pass", pass);
+    for (const auto& [path, text] : lesson.outputs) hasher.Field(path, *text);
+  }
+  const Digest key = hasher.Finish();
+  {
+    const MutexLock lock(mutex_);
+    if (const auto found = read_.find(key); found != read_.end()) return found->second;
+  }
+  auto known = std::make_shared<KnownRuntime>();
+  for (const auto& [pass, lesson] : kept) {
+    if (AddLesson(form, lesson, *known)) known->passes.insert(pass);
+  }
+  const MutexLock lock(mutex_);
+  if (read_.size() >= kMostRead) read_.clear();
+  return read_[key] = std::move(known);
 }
 
 Learning::LessonPtr RuntimeKnowledge::Prepare(Question question) {

@@ -4,11 +4,16 @@
 // (language/read/runtime_names.h).
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "common/base/digest.h"
+#include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/learning.h"
@@ -31,6 +36,8 @@ struct KnownRuntime {
   std::set<std::string> files;
 };
 
+using KnownRuntimePtr = std::shared_ptr<const KnownRuntime>;  // never null
+
 // Kept in the step cache: a lesson counts as long as the headers that it was made from have the same content.
 // Thread-safe.
 class RuntimeKnowledge {
@@ -40,7 +47,7 @@ class RuntimeKnowledge {
 
   // What is known about the stand-in of `parts` for these phases, which must be ones that MayTakeStandIn(). No passes:
   // nothing.
-  KnownRuntime Find(const Phases& phases, language::RuntimeParts parts, const toolchain::Toolchain& toolchain);
+  KnownRuntimePtr Find(const Phases& phases, language::RuntimeParts parts, const toolchain::Toolchain& toolchain);
 
   // What a load has asked for in vain.
   struct Question {
@@ -57,9 +64,16 @@ class RuntimeKnowledge {
  private:
   class Lesson;
 
+  // What these lessons teach: by pass. Those that are no lessons are left out.
+  KnownRuntimePtr Read(const std::map<size_t, exec::ActionResult>& kept, const RuntimeLesson& form);
+
   Env& env_;
   StepCache& cache_;
   Learning& learning_;
+
+  Mutex mutex_;
+  // By the digest of the lessons' texts: to read them takes longer than all else that kernixd does for a compile.
+  absl::flat_hash_map<Digest, KnownRuntimePtr> read_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::build
