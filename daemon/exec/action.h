@@ -81,8 +81,8 @@ class ActionObserver {
  public:
   virtual ~ActionObserver() = default;
 
-  // The action waits behind `actions_ahead` others. Called again whenever that number changes. Not called if the action
-  // starts at once.
+  // The action waits behind `actions_ahead` others. Called again when that number has changed, but not for every
+  // change. Not called if the action starts at once.
   virtual void OnQueued(int actions_ahead) = 0;
 
   // The inputs are staged and the command is about to start.

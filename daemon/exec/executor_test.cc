@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <deque>
 #include <new>
 #include <optional>
@@ -280,6 +281,22 @@ TEST_F(LocalExecutorTest, CancellingTakesOutOfTheQueueAtOnce) {
   events_.Add("release a");
   events_.Add("release c");
   events_.WaitFor("c done 0");
+}
+
+TEST_F(LocalExecutorTest, DoesNotTellAllThatWaitOfEachStart) {
+  constexpr int kJobs = 50;
+  const auto executor = Make(1);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < kJobs; ++i) Submit(*executor, "/bin/wait", StrCat("job", i));
+  for (int i = 0; i < kJobs; ++i) {
+    events_.WaitFor(StrCat("job", i, " started"));
+    events_.Add(StrCat("release job", i));
+  }
+  events_.WaitFor(StrCat("job", kJobs - 1, " done 0"));
+  const auto tenths = (std::chrono::steady_clock::now() - begin) / std::chrono::milliseconds(100);
+  int told = 0;
+  for (const std::string& event : events_.All()) told += event.find(" queued ") != std::string::npos ? 1 : 0;
+  EXPECT_LE(told, kJobs * (tenths + 2));  // of 1225 places that they have had
 }
 
 TEST_F(LocalExecutorTest, AUserWithOneActionDoesNotWaitForAllOfAnothers) {

@@ -6,6 +6,7 @@
 // Locks are taken in this order: the caller's Cancellation, `mutex_`, a job's own Cancellation. No foreign code
 // (observers, ActionDone, the caller's Cancellation) is called with `mutex_` held.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -86,6 +87,9 @@ class Job {
 };
 
 using JobPtr = std::shared_ptr<Job>;
+
+// Each start and each end moves all that wait: to tell them each time is a message for each pair of jobs.
+constexpr std::chrono::milliseconds kBetweenTellings(100);
 
 absl::Status CancelledInQueue(const Job& job) {
   return MakeError(v1::ErrorDetail::CANCELLED, StrCat("step \"", job.action().step, "\" was cancelled"));
@@ -192,19 +196,31 @@ class PoolExecutor : public Executor {
   }
 
   void QueueLoop() {
-    while (WaitForQueueChange()) {
+    MonotonicTime next_telling;  // at once, if places change
+    bool has_news = false;
+    while (WaitForQueueChange(has_news ? std::optional(next_telling) : std::nullopt)) {
       for (const JobPtr& job : TakeCancelled()) {
         job->LeaveQueue();
         job->Finish(CancelledInQueue(*job));
       }
+      const MonotonicTime now = std::chrono::steady_clock::now();
+      has_news = now < next_telling;
+      if (has_news) continue;
       TellPlaces();
+      next_telling = now + kBetweenTellings;
     }
   }
 
-  // Returns false when the pool ends and the queue is empty.
-  bool WaitForQueueChange() {
+  // Waits until then at most. Returns false when the pool ends and the queue is empty.
+  bool WaitForQueueChange(std::optional<MonotonicTime> until) {
     MutexLock lock(mutex_);
-    while (!queue_changed_ && !stopping_) wake_.Wait(mutex_);
+    while (!queue_changed_ && !stopping_) {
+      if (!until) {
+        wake_.Wait(mutex_);
+      } else if (!wake_.WaitUntil(mutex_, *until)) {
+        break;
+      }
+    }
     queue_changed_ = false;
     return !stopping_ || !queue_.empty();
   }

@@ -206,7 +206,21 @@ class PhaseMaker {
     const bool added = AddStep(step, name, std::move(command), program.memory_bytes, outputs,
                                program.is_reused ? std::optional<Reuse>(Reuse()) : std::nullopt);
     step.action.work = exec::Work::kDeviceCompile;
+    KeepWhatIsRead(step.action);
     return added;
+  }
+
+  // nvcc's own programs read what earlier ones have made, and their toolkit's files. They name the unit in messages,
+  // with its text as it was preprocessed. Staging the rest costs more than some of them take.
+  static void KeepWhatIsRead(exec::Action& action) {
+    const std::string module_id = Value(action.argv, "--module_id_file_name");
+    std::erase_if(action.inputs, [&](const exec::InputFile& input) { return input.path != module_id; });
+    std::erase_if(action.links, [&](const exec::InputLink& link) {
+      const std::string folder = link.path + "/";
+      return std::none_of(action.argv.begin(), action.argv.end(),
+                          [&](const std::string& word) { return word.find(folder) != std::string::npos; });
+    });
+    action.trees = nullptr;
   }
 
   // For releases before 12.5, which name cicc without a folder, and have a folder of its own on PATH before nvcc's.

@@ -134,6 +134,26 @@ TEST(NvccPhasesTest, NvccsOwnProgramsAreDeviceCompiles) {
   EXPECT_EQ(DryRunOf(compile).work, exec::Work::kOther);
 }
 
+// Staging more costs more than some of these programs take, and an engine would get it all.
+TEST(NvccPhasesTest, NvccsOwnProgramsGetWhatTheyRead) {
+  Step compile = CompileStep();
+  compile.action.links = {{"toolchain/cuda", "/opt/cuda"}, {"toolchain/host", "/usr/bin"}};
+  compile.action.trees = std::make_shared<const std::vector<exec::MountedTree>>(1);
+  const auto phases = PhasesOf(compile, kOneArchitecture);
+  ASSERT_TRUE(phases.has_value());
+  for (const Step& step : phases->compile) {
+    const exec::Action& action = step.action;
+    EXPECT_EQ(action.trees, nullptr) << action.step;
+    ASSERT_EQ(action.links.size(), 1u) << action.step;
+    EXPECT_EQ(action.links.front().path, "toolchain/cuda") << action.step;
+    const bool names_module = action.step.starts_with("cudafe++") || action.step.starts_with("cicc");
+    ASSERT_EQ(action.inputs.size(), names_module ? 1u : 0u) << action.step;
+    if (names_module) EXPECT_EQ(action.inputs.front().path, "u/keep/unit.module_id") << action.step;
+  }
+  EXPECT_EQ(phases->host_compile.action.links.size(), 2u);
+  EXPECT_EQ(phases->host_compile.action.inputs.size(), compile.action.inputs.size()) << "it shows lines of the source";
+}
+
 TEST(NvccPhasesTest, MemoryIsThatOfExperienceWhereThereIsAny) {
   constexpr uint64_t kMiB = 1 << 20;
   Step compile = CompileStep();

@@ -37,14 +37,6 @@ absl::Status RunsOnlyHere(const exec::Action& action, std::string_view why) {
   return absl::FailedPreconditionError(StrCat("step \"", action.step, "\" runs only on this machine: ", why));
 }
 
-// nvcc's own programs need nothing but what their commands name.
-bool Needs(const exec::Action& action, const exec::InputLink& link) {
-  if (action.work != exec::Work::kDeviceCompile) return true;
-  const std::string folder = link.path + "/";
-  return std::any_of(action.argv.begin(), action.argv.end(),
-                     [&](const std::string& word) { return absl::StrContains(word, folder); });
-}
-
 exec::Action WithCommandOf(const exec::Action& action) {
   exec::Action plain = action;
   plain.argv = exec::LocalCommand(action);
@@ -232,7 +224,7 @@ class Runner {
     exec::EngineForm form = {.platform = options_.platform};
     for (const exec::InputLink& link : action.links) {
       if (!shipped_.Ships(link.target)) {
-        if (Needs(action, link)) form.links.push_back(link);
+        form.links.push_back(link);
         continue;
       }
       KERNIX_ASSIGN_OR_RETURN(ShippedFolderPtr folder, shipped_.Get(link.target));

@@ -457,12 +457,6 @@ TEST_F(RemoteExecutorTest, AnEngineThatTakesNoLinksIsNotSentAny) {
   EXPECT_THAT(Run(Compile("int a;")).status(), HasError(absl::StatusCode::kFailedPrecondition, HasSubstr("/usr/bin")));
   EXPECT_EQ(proxy_.Calls("Execute"), 0);
   EXPECT_THAT(Run(Script("echo no links")), IsOk());
-  exec::Action device = Script("echo no link that it needs");
-  device.work = exec::Work::kDeviceCompile;
-  device.links = {{"toolchain/host", "/usr/bin"}};
-  EXPECT_THAT(Run(device), IsOk());
-  device.argv.push_back("toolchain/host/g++");
-  EXPECT_THAT(Run(device).status(), HasError(absl::StatusCode::kFailedPrecondition, HasSubstr("/usr/bin")));
 }
 
 TEST_F(RemoteExecutorTest, WhatRunsOnlyHereIsNotSent) {
