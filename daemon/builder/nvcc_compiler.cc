@@ -191,7 +191,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     const auto& pass = preprocessing_.passes.at(running_->host_pass);
     const bool may_be_split = pass.split && !running_->shows_unused;
     host_ = compiler_.compiled_preambles_.Prepare(
-        may_be_split ? SplitHostCompile(step, running_->host_text, pass.split->next_line) : std::nullopt,
+        may_be_split ? SplitHostCompile(step, running_->host_text, pass.split->code_line) : std::nullopt,
         step.reuse->dependencies.front(), *run_.toolchain);
     step.faster = host_.faster;
     Run({std::move(step)}, &Compile::OnCompiled);

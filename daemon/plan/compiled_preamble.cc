@@ -49,6 +49,20 @@ std::optional<size_t> FindLineOrLater(std::string_view text, std::string_view ne
   return std::nullopt;
 }
 
+// Where the lines begin that open pragmas just before a line: cudafe++ does so for a kernel that is a template.
+size_t BeforeOpenedPragmas(std::string_view text, size_t line) {
+  while (line > 0) {
+    const size_t newline_before = line > 1 ? text.rfind('\n', line - 2) : std::string_view::npos;
+    const size_t begin = newline_before == std::string_view::npos ? 0 : newline_before + 1;
+    const std::string_view before = text.substr(begin, line - begin);
+    const bool opens = before == "\n" || before.starts_with("#pragma GCC diagnostic push") ||
+                       before.starts_with("#pragma GCC diagnostic ignored");
+    if (!opens) break;
+    line = begin;
+  }
+  return line;
+}
+
 // What a compiler has open at the end of a text.
 struct OpenPragmas {
   int diagnostic = 0;
@@ -150,14 +164,16 @@ bool MayBeCompiled(std::string_view preprocessed) {
 }
 
 std::optional<SplitCompile> SplitHostCompile(const Step& host_compile, const std::string& host_text,
-                                             std::string_view next_line) {
+                                             std::string_view code_line) {
   exec::Action action = host_compile.action;
   const exec::InputFile* const input = FindInput(action, host_text);
   if (input == nullptr) return std::nullopt;
   const std::string_view text = *input->content;
-  const std::optional<size_t> end = FindLineOrLater(text, next_line);
-  if (!end || !LeavesNothingOpen(text.substr(0, *end))) return std::nullopt;
-  return Split(host_compile, host_text, text.substr(0, *end), text.substr(*end));
+  const std::optional<size_t> line = FindLineOrLater(text, code_line);
+  if (!line) return std::nullopt;
+  const size_t end = BeforeOpenedPragmas(text, *line);
+  if (!LeavesNothingOpen(text.substr(0, end))) return std::nullopt;
+  return Split(host_compile, host_text, text.substr(0, end), text.substr(end));
 }
 
 std::optional<SplitCompile> SplitCppCompile(const Step& compile) {

@@ -29,10 +29,10 @@ struct SplitCompile {
 };
 
 // `host_compile`: a phase of nvcc with all of its inputs; `host_text`: the one that it compiles, which cudafe++ has
-// made. `next_line`: the line that follows the preamble (PreamblePass). nullopt if the text does not say where that is,
+// made. `code_line`: the line that follows the preamble (PreamblePass). nullopt if the text does not say where that is,
 // or if it does not leave everything closed.
 std::optional<SplitCompile> SplitHostCompile(const Step& host_compile, const std::string& host_text,
-                                             std::string_view next_line);
+                                             std::string_view code_line);
 
 // `compile`: that of a C++ unit, with all of its inputs; the unit is its last word. nullopt if the unit has no
 // preamble.

@@ -94,10 +94,20 @@ TEST(CompiledPreambleTest, WhatAPrecompiledHeaderWouldLoseKeepsThePreambleWithTh
   for (const char* open :
        {"#pragma pack(1)", "#pragma pack ( push , 1 )", "#pragma GCC visibility push(hidden)",
         "  #  pragma GCC optimize(\"O0\")", "#pragma GCC target(\"avx2\")", "#pragma GCC diagnostic error \"-Wall\"",
-        "#pragma GCC diagnostic push", "#pragma GCC visibility pop\n#pragma GCC visibility push(hidden)",
+        "#pragma GCC diagnostic push\nint x;", "#pragma GCC visibility pop\n#pragma GCC visibility push(hidden)",
         "_Pragma(\"pack(1)\")", "#pragma of_somebody"}) {
     EXPECT_FALSE(Splits(open)) << open;
   }
+}
+
+TEST(CompiledPreambleTest, PragmasThatAreOpenedForTheRestGoWithIt) {
+  const std::string opened = "#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n\n";
+  const auto split = Split(StrCat(kPreamble, opened, kRest));
+  ASSERT_TRUE(split.has_value());
+  EXPECT_EQ(*split->preamble.action.inputs[0].content, kPreamble);
+  EXPECT_EQ(*split->rest.inputs[1].content, StrCat(opened, kRest));
+  EXPECT_EQ(Split(StrCat(opened, kRest))->preamble.action.inputs[0].digest, exec::BlobDigestOf(""));
+  EXPECT_FALSE(Splits("#pragma GCC diagnostic push\n#pragma GCC diagnostic pop\n#pragma GCC diagnostic pop"));
 }
 
 // GCC defines these again when it has read a precompiled header.

@@ -153,8 +153,12 @@ std::optional<PreamblePass> SplitPass(const Phases& phases, size_t pass) {
   const std::optional<language::LeadingIncludes> leading = language::FindLeadingIncludes(unit, phases.unit);
   if (!leading || LooksBack(std::string_view(unit).substr(leading->end))) return std::nullopt;
 
-  PreamblePass split{
-      .unit = phases.unit, .next_line = leading->next_line, .macros_before = {}, .forms = {}, .rest = plain};
+  PreamblePass split{.unit = phases.unit,
+                     .next_line = leading->next_line,
+                     .code_line = leading->code_line,
+                     .macros_before = {},
+                     .forms = {},
+                     .rest = plain};
   if (!RemoveRuntimeHeader(split.rest.action.argv)) return std::nullopt;
   // The last line tells whether a macro has used the counter, as the preamble may have done.
   SetInput(split.rest.action, phases.unit,

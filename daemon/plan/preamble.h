@@ -34,6 +34,7 @@ struct PreambleForm {
 struct PreamblePass {
   std::string unit;       // its path
   std::string next_line;  // the line that follows the preamble, as line markers name it: `7 "kernel.cu"`
+  std::string code_line;  // the same, or what a #line directive there calls the line after it
   Step macros_before;     // lists the macros before the preamble (-dM)
   // The best one first. If flags define macros, the first form serves units with any values of these; it cannot be
   // learned if the preamble uses one. The second one is for these values.

@@ -23,11 +23,18 @@ std::string_view WithoutComment(std::string_view left) {
   return left;
 }
 
+// nullopt if the token is not a piece of the text: a line break was in it.
+std::optional<size_t> OffsetOf(const Token& token, std::string_view text) {
+  if (token.text.data() < text.data() || token.text.data() >= text.data() + text.size()) return std::nullopt;
+  return static_cast<size_t>(token.text.data() - text.data());
+}
+
 // The offset of the line after the one on which `token` ends a directive; nullopt if something other than blanks and a
 // comment follows the token.
 std::optional<size_t> NextLine(std::string_view text, const Token& token) {
-  if (token.text.data() < text.data() || token.text.data() >= text.data() + text.size()) return std::nullopt;
-  const size_t at = static_cast<size_t>(token.text.data() - text.data()) + token.text.size();
+  const std::optional<size_t> begin = OffsetOf(token, text);
+  if (!begin) return std::nullopt;
+  const size_t at = *begin + token.text.size();
   const size_t newline = text.find('\n', at);
   if (newline == std::string_view::npos) return std::nullopt;
   const std::string_view left = WithoutComment(text.substr(at, newline - at));
@@ -69,7 +76,8 @@ class Finder {
     if (!next) return false;
     const auto lines = std::count(unit_.begin() + static_cast<ptrdiff_t>(counted_from_),
                                   unit_.begin() + static_cast<ptrdiff_t>(*next), '\n');
-    found_ = LeadingIncludes{*next, StrCat(first_line_ + lines, " ", label_)};
+    const std::string name = StrCat(first_line_ + lines, " ", label_);
+    found_ = LeadingIncludes{.end = *next, .next_line = name, .code_line = name};
     return true;
   }
 
@@ -83,7 +91,15 @@ class Finder {
     first_line_ = line;
     label_ = label;
     counted_from_ = *next;
+    if (ComesNext(directive.front())) found_->code_line = StrCat(line, " ", label);
     return true;
+  }
+
+  // Whether only blanks lie between the last #include and a token.
+  bool ComesNext(const Token& token) const {
+    const std::optional<size_t> at = OffsetOf(token, unit_);
+    return found_ && at &&
+           unit_.substr(found_->end, *at - found_->end).find_first_not_of(" \t\r\n") == std::string_view::npos;
   }
 
   const std::string_view unit_;

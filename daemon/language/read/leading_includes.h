@@ -13,6 +13,7 @@ namespace kernix::language {
 struct LeadingIncludes {
   size_t end = 0;         // the offset of the line that follows the last one
   std::string next_line;  // what the compiler calls that line, as a #line directive names it: `7 "kernel.cu"`
+  std::string code_line;  // the same, or what a #line directive that comes next calls the line after it
 };
 
 // nullopt if there are none, or if their end is not certain. Only preprocessor lines, comments and blanks come before

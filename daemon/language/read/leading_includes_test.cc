@@ -26,6 +26,17 @@ TEST(LeadingIncludesTest, LinesHaveTheNamesThatDirectivesGiveThem) {
   EXPECT_EQ(After("#line 40 \"k.cu\"\n#include <b>\nint x;\n"), "41 \"k.cu\"|int x;\n");
 }
 
+TEST(LeadingIncludesTest, ADirectiveThatComesNextNamesTheCode) {
+  const auto code_after = [](std::string_view unit) { return FindLeadingIncludes(unit, "u.cu")->code_line; };
+  EXPECT_EQ(code_after("#include <a>\nint x;\n"), "2 \"u.cu\"");
+  EXPECT_EQ(code_after("#include <a>\n#line 1 \"k.cu\"\n\nint x;\n"), "1 \"k.cu\"");
+  EXPECT_EQ(code_after("#include <a>\n\n #line 7 \"k.cu\"\n#define N 1\nint x;\n"), "7 \"k.cu\"");
+  EXPECT_EQ(code_after("#include <a>\n#define N 1\n#line 1 \"k.cu\"\nint x;\n"), "2 \"u.cu\"");
+  EXPECT_EQ(code_after("#include <a>\n#line 1 \"k.cu\"\n#line 5 \"l.cu\"\nint x;\n"), "1 \"k.cu\"");
+  EXPECT_EQ(code_after("#include <a>\n#line 1 \"k.cu\"\n#include <b>\nint x;\n"), "2 \"k.cu\"");
+  EXPECT_EQ(code_after("#include <a>\n#\\\nline 1 \"k.cu\"\nint x;\n"), "1 \"k.cu\"");
+}
+
 TEST(LeadingIncludesTest, NoConditionIsOpenAtTheEnd) {
   EXPECT_EQ(After("#if N > 1\n#include <a>\n#endif\n#include <b>\nint x;\n"), "5 \"u.cu\"|int x;\n");
   EXPECT_EQ(After("#if N > 1\n#include <a>\n#else\n#include <b>\n#endif\nint x;\n"), "none");
