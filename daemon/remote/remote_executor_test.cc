@@ -298,6 +298,52 @@ void EndWith(google::protobuf::Message& message, grpc::StatusCode code) {
   operation.mutable_response()->PackFrom(response);
 }
 
+// The engine says that it has everything, as if it had lost a part only then.
+TEST_F(RemoteExecutorTest, WhatTheEngineHasLostMeanwhileIsSentAgain) {
+  proxy_.Inject({.method = "FindMissingBlobs", .change = [](google::protobuf::Message& message) {
+                   static_cast<reapi::FindMissingBlobsResponse&>(message).clear_missing_blob_digests();
+                 }});
+  exec::Action action = Script("cat lost");
+  action.inputs = {exec::MakeInput("lost", "and sent again\n")};
+  const auto result = Run(action);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->output, "and sent again\n");
+  EXPECT_EQ(proxy_.Calls("Execute"), 2);
+  EXPECT_EQ(proxy_.Calls("FindMissingBlobs"), 2);
+}
+
+// The specified code for a part that the engine lacks, as an answer to the call and as the end of an action.
+TEST_F(RemoteExecutorTest, APreconditionThatFailsIsTriedAgainAndSaysNothingOfTheEnginesHealth) {
+  const grpc::Status lacks(grpc::StatusCode::FAILED_PRECONDITION, "a blob is missing");
+  proxy_.Inject({.method = "Execute", .answer = lacks});
+  proxy_.Inject({.method = "Execute", .change = [](google::protobuf::Message& message) {
+                   EndWith(message, grpc::StatusCode::FAILED_PRECONDITION);
+                 }});
+  const auto result = Run(Script("echo the third time"));
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->output, "the third time\n");
+  EXPECT_EQ(proxy_.Calls("Execute"), 3);
+
+  proxy_.Inject({.method = "Execute", .times = 0, .answer = lacks});
+  for (int i = 1; i <= CircuitBreaker::kFailuresToOpen; ++i) {
+    const absl::Status status = Run(Script(StrCat("echo never ", i))).status();
+    EXPECT_TRUE(IsNoBuilder(status)) << status;
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("a blob is missing"), HasSubstr("upstream.platform")));
+    EXPECT_EQ(proxy_.Calls("Execute"), 3 + 3 * i);
+    EXPECT_EQ(proxy_.Calls("FindMissingBlobs"), 3 + 3 * i) << "it is asked anew each time";
+  }
+  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+}
+
+TEST_F(RemoteExecutorTest, AnEngineThatFindsOutLateWhatItLacksIsNotAskedAgain) {
+  proxy_.Inject({.method = "Execute", .times = 0, .change = [&](google::protobuf::Message& message) {
+                   env_.AdvanceClock(std::chrono::seconds(61));
+                   EndWith(message, grpc::StatusCode::FAILED_PRECONDITION);
+                 }});
+  EXPECT_TRUE(IsNoBuilder(Run(Script("echo late")).status()));
+  EXPECT_EQ(proxy_.Calls("Execute"), 1);
+}
+
 // buildbox-casd names no stage.
 void SayThatItWaits(google::protobuf::Message& message) {
   auto& operation = static_cast<google::longrunning::Operation&>(message);
