@@ -519,8 +519,15 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
     });
     if (!went_on.ok()) Finish(*started, flight, went_on);
   };
-  UpstreamCache::Wanted wanted{load.key(), load.request.toolchain, cache.limit_bytes(), flight->build_cancellation()};
-  wanted.is_absent = load.effort != Effort::kLook && flights.HasLookedInVain(load.key());
+  if (load.effort != Effort::kLook) started->looks = flights.TakeVainLook(load.key());
+  const bool is_absent = started->looks != nullptr;
+  if (!is_absent) started->looks = upstream->NewBudget();
+  UpstreamCache::Wanted wanted{.key = load.key(),
+                               .toolchain = load.request.toolchain,
+                               .room = cache.limit_bytes(),
+                               .cancellation = flight->build_cancellation(),
+                               .is_absent = is_absent,
+                               .looks = started->looks};
   switch (load.effort) {
     case Effort::kBuild:
       upstream->FindOrWait(std::move(wanted), std::move(go_on));
@@ -535,7 +542,7 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
 }
 
 absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight) {
-  if (load->effort == Effort::kLook) flights.NoteVainLook(load->key());
+  if (load->effort == Effort::kLook) flights.NoteVainLook(load->key(), load->looks);
   if (load->effort != Effort::kBuild) return NothingThere();
   KERNIX_RETURN_IF_ERROR(StageBuild(*load));
   load->trace->Lap("stage");
@@ -554,7 +561,7 @@ absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, c
         header_trees.DropUnstaged(*trees);
         Conclude(load, flight, files, std::move(end));
       },
-      load->early);
+      load->early, load->looks);
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 #include "daemon/builder/early_runs.h"
 #include "daemon/builder/known_loads.h"
 #include "daemon/builder/load_observer.h"
+#include "daemon/builder/look_budget.h"
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/cache/entry.h"
@@ -43,6 +44,7 @@ struct PlannedLoad {
   // Set when the build starts.
   BuildStart started;
   HeaderContents headers;
+  LookBudgetPtr looks;  // null: the upstream is not asked
 
   const Digest& key() const { return known->key; }
 };

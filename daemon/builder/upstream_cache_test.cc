@@ -403,21 +403,22 @@ TEST_F(SharingTest, WhatHasReadOtherFilesIsNotShared) {
   second.Build(request);
 }
 
-// With -g, a step of its own compiles what all handlers share.
-TEST_F(SharingTest, NodesShareSteps) {
-  v1::LoadRequest request = Request();
+// With -g, a step of its own compiles what all handlers share. The engine gets its result.
+v1::LoadRequest WithSharedStep(v1::LoadRequest request) {
   request.mutable_options()->add_compile_flags("-g");
+  return request;
+}
+
+TEST_F(SharingTest, NodesShareSteps) {
   Node first;
   first.Share(Engine());
-  first.Build(request);
+  first.Build(WithSharedStep(Request()));
   EXPECT_EQ(first.Steps("upstream"), 0);
   first.StopSharing();
 
-  v1::LoadRequest another = Request();
-  another.mutable_options()->add_compile_flags("-g");
   Node second;
   second.Share(Engine());
-  second.Build(another);
+  second.Build(WithSharedStep(Request()));
   EXPECT_EQ(second.Steps("upstream"), 1);
   EXPECT_EQ(second.Steps("run"), 0);
 }
@@ -605,6 +606,67 @@ TEST_F(SharingTest, ASlowEngineCostsALoadOneTimeLimit) {
   EXPECT_EQ(proxy.Calls("GetActionResult"), 1);
   EXPECT_EQ(proxy.Calls("BatchReadBlobs"), 1);
   EXPECT_EQ(proxy.Calls("UpdateActionResult"), 0);
+}
+
+// Lets one look for a result take longer than the time limit, though each of its calls is in time.
+void SlowDownOneLook(FaultProxy& proxy, ChangingEnv& env) {
+  for (const char* method : {"GetActionResult", "BatchReadBlobs"}) {
+    proxy.Inject({.method = method, .change = [&](auto&) { env.AdvanceClock(Duration(6'000)); }});
+  }
+}
+
+TEST_F(SharingTest, ALoadThatHasWaitedOneTimeLimitAsksForNoStep) {
+  const v1::LoadRequest request = WithSharedStep(Request());
+  Node first;
+  first.Share(Engine());
+  first.Build(request);
+  first.StopSharing();
+
+  FaultProxy proxy(engine_->address());
+  Node second;
+  second.Share({.address = proxy.address(), .timeout = Duration(10'000)}, {}, {.write = false});
+  SlowDownOneLook(proxy, second.env);
+  second.Build(request);
+  EXPECT_EQ(proxy.Calls("GetActionResult"), 1);
+  EXPECT_EQ(second.Steps("upstream"), 0);
+  EXPECT_EQ(second.Steps("run"), 1);
+}
+
+TEST_F(SharedLookupTest, ALoadHasWhatItsLookupHasLeftOfTheTimeLimit) {
+  request_ = WithSharedStep(request_);
+  BuildElsewhere();
+  SlowDownOneLook(proxy_, taker_.env);
+  EXPECT_FALSE(taker_.LookUp(request_));
+  RecordingObserver observer({"int a;\n"});
+  const auto built = taker_.Load(request_, observer);
+  ASSERT_THAT(built, IsOk());
+  EXPECT_FALSE(built->from_upstream());
+  EXPECT_EQ(taker_.Steps("upstream"), 0);
+  EXPECT_EQ(taker_.Steps("run"), 1);
+}
+
+// A node that waits for another one's build does not wait for the engine.
+TEST_F(SharingTest, AWaitForAnotherNodesBuildTakesNothingFromTheTimeLimit) {
+  const v1::LoadRequest request = Request();
+  const Digest key = DigestOf("built elsewhere");
+  const toolchain::ToolchainPtr toolchain = *KnownToolchains().Resolve(request.toolchain(), request.language());
+  ChangingEnv env;
+  FaultProxy proxy(engine_->address());
+  const auto upstream = remote::OpenUpstream(env, {.address = proxy.address(), .timeout = Duration(10'000)});
+  remote::SharedResults results(*upstream, {});
+  remote::BuildClaims others(*upstream, "another node"), own(*upstream, "this node");
+  ASSERT_THAT(others.Write(key, 0, remote::ClaimState::kBuilding, {}), IsOk());
+  UpstreamCache cache(env, KnownToolchains().digests(), results, own, {.write = true, .build_once = true});
+  proxy.Inject({.method = "GetActionResult", .times = 0, .change = [&](auto&) {
+                  env.AdvanceClock(Duration(3'000));  // of each look at the claim
+                }});
+  const LookBudgetPtr looks = cache.NewBudget();
+  std::promise<void> done;
+  cache.FindOrWait({.key = key, .toolchain = toolchain, .looks = looks}, [&](const auto&) { done.set_value(); });
+  AwaitValue("the end of the claim, of which nothing is heard any more", done.get_future());
+  EXPECT_GE(proxy.Calls("GetActionResult"), 4);
+  EXPECT_FALSE(LookBudget::Look(*looks).IsOver());
+  cache.EndBuild(key, remote::ClaimState::kLeft);
 }
 
 TEST_F(SharingTest, ALoadThatIsCancelledWaitsForNoEngine) {
