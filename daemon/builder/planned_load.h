@@ -38,6 +38,7 @@ struct PlannedLoad {
   size_t max_parallel = 0;
   bool batch = false;
   Effort effort = Effort::kBuild;
+  bool is_counted = false;               // as a miss: it has joined a build that was in vain
   std::shared_ptr<TraceRecorder> trace;  // null for a lookup of what is in the cache
   std::shared_ptr<EarlyRuns> early;      // null: none has begun
 
@@ -47,6 +48,7 @@ struct PlannedLoad {
   LookBudgetPtr looks;  // null: the upstream is not asked
 
   const Digest& key() const { return known->key; }
+  bool needs_builders() const { return request.toolchain->described != nullptr; }
 };
 
 using PlannedLoadPtr = std::shared_ptr<const PlannedLoad>;
