@@ -8,6 +8,7 @@
 
 #include <future>
 
+#include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "common/base/error.h"
 #include "daemon/remote/upstream_test_util.h"
 #include "tests/support/await.h"
@@ -18,6 +19,8 @@
 
 namespace kernix::build {
 namespace {
+
+namespace reapi = ::build::bazel::remote::execution::v2;
 
 using kernix::testing::CasdProcess;
 using kernix::testing::FaultProxy;
@@ -531,6 +534,86 @@ TEST_F(SharingTest, ANodeBuildsForItselfIfTheEngineDoesNotAnswer) {
   node.Build(Request());
   node.Build(Request());
   EXPECT_EQ(node.Stats().builds, 2u);
+}
+
+// The engine's answers as a load meets them; upstream_fault_test.cc has them call by call.
+TEST_F(SharingTest, WhateverTheEngineDoesWrongALoadIsBuilt) {
+  const v1::LoadRequest request = Request();
+  Node first;
+  first.Share(Engine());
+  const auto built = first.Load(request);
+  ASSERT_THAT(built, IsOk());
+  first.StopSharing();
+
+  const auto other_bytes = [](google::protobuf::Message& message) {
+    for (auto& blob : *static_cast<reapi::BatchReadBlobsResponse&>(message).mutable_responses()) {
+      blob.mutable_data()->back() ^= 1;
+    }
+  };
+  const auto nothing = [](google::protobuf::Message& message) {
+    static_cast<reapi::BatchReadBlobsResponse&>(message).clear_responses();
+  };
+  const auto fails = [](const char* method, grpc::StatusCode code) {
+    return kernix::testing::EngineFault{.method = method, .times = 0, .answer = grpc::Status(code, "no")};
+  };
+  const std::vector<kernix::testing::EngineFault> faults = {
+      {.method = "BatchReadBlobs", .times = 0, .change = other_bytes},
+      {.method = "BatchReadBlobs", .times = 0, .change = nothing},
+      {.method = "BatchReadBlobs", .times = 0, .hang = true},
+      {.method = "GetActionResult", .times = 0, .hang = true},
+      fails("GetActionResult", grpc::StatusCode::UNAVAILABLE),
+      fails("GetActionResult", grpc::StatusCode::RESOURCE_EXHAUSTED),
+      fails("GetActionResult", grpc::StatusCode::UNAUTHENTICATED),
+      fails("BatchReadBlobs", grpc::StatusCode::NOT_FOUND),
+      fails("BatchReadBlobs", grpc::StatusCode::DATA_LOSS)};
+  for (const auto& fault : faults) {
+    FaultProxy proxy(engine_->address());
+    proxy.Inject(fault);
+    Node node;
+    node.Share({.address = proxy.address(), .timeout = Duration(500)}, {}, {.write = false});
+    const auto result = node.Load(request);
+    ASSERT_THAT(result, IsOk()) << fault.method;
+    EXPECT_FALSE(result->cache_hit());
+    EXPECT_TRUE(node.Artifact(*result) == first.Artifact(*built));
+    EXPECT_GT(proxy.Calls(fault.method), 0);
+  }
+}
+
+TEST_F(SharingTest, AWriteThatTakesLongDelaysNoLoad) {
+  FaultProxy proxy(engine_->address());
+  std::promise<void> release;
+  proxy.Inject(
+      {.method = "FindMissingBlobs", .times = 0, .change = [go = release.get_future().share()](auto&) { go.wait(); }});
+  const v1::LoadRequest request = Request();
+  Node first;
+  first.Share({.address = proxy.address()});
+  first.Build(request);
+  first.Build(Request());
+  EXPECT_TRUE(first.Load(request)->cache_hit());
+  EXPECT_GT(Sample(*first.upstream_cache, "kernix_upstream_waiting_bytes"), 0);
+  release.set_value();
+  first.StopSharing();
+  Node second;
+  second.Share(Engine());
+  EXPECT_TRUE(second.Load(request)->from_upstream());
+}
+
+TEST_F(SharingTest, WhatIsTooMuchToWaitForTheEngineIsLostAndCounted) {
+  FaultProxy proxy(engine_->address());
+  std::promise<void> release;
+  proxy.Inject(
+      {.method = "FindMissingBlobs", .times = 0, .change = [go = release.get_future().share()](auto&) { go.wait(); }});
+  Node node;
+  node.Share({.address = proxy.address()}, {}, {.read = false, .write = true});
+  const auto content = std::make_shared<const std::string>(4 << 20, 'x');
+  std::vector<std::pair<std::string, exec::Content>> files;
+  for (uint64_t bytes = 0; bytes <= UpstreamCache::kMostWaitingBytes / 2; bytes += content->size()) {
+    files.emplace_back(StrCat("file ", bytes), content);
+  }
+  for (const char* key : {"first", "second"}) node.upstream_cache->Keep(DigestOf(key), {}, files, "");
+  EXPECT_EQ(Sample(*node.upstream_cache, "kernix_upstream_results_lost_total"), 1);
+  EXPECT_EQ(Sample(*node.upstream_cache, "kernix_upstream_waiting_bytes"), files.size() * content->size());
+  release.set_value();
 }
 
 grpc::Status Unauthenticated() { return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "the token has expired"); }
