@@ -160,6 +160,23 @@ TEST_F(RemoteExecutorTest, AnOutputThatIsNotThereIsAnErrorOfACommandThatSucceeds
   EXPECT_EQ(*result->outputs.at("a"), "made\n");
 }
 
+// The engine's failures, so the step can run elsewhere.
+TEST_F(RemoteExecutorTest, AnOutputWithOtherBytesOrThatIsGoneIsNeverTaken) {
+  exec::Action action = Script("echo right >out");
+  action.outputs = {"out"};
+  ASSERT_THAT(Run(action), IsOk());
+  proxy_.Inject({.method = "BatchReadBlobs", .change = [](google::protobuf::Message& message) {
+                   auto& answer = static_cast<reapi::BatchReadBlobsResponse&>(message);
+                   answer.mutable_responses(0)->set_data("wrong\n");
+                 }});
+  EXPECT_EQ(KindOf(Run(action).status()), v1::ErrorDetail::INTERNAL);
+  proxy_.Inject({.method = "BatchReadBlobs", .answer = grpc::Status(grpc::StatusCode::NOT_FOUND, "it is gone")});
+  EXPECT_THAT(Run(action).status(), HasError(absl::StatusCode::kNotFound, HasSubstr("it is gone")));
+  const auto again = Run(action);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(*again->outputs.at("out"), "right\n");
+}
+
 TEST_F(RemoteExecutorTest, WhatTheCommandPrintsComesBack) {
   const auto result = Run(Script("echo to stdout; echo to stderr >&2"));
   ASSERT_THAT(result, IsOk());
