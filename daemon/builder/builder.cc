@@ -180,6 +180,9 @@ struct Builder::Impl {
   void CountJoined();
   // Lends the artifact to the load's user, and notes the tag.
   absl::Status GiveOut(const PlannedLoad& load, const v1::LoadResult& result);
+  // Until a build ends that counts for this load. `mine`: this load made it.
+  absl::StatusOr<v1::LoadResult> JoinOrBuild(const std::shared_ptr<PlannedLoad>& load, LoadObserver& observer,
+                                             bool verbose, const CancellationPtr& cancellation, bool& mine);
   absl::StatusOr<v1::LoadResult> Fly(const PlannedLoadPtr& load, const FlightPtr& flight, LoadObserver& observer,
                                      bool verbose, const CancellationPtr& cancellation);
 
@@ -300,10 +303,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   bool mine = false;
   absl::StatusOr<v1::LoadResult> result = JoinLookups(*load, observer, cancellation);
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
-    KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, flights.JoinOrMake(*load, mine));
-    if (!mine) load->early.reset();
-    if (!mine) CountJoined();
-    result = Fly(load, flight, observer, verbose, cancellation);
+    result = JoinOrBuild(load, observer, verbose, cancellation, mine);
   }
   // What an asker has loaded before is for nobody else.
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
@@ -317,6 +317,21 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   result->mutable_warning()->Assign(load->known->warnings.begin(), load->known->warnings.end());
   KERNIX_RETURN_IF_ERROR(GiveOut(*load, *result));
   return result;
+}
+
+// Builders may lack what this machine has, or be away.
+absl::StatusOr<v1::LoadResult> Builder::Impl::JoinOrBuild(const std::shared_ptr<PlannedLoad>& load,
+                                                          LoadObserver& observer, bool verbose,
+                                                          const CancellationPtr& cancellation, bool& mine) {
+  const bool has_compilers = load->effort == Effort::kBuild && !load->needs_builders();
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, flights.JoinOrMake(*load, mine));
+    if (!mine) load->early.reset();
+    if (!mine && !std::exchange(load->is_counted, true)) CountJoined();
+    absl::StatusOr<v1::LoadResult> result = Fly(load, flight, observer, verbose, cancellation);
+    const bool failed = !result.ok() && KindOf(result.status()) != v1::ErrorDetail::CANCELLED;
+    if (!failed || !has_compilers || !flight->runs_on_builders_alone()) return result;
+  }
 }
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, const FlightPtr& flight,
@@ -491,6 +506,7 @@ PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
 }
 
 void Builder::Impl::StartBuild(const PlannedLoadPtr& load, const FlightPtr& flight, HeaderContents contents) {
+  if (load->needs_builders()) flight->RunsOnBuildersAlone();
   flights.BeginWork();
   // Whatever happens, the flight must end: everybody who asks for its key waits for it.
   const absl::Status started =
@@ -504,7 +520,8 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
     Finish(load, flight, *std::move(hit));
     return absl::OkStatus();
   }
-  if (load.effort != Effort::kLook) cache.Count(cache::Total::kMisses);  // the load counts, should this be in vain
+  // The load counts, should this look be in vain.
+  if (load.effort != Effort::kLook && !load.is_counted) cache.Count(cache::Total::kMisses);
   if (flight->fetches()) load.trace->Lap("receive headers");
   auto started = std::make_shared<PlannedLoad>(load);
   started->started = load.early != nullptr ? load.early->start() : BuildStart{env.Now(), env.UnixMillis()};
@@ -519,8 +536,15 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
     });
     if (!went_on.ok()) Finish(*started, flight, went_on);
   };
-  UpstreamCache::Wanted wanted{load.key(), load.request.toolchain, cache.limit_bytes(), flight->build_cancellation()};
-  wanted.is_absent = load.effort != Effort::kLook && flights.HasLookedInVain(load.key());
+  if (load.effort != Effort::kLook) started->looks = flights.TakeVainLook(load.key());
+  const bool is_absent = started->looks != nullptr;
+  if (!is_absent) started->looks = upstream->NewBudget();
+  UpstreamCache::Wanted wanted{.key = load.key(),
+                               .toolchain = load.request.toolchain,
+                               .room = cache.limit_bytes(),
+                               .cancellation = flight->build_cancellation(),
+                               .is_absent = is_absent,
+                               .looks = started->looks};
   switch (load.effort) {
     case Effort::kBuild:
       upstream->FindOrWait(std::move(wanted), std::move(go_on));
@@ -535,7 +559,7 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
 }
 
 absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight) {
-  if (load->effort == Effort::kLook) flights.NoteVainLook(load->key());
+  if (load->effort == Effort::kLook) flights.NoteVainLook(load->key(), load->looks);
   if (load->effort != Effort::kBuild) return NothingThere();
   KERNIX_RETURN_IF_ERROR(StageBuild(*load));
   load->trace->Lap("stage");
@@ -554,7 +578,7 @@ absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, c
         header_trees.DropUnstaged(*trees);
         Conclude(load, flight, files, std::move(end));
       },
-      load->early);
+      load->early, load->looks);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #include "daemon/builder/flights.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
@@ -90,16 +91,16 @@ void Flights::Forget(const Digest& key, Effort effort, const FlightPtr& flight) 
 }
 
 // Of the keys that nobody then loads, some are forgotten.
-void Flights::NoteVainLook(const Digest& key) {
+void Flights::NoteVainLook(const Digest& key, LookBudgetPtr looks) {
   const MutexLock lock(mutex_);
   if (vain_looks_.size() >= kMostVainLooks) vain_looks_.clear();
-  vain_looks_[key] = env_.Now();
+  vain_looks_[key] = {env_.Now(), std::move(looks)};
 }
 
-bool Flights::HasLookedInVain(const Digest& key) {
+LookBudgetPtr Flights::TakeVainLook(const Digest& key) {
   const MutexLock lock(mutex_);
   const auto look = vain_looks_.extract(key);
-  return !look.empty() && env_.Now() - look.mapped() < kFreshAnswer;
+  return !look.empty() && env_.Now() - look.mapped().end < kFreshAnswer ? look.mapped().looks : nullptr;
 }
 
 }  // namespace kernix::build

@@ -15,6 +15,7 @@
 #include "common/os/env.h"
 #include "daemon/builder/flight.h"
 #include "daemon/builder/header_cache.h"
+#include "daemon/builder/look_budget.h"
 #include "daemon/builder/planned_load.h"
 
 namespace kernix::build {
@@ -56,14 +57,18 @@ class Flights {
   // Nobody joins it any more.
   void Forget(const Digest& key, Effort effort, const FlightPtr& flight);
 
-  // Remembers for a moment that a lookup has asked the upstream for this key in vain: the load that follows it need not
-  // ask again.
-  void NoteVainLook(const Digest& key);
-  // Forgets it, too.
-  bool HasLookedInVain(const Digest& key);
+  // Remembers for a moment that a lookup has asked the upstream for this key in vain, and what that has left of its
+  // budget: the load that follows it need not ask again.
+  void NoteVainLook(const Digest& key, LookBudgetPtr looks);
+  // Null if no lookup has. Forgets it, too.
+  LookBudgetPtr TakeVainLook(const Digest& key);
 
  private:
   using Key = std::pair<Digest, Effort>;
+  struct VainLook {
+    MonotonicTime end;
+    LookBudgetPtr looks;
+  };
 
   // Null if there is none that takes askers.
   FlightPtr Join(const Key& key, bool only_running = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -78,7 +83,7 @@ class Flights {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int work_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<Key, FlightPtr> flights_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<Digest, MonotonicTime> vain_looks_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Digest, VainLook> vain_looks_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::build

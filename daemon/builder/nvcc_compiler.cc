@@ -279,11 +279,13 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
 
   // Runs some of the phases, then calls `next`, or `otherwise` if they fail.
   void Run(std::vector<Step> steps, Next next, void (Compile::*otherwise)(const absl::Status&) = &Compile::OnFailure) {
-    RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .max_output_bytes = BytesLeft()}, run_.user,
-            compiler_.runner_, run_.max_parallel, run_.cancellation, observer_,
-            [self = shared_from_this(), next, otherwise](PlanEnd end) {
-              self->Guard([&] { end.status.ok() ? (self.get()->*next)(end) : (self.get()->*otherwise)(end.status); });
-            });
+    RunPlan(
+        {.steps = std::move(steps), .toolchain = run_.toolchain, .max_output_bytes = BytesLeft()}, run_.user,
+        compiler_.runner_, run_.max_parallel, run_.cancellation, observer_,
+        [self = shared_from_this(), next, otherwise](PlanEnd end) {
+          self->Guard([&] { end.status.ok() ? (self.get()->*next)(end) : (self.get()->*otherwise)(end.status); });
+        },
+        /*early=*/nullptr, run_.looks);
   }
 
   // For the outputs of more steps; 0: no limit.

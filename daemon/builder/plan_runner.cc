@@ -43,13 +43,14 @@ constexpr char kNotHandled[] = "kernixd could not run this load's steps";
 class PlanRun : public std::enable_shared_from_this<PlanRun> {
  public:
   PlanRun(Plan plan, UserId user, StepRunner& runner, size_t max_parallel, CancellationPtr cancellation,
-          PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early)
+          PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early, LookBudgetPtr looks)
       : user_(user),
         toolchain_(std::move(plan.toolchain)),
         takes_shortcuts_(plan.take_shortcuts),
         runner_(runner),
         max_output_bytes_(plan.max_output_bytes),
         early_(std::move(early)),
+        looks_(std::move(looks)),
         max_parallel_(max_parallel == 0 ? plan.steps.size() : max_parallel),
         max_phases_(max_parallel == 0 ? 0 : std::max<size_t>(max_parallel / StepsThatStart(plan), 1)),
         asked_to_stop_(std::move(cancellation)),
@@ -147,6 +148,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
                                  .take_shortcuts = takes_shortcuts_,
                                  .max_parallel = max_phases_,
                                  .early = early_,
+                                 .looks = looks_,
                                  .observer = run.get(),
                                  .cancellation = stop_,
                                  .done = [self = shared_from_this(), run](absl::StatusOr<exec::ActionResult> result) {
@@ -220,6 +222,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   StepRunner& runner_;
   const uint64_t max_output_bytes_;
   const std::shared_ptr<EarlyRuns> early_;
+  const LookBudgetPtr looks_;
   const size_t max_parallel_;
   const size_t max_phases_;  // of one step at a time, so that all steps together keep to max_parallel
   const CancellationPtr asked_to_stop_;
@@ -241,9 +244,9 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 }  // namespace
 
 void RunPlan(Plan plan, UserId user, StepRunner& runner, size_t max_parallel, CancellationPtr cancellation,
-             PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early) {
+             PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early, LookBudgetPtr looks) {
   std::make_shared<PlanRun>(std::move(plan), user, runner, max_parallel, std::move(cancellation), observer,
-                            std::move(done), std::move(early))
+                            std::move(done), std::move(early), std::move(looks))
       ->Advance();
 }
 

@@ -47,8 +47,9 @@ using PlanDone = std::function<void(PlanEnd)>;  // must not throw
 // A command that failed gives a COMPILATION error; outputs that are too large, and exceptions, give a RESOURCE error.
 // If RunPlan() itself throws, nothing runs and `done` is not called. `runner` and `observer` must live until `done` has
 // returned. If `cancellation`, which the caller keeps, fires, the plan ends early with a CANCELLED error. The steps run
-// for `user`. They take the `early` runs (may be null) that are theirs.
+// for `user`. They take the `early` runs (may be null) that are theirs, and share the load's `looks` (may be null).
 void RunPlan(Plan plan, UserId user, StepRunner& runner, size_t max_parallel, CancellationPtr cancellation,
-             PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early = nullptr);
+             PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early = nullptr,
+             LookBudgetPtr looks = nullptr);
 
 }  // namespace kernix::build

@@ -12,6 +12,7 @@
 #include "daemon/builder/early_runs.h"
 #include "daemon/builder/known_loads.h"
 #include "daemon/builder/load_observer.h"
+#include "daemon/builder/look_budget.h"
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/cache/entry.h"
@@ -37,14 +38,17 @@ struct PlannedLoad {
   size_t max_parallel = 0;
   bool batch = false;
   Effort effort = Effort::kBuild;
+  bool is_counted = false;               // as a miss: it has joined a build that was in vain
   std::shared_ptr<TraceRecorder> trace;  // null for a lookup of what is in the cache
   std::shared_ptr<EarlyRuns> early;      // null: none has begun
 
   // Set when the build starts.
   BuildStart started;
   HeaderContents headers;
+  LookBudgetPtr looks;  // null: the upstream is not asked
 
   const Digest& key() const { return known->key; }
+  bool needs_builders() const { return request.toolchain->described != nullptr; }
 };
 
 using PlannedLoadPtr = std::shared_ptr<const PlannedLoad>;

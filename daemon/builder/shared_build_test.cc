@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One build for two askers, each with its own label.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
@@ -9,11 +10,14 @@
 #include <thread>
 
 #include "common/base/cancellation.h"
+#include "common/base/error.h"
 #include "tests/support/await.h"
 #include "tests/support/testing_load.h"
 
 namespace kernix::build {
 namespace {
+
+using ::testing::HasSubstr;
 
 v1::LoadRequest Named(v1::LoadRequest request, const std::string& name) {
   request.set_name(name);
@@ -59,6 +63,41 @@ TEST(SharedBuildTest, WhoAskedFirstIsNamedThoughTheSecondStartsTheBuild) {
   EXPECT_EQ(t.Stats().builds, 2u);
   EXPECT_EQ(t.cache->Purge({.name = "first"})->entries, 1u);
   EXPECT_EQ(t.cache->Purge({.name = "second"})->entries, 1u);
+}
+
+// One that names a compiler of this machine, and one that goes by the description of it, and so needs builders.
+TEST(SharedBuildTest, ALoadThatHasCompilersDoesNotFailWithTheBuilders) {
+  KERNIX_NEED_PROGRAM(compiler, "g++");
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {.builds_described = true});
+  const v1::LoadRequest with_compiler = CppRequest(compiler);
+  v1::LoadRequest bare = with_compiler;
+  bare.clear_toolchain();
+  t.DescribeTools(with_compiler);
+  std::promise<void> asked, release;
+  auto run = [&](const exec::Action& action, exec::ActionObserver* observer,
+                 Cancellation* cancellation) -> absl::StatusOr<exec::ActionResult> {
+    if (!action.needs_builder) {
+      return exec::RunAction(t.env, {t.cache->scratch_directory()}, action, observer, cancellation);
+    }
+    asked.set_value();
+    AwaitValue("the end of the builders", release.get_future());
+    return MakeError(v1::ErrorDetail::RESOURCE, "no builder has a compiler");
+  };
+  t.RunOn(exec::MakePoolExecutor(run, 4, 0));
+  auto first = std::async(std::launch::async, [&] { return t.Load(bare); });
+  AwaitValue("a step for builders", asked.get_future());
+  auto second = std::async(std::launch::async, [&] { return t.Load(with_compiler); });
+  Await("a load that joins", [&] { return t.Stats().joined == 1; });
+  release.set_value();
+  EXPECT_THAT(first.get().status().message(), HasSubstr("no builder has a compiler"));
+  const auto built = second.get();
+  ASSERT_THAT(built, IsOk());
+  EXPECT_FALSE(built->cache_hit());
+  EXPECT_FALSE(built->joined());
+  const cache::CacheStats stats = t.Stats();
+  EXPECT_EQ(stats.builds, 1u);
+  EXPECT_EQ(stats.failures, 1u);
+  EXPECT_EQ(stats.misses, 2u) << "one of each load";
 }
 
 }  // namespace

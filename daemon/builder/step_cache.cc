@@ -89,9 +89,13 @@ void StepCache::Keep(const Digest& key, const Step& step, const toolchain::Toolc
 }
 
 void StepCache::FindUpstream(const Digest& key, const Step& step, toolchain::ToolchainPtr toolchain,
-                             CancellationPtr cancellation, Found done) {
+                             LookBudgetPtr looks, CancellationPtr cancellation, Found done) {
   if (upstream_ == nullptr) return done(std::nullopt);
-  upstream_->Find({key, std::move(toolchain), store_.limit_bytes(), std::move(cancellation)},
+  upstream_->Find({.key = key,
+                   .toolchain = std::move(toolchain),
+                   .room = store_.limit_bytes(),
+                   .cancellation = std::move(cancellation),
+                   .looks = std::move(looks)},
                   [this, key, outputs = step.action.outputs,
                    done = std::move(done)](const std::optional<remote::SharedResult>& found) {
                     auto taken = CatchExceptions(

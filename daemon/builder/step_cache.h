@@ -37,9 +37,9 @@ class StepCache {
   // The result of an earlier step of the same key, if the headers that it has read still have the same content.
   std::optional<exec::ActionResult> Find(const Digest& key, const toolchain::Toolchain& toolchain);
 
-  // The same for what other nodes have made; keeps what it finds. Calls `done`, which must not throw, once: perhaps in
-  // another thread, and perhaps before it returns.
-  void FindUpstream(const Digest& key, const Step& step, toolchain::ToolchainPtr toolchain,
+  // The same for what other nodes have made, while the load's `looks` (may be null) last; keeps what it finds. Calls
+  // `done`, which must not throw, once: perhaps in another thread, and perhaps before it returns.
+  void FindUpstream(const Digest& key, const Step& step, toolchain::ToolchainPtr toolchain, LookBudgetPtr looks,
                     CancellationPtr cancellation, Found done);
 
   // Keeps a result, here and for other nodes, unless the command failed or printed something, or a file of a tool is

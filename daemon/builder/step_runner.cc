@@ -116,7 +116,7 @@ void StepRunner::FindOrRun(const ReusablePtr& reusable, const exec::ActionDone& 
     });
     if (!run_here.ok()) done(run_here);
   };
-  cache_.FindUpstream(reusable->key, reusable->step, run.toolchain, run.cancellation, go_on);
+  cache_.FindUpstream(reusable->key, reusable->step, run.toolchain, run.looks, run.cancellation, go_on);
 }
 
 void StepRunner::Share(const Digest& flight, const absl::Status& status) {

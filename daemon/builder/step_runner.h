@@ -40,6 +40,7 @@ class StepRunner {
     bool take_shortcuts = true;                   // false: runs the step's own command whatever earlier steps have made
     size_t max_parallel = 0;                      // most phases at a time; 0: any number
     std::shared_ptr<EarlyRuns> early = nullptr;   // of the load: a command that is among them is not run again
+    LookBudgetPtr looks = nullptr;                // of the load; null: each step has a bound of its own
     StepObserver* observer;                       // may be null; must outlive the call of `done`
     CancellationPtr cancellation;
     exec::ActionDone done;

@@ -45,6 +45,10 @@ std::optional<std::vector<remote::SharedHeader>> Shared(const std::vector<cache:
   return shared;
 }
 
+remote::Limits LimitsOf(const UpstreamCache::Wanted& wanted, const LookBudget::Look& look) {
+  return {wanted.cancellation.get(), look.deadline()};
+}
+
 }  // namespace
 
 // A load that looks for its result until this node should build it, or nobody does.
@@ -53,7 +57,6 @@ struct UpstreamCache::Question {
   Wanted wanted;
   Found done;
   BuildTurns::Wait wait = {};
-  remote::Limits limits = {};  // of this look, with the claim that may follow
 };
 
 UpstreamCache::UpstreamCache(Env& env, toolchain::FileDigests& digests, remote::SharedResults& results,
@@ -84,8 +87,15 @@ UpstreamCache::~UpstreamCache() {
 
 void UpstreamCache::Find(Wanted wanted, Found done) {
   if (!options_.read || wanted.is_absent) return done(std::nullopt);
-  questions_.Push(
-      [this, wanted = std::move(wanted), done = std::move(done)] { done(FindNow(wanted, NewLimits(wanted))); });
+  if (wanted.looks == nullptr) wanted.looks = NewBudget();
+  questions_.Push([this, wanted = std::move(wanted), done = std::move(done)] {
+    std::optional<remote::SharedResult> found;
+    {
+      const LookBudget::Look look(*wanted.looks);
+      found = FindNow(wanted, look);
+    }
+    done(std::move(found));
+  });
 }
 
 void UpstreamCache::FindOrWait(Wanted wanted, Found done) {
@@ -99,36 +109,38 @@ void UpstreamCache::FindOrJoin(Wanted wanted, Found done) {
 }
 
 void UpstreamCache::Begin(Question question) {
+  if (question.wanted.looks == nullptr) question.wanted.looks = NewBudget();
   questions_.Push([this, shared = std::make_shared<Question>(std::move(question))] { Ask(shared); });
 }
 
 void UpstreamCache::Ask(const std::shared_ptr<Question>& question) {
   Question& q = *question;
   std::optional<remote::SharedResult> found;
-  if (!q.wait.settles) {
-    q.limits = NewLimits(q.wanted);
-    if (!std::exchange(q.wanted.is_absent, false)) found = FindNow(q.wanted, q.limits);
-    if (found || q.limits.IsCancelled()) return q.done(std::move(found));
+  bool must_wait = false;
+  {
+    const LookBudget::Look look(*q.wanted.looks);
+    const remote::Limits limits = LimitsOf(q.wanted, look);
+    const bool settles = q.wait.settles;
+    if (!settles && !std::exchange(q.wanted.is_absent, false)) found = FindNow(q.wanted, look);
+    const bool is_over = found || limits.IsCancelled() || look.IsOver();
+    must_wait = (settles || !is_over) && MustWait(q, limits);
   }
-  if (!MustWait(q)) return q.done(std::nullopt);
-  q.limits.deadline += q.wait.pause;
+  if (!must_wait) return q.done(std::move(found));
+  if (!q.wait.settles) q.wanted.looks->Renew();
   questions_.PushAt(env_.Now() + q.wait.pause, [this, question] { Ask(question); });
 }
 
-bool UpstreamCache::MustWait(Question& q) {
-  if (q.may_build) return !turns_->MayBuild(q.wanted.key, q.wait, q.limits);
-  return turns_->OtherBuilds(q.wanted.key, q.wait, q.limits);
+bool UpstreamCache::MustWait(Question& q, const remote::Limits& limits) {
+  if (q.may_build) return !turns_->MayBuild(q.wanted.key, q.wait, limits);
+  return turns_->OtherBuilds(q.wanted.key, q.wait, limits);
 }
 
 void UpstreamCache::EndBuild(const Digest& key, remote::ClaimState state) {
   if (turns_) turns_->End(key, state);
 }
 
-remote::Limits UpstreamCache::NewLimits(const Wanted& wanted) const {
-  return {wanted.cancellation.get(), env_.Now() + results_.timeout()};
-}
-
-std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted, const remote::Limits& limits) {
+std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted, const LookBudget::Look& look) {
+  if (look.IsOver()) return std::nullopt;
   const toolchain::Toolchain& toolchain = *wanted.toolchain;
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   const auto own_digest = [&](const std::string& name) -> std::optional<Digest> {
@@ -138,7 +150,8 @@ std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted,
     return digest.ok() ? std::optional(*digest) : std::nullopt;
   };
   auto found = CatchExceptions("a result of the upstream could not be taken in", [&] {
-    return results_.Find(wanted.key, own_digest, std::min(options_.max_result_bytes, wanted.room), limits);
+    return results_.Find(wanted.key, own_digest, std::min(options_.max_result_bytes, wanted.room),
+                         LimitsOf(wanted, look));
   });
   if (found.ok()) return *std::move(found);
   Log(LogLevel::kDebug, "upstream_not_asked", {{"key", wanted.key.Hex()}, {"error", found.status().message()}});

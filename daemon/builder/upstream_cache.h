@@ -18,6 +18,7 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/build_turns.h"
+#include "daemon/builder/look_budget.h"
 #include "daemon/builder/work_queue.h"
 #include "daemon/cache/entry.h"
 #include "daemon/remote/shared_results.h"
@@ -48,7 +49,8 @@ class UpstreamCache {
     toolchain::ToolchainPtr toolchain;
     uint64_t room = UINT64_MAX;  // how many bytes it may have
     CancellationPtr cancellation = nullptr;
-    bool is_absent = false;  // it was looked for a moment ago
+    bool is_absent = false;         // it was looked for a moment ago
+    LookBudgetPtr looks = nullptr;  // of the load; null: this look has one of its own
   };
 
   // How much may wait to be written. What comes above that is lost to others.
@@ -65,12 +67,15 @@ class UpstreamCache {
   // Every Find() must have ended.
   ~UpstreamCache();
 
-  // Calls `done` once: with nothing if there is no such result, if the upstream does not answer, or if the cancellation
-  // (may be null) fires. `done` must not throw.
+  // For all that one load asks: the time limit of one call of the upstream.
+  LookBudgetPtr NewBudget() const { return std::make_shared<LookBudget>(env_, results_.timeout()); }
+
+  // Calls `done` once: with nothing if there is no such result, if the upstream does not answer while the budget lasts,
+  // or if the cancellation (may be null) fires. `done` must not throw.
   void Find(Wanted wanted, Found done);
 
   // As Find() for a load, which its caller builds if there is nothing. With `build_once`, this waits while another node
-  // builds it; the caller then must call Keep() or EndBuild().
+  // builds it; the caller then must call Keep() or EndBuild(). That wait takes nothing from the budget.
   void FindOrWait(Wanted wanted, Found done);
 
   // As Find() for a load that may not be built. With `build_once`, this waits while another node builds it.
@@ -102,10 +107,8 @@ class UpstreamCache {
   void Begin(Question question);
   void Ask(const std::shared_ptr<Question>& question);
   // Another node builds it: it is to be looked for again.
-  bool MustWait(Question& q);
-  // One deadline for all that is asked: a slow upstream costs a load one time limit.
-  remote::Limits NewLimits(const Wanted& wanted) const;
-  std::optional<remote::SharedResult> FindNow(const Wanted& wanted, const remote::Limits& limits);
+  bool MustWait(Question& q, const remote::Limits& limits);
+  std::optional<remote::SharedResult> FindNow(const Wanted& wanted, const LookBudget::Look& look);
   bool Reserve(uint64_t bytes);
   void Write(const Digest& key, const remote::SharedResult& result, uint64_t bytes);
   bool TryToWrite(const Digest& key, const remote::SharedResult& result);

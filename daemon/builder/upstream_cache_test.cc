@@ -8,6 +8,7 @@
 
 #include <future>
 
+#include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "common/base/error.h"
 #include "daemon/remote/upstream_test_util.h"
 #include "tests/support/await.h"
@@ -18,6 +19,8 @@
 
 namespace kernix::build {
 namespace {
+
+namespace reapi = ::build::bazel::remote::execution::v2;
 
 using kernix::testing::CasdProcess;
 using kernix::testing::FaultProxy;
@@ -403,21 +406,22 @@ TEST_F(SharingTest, WhatHasReadOtherFilesIsNotShared) {
   second.Build(request);
 }
 
-// With -g, a step of its own compiles what all handlers share.
-TEST_F(SharingTest, NodesShareSteps) {
-  v1::LoadRequest request = Request();
+// With -g, a step of its own compiles what all handlers share. The engine gets its result.
+v1::LoadRequest WithSharedStep(v1::LoadRequest request) {
   request.mutable_options()->add_compile_flags("-g");
+  return request;
+}
+
+TEST_F(SharingTest, NodesShareSteps) {
   Node first;
   first.Share(Engine());
-  first.Build(request);
+  first.Build(WithSharedStep(Request()));
   EXPECT_EQ(first.Steps("upstream"), 0);
   first.StopSharing();
 
-  v1::LoadRequest another = Request();
-  another.mutable_options()->add_compile_flags("-g");
   Node second;
   second.Share(Engine());
-  second.Build(another);
+  second.Build(WithSharedStep(Request()));
   EXPECT_EQ(second.Steps("upstream"), 1);
   EXPECT_EQ(second.Steps("run"), 0);
 }
@@ -532,6 +536,86 @@ TEST_F(SharingTest, ANodeBuildsForItselfIfTheEngineDoesNotAnswer) {
   EXPECT_EQ(node.Stats().builds, 2u);
 }
 
+// The engine's answers as a load meets them; upstream_fault_test.cc has them call by call.
+TEST_F(SharingTest, WhateverTheEngineDoesWrongALoadIsBuilt) {
+  const v1::LoadRequest request = Request();
+  Node first;
+  first.Share(Engine());
+  const auto built = first.Load(request);
+  ASSERT_THAT(built, IsOk());
+  first.StopSharing();
+
+  const auto other_bytes = [](google::protobuf::Message& message) {
+    for (auto& blob : *static_cast<reapi::BatchReadBlobsResponse&>(message).mutable_responses()) {
+      blob.mutable_data()->back() ^= 1;
+    }
+  };
+  const auto nothing = [](google::protobuf::Message& message) {
+    static_cast<reapi::BatchReadBlobsResponse&>(message).clear_responses();
+  };
+  const auto fails = [](const char* method, grpc::StatusCode code) {
+    return kernix::testing::EngineFault{.method = method, .times = 0, .answer = grpc::Status(code, "no")};
+  };
+  const std::vector<kernix::testing::EngineFault> faults = {
+      {.method = "BatchReadBlobs", .times = 0, .change = other_bytes},
+      {.method = "BatchReadBlobs", .times = 0, .change = nothing},
+      {.method = "BatchReadBlobs", .times = 0, .hang = true},
+      {.method = "GetActionResult", .times = 0, .hang = true},
+      fails("GetActionResult", grpc::StatusCode::UNAVAILABLE),
+      fails("GetActionResult", grpc::StatusCode::RESOURCE_EXHAUSTED),
+      fails("GetActionResult", grpc::StatusCode::UNAUTHENTICATED),
+      fails("BatchReadBlobs", grpc::StatusCode::NOT_FOUND),
+      fails("BatchReadBlobs", grpc::StatusCode::DATA_LOSS)};
+  for (const auto& fault : faults) {
+    FaultProxy proxy(engine_->address());
+    proxy.Inject(fault);
+    Node node;
+    node.Share({.address = proxy.address(), .timeout = Duration(500)}, {}, {.write = false});
+    const auto result = node.Load(request);
+    ASSERT_THAT(result, IsOk()) << fault.method;
+    EXPECT_FALSE(result->cache_hit());
+    EXPECT_TRUE(node.Artifact(*result) == first.Artifact(*built));
+    EXPECT_GT(proxy.Calls(fault.method), 0);
+  }
+}
+
+TEST_F(SharingTest, AWriteThatTakesLongDelaysNoLoad) {
+  FaultProxy proxy(engine_->address());
+  std::promise<void> release;
+  proxy.Inject(
+      {.method = "FindMissingBlobs", .times = 0, .change = [go = release.get_future().share()](auto&) { go.wait(); }});
+  const v1::LoadRequest request = Request();
+  Node first;
+  first.Share({.address = proxy.address()});
+  first.Build(request);
+  first.Build(Request());
+  EXPECT_TRUE(first.Load(request)->cache_hit());
+  EXPECT_GT(Sample(*first.upstream_cache, "kernix_upstream_waiting_bytes"), 0);
+  release.set_value();
+  first.StopSharing();
+  Node second;
+  second.Share(Engine());
+  EXPECT_TRUE(second.Load(request)->from_upstream());
+}
+
+TEST_F(SharingTest, WhatIsTooMuchToWaitForTheEngineIsLostAndCounted) {
+  FaultProxy proxy(engine_->address());
+  std::promise<void> release;
+  proxy.Inject(
+      {.method = "FindMissingBlobs", .times = 0, .change = [go = release.get_future().share()](auto&) { go.wait(); }});
+  Node node;
+  node.Share({.address = proxy.address()}, {}, {.read = false, .write = true});
+  const auto content = std::make_shared<const std::string>(4 << 20, 'x');
+  std::vector<std::pair<std::string, exec::Content>> files;
+  for (uint64_t bytes = 0; bytes <= UpstreamCache::kMostWaitingBytes / 2; bytes += content->size()) {
+    files.emplace_back(StrCat("file ", bytes), content);
+  }
+  for (const char* key : {"first", "second"}) node.upstream_cache->Keep(DigestOf(key), {}, files, "");
+  EXPECT_EQ(Sample(*node.upstream_cache, "kernix_upstream_results_lost_total"), 1);
+  EXPECT_EQ(Sample(*node.upstream_cache, "kernix_upstream_waiting_bytes"), files.size() * content->size());
+  release.set_value();
+}
+
 grpc::Status Unauthenticated() { return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "the token has expired"); }
 
 TEST_F(SharingTest, AWriteThatCameWithAnExpiredTokenIsTriedAgainWithTheRenewedOne) {
@@ -605,6 +689,67 @@ TEST_F(SharingTest, ASlowEngineCostsALoadOneTimeLimit) {
   EXPECT_EQ(proxy.Calls("GetActionResult"), 1);
   EXPECT_EQ(proxy.Calls("BatchReadBlobs"), 1);
   EXPECT_EQ(proxy.Calls("UpdateActionResult"), 0);
+}
+
+// Lets one look for a result take longer than the time limit, though each of its calls is in time.
+void SlowDownOneLook(FaultProxy& proxy, ChangingEnv& env) {
+  for (const char* method : {"GetActionResult", "BatchReadBlobs"}) {
+    proxy.Inject({.method = method, .change = [&](auto&) { env.AdvanceClock(Duration(6'000)); }});
+  }
+}
+
+TEST_F(SharingTest, ALoadThatHasWaitedOneTimeLimitAsksForNoStep) {
+  const v1::LoadRequest request = WithSharedStep(Request());
+  Node first;
+  first.Share(Engine());
+  first.Build(request);
+  first.StopSharing();
+
+  FaultProxy proxy(engine_->address());
+  Node second;
+  second.Share({.address = proxy.address(), .timeout = Duration(10'000)}, {}, {.write = false});
+  SlowDownOneLook(proxy, second.env);
+  second.Build(request);
+  EXPECT_EQ(proxy.Calls("GetActionResult"), 1);
+  EXPECT_EQ(second.Steps("upstream"), 0);
+  EXPECT_EQ(second.Steps("run"), 1);
+}
+
+TEST_F(SharedLookupTest, ALoadHasWhatItsLookupHasLeftOfTheTimeLimit) {
+  request_ = WithSharedStep(request_);
+  BuildElsewhere();
+  SlowDownOneLook(proxy_, taker_.env);
+  EXPECT_FALSE(taker_.LookUp(request_));
+  RecordingObserver observer({"int a;\n"});
+  const auto built = taker_.Load(request_, observer);
+  ASSERT_THAT(built, IsOk());
+  EXPECT_FALSE(built->from_upstream());
+  EXPECT_EQ(taker_.Steps("upstream"), 0);
+  EXPECT_EQ(taker_.Steps("run"), 1);
+}
+
+// A node that waits for another one's build does not wait for the engine.
+TEST_F(SharingTest, AWaitForAnotherNodesBuildTakesNothingFromTheTimeLimit) {
+  const v1::LoadRequest request = Request();
+  const Digest key = DigestOf("built elsewhere");
+  const toolchain::ToolchainPtr toolchain = *KnownToolchains().Resolve(request.toolchain(), request.language());
+  ChangingEnv env;
+  FaultProxy proxy(engine_->address());
+  const auto upstream = remote::OpenUpstream(env, {.address = proxy.address(), .timeout = Duration(10'000)});
+  remote::SharedResults results(*upstream, {});
+  remote::BuildClaims others(*upstream, "another node"), own(*upstream, "this node");
+  ASSERT_THAT(others.Write(key, 0, remote::ClaimState::kBuilding, {}), IsOk());
+  UpstreamCache cache(env, KnownToolchains().digests(), results, own, {.write = true, .build_once = true});
+  proxy.Inject({.method = "GetActionResult", .times = 0, .change = [&](auto&) {
+                  env.AdvanceClock(Duration(3'000));  // of each look at the claim
+                }});
+  const LookBudgetPtr looks = cache.NewBudget();
+  std::promise<void> done;
+  cache.FindOrWait({.key = key, .toolchain = toolchain, .looks = looks}, [&](const auto&) { done.set_value(); });
+  AwaitValue("the end of the claim, of which nothing is heard any more", done.get_future());
+  EXPECT_GE(proxy.Calls("GetActionResult"), 4);
+  EXPECT_FALSE(LookBudget::Look(*looks).IsOver());
+  cache.EndBuild(key, remote::ClaimState::kLeft);
 }
 
 TEST_F(SharingTest, ALoadThatIsCancelledWaitsForNoEngine) {

@@ -212,7 +212,8 @@ absl::Status NoBuilder(const UpstreamOptions& engine, Duration waited) {
 }  // namespace
 
 bool IsNoBuilder(const absl::Status& status) {
-  return absl::IsNotFound(status) && KindOf(status) == v1::ErrorDetail::UNREACHABLE;
+  return (absl::IsNotFound(status) || absl::IsFailedPrecondition(status)) &&
+         KindOf(status) == v1::ErrorDetail::UNREACHABLE;
 }
 
 absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, const exec::BlobDigest& action,

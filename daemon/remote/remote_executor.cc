@@ -21,12 +21,16 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/exec/action_digest.h"
+#include "daemon/remote/retry.h"
 #include "daemon/remote/shipped_folders.h"
 
 namespace kernix::remote {
 namespace {
 
 using Loaders = std::map<exec::BlobDigest, std::function<absl::StatusOr<exec::Content>()>>;
+
+// How often what an action reads is sent to an engine that says that it lacks a part of it.
+constexpr int kMostSends = 3;
 
 // The longest time of a step without a limit.
 constexpr Duration kLongestStep = std::chrono::hours(24);
@@ -178,10 +182,11 @@ class SentFolders {
   std::map<exec::BlobDigest, MonotonicTime> sent_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What engines say when they lack a part of an action.
-bool MayLackInputs(const absl::Status& status) {
-  if (IsNoBuilder(status)) return false;
-  return absl::IsFailedPrecondition(status) || absl::IsNotFound(status) || absl::IsInternal(status);
+// What engines say when they lack a part of an action. `trusted`: they were not asked whether they have all of it.
+bool MayLackInputs(const absl::Status& status, bool trusted) {
+  if (absl::IsFailedPrecondition(status)) return true;
+  if (absl::IsNotFound(status)) return !IsNoBuilder(status);
+  return trusted && absl::IsInternal(status);
 }
 
 // Thread-safe.
@@ -252,17 +257,21 @@ class Runner {
                             "\" from its own cache, which upstream.trusted_keys forbids (skip_cache_lookup)"));
   }
 
-  // An engine may have dropped what was sent a minute ago: then all is sent again, once.
+  // An engine may have dropped what was sent a minute or a moment ago: then it is asked anew what it lacks, and gets
+  // that. Not if it has taken long to find that out.
   absl::StatusOr<Execution> SendAndExecute(const exec::Action& action, const Prepared& prepared, Teller& teller,
                                            Cancellation* cancellation) {
-    const bool trusted = std::any_of(prepared.folders.begin(), prepared.folders.end(),
-                                     [&](const ShippedFolderPtr& folder) { return sent_.Has(*folder); });
-    KERNIX_RETURN_IF_ERROR(SendAll(action, prepared, cancellation));
-    absl::StatusOr<Execution> execution = Execute(action, prepared.messages, teller, cancellation);
-    if (execution.ok() || !trusted || !MayLackInputs(execution.status())) return execution;
-    sent_.Forget();
-    KERNIX_RETURN_IF_ERROR(SendAll(action, prepared, cancellation));
-    return Execute(action, prepared.messages, teller, cancellation);
+    for (int sends = 1;; ++sends) {
+      const bool trusted = std::any_of(prepared.folders.begin(), prepared.folders.end(),
+                                       [&](const ShippedFolderPtr& folder) { return sent_.Has(*folder); });
+      KERNIX_RETURN_IF_ERROR(SendAll(action, prepared, cancellation));
+      const MonotonicTime begin = env_.Now();
+      absl::StatusOr<Execution> execution = Execute(action, prepared.messages, teller, cancellation);
+      if (execution.ok() || !MayLackInputs(execution.status(), trusted) || sends == kMostSends) return execution;
+      if (env_.Now() - begin > upstream_.timeout()) return execution;
+      sent_.Forget();
+      Pause(PauseBeforeRetry(sends), cancellation);  // if that fires, the engine is not asked
+    }
   }
 
   absl::Status SendAll(const exec::Action& action, const Prepared& prepared, Cancellation* cancellation) {

@@ -160,6 +160,23 @@ TEST_F(RemoteExecutorTest, AnOutputThatIsNotThereIsAnErrorOfACommandThatSucceeds
   EXPECT_EQ(*result->outputs.at("a"), "made\n");
 }
 
+// The engine's failures, so the step can run elsewhere.
+TEST_F(RemoteExecutorTest, AnOutputWithOtherBytesOrThatIsGoneIsNeverTaken) {
+  exec::Action action = Script("echo right >out");
+  action.outputs = {"out"};
+  ASSERT_THAT(Run(action), IsOk());
+  proxy_.Inject({.method = "BatchReadBlobs", .change = [](google::protobuf::Message& message) {
+                   auto& answer = static_cast<reapi::BatchReadBlobsResponse&>(message);
+                   answer.mutable_responses(0)->set_data("wrong\n");
+                 }});
+  EXPECT_EQ(KindOf(Run(action).status()), v1::ErrorDetail::INTERNAL);
+  proxy_.Inject({.method = "BatchReadBlobs", .answer = grpc::Status(grpc::StatusCode::NOT_FOUND, "it is gone")});
+  EXPECT_THAT(Run(action).status(), HasError(absl::StatusCode::kNotFound, HasSubstr("it is gone")));
+  const auto again = Run(action);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(*again->outputs.at("out"), "right\n");
+}
+
 TEST_F(RemoteExecutorTest, WhatTheCommandPrintsComesBack) {
   const auto result = Run(Script("echo to stdout; echo to stderr >&2"));
   ASSERT_THAT(result, IsOk());
@@ -296,6 +313,52 @@ void EndWith(google::protobuf::Message& message, grpc::StatusCode code) {
   response.mutable_status()->set_code(code);
   response.mutable_status()->set_message("the worker is gone");
   operation.mutable_response()->PackFrom(response);
+}
+
+// The engine says that it has everything, as if it had lost a part only then.
+TEST_F(RemoteExecutorTest, WhatTheEngineHasLostMeanwhileIsSentAgain) {
+  proxy_.Inject({.method = "FindMissingBlobs", .change = [](google::protobuf::Message& message) {
+                   static_cast<reapi::FindMissingBlobsResponse&>(message).clear_missing_blob_digests();
+                 }});
+  exec::Action action = Script("cat lost");
+  action.inputs = {exec::MakeInput("lost", "and sent again\n")};
+  const auto result = Run(action);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->output, "and sent again\n");
+  EXPECT_EQ(proxy_.Calls("Execute"), 2);
+  EXPECT_EQ(proxy_.Calls("FindMissingBlobs"), 2);
+}
+
+// The specified code for a part that the engine lacks, as an answer to the call and as the end of an action.
+TEST_F(RemoteExecutorTest, APreconditionThatFailsIsTriedAgainAndSaysNothingOfTheEnginesHealth) {
+  const grpc::Status lacks(grpc::StatusCode::FAILED_PRECONDITION, "a blob is missing");
+  proxy_.Inject({.method = "Execute", .answer = lacks});
+  proxy_.Inject({.method = "Execute", .change = [](google::protobuf::Message& message) {
+                   EndWith(message, grpc::StatusCode::FAILED_PRECONDITION);
+                 }});
+  const auto result = Run(Script("echo the third time"));
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->output, "the third time\n");
+  EXPECT_EQ(proxy_.Calls("Execute"), 3);
+
+  proxy_.Inject({.method = "Execute", .times = 0, .answer = lacks});
+  for (int i = 1; i <= CircuitBreaker::kFailuresToOpen; ++i) {
+    const absl::Status status = Run(Script(StrCat("echo never ", i))).status();
+    EXPECT_TRUE(IsNoBuilder(status)) << status;
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("a blob is missing"), HasSubstr("upstream.platform")));
+    EXPECT_EQ(proxy_.Calls("Execute"), 3 + 3 * i);
+    EXPECT_EQ(proxy_.Calls("FindMissingBlobs"), 3 + 3 * i) << "it is asked anew each time";
+  }
+  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+}
+
+TEST_F(RemoteExecutorTest, AnEngineThatFindsOutLateWhatItLacksIsNotAskedAgain) {
+  proxy_.Inject({.method = "Execute", .times = 0, .change = [&](google::protobuf::Message& message) {
+                   env_.AdvanceClock(std::chrono::seconds(61));
+                   EndWith(message, grpc::StatusCode::FAILED_PRECONDITION);
+                 }});
+  EXPECT_TRUE(IsNoBuilder(Run(Script("echo late")).status()));
+  EXPECT_EQ(proxy_.Calls("Execute"), 1);
 }
 
 // buildbox-casd names no stage.

@@ -62,7 +62,7 @@ std::optional<uint64_t> SumOfSizes(const std::set<exec::BlobDigest>& digests, ui
 
 // Whether the engine works, whatever it says of this call.
 bool IsAnswer(const absl::Status& status) {
-  return status.ok() || absl::IsNotFound(status) || absl::IsPermissionDenied(status);
+  return status.ok() || absl::IsNotFound(status) || absl::IsPermissionDenied(status) || IsNoBuilder(status);
 }
 
 UpstreamOutcome OutcomeOf(const absl::Status& status) {

@@ -107,7 +107,8 @@ struct UpstreamState {
   std::optional<UpstreamFacts> facts;  // nothing: not known yet
 };
 
-// Whether this error of Execute() says that no builder has taken the action. The engine itself has answered.
+// Whether this error of Execute() says that no builder has taken the action: none came, or, with the code
+// FAILED_PRECONDITION, the engine lacks a part of the action or a builder for it. The engine itself has answered.
 bool IsNoBuilder(const absl::Status& status);
 
 // Thread-safe. Each call blocks until it is done, until the timeout, or until its `limits`, so that several calls can

@@ -61,8 +61,7 @@ absl::Status RemoveStaleSocket(Env& env, const std::string& path) {
 }
 
 // Before listen(): until then nobody can connect, so the file's initial mode from bind() does not matter.
-absl::Status SetAccess(const ListenerOptions& options) {
-  const char* path = options.path.c_str();
+absl::Status SetAccess(const char* path, const ListenerOptions& options) {
   if (options.for_group && !options.group.empty()) {
     KERNIX_ASSIGN_OR_RETURN(const gid_t group, GroupId("socket_group", options.group));
     if (chown(path, static_cast<uid_t>(-1), group) != 0) {
@@ -71,6 +70,21 @@ absl::Status SetAccess(const ListenerOptions& options) {
   }
   if (chmod(path, options.for_group ? 0660 : 0600) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, "set the mode of", options.path);
+}
+
+// Where a socket is until it listens. As long as `path`, which may be as long as the system allows.
+std::string StagedPathOf(const std::string& path) {
+  std::string staged = path;
+  staged.back() = path.back() == '~' ? '-' : '~';
+  return staged;
+}
+
+absl::Status ListenAt(const std::string& path, int fd, const ListenerOptions& options) {
+  const SocketAddress address(path);
+  if (bind(fd, address.get(), address.size()) != 0) return ErrnoStatus(errno, "bind", options.path);
+  KERNIX_RETURN_IF_ERROR(SetAccess(path.c_str(), options));
+  // A full queue turns clients away, and hundreds of clients may start at once.
+  return listen(fd, SOMAXCONN) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "listen on", options.path);
 }
 
 absl::Status CheckInherited(int fd) {
@@ -114,15 +128,17 @@ absl::StatusOr<std::unique_ptr<FileLock>> ClaimSocket(Env& env, const std::strin
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(Env& env, const ListenerOptions& options) {
   KERNIX_RETURN_IF_ERROR(CheckPath(options.path));
   KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(env, options.path));
+  const std::string staged = StagedPathOf(options.path);
+  KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(env, staged));
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.ok()) return ErrnoStatus(errno, "make a socket for", options.path);
-  const SocketAddress address(options.path);
-  if (bind(fd.get(), address.get(), address.size()) != 0) return ErrnoStatus(errno, "bind", options.path);
-  std::unique_ptr<Listener> listener(new Listener(env, std::move(fd), options.path, /*owns_file=*/true));
-  KERNIX_RETURN_IF_ERROR(SetAccess(options));
-  // A full queue turns clients away, and hundreds of clients may start at once.
-  if (listen(listener->fd(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on", options.path);
-  return listener;
+  absl::Status status = ListenAt(staged, fd.get(), options);
+  if (status.ok()) status = env.Rename(staged, options.path);
+  if (!status.ok()) {
+    env.RemoveFile(staged).IgnoreError();
+    return status;
+  }
+  return std::unique_ptr<Listener>(new Listener(env, std::move(fd), options.path, /*owns_file=*/true));
 }
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::FromSystemd(Env& env) {

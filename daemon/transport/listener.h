@@ -32,9 +32,9 @@ struct ListenerOptions {
 // Stops listening when destroyed; removes the socket's file if it created it.
 class Listener {
  public:
-  // Binds and listens. The caller must hold the lock of the socket: leftovers of a daemon that died are removed.
-  // kAlreadyExists if something else listens there or the path is not a socket; kInvalidArgument if the path is too
-  // long or the group does not exist.
+  // Binds and listens; whoever sees the socket's file can connect. The caller must hold the lock of the socket:
+  // leftovers of a daemon that died are removed. kAlreadyExists if something else listens there or the path is not a
+  // socket; kInvalidArgument if the path is too long or the group does not exist.
   static absl::StatusOr<std::unique_ptr<Listener>> Bind(Env& env, const ListenerOptions& options);
 
   // The socket that systemd passed to this process (LISTEN_FDS); nullptr if it passed none. kInvalidArgument for

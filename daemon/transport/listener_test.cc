@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/paths.h"
+#include "common/os/fault_env.h"
 #include "daemon/transport/socket_address.h"
 #include "daemon/transport/unix_peer.h"
 #include "tests/support/need_right.h"
@@ -29,9 +30,9 @@ class ListenerTest : public testing::Test {
   mode_t ModeOfSocket() { return TheEnv().Stat(socket_)->mode; }
 
   // Leaves what a killed daemon leaves: a file that is bound to nothing.
-  void LeaveStaleSocket() {
+  void LeaveStaleSocket(const std::string& path) {
     UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const SocketAddress address(socket_);
+    const SocketAddress address(path);
     ASSERT_EQ(bind(fd.get(), address.get(), address.size()), 0);
   }
 
@@ -76,8 +77,29 @@ TEST_F(ListenerTest, AnUnknownGroupIsNamed) {
   EXPECT_FALSE(TheEnv().Stat(socket_).ok());
 }
 
+// People wait for the file, and then connect.
+TEST_F(ListenerTest, WhoeverSeesTheFileCanConnect) {
+  FaultEnv env(TheEnv());
+  bool was_ready = false;
+  env.Inject({.operation = Operation::kRename, .match = socket_, .before = [&] {
+                was_ready = !TheEnv().Stat(socket_).ok() && ConnectTo(scratch_ / "k.soc~").ok();
+              }});
+  const auto listener = Listener::Bind(env, {.path = socket_});
+  ASSERT_THAT(listener, IsOk());
+  EXPECT_TRUE(was_ready);
+  EXPECT_EQ(TheEnv().ListDirectory(scratch_.path())->size(), 1u);
+}
+
+TEST_F(ListenerTest, OneThatCannotGetItsNameLeavesNothing) {
+  FaultEnv env(TheEnv());
+  env.Inject(Forbidden(Operation::kRename, socket_));
+  EXPECT_THAT(Listener::Bind(env, {.path = socket_}), HasError(absl::StatusCode::kPermissionDenied, testing::_));
+  EXPECT_EQ(TheEnv().ListDirectory(scratch_.path())->size(), 0u);
+}
+
 TEST_F(ListenerTest, TakesThePlaceOfADeadDaemon) {
-  LeaveStaleSocket();
+  LeaveStaleSocket(socket_);
+  LeaveStaleSocket(scratch_ / "k.soc~");  // it died before it listened
   EXPECT_THAT(ConnectTo(socket_), HasError(absl::StatusCode::kUnavailable, testing::_));
   const auto listener = Bind();
   EXPECT_THAT(listener, IsOk());

@@ -13,9 +13,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
-#include "common/os/fault_env.h"
 #include "daemon/builder/builder.h"
 #include "daemon/builder/upstream_cache.h"
+#include "daemon/remote/upstream_test_util.h"
 #include "daemon/toolchain/description.h"
 #include "tests/support/await.h"
 #include "tests/support/find_tools.h"
@@ -102,11 +102,9 @@ class RecordingObserver : public LoadObserver {
   const std::vector<std::string> headers_;
 };
 
-// An Env that can make a file look changed.
-class ChangingEnv : public FaultEnv {
+// An Env that can make a file look changed, and has a clock that a test can move forward.
+class ChangingEnv : public remote::SteppedEnv {
  public:
-  ChangingEnv() : FaultEnv(Env::Posix()) {}
-
   void PretendChanged(const std::string& path) {
     const MutexLock lock(mutex_);
     changed_ = path;

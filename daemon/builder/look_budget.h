@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One bound for all that a load waits for while the upstream is asked: for its artifact, for a claim, for each step.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
+
+namespace kernix::build {
+
+// Thread-safe. `env` must outlive it.
+class LookBudget {
+ public:
+  LookBudget(Env& env, Duration total) : env_(env), total_(total), left_(total) {}
+
+  // A time in which the upstream is asked. What several take at the same time is spent once.
+  class Look {
+   public:
+    explicit Look(LookBudget& budget) : budget_(budget), deadline_(budget.Begin()) {}
+    ~Look() { budget_.End(); }
+    Look(const Look&) = delete;
+    Look& operator=(const Look&) = delete;
+
+    MonotonicTime deadline() const { return deadline_; }
+    // Too little time is left to ask anything.
+    bool IsOver() const { return budget_.env_.Now() > deadline_ - kLeast; }
+
+   private:
+    LookBudget& budget_;
+    const MonotonicTime deadline_;
+  };
+
+  // The load has its whole time again. No look may be under way.
+  void Renew();
+
+ private:
+  static constexpr Duration kLeast{10};
+
+  MonotonicTime Begin();
+  void End();
+
+  Env& env_;
+  const MonotonicTime::duration total_;
+  Mutex mutex_;
+  MonotonicTime::duration left_ ABSL_GUARDED_BY(mutex_);  // when `since_` was
+  MonotonicTime since_ ABSL_GUARDED_BY(mutex_);           // the first of the looks began
+  int looks_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+using LookBudgetPtr = std::shared_ptr<LookBudget>;
+
+}  // namespace kernix::build
