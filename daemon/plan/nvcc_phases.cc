@@ -76,9 +76,11 @@ bool HoldsLines(const Command& command) {
 }
 
 // Whether cicc keeps what no kernel uses, such as static variables of functions that only the host instantiates (-rdc,
-// -ewp, -keep-device-functions), or fails for an unused variable of the host (-Werror all-warnings).
+// -ewp, -keep-device-functions), or may fail for an unused variable of the host (-Werror all-warnings, -diag-error).
 bool MindsUnused(const Command& cicc) {
-  return Has(cicc, "--device-c") || Has(cicc, "--partial-link") || Has(cicc, "--keep-device-functions") ||
+  const bool has_errors =
+      std::any_of(cicc.begin(), cicc.end(), [](const std::string& word) { return word.starts_with("--diag_error"); });
+  return has_errors || Has(cicc, "--device-c") || Has(cicc, "--partial-link") || Has(cicc, "--keep-device-functions") ||
          Has(cicc, "--promote_warnings");
 }
 

@@ -253,7 +253,8 @@ TEST(NvccPhasesTest, OnlyDeviceCodeCountsForCiccUnlessTheObjectHoldsLines) {
 TEST(NvccPhasesTest, HostBodiesCountForACiccThatMindsWhatIsUnused) {
   std::map<std::string, Step> steps = ByName(*PhasesOf(CompileStep(), kOneArchitecture));
   EXPECT_FALSE(steps["cicc compute_90"].reuse->host_bodies_count);
-  for (const char* word : {"--device-c", "--partial-link", "--keep-device-functions", "--promote_warnings"}) {
+  for (const char* word : {"--device-c", "--partial-link", "--keep-device-functions", "--promote_warnings",
+                           "--diag_error 177", "--diag_error=177"}) {
     const std::string dry_run =
         absl::StrReplaceAll(kOneArchitecture, {{"cicc\" -arch", StrCat("cicc\" ", word, " -arch")}});
     steps = ByName(*PhasesOf(CompileStep(), dry_run));

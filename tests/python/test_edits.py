@@ -52,13 +52,14 @@ def load_fixture(place, fresh_name):
         lines = place.kernixctl("metrics").stdout.splitlines()
         return sum(int(line.split()[-1]) for line in lines if 'how="whole_not_known_yet"' in line)
 
-    def load(source, flags, number=0):
+    def load(source, flags, number=0, **how):
         return kernix.load_cuda_inline(
             f"{fresh_name}_{number}",
             source,
             auto_register=False,
             compute_capability="9.0",
             extra_cuda_cflags=list(flags),
+            **how,
         )
 
     kernix.load_cpp_inline(fresh_name, kernels.constant(4501), auto_register=False)  # starts kernixd
@@ -104,6 +105,50 @@ def test_what_devices_do_not_see_runs_nothing_for_them(load, flags):
         module = load(source, flags)
         assert device_steps_run(module) == [], what
         assert module.key != first.key, what
+
+
+def test_host_functions_that_device_code_names_run_nothing_for_devices(load):
+    """What refers to a host function makes no device code of it, and neither does what only has its name."""
+    flags = WHOLE_HEADER  # these names need parts of it that `load` has not made known
+    source = edit(
+        SOURCE,
+        "__global__ void shift_kernel",
+        """int shift(int n) { return 2 * n; }
+int size(int n) { return 3 * n; }
+int type(int n) { return 4 * n; }
+struct Span {
+  int length;
+  __device__ int size() const { return length; }
+};
+__host__ __device__ int call(int (*function)(int), int n) { return n > 64 ? function(n) : n; }
+__host__ __device__ int maybe_shift(int n) { return call(shift, n); }
+__global__ void named_kernel(float* x, int shift) {
+  decltype(type(1)) type = Span{shift}.size();
+  x[threadIdx.x] += type + maybe_shift(shift);
+}
+__global__ void shift_kernel""",
+    )
+    source = edit(
+        source,
+        "shift_kernel<<<",
+        "named_kernel<<<1, 32, 0, stream>>>(x.data(), shift(size(type(1))));\n  shift_kernel<<<",
+    )
+    load(source, flags, keep=True)
+    for body in ("2 * n", "3 * n", "4 * n"):
+        edited = edit(source, body, "n > 5 ? 77777 * n : n")
+        module = load(edited, flags, keep=True)
+        assert device_steps_run(module) == [], body
+        assert module.ptx() == load(edited, flags, keep=True, force_rebuild=True).ptx(), body
+
+
+def test_a_host_function_that_is_declared_for_devices_is_compiled_again(load, flags):
+    flags = [*flags, "-w"]  # nvcc warns of such a function
+    source = edit(SOURCE, "__constant__", "__device__ int(grid)(int);\n__constant__")
+    source = edit(edit(source, "static int grid", "int grid"), "grid(x.numel())", "4")
+    source = edit(source, "+= 1;", "+= grid(threadIdx.x);")
+    assert "cicc compute_90" in device_steps_run(load(source, flags))
+    assert device_steps_run(load(edit(source, "__constant__", "\n__constant__"), flags)) == []
+    assert "cicc compute_90" in device_steps_run(load(edit(source, "(n + 31) / 32", "n / 32"), flags))
 
 
 def test_what_devices_see_is_compiled_again(load, flags):
@@ -153,6 +198,20 @@ def test_a_warning_shows_the_line_of_its_text(load, flags, capfd):
     moved = load(edit(source, "__constant__", "// A comment.\n__constant__"), flags)
     assert f"_0:{lines.index('  bool less = grid(1) < 2u;') + 2}:" in capfd.readouterr().err
     assert "cicc compute_90" in device_steps_run(moved)
+
+
+def test_a_warning_that_only_cicc_gives_is_shown(load, flags, capfd):
+    load(SOURCE, flags)
+    capfd.readouterr()
+    edits = {
+        '#177-D: variable "spare"': edit(SOURCE, "scale_kernel<<<", "int spare = 3;\n  scale_kernel<<<"),
+        '#550-D: variable "spare"': edit(SOURCE, "scale_kernel<<<", "int spare;\n  spare = 3;\n  scale_kernel<<<"),
+    }
+    for warning, source in edits.items():
+        for _ in range(2):  # the second text has other lines
+            load(source, flags, verbose=True)
+            assert f"warning {warning}" in capfd.readouterr().err
+            source = f"\n{source}"
 
 
 def test_an_error_shows_the_line_of_its_text(load, flags):

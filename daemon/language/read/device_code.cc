@@ -104,12 +104,16 @@ Specifiers SpecifiersOf(Tokens tokens) {
   return found;
 }
 
+bool IsTypeWord(const Token& token) {
+  return IsOneOf(token, {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed",
+                         "const", "volatile", "auto"});
+}
+
 // Whether `tokens` declare a parameter, and are not a value. `types`: the template's.
 bool IsParameter(Tokens tokens, const Names& types) {
   const auto is_type = [&](const Token& token) {
     if (types.contains(token.text)) return true;
-    return IsOneOf(token, {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed",
-                           "const", "volatile", "struct", "class", "union", "enum", "typename", "..."});
+    return IsTypeWord(token) || IsOneOf(token, {"struct", "class", "union", "enum", "typename", "..."});
   };
   bool has_type = is_type(tokens.front()) || (tokens.size() > 1 && tokens[1].Is("<"));
   for (size_t at = 0; at + 1 < tokens.size(); ++at) {
@@ -145,6 +149,36 @@ size_t AfterOperator(Tokens tokens, size_t at) {
   return at;
 }
 
+// The name of a plain host function; empty: something else.
+struct FunctionName {
+  std::string_view last;
+  bool is_qualified = false;  // `A::f`: of a class or a namespace
+};
+
+// Whether what stands before a '{' makes it a class. What has parentheses may be a function, and what has brackets a
+// lambda: their body may declare functions outside of the class.
+bool BeginsClass(Tokens before_brace) {
+  const std::vector<Token> essence = EssenceOf(before_brace);
+  const auto has = [&](std::string_view word) { return HasAtTop(essence, word); };
+  return (has("struct") || has("class") || has("union")) && !has("(") && !has("[");
+}
+
+// Whether `parentheses` hold one name: `(f)`, `(A::f)`, or a type.
+bool IsName(Tokens parentheses) {
+  for (size_t at = 1; at < parentheses.size(); ++at) {
+    const Token& token = parentheses[at];
+    if (!token.IsIdentifier() && !IsOneOf(token, {"::", "(", ")"})) return false;
+    if (token.IsIdentifier() && parentheses[at - 1].IsIdentifier()) return false;  // `T x`
+  }
+  return true;
+}
+
+// Whether a name before `token` is one of a type or a scope, and not what is declared: `A::`, `A*`, `A f`.
+bool GoesOnAfterType(const Token& token) {
+  const bool is_name = token.IsIdentifier() && !IsKeyword(token.text) && !IsAttribute(token);
+  return is_name || IsOneOf(token, {"::", "*", "&", "<"});
+}
+
 // What a unit has for devices.
 class DeviceNames {
  public:
@@ -152,28 +186,33 @@ class DeviceNames {
   // whose functions are virtual.
   bool may_be_added_unnamed() const { return may_be_added_unnamed_; }
   bool Declares(std::string_view name) const { return declared_.contains(name); }
-  bool Uses(std::string_view name) const { return used_.contains(name); }
+
+  // Whether something for devices has the name of `function`, and may be a declaration of it: then cicc compiles its
+  // body for devices. A member can only be one of a function whose name is qualified.
+  bool MayDeclare(const FunctionName& function) const {
+    return (function.is_qualified ? declared_ : declared_at_namespace_).contains(function.last);
+  }
 
   // `declaration`: all of one at namespace scope.
   void Add(Tokens declaration) {
     if (!SpecifiersOf(declaration).any()) return;
     bool has_templates = false;
     for (const Token& token : declaration) {
-      if (!token.IsIdentifier()) continue;
-      used_.insert(token.text);
       has_templates = has_templates || token.Is("template");
       if (token.Is("virtual")) may_be_added_unnamed_ = true;
     }
     size_t begin = 0;
-    int braces = 0;
+    std::vector<bool> braces;  // whether they are a class's
     for (size_t at = 0; at < declaration.size();) {
       if (declaration[at].Is("(") || declaration[at].Is("[")) {
         at = AfterBrackets(declaration, at);
         continue;
       }
       if (IsOneOf(declaration[at], {"{", "}", ";"})) {
-        AddPart(declaration.subspan(begin, at - begin), declaration[at], has_templates, braces > 0);
-        braces += IsOpen(declaration[at]) ? 1 : IsClose(declaration[at]) ? -1 : 0;
+        const Tokens part = declaration.subspan(begin, at - begin);
+        AddPart(part, declaration[at], has_templates, braces);
+        if (IsOpen(declaration[at])) braces.push_back(BeginsClass(part));
+        if (IsClose(declaration[at]) && !braces.empty()) braces.pop_back();
         begin = at + 1;
       }
       ++at;
@@ -181,10 +220,11 @@ class DeviceNames {
   }
 
  private:
-  // What stands between two of `{`, `}` and `;`.
-  void AddPart(Tokens part, const Token& end, bool has_templates, bool is_nested) {
+  // What stands between two of `{`, `}` and `;`. `braces`: those around it.
+  void AddPart(Tokens part, const Token& end, bool has_templates, const std::vector<bool>& braces) {
     const Specifiers specifiers = SpecifiersOf(part);
     if (!specifiers.any()) return;
+    const bool is_member = !braces.empty() && braces.back() && !HasAtTop(part, "friend");
     bool is_function = false;
     bool is_variable = false;
     for (size_t at = 0; at < part.size();) {
@@ -203,16 +243,18 @@ class DeviceNames {
           has_templates = true;  // `void k(auto x)`
         }
         const bool wraps = inside.size() > 1 && IsOneOf(inside[1], {"*", "&", "::"});  // `(*name)`
-        if (wraps) Declare(inside);
-        if (wraps || SpecifiersOf(inside).any()) is_variable = true;  // or a lambda
+        const bool has_own = SpecifiersOf(inside).any();                               // a lambda
+        if (wraps || has_own || IsName(inside)) Declare(inside, is_member && !has_own);
+        if (wraps || has_own) is_variable = true;
         // In a class, `T x(1);` is no variable.
-        const bool may_be_variable = !is_function && !is_nested && end.Is(";");
+        const bool may_be_variable = !is_function && braces.empty() && end.Is(";");
         if (may_be_variable && !AreParameters(inside, part)) is_variable = true;
         is_function = true;
         at = after;
       } else {
         if (!is_function && (IsAssignment(part, at) || part[at].Is("["))) is_variable = true;  // or a lambda
-        Declare(part.subspan(at, 1));
+        const bool is_of_type = at + 1 < part.size() && GoesOnAfterType(part[at + 1]);
+        Declare(part.subspan(at, 1), is_member || is_of_type);
         ++at;
       }
     }
@@ -220,45 +262,48 @@ class DeviceNames {
     if (has_templates && (!is_function || is_variable || specifiers.other)) may_be_added_unnamed_ = true;
   }
 
-  void Declare(Tokens tokens) {
+  // `only_named`: they declare nothing at namespace scope.
+  void Declare(Tokens tokens, bool only_named) {
     for (const Token& token : tokens) {
-      if (token.IsIdentifier() && !IsKeyword(token.text)) declared_.insert(token.text);
+      if (!token.IsIdentifier() || IsKeyword(token.text)) continue;
+      declared_.insert(token.text);
+      if (!only_named) declared_at_namespace_.insert(token.text);
     }
   }
 
-  Names declared_;  // perhaps more
-  Names used_;      // everything in their declarations
+  Names declared_;               // perhaps more
+  Names declared_at_namespace_;  // of these; perhaps more
   bool may_be_added_unnamed_ = false;
 };
 
 // The body of a plain host function.
 struct HostBody {
-  std::string_view function;
-  std::vector<std::string_view> names;  // sorted
+  FunctionName function;
+  std::vector<std::string_view> names;   // sorted
+  std::vector<std::string_view> unused;  // sorted
   Digest digest;
 };
 
-// The name of a plain host function; empty if this is the head of something else.
-std::string_view PlainFunction(Tokens head) {
+FunctionName PlainFunction(Tokens head) {
   for (const Token& token : head) {
     if (IsAttribute(token) ||
         IsOneOf(token, {"template", "auto", "constexpr", "consteval", "operator", "friend", "requires", "concept",
                         "decltype", "typedef", "using", "asm", "__asm__", "__asm", "{", "#"})) {
-      return "";
+      return {};
     }
   }
   const auto open = std::find_if(head.begin(), head.end(), [](const Token& token) { return token.Is("("); });
   const size_t at = open - head.begin();
-  if (open == head.end() || at < 2 || !head[0].IsIdentifier() || !IsPlainIdentifier(head[at - 1].text)) return "";
+  if (open == head.end() || at < 2 || !head[0].IsIdentifier() || !IsPlainIdentifier(head[at - 1].text)) return {};
   for (const Token& token : head.first(at)) {
     const bool is_of_type = token.IsIdentifier() || IsOneOf(token, {"::", "*", "&", "<", ">", ","}) ||
                             token.kind == TokenKind::kNumber || token.kind == TokenKind::kString;
-    if (!is_of_type) return "";
+    if (!is_of_type) return {};
   }
   for (const Token& token : head.subspan(AfterBrackets(head, at))) {
-    if (!IsOneOf(token, {"const", "noexcept"})) return "";
+    if (!IsOneOf(token, {"const", "noexcept"})) return {};
   }
-  return head[at - 1].text;
+  return {.last = head[at - 1].text, .is_qualified = head[at - 2].Is("::")};
 }
 
 bool IsPlainBody(Tokens body) {
@@ -270,6 +315,40 @@ bool IsPlainBody(Tokens body) {
     if (IsAttribute(token) || IsOneOf(token, {"template", "extern", "asm", "__asm__", "__asm"})) return false;
   }
   return true;
+}
+
+// Whether the name at `at` may be declared there: `int n = 1`, `T n(1)`, `auto* n = p`, `, n = 1`.
+bool MayDeclareVariable(Tokens tokens, size_t at) {
+  const bool is_set = IsAssignment(tokens, at + 1);
+  if (tokens[at - 1].Is(",")) return is_set || tokens[at + 1].Is(";");
+  size_t type = at - 1;
+  while (type > 0 && IsOneOf(tokens[type], {"*", "&"})) --type;
+  const Token& last = tokens[type];
+  const bool is_word = last.IsIdentifier() && (!IsKeyword(last.text) || IsTypeWord(last));
+  if (type < at - 1) return is_set && (is_word || last.Is(">"));  // not `a * b;`
+  if (last.Is(">")) return is_set || IsOneOf(tokens[at + 1], {";", "{"});
+  return is_word && (is_set || IsOneOf(tokens[at + 1], {";", ",", "(", "{", "[", ":"}));
+}
+
+// The variables in `body`, sorted, of which cicc may say that they are never used, or only set. Some more, and some
+// less: if the body has another use of the name.
+std::vector<std::string_view> UnusedVariables(Tokens body) {
+  Names declared;
+  Names used;
+  for (size_t at = 1; at + 1 < body.size(); ++at) {
+    const bool is_name = body[at].IsIdentifier() && !IsKeyword(body[at].text);
+    if (!is_name || IsOneOf(body[at - 1], {".", "->"})) continue;
+    if (MayDeclareVariable(body, at)) {
+      declared.insert(body[at].text);
+    } else if (!IsAssignment(body, at + 1)) {
+      used.insert(body[at].text);
+    }
+  }
+  std::vector<std::string_view> unused;
+  std::copy_if(declared.begin(), declared.end(), std::back_inserter(unused),
+               [&](std::string_view name) { return !used.contains(name); });
+  std::sort(unused.begin(), unused.end());
+  return unused;
 }
 
 class Reader {
@@ -348,8 +427,8 @@ class Reader {
 
   void EndDeclaration() {
     const Tokens all(declaration_);
-    const std::string_view function = body_ > 0 ? PlainFunction(all.first(body_)) : "";
-    if (!function.empty() && IsPlainBody(all.subspan(body_))) {
+    const FunctionName function = body_ > 0 ? PlainFunction(all.first(body_)) : FunctionName();
+    if (!function.last.empty() && IsPlainBody(all.subspan(body_))) {
       text_.Add(all.first(body_));
       AddHostBody(function, all.subspan(body_));
     } else {
@@ -362,7 +441,7 @@ class Reader {
     body_ = 0;
   }
 
-  void AddHostBody(std::string_view function, Tokens body) {
+  void AddHostBody(const FunctionName& function, Tokens body) {
     HostBody& added = bodies_.emplace_back();
     added.function = function;
     TokenDigest digest;
@@ -371,6 +450,7 @@ class Reader {
       if (token.IsIdentifier()) added.names.push_back(token.text);
     }
     added.digest = digest.Finish();
+    added.unused = UnusedVariables(body);
     std::sort(added.names.begin(), added.names.end());
     added.names.erase(std::unique(added.names.begin(), added.names.end()), added.names.end());
   }
@@ -379,8 +459,8 @@ class Reader {
     CanonicalHasher hasher("kernix-device-code");
     hasher.Field("text", text_.Finish());
     for (const HostBody& body : bodies_) {
-      const bool counts_in_full = host_bodies_count_ || names_.may_be_added_unnamed() || names_.Uses(body.function) ||
-                                  names_.Declares(body.function);
+      const bool counts_in_full =
+          host_bodies_count_ || names_.may_be_added_unnamed() || names_.MayDeclare(body.function);
       if (counts_in_full) {
         hasher.Field("body", body.digest);
         continue;
@@ -388,10 +468,15 @@ class Reader {
       std::vector<std::string_view> names;
       std::copy_if(body.names.begin(), body.names.end(), std::back_inserter(names),
                    [&](std::string_view name) { return names_.Declares(name); });
-      hasher.List("names", names.size());
-      for (const std::string_view name : names) hasher.Field("name", name);
+      AddList(hasher, "names", names);
+      AddList(hasher, "unused", body.unused);
     }
     return hasher.Finish();
+  }
+
+  static void AddList(CanonicalHasher& hasher, std::string_view what, const std::vector<std::string_view>& names) {
+    hasher.List(what, names.size());
+    for (const std::string_view name : names) hasher.Field("name", name);
   }
 
   const bool host_bodies_count_;

@@ -4,18 +4,24 @@
 //
 // cicc reads all of the unit, the host's code too, and compiles what is for devices. Its result stays the same
 // - wherever tokens stand: white space, and the numbers in line markers, do not count;
-// - whatever the body of a plain host function does, as long as it names the same things of the device. Device code
-//   cannot call such a function, and what a body can add to the device's code is an instance of a template or a use of
-//   something that it names.
+// - whatever the body of a plain host function does, as long as it names the same things of the device. cicc makes no
+//   device code of such a function, whatever refers to it: calls from code for both sides, pointers, templates. What a
+//   body can add to the device's code is an instance of a template or a use of something that it names.
 //
-// A plain host function has a body at namespace scope, has nothing to do with templates, and device code does not name
-// it. Its body counts in full if templates of the unit could make it add code: if a kernel, or a variable of a device,
-// is a template. cicc drops all else that nothing on the device uses, instances of device functions too.
+// A plain host function has a body at namespace scope and has nothing to do with templates. Its body counts in full
+// - if another declaration may be one of the same function, for devices: something that is declared for devices has its
+//   name. A member, a parameter or a local variable that has it is another thing;
+// - if templates of the unit could make it add code: if a kernel, or a variable of a device, is a template. cicc drops
+//   all else that nothing on the device uses, instances of device functions too.
+//
+// Of other bodies, unused variables count as well, since cicc warns of them (#177-D, #550-D), and cudafe++ does not.
 //
 // Known gaps, of such a body:
 // - An error that only the device's preprocessing sees is not found again: under `#ifdef __CUDA_ARCH__`, or since a
 //   constant or a template has another value or body there. It was never in the host's code.
-// - A warning that only cicc gives is not shown again: of variables that are never used (#177-D, #550-D).
+// - A warning that only cicc gives is not shown again if it is of something else: a label, an element of an array, a
+//   variable whose name the body uses for another one, a format of printf (#224-D).
+// - Instances of device function templates may stand in another order: in that in which an earlier body names them.
 #pragma once
 
 #include <optional>

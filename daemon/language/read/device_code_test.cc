@@ -110,6 +110,7 @@ TEST(DeviceCodeTest, TheBodyOfAHostFunctionDoesNotCount) {
 TEST(DeviceCodeTest, WhatAHostFunctionNamesOfTheDeviceCounts) {
   EXPECT_FALSE(MayEditBody("", "add<<<1, 1>>>(p, p, n);"));
   EXPECT_FALSE(MayEditBody("", "f(factors);"));
+  EXPECT_FALSE(MayEditBody("f(add);", "f(factors);"));
   EXPECT_FALSE(MayEditBody("", "pointer = f;", "__attribute__((device)) float (*pointer)(int);\n"));
   EXPECT_FALSE(MayEditBody("", "g(S::member);", "struct S { static __attribute__((device)) int member; };\n"));
   EXPECT_TRUE(MayEditBody("", "const float x = 1; if (p[0] > x) p[0] = static_cast<float>(n);"));
@@ -143,15 +144,106 @@ TEST(DeviceCodeTest, ABodyThatDevicesMayUseCounts) {
   }
 }
 
-TEST(DeviceCodeTest, ABodyCountsIfDeviceCodeNamesItsFunction) {
-  EXPECT_FALSE(MayEditBody("p[0] = 1;", "p[0] = 2;", "__attribute__((device)) void host(int, float*);\n"));
-  EXPECT_FALSE(MayEditBody("p[0] = 1;", "p[0] = 2;",
-                           "void host(int, float*);\n"
-                           "__attribute__((host)) __attribute__((device)) void f() { host(1, nullptr); }\n"));
-  EXPECT_FALSE(
-      MayEditBody("p[0] = 1;", "p[0] = 2;", "struct A { __attribute__((device)) void f() { host(1, nullptr); } };\n"));
+TEST(DeviceCodeTest, ABodyCountsIfItsFunctionMayBeDeclaredForDevices) {
+  for (const char* unit :
+       {"__attribute__((device)) void host(int, float*);\n",
+        "__attribute__((device)) void (host)(int, float*);\n",
+        "void __attribute__((device)) ((host)) (int, float*);\n",
+        "void host(int, float*) __attribute__((device));\n",
+        "[[gnu::device]] void host(int, float*);\n",
+        "typedef void F(int, float*); __attribute__((device)) F host;\n",
+        "typedef void F(int, float*); F host __attribute__((device));\n",
+        "typedef void F(int, float*); __attribute__((device)) F other, (host);\n",
+        "__attribute__((device)) int a[3], host(int);\n",
+        "__attribute__((device)) auto host(int) -> int;\n",
+        "__attribute__((device)) decltype(1) (host)(int);\n",
+        "extern \"C\" __attribute__((device)) void host(int);\n",
+        "__attribute__((device)) int (*host(int))(int);\n",
+        "namespace n { __attribute__((device)) void host(int); }\n",
+        "template <typename T> __attribute__((device)) void host(int, T*);\n",
+        "__attribute__((device)) void f() { __attribute__((device)) void host(int, float*); }\n",
+        "void f() { void host(int, float*) __attribute__((device)); }\n",
+        "int x = ([] { __attribute__((device)) void host(int, float*); return 1; })();\n",
+        "auto f = [] -> struct A { __attribute__((device)) void host(int, float*); return {}; };\n",
+        "struct A f() { __attribute__((device)) void host(int, float*); return {}; }\n",
+        "struct A { friend __attribute__((device)) void host(int, float*); };\n",
+        "struct A { void f() { __attribute__((device)) void host(int, float*); } };\n",
+        "struct A { int x = f([] { __attribute__((device)) void host(int, float*); }); };\n",
+        "template <typename T> struct A { friend __attribute__((device)) void host(int, T*); };\n"}) {
+    EXPECT_FALSE(MayEditBody("p[0] = 1;", "p[0] = 2;", unit)) << unit;
+  }
   EXPECT_FALSE(Same("void f() { g(1); }\n__attribute__((device)) void f();",
                     "void f() { g(2); }\n__attribute__((device)) void f();"));
+  for (const char* unit : {"struct A { __attribute__((device)) void host(int, float*); };\n",
+                           "template <> class A<int> { __attribute__((device)) void host(int, float*); };\n",
+                           "namespace A { __attribute__((device)) void host(int, float*); }\n"}) {
+    EXPECT_FALSE(MayEditBody("p[0] = 1;", "p[0] = 2;", unit, "void A::host(int n, float* p)")) << unit;
+  }
+}
+
+TEST(DeviceCodeTest, ABodyDoesNotCountWhereDeviceCodeOnlyHasItsName) {
+  for (const char* unit :
+       {"__attribute__((device)) int f(int host) { return host; }\n",
+        "__attribute__((device)) int f(int (*host)(int));\n",
+        "__attribute__((device)) int f() { int host = 1; return host; }\n",
+        "__attribute__((device)) void f() { goto host; host: return; }\n",
+        "struct A { int host; __attribute__((device)) int f() { return host; } };\n",
+        "struct A { __attribute__((device)) int host() { return this->host(); } };\n",
+        "struct __attribute__((aligned(8))) A : B { public: __attribute__((device)) int host(); int x = 1; };\n",
+        "struct A { A() : x{1} {} int x; __attribute__((device)) int host(); };\n",
+        "union A { int x; __attribute__((device)) int host(); };\n",
+        "__attribute__((host)) __attribute__((device)) void f();\n", "#pragma host\n",
+        "__attribute__((device)) A::host f();\n", "__attribute__((device)) host<int>* f(host&, const host*);\n",
+        "template <int host> __attribute__((device)) int f() { return host; }\n"}) {
+    EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", StrCat(kKernel, unit))) << unit;
+  }
+}
+
+// cicc makes no device code of a function that is not declared for devices, whatever refers to it.
+TEST(DeviceCodeTest, ABodyDoesNotCountWhereDeviceCodeRefersToItsFunction) {
+  for (const char* code :
+       {"void f() { host(1, nullptr); }", "void f() { void (*g)(int, float*) = &host; g(1, nullptr); }",
+        "void f() { call(host); }", "void f() { call<&host>(); }", "decltype(host(1, nullptr))* f();",
+        "constexpr bool quiet = noexcept(host(1, nullptr));", "int f(A a) { return a.host; }"}) {
+    const std::string unit =
+        StrCat("void host(int, float*);\n__attribute__((host)) __attribute__((device)) ", code, "\n");
+    EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", unit)) << code;
+  }
+}
+
+TEST(DeviceCodeTest, UnusedVariablesOfABodyCount) {
+  for (const char* body : {"int x = 1;",
+                           "int x;",
+                           "auto x = n;",
+                           "const T x(n);",
+                           "T<int> x = n;",
+                           "T<T<int>> x;",
+                           "T<int> x{};",
+                           "const char* const x = 0;",
+                           "int* x = p;",
+                           "T& x = p[0];",
+                           "int x{n};",
+                           "int x[3];",
+                           "int y = 1, x = y;",
+                           "int y, x; y++;",
+                           "int x, y; y++;",
+                           "for (int x : {1, 2}) f();",
+                           "int x; x = 1;",
+                           "int x = 1; x = n;",
+                           "int x, y; f(x = y = n, y);",
+                           "static int x = 1;",
+                           "int x; p->x = n; f(p->x);",
+                           "f([](int n) { int x = n; });"}) {
+    EXPECT_FALSE(MayEditBody("", body)) << body;
+    EXPECT_FALSE(MayEditBody(body, StrCat(body, " f(x);"))) << body;
+    EXPECT_TRUE(MayEditBody(StrCat(body, " f(1);"), StrCat(body, " f(2);"))) << body;
+  }
+  for (const char* body :
+       {"int x = 1; f(x);", "int x; x = 1; f(x == 1);", "int x = 1; x += n;", "*p = 1;", "p[0] = p->x;", "return x;",
+        "f(n, x, p);", "n = a * x;", "f(n * x, n);", "if (n > f(x)) g();", "k<<<x, y, 0, z>>>(n);", "goto x; x: f();",
+        "f(new x(1));", "n = 1; p = nullptr;", "int x = 1; [&] { f(x); }();"}) {
+    EXPECT_TRUE(MayEditBody("", body)) << body;
+  }
 }
 
 TEST(DeviceCodeTest, BodiesCountIfTemplatesMayAddDeviceCode) {
