@@ -16,6 +16,9 @@ using remote::ClaimState;
 constexpr Duration kFirstPause{50};
 constexpr Duration kLongestPause{1'000};
 
+// How often a node writes its claim if that gets lost.
+constexpr int kMostClaims = 3;
+
 // How many times longer than this node has needed to write its claim it waits for others to write theirs.
 constexpr int kPatience = 4;
 
@@ -40,7 +43,7 @@ bool BuildAnyway(const Digest& key, const absl::Status& error) {
 bool BuildTurns::MayBuild(const Digest& key, Wait& wait, const remote::Limits& limits) {
   if (std::exchange(wait.settles, false)) return HasStayed(key, wait, limits);
   if (WaitsForTooLong(wait)) return true;
-  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, limits);
+  const absl::StatusOr<std::optional<BuildClaim>> claim = ReadOrRecall(key, wait, limits);
   if (!claim.ok()) return BuildAnyway(key, claim.status());
   // Later nodes try again: what was wrong may have been the node.
   if (*claim && (*claim)->state == ClaimState::kFailed && wait.seen) return true;
@@ -53,10 +56,18 @@ bool BuildTurns::MayBuild(const Digest& key, Wait& wait, const remote::Limits& l
 
 bool BuildTurns::OtherBuilds(const Digest& key, Wait& wait, const remote::Limits& limits) {
   if (WaitsForTooLong(wait)) return false;
-  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, limits);
+  const absl::StatusOr<std::optional<BuildClaim>> claim = ReadOrRecall(key, wait, limits);
   if (!claim.ok() || !*claim || !MustWait(**claim, wait)) return false;
   NextPause(wait);
   return true;
+}
+
+// The cache may lose a claim. The node that builds says so again, or has gone.
+absl::StatusOr<std::optional<BuildClaim>> BuildTurns::ReadOrRecall(const Digest& key, const Wait& wait,
+                                                                   const remote::Limits& limits) {
+  absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, limits);
+  const bool is_lost = claim.ok() && !*claim && wait.seen && wait.seen->state == ClaimState::kBuilding;
+  return is_lost ? wait.seen : claim;
 }
 
 // Whatever claims say: a hostile writer could say something new each time, or undo this node's own claim.
@@ -84,6 +95,7 @@ bool BuildTurns::Claim(const Digest& key, Wait& wait, const remote::Limits& limi
   const auto took = std::chrono::duration_cast<Duration>(env_.Now() - begin);
   wait.pause = std::clamp(took * kPatience, kSettle, kLongestSettle);
   wait.settles = true;
+  ++wait.claims;
   return false;
 }
 
@@ -93,10 +105,14 @@ bool BuildTurns::HasStayed(const Digest& key, Wait& wait, const remote::Limits& 
   if (claim.ok() && *claim && (*claim)->node != claims_.node()) {
     others_.Add();
     wait.pause = Duration(0);
+    wait.claims = 0;
     MustWait(**claim, wait);
     NextPause(wait);
     return false;
   }
+  const bool is_lost = claim.ok() && !*claim;
+  if (is_lost && wait.claims < kMostClaims) return Claim(key, wait, limits);
+  wait.claims = 0;
   own_.Add();
   Begin(key);
   return true;

@@ -21,8 +21,9 @@ namespace kernix::build {
 
 // An action cache has no locks: whoever writes last wins. So a node writes a claim, waits for longer than another one
 // needs between reading and writing, and reads it again. Two nodes may still build the same key; then both results are
-// the same. A claim that the cache loses costs kSilence at most. Claims are not signed: whoever may write to the cache
-// can have a load wait, for kLongestWait at most. Thread-safe.
+// the same. A cache may lose claims (buildbox-casd drops what it reads while it is written): then who waits goes on
+// waiting, for kSilence at most, and whose claim it was writes it again. Claims are not signed: whoever may write to
+// the cache can have a load wait, for kLongestWait at most. Thread-safe.
 class BuildTurns {
  public:
   // How often a node says that it still builds.
@@ -42,6 +43,7 @@ class BuildTurns {
     MonotonicTime since;   // when that was seen first
     Duration pause{0};     // before the next look
     bool settles = false;  // this node has written a claim, and looks next whether it has stayed
+    int claims = 0;        // how often it has written that
   };
 
   // All must outlive it. `work`, which must have one thread, runs what says that this node still builds, until
@@ -72,6 +74,8 @@ class BuildTurns {
  private:
   bool Claim(const Digest& key, Wait& wait, const remote::Limits& limits);
   bool HasStayed(const Digest& key, Wait& wait, const remote::Limits& limits);
+  absl::StatusOr<std::optional<remote::BuildClaim>> ReadOrRecall(const Digest& key, const Wait& wait,
+                                                                 const remote::Limits& limits);
   bool WaitsForTooLong(const Wait& wait) const;
   bool MustWait(const remote::BuildClaim& claim, Wait& wait);
   void Begin(const Digest& key);

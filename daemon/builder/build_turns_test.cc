@@ -154,6 +154,39 @@ TEST_F(BuildTurnsTest, NobodyWaitsForEverForAnEngineThatForgetsItsClaims) {
   EXPECT_TRUE(node.MayBuild(key_, wait));
 }
 
+// buildbox-casd drops what it reads while it is written.
+TEST_F(BuildTurnsTest, ANodeWhoseClaimIsLostClaimsAgain) {
+  kernix::testing::FaultProxy proxy(engine_->address());
+  const auto upstream = remote::OpenUpstream(env_, {.address = proxy.address()});
+  Node node(env_, *upstream, "c");
+  BuildTurns::Wait wait;
+  EXPECT_FALSE(node.turns.MayBuild(key_, wait, nullptr));
+  proxy.Inject({.method = "GetActionResult", .answer = grpc::Status(grpc::StatusCode::NOT_FOUND, "lost")});
+  EXPECT_FALSE(node.turns.MayBuild(key_, wait, nullptr));
+  EXPECT_TRUE(wait.settles);
+  EXPECT_EQ(proxy.Calls("UpdateActionResult"), 2);
+  ASSERT_THAT(a_.claims.Write(key_, 0, ClaimState::kBuilding, nullptr), IsOk());
+  EXPECT_FALSE(node.MayBuild(key_, wait)) << "another node was the last to claim it";
+  proxy.Inject({.method = "GetActionResult", .times = 0, .answer = grpc::Status(grpc::StatusCode::NOT_FOUND, "lost")});
+  EXPECT_TRUE(node.MayBuild(DigestOf("never found"))) << "an engine that keeps nothing";
+}
+
+TEST_F(BuildTurnsTest, WhoWaitsGoesOnWaitingIfTheClaimIsLost) {
+  kernix::testing::FaultProxy proxy(engine_->address());
+  const auto upstream = remote::OpenUpstream(env_, {.address = proxy.address()});
+  Node node(env_, *upstream, "c");
+  ASSERT_THAT(a_.claims.Write(key_, 0, ClaimState::kBuilding, nullptr), IsOk());
+  BuildTurns::Wait wait;
+  EXPECT_FALSE(node.MayBuild(key_, wait));
+  proxy.Inject({.method = "GetActionResult", .times = 0, .answer = grpc::Status(grpc::StatusCode::NOT_FOUND, "lost")});
+  EXPECT_FALSE(node.MayBuild(key_, wait));
+  EXPECT_TRUE(node.turns.OtherBuilds(key_, wait, nullptr));
+  EXPECT_EQ(proxy.Calls("UpdateActionResult"), 0);
+  env_.AdvanceClock(BuildTurns::kSilence);
+  EXPECT_FALSE(node.turns.OtherBuilds(key_, wait, nullptr));
+  EXPECT_TRUE(node.MayBuild(key_, wait));
+}
+
 TEST_F(BuildTurnsTest, AnotherNodeTakesTheTurnThatWasLeft) {
   EXPECT_TRUE(a_.MayBuild(key_));
   a_.End(key_, ClaimState::kLeft);
