@@ -19,8 +19,10 @@
 // Known gaps, of such a body:
 // - An error that only the device's preprocessing sees is not found again: under `#ifdef __CUDA_ARCH__`, or since a
 //   constant or a template has another value or body there. It was never in the host's code.
-// - A warning that only cicc gives is not shown again if it is of something else: a label, an element of an array, a
-//   variable whose name the body uses for another one, a format of printf (#224-D).
+// - A warning that only cicc gives is not shown again if it is of something else: a label, a format of printf (#224-D),
+//   an element of an array, a variable whose name the body uses for another one or that it casts to void. Some
+//   declarations are not known as such: `int* x;`, `int (*x)(int)`, `decltype(n) x`, the second of `int *x = p, *y =
+//   p`.
 // - Instances of device function templates may stand in another order: in that in which an earlier body names them.
 #pragma once
 
@@ -32,9 +34,9 @@
 namespace kernix::language {
 
 // Represents what cicc can make use of in `preprocessed`, the output of `g++ -E` for the device. Units of the same
-// digest give the same device code, as long as no debug information or line table is made. nullopt: lines count, since
-// the unit asks for them (`__builtin_LINE()`). `host_bodies_count`: all of them do, in full. Linear in the size of the
-// text.
+// digest give the same functions for devices, as long as no debug information or line table is made. nullopt: lines
+// count, since the unit asks for them (`__builtin_LINE()`). `host_bodies_count`: all of them do, in full. Linear in the
+// size of the text.
 std::optional<Digest> DigestOfDeviceCode(std::string_view preprocessed, bool host_bodies_count = false);
 
 }  // namespace kernix::language
