@@ -54,8 +54,7 @@ class BuildTurns {
   // Whether this node should build `key`, which the upstream did not have a moment ago. It then must call End(). False:
   // look for the result again after `wait.pause`, which is vain while `wait.settles`, and ask again with the same
   // `wait`; while that settles, even if nobody wants the result any more. If the upstream does not answer, the node
-  // builds. Blocks for two calls of the
-  // upstream, until `limits` at most.
+  // builds. Blocks for two calls of the upstream, until `limits` at most.
   bool MayBuild(const Digest& key, Wait& wait, const remote::Limits& limits);
 
   // For a node that builds nothing: whether another node builds `key`, which the upstream did not have a moment ago.

@@ -180,9 +180,6 @@ struct Builder::Impl {
   void CountJoined();
   // Lends the artifact to the load's user, and notes the tag.
   absl::Status GiveOut(const PlannedLoad& load, const v1::LoadResult& result);
-  // Until a build ends that counts for this load. `mine`: this load made it.
-  absl::StatusOr<v1::LoadResult> JoinOrBuild(const std::shared_ptr<PlannedLoad>& load, LoadObserver& observer,
-                                             bool verbose, const CancellationPtr& cancellation, bool& mine);
   absl::StatusOr<v1::LoadResult> Fly(const PlannedLoadPtr& load, const FlightPtr& flight, LoadObserver& observer,
                                      bool verbose, const CancellationPtr& cancellation);
 
@@ -303,7 +300,10 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   bool mine = false;
   absl::StatusOr<v1::LoadResult> result = JoinLookups(*load, observer, cancellation);
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
-    result = JoinOrBuild(load, observer, verbose, cancellation, mine);
+    KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, flights.JoinOrMake(*load, mine));
+    if (!mine) load->early.reset();
+    if (!mine) CountJoined();
+    result = Fly(load, flight, observer, verbose, cancellation);
   }
   // What an asker has loaded before is for nobody else.
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
@@ -319,21 +319,6 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   return result;
 }
 
-// Builders may lack what this machine has, or be away.
-absl::StatusOr<v1::LoadResult> Builder::Impl::JoinOrBuild(const std::shared_ptr<PlannedLoad>& load,
-                                                          LoadObserver& observer, bool verbose,
-                                                          const CancellationPtr& cancellation, bool& mine) {
-  const bool has_compilers = load->effort == Effort::kBuild && !load->needs_builders();
-  while (true) {
-    KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, flights.JoinOrMake(*load, mine));
-    if (!mine) load->early.reset();
-    if (!mine && !std::exchange(load->is_counted, true)) CountJoined();
-    absl::StatusOr<v1::LoadResult> result = Fly(load, flight, observer, verbose, cancellation);
-    const bool failed = !result.ok() && KindOf(result.status()) != v1::ErrorDetail::CANCELLED;
-    if (!failed || !has_compilers || !flight->runs_on_builders_alone()) return result;
-  }
-}
-
 absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, const FlightPtr& flight,
                                                   LoadObserver& observer, bool verbose,
                                                   const CancellationPtr& cancellation) {
@@ -343,7 +328,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, co
     StartBuild(load, flight, std::move(contents));
   };
   absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
-  if (flight->closed()) flights.Forget(load->key(), load->effort, flight);
+  if (flight->closed()) flights.Forget(flight);
   // Its compiles have begun, and end now.
   const bool was_cancelled = !result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED;
   if (was_cancelled && !started && load->early != nullptr) cache.Count(cache::Total::kCancelled);
@@ -404,7 +389,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::JoinLookups(const PlannedLoad& loa
   const FlightPtr flight = load.force ? nullptr : flights.JoinLookups(load.key());
   if (flight == nullptr) return NothingThere();
   absl::StatusOr<v1::LoadResult> result = flight->Await(observer, /*verbose=*/false, cancellation, nullptr);
-  if (flight->closed()) flights.Forget(load.key(), Effort::kLook, flight);
+  if (flight->closed()) flights.Forget(flight);
   const bool is_cancelled = cancellation != nullptr && cancellation->cancelled();
   if (!result.ok()) return is_cancelled ? result.status() : NothingThere();
   CountJoined();
@@ -506,7 +491,6 @@ PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
 }
 
 void Builder::Impl::StartBuild(const PlannedLoadPtr& load, const FlightPtr& flight, HeaderContents contents) {
-  if (load->needs_builders()) flight->RunsOnBuildersAlone();
   flights.BeginWork();
   // Whatever happens, the flight must end: everybody who asks for its key waits for it.
   const absl::Status started =
@@ -520,8 +504,7 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
     Finish(load, flight, *std::move(hit));
     return absl::OkStatus();
   }
-  // The load counts, should this look be in vain.
-  if (load.effort != Effort::kLook && !load.is_counted) cache.Count(cache::Total::kMisses);
+  if (load.effort != Effort::kLook) cache.Count(cache::Total::kMisses);  // the load counts, should this be in vain
   if (flight->fetches()) load.trace->Lap("receive headers");
   auto started = std::make_shared<PlannedLoad>(load);
   started->started = load.early != nullptr ? load.early->start() : BuildStart{env.Now(), env.UnixMillis()};
@@ -536,9 +519,11 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
     });
     if (!went_on.ok()) Finish(*started, flight, went_on);
   };
-  if (load.effort != Effort::kLook) started->looks = flights.TakeVainLook(load.key());
-  const bool is_absent = started->looks != nullptr;
-  if (!is_absent) started->looks = upstream->NewBudget();
+  const bool may_build = load.effort == Effort::kBuild;
+  const LookBudgetPtr vain = load.effort != Effort::kLook ? flights.TakeVainLook(load.key()) : nullptr;
+  // One that cannot build looks again if the lookup had no time left.
+  const bool is_absent = vain != nullptr && (may_build || !vain->IsSpent());
+  started->looks = is_absent && may_build ? vain : upstream->NewBudget();
   UpstreamCache::Wanted wanted{.key = load.key(),
                                .toolchain = load.request.toolchain,
                                .room = cache.limit_bytes(),
@@ -699,7 +684,7 @@ void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, abs
     if (upstream != nullptr) upstream->EndBuild(load.key(), state);
   }
   // In this order: a load that no longer finds the flight must find the entry.
-  flights.Forget(load.key(), load.effort, flight);
+  flights.Forget(flight);
   flight->Complete(std::move(result));
   flights.EndWork();
 }

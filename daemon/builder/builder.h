@@ -67,11 +67,11 @@ class Builder {
   // goes through these stages: resolve the toolchain, validate, make the key, look it up (a hit requires that the
   // recorded toolchain headers still have the recorded content), otherwise join the build of that key or start it: it
   // takes what the upstream has, or builds. With `force_rebuild` there is no lookup, and no result of an earlier step,
-  // but the load joins a build that already runs. A load that has compilers builds by itself if it has
-  // joined a build that could only run on builders, and that has failed. With `only_cached` it joins a build that runs
-  // or takes what the upstream has, and otherwise returns NOT_CACHED; so it does with a toolchain that is only
-  // described, unless the options say that it builds. `owner` is the user whose tag the entry gets. kAborted if a tool
-  // or a flag's file was replaced during the build; the builder discards the result, and the client loads again.
+  // but the load joins a build that already runs. It does not join one that only builders can run, if it has compilers.
+  // With `only_cached` it joins a build that runs or takes what the upstream has, and otherwise returns NOT_CACHED; so
+  // it does with a toolchain that is only described, unless the options say that it builds. `owner` is the user whose
+  // tag the entry gets. kAborted if a tool or a flag's file was replaced during the build; the builder discards the
+  // result, and the client loads again.
   //
   // When the last asker gives up, its call returns up to `linger` after the cancellation. The builder does not remember
   // failures.

@@ -59,10 +59,6 @@ class Flight : public PlanObserver {
   // True if all askers have left.
   bool empty() const;
 
-  // The build runs on builders alone, since the load that starts it has no compiler here. To be called before that.
-  void RunsOnBuildersAlone() { on_builders_alone_ = true; }
-  bool runs_on_builders_alone() const { return on_builders_alone_; }
-
   // Whether the build needs headers that only an asker has.
   bool fetches() const { return !headers_.empty(); }
 
@@ -102,7 +98,6 @@ class Flight : public PlanObserver {
   const std::chrono::milliseconds linger_;
   const HeaderContents known_;
   const CancellationPtr build_cancellation_ = std::make_shared<Cancellation>();
-  std::atomic<bool> on_builders_alone_{false};
 
   mutable Mutex mutex_;
   CondVar changed_;

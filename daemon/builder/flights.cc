@@ -55,13 +55,16 @@ absl::StatusOr<FlightPtr> Flights::JoinOrMake(const PlannedLoad& load, bool& min
   const MutexLock lock(mutex_);
   if (stopping_) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
   mine = false;
-  const Key build{load.key(), Effort::kBuild};
   const Key wait{load.key(), Effort::kWait};
-  if (load.effort == Effort::kLook && (flights_.contains(build) || flights_.contains(wait))) return nullptr;
-  if (load.effort == Effort::kWait) {
+  const bool is_look = load.effort == Effort::kLook;
+  if (is_look && flights_.contains(wait)) return nullptr;
+  for (const bool needs_builders : {false, true}) {
+    const Key build{load.key(), Effort::kBuild, needs_builders};
+    if (is_look && flights_.contains(build)) return nullptr;
+    if (load.effort != Effort::kWait) continue;
     if (FlightPtr building = Join(build, /*only_running=*/true)) return building;
   }
-  const Key own{load.key(), load.effort};
+  const Key own{load.key(), load.effort, load.effort == Effort::kBuild && load.needs_builders()};
   if (FlightPtr joined = Join(own)) return joined;
   mine = true;
   FlightPtr flight = Make(load);
@@ -84,10 +87,9 @@ FlightPtr Flights::JoinLookups(const Digest& key) {
   return Join({key, Effort::kLook}, /*only_running=*/true);
 }
 
-void Flights::Forget(const Digest& key, Effort effort, const FlightPtr& flight) {
+void Flights::Forget(const FlightPtr& flight) {
   const MutexLock lock(mutex_);
-  const auto found = flights_.find(Key{key, effort});
-  if (found != flights_.end() && found->second == flight) flights_.erase(found);
+  absl::erase_if(flights_, [&](const auto& entry) { return entry.second == flight; });
 }
 
 // Of the keys that nobody then loads, some are forgotten.

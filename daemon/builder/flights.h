@@ -23,7 +23,8 @@ namespace kernix::build {
 using FlightPtr = std::shared_ptr<Flight>;
 
 // Loads of one key join the same flight, unless they are of different effort: one that may build would wait for others
-// in vain. Those that may not join it only while the build runs. Thread-safe.
+// in vain. Those that may not join it only while the build runs. One that has compilers does not join what only
+// builders can run: there may be none. Thread-safe.
 class Flights {
  public:
   // `env` and `headers` must outlive this object. `linger`: see Flight.
@@ -55,7 +56,7 @@ class Flights {
   FlightPtr JoinLookups(const Digest& key);
 
   // Nobody joins it any more.
-  void Forget(const Digest& key, Effort effort, const FlightPtr& flight);
+  void Forget(const FlightPtr& flight);
 
   // Remembers for a moment that a lookup has asked the upstream for this key in vain, and what that has left of its
   // budget: the load that follows it need not ask again.
@@ -64,7 +65,17 @@ class Flights {
   LookBudgetPtr TakeVainLook(const Digest& key);
 
  private:
-  using Key = std::pair<Digest, Effort>;
+  struct Key {
+    Digest load;
+    Effort effort = Effort::kBuild;
+    bool needs_builders = false;  // of a build
+
+    bool operator==(const Key&) const = default;
+    template <typename H>
+    friend H AbslHashValue(H hash, const Key& key) {
+      return H::combine(std::move(hash), key.load, key.effort, key.needs_builders);
+    }
+  };
   struct VainLook {
     MonotonicTime end;
     LookBudgetPtr looks;

@@ -3,6 +3,11 @@
 
 namespace kernix::build {
 
+bool LookBudget::IsSpent() const {
+  const MutexLock lock(mutex_);
+  return (looks_ == 0 ? left_ : since_ + left_ - env_.Now()) < kLeast;
+}
+
 void LookBudget::Renew() {
   const MutexLock lock(mutex_);
   left_ = total_;

@@ -34,6 +34,9 @@ class LookBudget {
     const MonotonicTime deadline_;
   };
 
+  // Too little is left to ask anything.
+  bool IsSpent() const;
+
   // The load has its whole time again. No look may be under way.
   void Renew();
 
@@ -45,7 +48,7 @@ class LookBudget {
 
   Env& env_;
   const MonotonicTime::duration total_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   MonotonicTime::duration left_ ABSL_GUARDED_BY(mutex_);  // when `since_` was
   MonotonicTime since_ ABSL_GUARDED_BY(mutex_);           // the first of the looks began
   int looks_ ABSL_GUARDED_BY(mutex_) = 0;

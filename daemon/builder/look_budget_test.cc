@@ -57,6 +57,21 @@ TEST_F(LookBudgetTest, AMomentIsTooLittleToAsk) {
     env_.AdvanceClock(Duration(9'995));
   }
   EXPECT_TRUE(Look(budget_).IsOver());
+  EXPECT_TRUE(budget_.IsSpent());
+}
+
+TEST_F(LookBudgetTest, IsSpentDuringALookAndAfterIt) {
+  EXPECT_FALSE(budget_.IsSpent());
+  {
+    const Look look(budget_);
+    env_.AdvanceClock(Duration(9'000));
+    EXPECT_FALSE(budget_.IsSpent());
+    env_.AdvanceClock(Duration(1'000));
+    EXPECT_TRUE(budget_.IsSpent());
+  }
+  EXPECT_TRUE(budget_.IsSpent());
+  budget_.Renew();
+  EXPECT_FALSE(budget_.IsSpent());
 }
 
 TEST_F(LookBudgetTest, ARenewedOneIsWhole) {

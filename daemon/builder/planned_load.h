@@ -38,7 +38,6 @@ struct PlannedLoad {
   size_t max_parallel = 0;
   bool batch = false;
   Effort effort = Effort::kBuild;
-  bool is_counted = false;               // as a miss: it has joined a build that was in vain
   std::shared_ptr<TraceRecorder> trace;  // null for a lookup of what is in the cache
   std::shared_ptr<EarlyRuns> early;      // null: none has begun
 

@@ -86,7 +86,8 @@ UpstreamCache::~UpstreamCache() {
 }
 
 void UpstreamCache::Find(Wanted wanted, Found done) {
-  if (!options_.read || wanted.is_absent) return done(std::nullopt);
+  const bool is_spent = wanted.looks != nullptr && wanted.looks->IsSpent();
+  if (!options_.read || wanted.is_absent || is_spent) return done(std::nullopt);
   if (wanted.looks == nullptr) wanted.looks = NewBudget();
   questions_.Push([this, wanted = std::move(wanted), done = std::move(done)] {
     std::optional<remote::SharedResult> found;
@@ -110,6 +111,7 @@ void UpstreamCache::FindOrJoin(Wanted wanted, Found done) {
 
 void UpstreamCache::Begin(Question question) {
   if (question.wanted.looks == nullptr) question.wanted.looks = NewBudget();
+  if (question.wanted.looks->IsSpent()) return question.done(std::nullopt);
   questions_.Push([this, shared = std::make_shared<Question>(std::move(question))] { Ask(shared); });
 }
 

@@ -73,8 +73,9 @@ using ActionRunner = std::function<absl::StatusOr<ActionResult>(const Action& ac
 // the larger of its shares of the pool's jobs and of the pool's memory (0: any number of bytes). The next action starts
 // when its jobs and its memory estimate fit into what the running actions leave free; until then, no other action
 // overtakes it. An action that exceeds a whole limit runs alone. The destructor cancels all queued and running actions
-// and waits for them.
-std::unique_ptr<Executor> MakePoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget_bytes);
+// and waits for them. Actions that wait hear of their places once in `between_tellings` at most.
+std::unique_ptr<Executor> MakePoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget_bytes,
+                                           Duration between_tellings = Duration(100));
 
 struct LocalExecutorOptions {
   ActionPlace place;

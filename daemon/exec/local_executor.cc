@@ -88,17 +88,18 @@ class Job {
 
 using JobPtr = std::shared_ptr<Job>;
 
-// Each start and each end moves all that wait: to tell them each time is a message for each pair of jobs.
-constexpr std::chrono::milliseconds kBetweenTellings(100);
-
 absl::Status CancelledInQueue(const Job& job) {
   return MakeError(v1::ErrorDetail::CANCELLED, StrCat("step \"", job.action().step, "\" was cancelled"));
 }
 
 class PoolExecutor : public Executor {
  public:
-  PoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget)
-      : run_(std::move(run)), max_jobs_(max_jobs), memory_budget_(memory_budget), admission_(max_jobs, memory_budget) {
+  PoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget, Duration between_tellings)
+      : run_(std::move(run)),
+        max_jobs_(max_jobs),
+        memory_budget_(memory_budget),
+        between_tellings_(between_tellings),
+        admission_(max_jobs, memory_budget) {
     for (int i = 0; i < max_jobs; ++i) threads_.emplace_back([this] { WorkLoop(); });
     threads_.emplace_back([this] { QueueLoop(); });
   }
@@ -205,9 +206,7 @@ class PoolExecutor : public Executor {
       }
       const MonotonicTime now = std::chrono::steady_clock::now();
       has_news = now < next_telling;
-      if (has_news) continue;
-      TellPlaces();
-      next_telling = now + kBetweenTellings;
+      if (!has_news && TellPlaces()) next_telling = now + between_tellings_;
     }
   }
 
@@ -232,19 +231,23 @@ class PoolExecutor : public Executor {
     return cancelled;
   }
 
-  void TellPlaces() {
+  // False: nobody waits, or the queue is about to change.
+  bool TellPlaces() {
     std::vector<JobPtr> waiting;
     {
       MutexLock lock(mutex_);
-      if (!queue_.empty() && MayStart(*queue_.Next())) return;  // the queue is about to change
+      if (!queue_.empty() && MayStart(*queue_.Next())) return false;
       waiting = queue_.InOrder();
     }
     for (size_t i = 0; i < waiting.size(); ++i) waiting[i]->TellPlace(static_cast<int>(i));
+    return !waiting.empty();
   }
 
   const ActionRunner run_;
   const int max_jobs_;
   const uint64_t memory_budget_;
+  // Each start and each end moves all that wait: to tell them each time is a message for each pair of jobs.
+  const Duration between_tellings_;
   mutable Mutex mutex_;
   CondVar wake_;
   Admission admission_ ABSL_GUARDED_BY(mutex_);
@@ -257,8 +260,9 @@ class PoolExecutor : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> MakePoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget_bytes) {
-  return std::make_unique<PoolExecutor>(std::move(run), max_jobs, memory_budget_bytes);
+std::unique_ptr<Executor> MakePoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget_bytes,
+                                           Duration between_tellings) {
+  return std::make_unique<PoolExecutor>(std::move(run), max_jobs, memory_budget_bytes, between_tellings);
 }
 
 std::unique_ptr<Executor> MakeLocalExecutor(Env& env, LocalExecutorOptions options) {

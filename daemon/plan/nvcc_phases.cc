@@ -188,6 +188,7 @@ class PhaseMaker {
   }
 
   bool AddDeviceProgram(const Program& program, Command command) {
+    if (Has(command, "-show-src")) return false;  // it would read the sources (-src-in-ptx)
     std::vector<std::string> outputs;
     for (const std::string_view flag : program.outputs) {
       std::string path = Value(command, flag);

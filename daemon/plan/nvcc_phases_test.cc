@@ -324,6 +324,7 @@ TEST(NvccPhasesTest, WhatIsNotUnderstoodIsNotGuessed) {
   EXPECT_FALSE(PhasesOf(CompileStep(), with("--embedded-fatbin=", "--embed=")).has_value());
   EXPECT_FALSE(PhasesOf(CompileStep(), with("-o \"u/unit.o\"", "-o \"u/other.o\"")).has_value());
   EXPECT_FALSE(PhasesOf(CompileStep(), with("toolchain/host/g++ -E", "g++-7 -E")).has_value());
+  EXPECT_FALSE(PhasesOf(CompileStep(), with("cicc\" -arch", "cicc\" -show-src -arch")).has_value());  // reads sources
   EXPECT_FALSE(PhasesOf(CompileStep(), with("-Xassembler u/as.d ", "")).has_value());  // an output that nobody makes
   EXPECT_FALSE(PhasesOf(CompileStep(), with(".cpp4.ii", ".cpp1.ii")).has_value());     // two make one file
 }

@@ -48,9 +48,6 @@ Meaning MeaningOf(const grpc::Status& status, const UpstreamOptions& options) {
       return {v1::ErrorDetail::INVALID_REQUEST, StrCat("Does it have an instance '", options.instance, "'?")};
     case grpc::StatusCode::UNIMPLEMENTED:
       return {v1::ErrorDetail::INVALID_REQUEST, "Does an engine of the Remote Execution API listen at this address?"};
-    case grpc::StatusCode::FAILED_PRECONDITION:  // of Execute
-      return {v1::ErrorDetail::UNREACHABLE,
-              "It lacks a part of the action, or a builder that has what upstream.platform names."};
     case grpc::StatusCode::RESOURCE_EXHAUSTED:
       return {v1::ErrorDetail::RESOURCE, "It has no room for this, or too much to do."};
     case grpc::StatusCode::INTERNAL:

@@ -209,6 +209,15 @@ absl::Status NoBuilder(const UpstreamOptions& engine, Duration waited) {
   return MakeError(std::move(detail));
 }
 
+// It lacks a part of the action, or a builder for it.
+absl::Status Refused(const UpstreamOptions& engine, const grpc::Status& status) {
+  v1::ErrorDetail detail = GetErrorDetail(EngineError(status, engine, kAsked));
+  detail.set_kind(v1::ErrorDetail::UNREACHABLE);
+  detail.mutable_message()->append(
+      ". It lacks a part of the action, or a builder that has what upstream.platform names.");
+  return MakeError(std::move(detail));
+}
+
 }  // namespace
 
 bool IsNoBuilder(const absl::Status& status) {
@@ -227,6 +236,7 @@ absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, 
   if (running.has_waited_too_long()) return NoBuilder(connection.options(), options.queue_limit);
   if (is_late && running.waits()) return NoBuilder(connection.options(), options.time_limit);
   if (is_late && running.was_taken()) return Execution{.timed_out = true};
+  if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) return Refused(connection.options(), status);
   return EngineError(status, connection.options(), kAsked);
 }
 

@@ -352,6 +352,17 @@ TEST_F(RemoteExecutorTest, APreconditionThatFailsIsTriedAgainAndSaysNothingOfThe
   EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
 }
 
+TEST_F(RemoteExecutorTest, APreconditionOfAnotherCallThatFailsIsAFailureOfTheEngine) {
+  const grpc::Status fails(grpc::StatusCode::FAILED_PRECONDITION, "not ready");
+  proxy_.Inject({.method = "FindMissingBlobs", .times = 0, .answer = fails});
+  for (int i = 0; i < 3; ++i) {
+    const absl::Status status = Run(Script(StrCat("echo ", i))).status();
+    EXPECT_FALSE(IsNoBuilder(status)) << status;
+    EXPECT_EQ(proxy_.Calls("Execute"), 0);
+  }
+  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kBroken);
+}
+
 TEST_F(RemoteExecutorTest, AnEngineThatFindsOutLateWhatItLacksIsNotAskedAgain) {
   proxy_.Inject({.method = "Execute", .times = 0, .change = [&](google::protobuf::Message& message) {
                    env_.AdvanceClock(std::chrono::seconds(61));

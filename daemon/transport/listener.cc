@@ -72,11 +72,10 @@ absl::Status SetAccess(const char* path, const ListenerOptions& options) {
   return ErrnoStatus(errno, "set the mode of", options.path);
 }
 
-// Where a socket is until it listens. As long as `path`, which may be as long as the system allows.
+// Where a socket is until it listens. A path that may not be longer is its place from the start.
 std::string StagedPathOf(const std::string& path) {
-  std::string staged = path;
-  staged.back() = path.back() == '~' ? '-' : '~';
-  return staged;
+  std::string staged = StrCat(path, "~");
+  return staged.size() > kMaxSocketPath ? path : staged;
 }
 
 absl::Status ListenAt(const std::string& path, int fd, const ListenerOptions& options) {
@@ -129,11 +128,12 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(Env& env, const Listene
   KERNIX_RETURN_IF_ERROR(CheckPath(options.path));
   KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(env, options.path));
   const std::string staged = StagedPathOf(options.path);
-  KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(env, staged));
+  const bool is_staged = staged != options.path;
+  if (is_staged) KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(env, staged));
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.ok()) return ErrnoStatus(errno, "make a socket for", options.path);
   absl::Status status = ListenAt(staged, fd.get(), options);
-  if (status.ok()) status = env.Rename(staged, options.path);
+  if (status.ok() && is_staged) status = env.Rename(staged, options.path);
   if (!status.ok()) {
     env.RemoveFile(staged).IgnoreError();
     return status;

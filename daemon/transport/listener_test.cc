@@ -82,7 +82,7 @@ TEST_F(ListenerTest, WhoeverSeesTheFileCanConnect) {
   FaultEnv env(TheEnv());
   bool was_ready = false;
   env.Inject({.operation = Operation::kRename, .match = socket_, .before = [&] {
-                was_ready = !TheEnv().Stat(socket_).ok() && ConnectTo(scratch_ / "k.soc~").ok();
+                was_ready = !TheEnv().Stat(socket_).ok() && ConnectTo(StrCat(socket_, "~")).ok();
               }});
   const auto listener = Listener::Bind(env, {.path = socket_});
   ASSERT_THAT(listener, IsOk());
