@@ -273,7 +273,7 @@ MUTANTS = [
            "    KERNIX_RETURN_IF_ERROR(CheckRan(action, execution));\n", "    static_cast<void>(&Runner::CheckRan);\n",
            "remote_engine_test", "RemoteExecutorTest.AnEngineThatDoesNotRunAnew*"),
     Mutant("a lack of builders taken for an engine's failure", "daemon/remote/upstream.cc",
-           " || IsNoBuilder(status)", "", "remote_engine_test", "RemoteExecutorTest.*"),
+           " || IsNoBuilder(status)", "", "remote_engine_test", "RemoteExecutorTest.APrecondition*"),
     Mutant("another token that has no version of its own", "daemon/remote/token_file.cc",
            "    ++version_;\n", "", "remote_test", "TokenFileTest.*"),
 ]  # fmt: skip
