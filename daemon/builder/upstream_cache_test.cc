@@ -10,6 +10,8 @@
 
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "common/base/error.h"
+#include "daemon/builder/step_runner.h"
+#include "daemon/exec/executor.h"
 #include "daemon/remote/upstream_test_util.h"
 #include "tests/support/await.h"
 #include "tests/support/engine/casd_process.h"
@@ -713,6 +715,58 @@ TEST_F(SharingTest, ALoadThatHasWaitedOneTimeLimitAsksForNoStep) {
   EXPECT_EQ(proxy.Calls("GetActionResult"), 1);
   EXPECT_EQ(second.Steps("upstream"), 0);
   EXPECT_EQ(second.Steps("run"), 1);
+}
+
+// Compiles as nvcc does; returns how often the engine is asked for a step of that. `spent`: the load has waited for the
+// engine as long as it may.
+int QuestionsOfPhases(const std::string& engine, bool spent) {
+  static constexpr char kDryRun[] = R"(#$ g++ -E -D__CUDA_ARCH__=900 u.cu -o k/u.cpp1.ii
+#$ g++ -E u.cu -o k/u.cpp4.ii
+#$ cudafe++ --gen_c_file_name k/u.cudafe1.cpp --stub_file_name u.stub.c k/u.cpp4.ii
+#$ cicc -arch compute_90 --stub_file_name k/u.stub.c k/u.cpp1.ii -o k/u.ptx
+#$ ptxas -arch=sm_90 k/u.ptx -o k/u.cubin
+#$ fatbinary --image3=kind=elf,file=k/u.cubin --embedded-fatbin=k/u.fatbin.c
+#$ g++ -c k/u.cudafe1.cpp -o u.o
+)";
+  FaultProxy proxy(engine);
+  const ScratchDirectory folder;
+  Env& env = Env::Posix();
+  const auto upstream = remote::OpenUpstream(env, {.address = proxy.address()});
+  remote::SharedResults results(*upstream, {});
+  remote::BuildClaims claims(*upstream, "node");
+  toolchain::FileDigests digests(env);
+  UpstreamCache shared(env, digests, results, claims, {});
+  StepCache cache(env, digests, folder / "steps", 1 << 20, &shared);
+  auto executor = exec::MakePoolExecutor(
+      [](const exec::Action& action, exec::ActionObserver*, Cancellation*) -> absl::StatusOr<exec::ActionResult> {
+        exec::ActionResult result;
+        if (action.step == "dry run") result.output = kDryRun;
+        for (const std::string& path : action.outputs) {
+          result.outputs[path] = std::make_shared<const std::string>("made:\n");
+        }
+        return result;
+      },
+      1, 0);
+  StepRunner runner(env, *executor, cache);
+  Step compile{.tool = Tool::kNvcc, .object = "u.o", .dependencies = "u.d"};
+  compile.action.step = "compile";
+  compile.action.argv = {"cuda/bin/nvcc", "-c", "-ccbin", "g++"};
+  compile.action.outputs = {"u.o", "u.d"};
+  std::promise<absl::Status> end;
+  runner.Submit(compile, {.user = UserId{1000},
+                          .toolchain = std::make_shared<toolchain::Toolchain>(),
+                          .looks = spent ? std::make_shared<LookBudget>(env, Duration(0)) : nullptr,
+                          .observer = nullptr,
+                          .cancellation = std::make_shared<Cancellation>(),
+                          .done = [&](absl::StatusOr<exec::ActionResult> r) { end.set_value(r.status()); }});
+  EXPECT_THAT(AwaitValue("the end of the compile", end.get_future()), IsOk());
+  executor.reset();  // its thread may still be in the runner
+  return proxy.Calls("GetActionResult");
+}
+
+TEST_F(SharingTest, NvccsPhasesHaveTheTimeLimitOfTheirLoad) {
+  EXPECT_GE(QuestionsOfPhases(engine_->address(), /*spent=*/false), 4);
+  EXPECT_EQ(QuestionsOfPhases(engine_->address(), /*spent=*/true), 0);
 }
 
 TEST_F(SharedLookupTest, ALoadHasWhatItsLookupHasLeftOfTheTimeLimit) {

@@ -349,6 +349,10 @@ TEST_F(RemoteExecutorTest, APreconditionThatFailsIsTriedAgainAndSaysNothingOfThe
     EXPECT_EQ(proxy_.Calls("Execute"), 3 + 3 * i);
     EXPECT_EQ(proxy_.Calls("FindMissingBlobs"), 3 + 3 * i) << "it is asked anew each time";
   }
+  // Steps that run at the same time end one after the other, with no other call between.
+  for (int i = 0; i < CircuitBreaker::kFailuresToOpen; ++i) {
+    EXPECT_TRUE(IsNoBuilder(upstream_->Execute(exec::BlobDigestOf("an action"), {}, nullptr).status()));
+  }
   EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
 }
 

@@ -151,11 +151,11 @@ grpc::Status KernixService::GetInfo(grpc::ServerContext*, const v1::GetInfoReque
 
 grpc::Status KernixService::FetchArtifact(grpc::ServerContext*, const v1::FetchArtifactRequest* request,
                                           grpc::ServerWriter<v1::ArtifactChunk>* writer) {
-  return ToGrpcStatus(SendArtifact(*request, *writer));
+  return ToGrpcStatus(SendArtifact(*request, writer));
 }
 
 absl::Status KernixService::SendArtifact(const v1::FetchArtifactRequest& request,
-                                         grpc::ServerWriter<v1::ArtifactChunk>& writer) {
+                                         grpc::ServerWriter<v1::ArtifactChunk>* writer) {
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(request.artifact_digest()));
   const absl::StatusOr<std::unique_ptr<UserLimit::Pass>> pass = backend_.fetches.Enter(*caller_);
   if (!pass.ok()) {
@@ -165,7 +165,7 @@ absl::Status KernixService::SendArtifact(const v1::FetchArtifactRequest& request
   KERNIX_RETURN_IF_ERROR(CheckMayHave(digest));
   const absl::StatusOr<std::unique_ptr<ReadableFile>> file = backend_.cache.OpenBlob(digest);
   if (!file.ok()) return absl::IsNotFound(file.status()) ? NoSuchArtifact(digest) : file.status();
-  return Stream(**file, writer);
+  return Stream(**file, *writer);
 }
 
 // To this caller, other users' artifacts do not exist.

@@ -42,7 +42,7 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
                         v1::ShutdownResponse* response) override;
 
  private:
-  absl::Status SendArtifact(const v1::FetchArtifactRequest& request, grpc::ServerWriter<v1::ArtifactChunk>& writer);
+  absl::Status SendArtifact(const v1::FetchArtifactRequest& request, grpc::ServerWriter<v1::ArtifactChunk>* writer);
   // Whether the caller may do `what` ("stop") to a shared daemon.
   absl::Status CheckAdministers(std::string_view what) const;
   // The entries that the caller may see: all of an administrator's daemon, or the caller's own.
