@@ -789,7 +789,7 @@ TEST_F(SharingTest, AWaitForAnotherNodesBuildTakesNothingFromTheTimeLimit) {
   const toolchain::ToolchainPtr toolchain = *KnownToolchains().Resolve(request.toolchain(), request.language());
   ChangingEnv env;
   FaultProxy proxy(engine_->address());
-  const auto upstream = remote::OpenUpstream(env, {.address = proxy.address(), .timeout = Duration(10'000)});
+  const auto upstream = remote::OpenUpstream(env, {.address = proxy.address(), .timeout = Duration(15'000)});
   remote::SharedResults results(*upstream, {});
   remote::BuildClaims others(*upstream, "another node"), own(*upstream, "this node");
   ASSERT_THAT(others.Write(key, 0, remote::ClaimState::kBuilding, {}), IsOk());
