@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "common/base/strings.h"
 #include "common/os/env.h"
@@ -63,6 +65,13 @@ bool ChildProcess::IsRunning() {
 void ChildProcess::End(int signal) {
   if (!IsRunning()) return;
   kill(pid_, signal);
+  // Now and then, buildbox-casd hangs at its end.
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(15);
+  while (IsRunning() && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  if (!IsRunning()) return;
+  kill(pid_, SIGKILL);
   Await(StrCat("the end of process ", pid_), [this] { return !IsRunning(); });
 }
 
