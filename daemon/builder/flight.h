@@ -11,7 +11,6 @@
 // join it any more.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>

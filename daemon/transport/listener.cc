@@ -135,7 +135,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(Env& env, const Listene
   absl::Status status = ListenAt(staged, fd.get(), options);
   if (status.ok() && is_staged) status = env.Rename(staged, options.path);
   if (!status.ok()) {
-    env.RemoveFile(staged).IgnoreError();
+    if (is_staged) env.RemoveFile(staged).IgnoreError();  // at its own place, it may be another program's
     return status;
   }
   return std::unique_ptr<Listener>(new Listener(env, std::move(fd), options.path, /*owns_file=*/true));

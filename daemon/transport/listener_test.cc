@@ -99,7 +99,7 @@ TEST_F(ListenerTest, OneThatCannotGetItsNameLeavesNothing) {
 
 TEST_F(ListenerTest, TakesThePlaceOfADeadDaemon) {
   LeaveStaleSocket(socket_);
-  LeaveStaleSocket(scratch_ / "k.soc~");  // it died before it listened
+  LeaveStaleSocket(StrCat(socket_, "~"));  // it died before it listened
   EXPECT_THAT(ConnectTo(socket_), HasError(absl::StatusCode::kUnavailable, testing::_));
   const auto listener = Bind();
   EXPECT_THAT(listener, IsOk());
