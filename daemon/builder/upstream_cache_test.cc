@@ -782,6 +782,26 @@ TEST_F(SharedLookupTest, ALoadHasWhatItsLookupHasLeftOfTheTimeLimit) {
   EXPECT_EQ(taker_.Steps("run"), 1);
 }
 
+// A load that cannot build has nothing but the engine: it asks once more, with a time limit of its own.
+TEST_F(SharedLookupTest, ALoadThatCannotBuildAsksAgainIfItsLookupHadNoTimeLeft) {
+  BuildElsewhere();
+  SlowDownOneLook(proxy_, taker_.env);
+  EXPECT_FALSE(taker_.LookUp(request_));
+  request_.set_only_cached(true);
+  RecordingObserver observer({"int a;\n"});
+  const auto taken = taker_.Load(request_, observer);
+  ASSERT_THAT(taken, IsOk());
+  EXPECT_TRUE(taken->from_upstream());
+}
+
+TEST_F(SharedLookupTest, ALoadThatCannotBuildBelievesALookupThatHadTime) {
+  EXPECT_FALSE(taker_.LookUp(request_));
+  request_.set_only_cached(true);
+  RecordingObserver observer({"int a;\n"});
+  EXPECT_FALSE(taker_.Load(request_, observer).ok());
+  EXPECT_EQ(proxy_.Calls("GetActionResult"), 1);
+}
+
 // A node that waits for another one's build does not wait for the engine.
 TEST_F(SharingTest, AWaitForAnotherNodesBuildTakesNothingFromTheTimeLimit) {
   const v1::LoadRequest request = Request();

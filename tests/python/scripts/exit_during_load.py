@@ -7,7 +7,8 @@ import time
 
 import kernels
 
-import kernix
+# Python crashes if it ends while daemon threads import; `kernix.load_cpp_inline` would do so here at its first use.
+from kernix import load_cpp_inline
 from kernix.loading import connection
 
 THREADS = 3
@@ -20,9 +21,7 @@ def load(number, verbose):
     """Load an endless kernel, each a different one."""
     source = f"// {number}\n{kernels.ENDLESS}"
     try:
-        kernix.load_cpp_inline(
-            "endless", source, extra_cflags=kernels.ENDLESS_FLAGS, auto_register=False, verbose=verbose
-        )
+        load_cpp_inline("endless", source, extra_cflags=kernels.ENDLESS_FLAGS, auto_register=False, verbose=verbose)
     except Exception as error:
         errors.append(error)
 
@@ -33,7 +32,14 @@ def ask():
         connection.client().info()
 
 
-connection.client().info()  # starts the daemon
+def jobs():
+    """Return how many jobs the daemon has."""
+    info = connection.client().info()  # starts the daemon
+    return info.running_jobs + info.queued_jobs
+
+
+while jobs() > 0:  # of a process before this one
+    time.sleep(0.01)
 for number in range(THREADS):
     threading.Thread(target=load, args=(number, number % 2 == 0), daemon=True).start()
 threading.Thread(target=ask, daemon=True).start()
@@ -41,8 +47,7 @@ deadline = time.monotonic() + DEADLINE
 while True:
     if errors or time.monotonic() > deadline:
         sys.exit(f"not {THREADS} loads at once: {errors}")
-    info = connection.client().info(start=False)
-    if info.running_jobs + info.queued_jobs >= THREADS:
+    if jobs() >= THREADS:
         break
 print("going", flush=True)
 if sys.argv[1] == "sys.exit":
