@@ -1522,6 +1522,22 @@ TEST_F(CudaBuilderTest, AKernelReadsThePartsOfTheRuntimeHeaderThatItNames) {
 }
 
 // Its time stamp lies ahead of the clock: nobody can tell whether it was read as it is now.
+// The choice of the parts rests on all of the runtime header.
+TEST_F(CudaBuilderTest, AHeaderThatAKernelsStandInLeavesOutCountsForItsArtifact) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn, TestBuilder::Lessons::kAll);
+  request_.set_verbose(true);
+  LearnStandIn(t);
+  request_.mutable_source(0)->mutable_text()->append("// another kernel\n");
+  RecordingObserver observer;
+  ASSERT_THAT(t.Load(request_, observer), IsOk());
+  ASSERT_THAT(observer.output, HasSubstr("-D__MATH_FUNCTIONS_H__"));
+  ASSERT_TRUE(t.Load(request_)->cache_hit());
+  t.env.PretendChanged(StrCat(toolkit_, "/include/cuda_runtime.h"));
+  const auto changed = t.Load(request_);
+  ASSERT_THAT(changed, IsOk());
+  EXPECT_FALSE(changed->cache_hit());
+}
+
 TEST_F(CudaBuilderTest, WhatCannotBeKeptIsNotLearnedAgainAndAgain) {
   TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn, TestBuilder::Lessons::kAll);
   t.env.PretendFromTheFuture(toolkit_ + "/include/vector_types.h");
