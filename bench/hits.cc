@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measures how many hits a second a kernixd serves: processes of a C++ program ask for one kernel again and again, as
-// processes do that load kernels which others have compiled. Prints a row of a Markdown table:
+// processes do that load kernels which others have compiled. Prints a Markdown table, with the median of some rounds:
 //
-//   hits [PROCESSES [SECONDS]]        default: 8 processes, 3 seconds
+//   hits [PROCESSES [SECONDS]]        default: 8 processes, 3 seconds a round
 //
+// Exits with 1 if fewer hits than the bar are served.
 // It starts a kernixd of its own ($KERNIXD, or the one beside this build) on a store that it removes.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -29,6 +31,9 @@
 
 namespace kernix {
 namespace {
+
+constexpr int kRounds = 3;
+constexpr double kBar = 15'000;  // hits a second
 
 constexpr char kSource[] = R"(
 #include "brainevent/common.h"
@@ -106,11 +111,15 @@ double ProcessorTime(int64_t pid) {
   return static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-absl::Status Measure(const std::string& store, int processes, double seconds) {
-  KERNIX_ASSIGN_OR_RETURN(const auto client, Connect(store));
-  KERNIX_ASSIGN_OR_RETURN(const v1::LoadRequest request, Request());
-  KERNIX_RETURN_IF_ERROR(Ask(*client, request).status());
-  KERNIX_ASSIGN_OR_RETURN(const DaemonInfo daemon, client->Info(false));
+// Of one round.
+struct Rates {
+  double hits = 0;       // a second
+  double daemon_us = 0;  // processor time of a hit
+  double client_us = 0;
+};
+
+absl::StatusOr<Rates> MeasureRound(const std::string& store, const v1::LoadRequest& request, int64_t daemon,
+                                   int processes, double seconds) {
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return absl::InternalError("no memory to share");
   Shared& shared = *new (memory) Shared;
@@ -120,19 +129,40 @@ absl::Status Measure(const std::string& store, int processes, double seconds) {
     if (children.back() == 0) _exit(AskUntilStopped(store, request, shared));
   }
   while (shared.ready < processes) usleep(1000);
-  const double before = ProcessorTime(daemon.pid);
+  const double before = ProcessorTime(daemon);
   const auto begin = std::chrono::steady_clock::now();
   shared.go = true;
   usleep(static_cast<useconds_t>(seconds * 1e6));
   shared.stop = true;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  const double used = ProcessorTime(daemon.pid) - before;
+  const double used = ProcessorTime(daemon) - before;
   for (const pid_t child : children) waitpid(child, nullptr, 0);  // not kernixd, which is a child, too
   if (shared.failures > 0) return absl::InternalError(StrCat(shared.failures.load(), " processes got no hit"));
   const auto hits = static_cast<double>(shared.hits);
-  printf("| %d processes | %.0f hits/s | processor time of a hit: %.1f µs in kernixd, %.1f µs in the client |\n",
-         processes, hits / took.count(), 1e6 * used / hits, static_cast<double>(shared.clients_us) / hits);
-  return client->Shutdown(std::chrono::seconds(5));
+  const Rates rates{hits / took.count(), 1e6 * used / hits, static_cast<double>(shared.clients_us) / hits};
+  munmap(memory, sizeof(Shared));
+  return rates;
+}
+
+absl::Status Measure(const std::string& store, int processes, double seconds) {
+  KERNIX_ASSIGN_OR_RETURN(const auto client, Connect(store));
+  KERNIX_ASSIGN_OR_RETURN(const v1::LoadRequest request, Request());
+  KERNIX_RETURN_IF_ERROR(Ask(*client, request).status());
+  KERNIX_ASSIGN_OR_RETURN(const DaemonInfo daemon, client->Info(false));
+  std::vector<Rates> rounds;
+  for (int i = 0; i < kRounds; ++i) {
+    KERNIX_ASSIGN_OR_RETURN(const Rates rates, MeasureRound(store, request, daemon.pid, processes, seconds));
+    rounds.push_back(rates);
+  }
+  std::sort(rounds.begin(), rounds.end(), [](const Rates& a, const Rates& b) { return a.hits < b.hits; });
+  const Rates& median = rounds[rounds.size() / 2];
+  printf("| | hits a second | range | bar | processor time of a hit in kernixd | in the client |\n");
+  printf("|---|---:|---:|---:|---:|---:|\n");
+  printf("| %d processes | %.0f | %.0f to %.0f | ≥ %.0f | %.1f µs | %.1f µs |\n", processes, median.hits,
+         rounds.front().hits, rounds.back().hits, kBar, median.daemon_us, median.client_us);
+  KERNIX_RETURN_IF_ERROR(client->Shutdown(std::chrono::seconds(5)));
+  if (median.hits < kBar) return absl::ResourceExhaustedError("below the bar");
+  return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {

@@ -2,7 +2,8 @@
 """Measure what an idle kernixd takes after many builds: memory, threads, wake-ups.
 
 Builds small kernels, every other one CUDA, with a kernixd and a store of their own, waits until kernixd is idle, and
-prints a Markdown table. Needs nvcc, but no GPU: ``python bench/idle.py`` with an installed kernix.
+prints a Markdown table. Exits with 1 if kernixd then has more memory than its bar. Needs nvcc, but no GPU: ``python
+bench/idle.py`` with an installed kernix.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import contextlib
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -40,6 +42,7 @@ BUILDS = 60
 # kernixd closes the connection that this process keeps, learns from what it has built, and gives memory back.
 SETTLING_SECONDS = 45
 WATCH_SECONDS = 10
+IDLE_BAR = 25  # MB resident
 
 
 class Process:
@@ -98,14 +101,15 @@ def build_kernels(count: int, at_once: int) -> None:
         kernix.load_many(loads, auto_register=False)
 
 
-def row(what: str, process: Process) -> str:
-    """Return a row of the table."""
+def print_row(what: str, process: Process, bar: str = "") -> float:
+    """Print a row of the table; return how much memory is resident, in MB."""
     resident, own = (process.number("smaps_rollup", name) / 1024 for name in ("Rss", "Anonymous"))
-    return f"| {what} | {resident:.1f} MB | {own:.1f} MB | {process.number('status', 'Threads')} |"
+    print(f"| {what} | {resident:.1f} MB | {bar} | {own:.1f} MB | {process.number('status', 'Threads')} |", flush=True)
+    return resident
 
 
-def main() -> None:
-    """Print the table."""
+def main() -> int:
+    """Print the table, and check it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--builds", type=int, default=BUILDS)
     parser.add_argument("--at-once", type=int, default=4, help="how many loads at a time")
@@ -113,16 +117,20 @@ def main() -> None:
     with new_store() as store:
         build_kernels(1, 1)
         process = daemon_of(store)
-        print("| kernixd | resident | of which not files | threads |\n|---|---:|---:|---:|")
-        print(row("after one build", process), flush=True)
+        print("| kernixd | resident | bar | of which not files | threads |\n|---|---:|---:|---:|---:|")
+        print_row("after one build", process)
         build_kernels(arguments.builds, arguments.at_once)
         time.sleep(SETTLING_SECONDS)
-        print(row(f"idle after {arguments.builds} builds", process))
+        resident = print_row(f"idle after {arguments.builds} builds", process, f"≤ {IDLE_BAR} MB")
         before = process.wake_ups()
         time.sleep(WATCH_SECONDS)
         print(f"\n{(process.wake_ups() - before) / WATCH_SECONDS:.1f} wake-ups a second; ", end="")
         print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} at the end")
+    if resident > IDLE_BAR:
+        print(f"bench: above the bar: {resident:.1f} MB", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -172,11 +172,11 @@ def measure(rounds: int, repeats: int) -> Rows:
 
 def table(rows: Rows) -> str:
     """Return the Markdown table of medians, ratios of the medians, ratios of single rounds, and bars."""
-    lines = ["| | brainevent 0.3.0 | kernix | ratio | of the rounds | bar |", "|---|---:|---:|---:|---:|---:|"]
+    lines = ["| | brainevent 0.3.0 | kernix | ratio | range | bar |", "|---|---:|---:|---:|---:|---:|"]
     for row in (*BARS, IMPORT, IMPORT_OF_FUNCTION, FIRST_OF_ALL, AFTER_RESTART):
         reference, ours = rows.medians(row)
         low, high = rows.spread(row)
-        bar = f"≤ {BARS[row]:.2g}" if row in BARS else ""
+        bar = f"≤ {BARS[row]:.3g}" if row in BARS else f"≤ {IMPORT_BAR} ms" if row == IMPORT else ""
         times = f"{reference:.3g} ms | {ours:.3g} ms | {ours / reference:.3f}"
         lines.append(f"| {row} | {times} | {low:.3f} to {high:.3f} | {bar} |")
     return "\n".join(lines)
@@ -207,8 +207,9 @@ def main() -> int:
         arguments.json.write_text(json.dumps(rows.times, indent=1))
     print(table(rows))
     first, restarted, cold = (rows.medians(row)[1] for row in (FIRST_OF_ALL, AFTER_RESTART, "cold, C++"))
+    ratios = [a / b for a, b in zip(rows.times[FIRST_OF_ALL]["kernix"], rows.times["cold, C++"]["kernix"], strict=True)]
     print(f"\nkernix: its first load of all takes {first / cold:.2f} times as long as a cold one", end=" ")
-    print(f"(bar: {FIRST_LOAD_BAR}), its import may take {IMPORT_BAR} ms,", end=" ")
+    print(f"({min(ratios):.2f} to {max(ratios):.2f}; bar: {FIRST_LOAD_BAR}),", end=" ")
     print(f"and its first load after a restart {restarted / cold:.2f} times as long")
     print(f"\nMedians of {arguments.rounds} rounds; {where}")
     if missed := rows.missed():
