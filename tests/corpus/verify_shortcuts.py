@@ -154,7 +154,9 @@ class Verification:
         """Return the machine code that ptxas makes without threads, as text."""
         image = self.folder / "image.cubin"
         (self.folder / "text.ptx").write_bytes(ptx)
-        assembled = [self.ptxas, f"-arch={self.architecture}", "-o", image, self.folder / "text.ptx"]
+        target = re.search(rb"^\.target (\w+)", ptx, re.MULTILINE)
+        assert target is not None
+        assembled = [self.ptxas, f"-arch={target[1].decode()}", "-o", image, self.folder / "text.ptx"]
         subprocess.run(assembled, check=True, capture_output=True)
         return disassembled(image, self.nvdisasm)
 
@@ -201,7 +203,7 @@ class Verification:
         different = [what for what, content in made_fast.items() if content != made_whole[what]]
         if not made_fast["machine code"]:
             different.append("no machine code was found")
-        if not flags and [*map(self.by_one_thread, made_fast["PTX"])] != made_fast["machine code"]:
+        if not flags and not {*map(self.by_one_thread, made_fast["PTX"])} <= {*made_fast["machine code"]}:
             different.append("machine code of one thread of ptxas")
         if self.has_gpu and file.parent == CORPUS and computed(fast, text) != computed(whole, text):
             different.append("results")
@@ -221,7 +223,7 @@ def main() -> int:
     """Compare all files; return the process's exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=pathlib.Path)
-    parser.add_argument("--arch", default="sm_90")
+    parser.add_argument("--arch", default="sm_90", help="of the kernels; several with commas between")
     parser.add_argument("--only-files", action="store_true", help="leave out the kernels of the corpus")
     arguments = parser.parse_args()
     files = [] if arguments.only_files else sorted(CORPUS.glob("*.cu"))
