@@ -157,6 +157,21 @@ def test_every_flag_of_kernixd_is_documented():
     assert [flag for flag in flags if f"`{settings[flag]}`" not in page and flag not in page] == []
 
 
+def test_every_event_of_the_log_is_documented():
+    sources = [path for path in (ROOT / "daemon").rglob("*.cc") if not path.stem.endswith("_test")]
+    calls = [
+        names
+        for path in sources
+        for names in re.findall(r'\bLog\([^";]*"([a-z_]+)"(?: : "([a-z_]+)")?', path.read_text())
+    ]
+    logged = {name for names in calls for name in names if name}
+    assert {"ready", "build_failed", "build_cancelled", "grpc"} <= logged
+    section = (ROOT / "docs" / "operations.md").read_text().partition("\n## Logs\n")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
+    listed = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+    assert (sorted(logged - listed), sorted(listed - logged)) == ([], [])
+
+
 # Literals that look like a variable of a user's and are none.
 NOT_READ = {
     "CICC_PATH": "in what nvcc prints",
