@@ -179,7 +179,6 @@ NOT_READ = {
     "NVVMIR_LIBRARY_DIR": "in what nvcc prints",
     "LD_TRACE_LOADED_OBJECTS": "set for a program that kernixd asks",
     "GRPC_POLL_STRATEGY": "set for gRPC by the client itself",
-    "KERNIX_FIRST_COMPILER": "set by a client for the kernixd that it starts",
 }
 
 
@@ -221,6 +220,15 @@ def test_every_environment_variable_is_documented():
     assert sorted(name for name in read if f"`{name}`" not in page) == []
     for_users = set(re.findall(r"`(KERNIX_\w+)`", page.partition("## Work on kernix itself")[0]))
     assert sorted(for_users - read) == []
+
+
+def test_every_variable_of_make_is_documented():
+    makefile = (ROOT / "Makefile").read_text()
+    made = {"CURDIR", "MAKE", "MAKEFILE_LIST", *re.findall(r"^([A-Z_]+) :=", makefile, re.MULTILINE)}
+    read = set(re.findall(r"\$\(([A-Z_]+)\)", makefile)) - made
+    assert {"PYTHON", "MUTANTS"} <= read
+    page = (ROOT / "docs" / "environment.md").read_text().partition("## Work on kernix itself")[2]
+    assert sorted(name for name in read if f"`{name}`" not in page) == []
 
 
 def test_every_public_name_is_in_the_api_reference():
