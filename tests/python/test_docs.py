@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import inspect
 import io
 import os
 import pathlib
@@ -263,6 +264,20 @@ def test_cpp(prefix, own_place, tmp_path):
     environment = own_place.environment | {"KERNIXD": str(prefix / "bin" / "kernixd")}
     done = subprocess.run([build / "program"], env=environment, capture_output=True, text=True)
     assert (done.stdout.split(), done.stderr) == (re.findall(r"std::cout.*// (.*)", program)[0].split(), "")
+
+
+def test_every_load_is_on_the_cpp_page():
+    page = (ROOT / "docs" / "cpp.md").read_text()
+    loads = [name for name in kernix.__all__ if re.match("load_(c|many)", name)]
+    assert {"load_cpp_dir", "load_many"} <= set(loads)
+    parameters = [
+        parameter.name
+        for load in (kernix.load_cpp_inline, kernix.load_cuda_inline)
+        for parameter in inspect.signature(load).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    assert {"defines", "keep"} <= set(parameters)
+    assert [name for name in (*loads, *parameters) if not re.search(rf"`{name}[`=]", page)] == []
 
 
 def test_headers_of_kernels_are_installed(prefix):
