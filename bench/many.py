@@ -242,7 +242,7 @@ def main() -> int:
         "variants": lambda: measure_variants(arguments.variants),
         "processes": lambda: measure_processes(arguments.processes, 10),
     }
-    print("| many loads | without kernixd's help | with it | ratio | of the rounds | bar |")
+    print("| many loads | without kernixd's help | with it | ratio | range | bar |")
     print("|---|---:|---:|---:|---:|---:|")
     missed = [what for name in arguments.rows or rows for what in print_rows(rows[name], arguments.rounds)]
     print(f"\nMedians of {arguments.rounds} rounds; {len(os.sched_getaffinity(0))} cores, ", end="")

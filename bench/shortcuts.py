@@ -158,7 +158,7 @@ def measure_all(rounds: int) -> list[str]:
             measure(False)
             time.sleep(pause)
     missed = []
-    print("| | one call of the compiler | with shortcuts | ratio | of the rounds | bar |")
+    print("| | one call of the compiler | with shortcuts | ratio | range | bar |")
     print("|---|---:|---:|---:|---:|---:|")
     for row, measure in ROWS.items():
         times = [(measure(True), measure(False)) for _ in range(rounds)]

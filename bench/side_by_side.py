@@ -172,7 +172,7 @@ def measure(rounds: int, repeats: int) -> Rows:
 
 def table(rows: Rows) -> str:
     """Return the Markdown table of medians, ratios of the medians, ratios of single rounds, and bars."""
-    lines = ["| | brainevent 0.3.0 | kernix | ratio | of the rounds | bar |", "|---|---:|---:|---:|---:|---:|"]
+    lines = ["| | brainevent 0.3.0 | kernix | ratio | range | bar |", "|---|---:|---:|---:|---:|---:|"]
     for row in (*BARS, IMPORT, IMPORT_OF_FUNCTION, FIRST_OF_ALL, AFTER_RESTART):
         reference, ours = rows.medians(row)
         low, high = rows.spread(row)
