@@ -31,6 +31,18 @@ check() {
   [ -z "$said" ] || { printf '%s\n' "$said"; echo "not clean: $*"; exit 1; }
 }
 check systemd-analyze verify --man=no "$scratch/system/kernixd.service" "$scratch/system/kernixd.socket"
+
+# With the change for an engine that docs/cluster.md has: of settings that the unit has, and as systemd takes it.
+change=$scratch/system/kernixd.service.d/change.conf
+mkdir "$scratch/system/kernixd.service.d"
+sed -n '/ini service$/,/^$/{/^[[A-Z]/p}' "$here/../../docs/cluster.md" >"$change"
+settings=$(sed -n 's/=.*//p' "$change")
+[ -n "$settings" ] || { echo "docs/cluster.md has no change of the unit"; exit 1; }
+for setting in $settings; do
+  grep -q "^$setting=" "$units/kernixd.service" || { echo "docs/cluster.md: the unit has no $setting"; exit 1; }
+done
+check systemd-analyze verify --man=no "$scratch/system/kernixd.service"
+
 XDG_RUNTIME_DIR=$scratch check systemd-analyze verify --user --man=no "$scratch/user/kernixd.service"
 
 # The user and the folders, made in an empty root.

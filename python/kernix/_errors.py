@@ -151,7 +151,7 @@ CompilationError = KernelCompilationError
 
 
 class KernelNotCachedError(KernelError):
-    """The cache lacks a kernel, and the policy ``"cached"`` forbids to compile it, or there is no compiler here."""
+    """The cache lacks a kernel, and the policy ``"cached"`` forbids compiling it, or there is no compiler here."""
 
     __module__ = "kernix"
 

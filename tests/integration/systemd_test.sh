@@ -5,7 +5,7 @@
 # The units as a real systemd runs them, installed as docs/operations.md says. Two managers, each in namespaces of its own
 # and over copies of /etc, /usr/local and /var that vanish with it: nothing of this machine is touched.
 #   system: its socket starts kernixd, which compiles under the unit's restrictions; members share a cache, a stranger
-#           stays out
+#           stays out; it reaches an engine by the network only with what docs/cluster.md changes in the unit
 #   user:   ready when it says so, started again after a kill, ends cleanly
 # Exit code 77 (CTest: skipped) where that cannot be: not root, no systemd, a kernel that has no such namespaces.
 set -euo pipefail
@@ -68,6 +68,29 @@ check_system() {
   systemctl stop kernixd
   expect success "$(property kernixd Result)"
   expect active "$(property kernixd.socket ActiveState)"
+  check_network "$members"
+}
+
+# The port of an engine on this machine that says nothing: prints its number, and then that somebody has connected.
+listen() {
+  python3 -uc 'import socket as s; e = s.create_server(("localhost", 0)); print(e.getsockname()[1]); e.accept(); print("met")'
+}
+failed_to_reach_it() { [[ $(as 2001 "$1" kernixctl status --json) =~ \"last_error\":\ \"[^\"] ]]; }
+
+check_network() {
+  local change=/run/stubs/kernixd.service.d/change.conf
+  listen >"$scratch/engine" &
+  await test -s "$scratch/engine"
+  printf '[upstream]\naddress = "grpc://localhost:%s"\n' "$(<"$scratch/engine")" >>/etc/kernix/kernixd.toml
+  await failed_to_reach_it "$1"
+  systemctl stop kernixd
+  expect 1 "$(wc -l <"$scratch/engine")"
+
+  mkdir "${change%/*}"
+  sed -n '/ini service$/,/^$/{/^[[A-Z]/p}' "${here%/tests/*}/docs/cluster.md" >"$change"
+  systemctl daemon-reload
+  as 2001 "$1" kernixctl status >/dev/null
+  await grep -qx met "$scratch/engine"
 }
 
 run_system() {

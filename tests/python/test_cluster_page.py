@@ -161,6 +161,17 @@ def key_on(node):
     return re.search(r'"key": "(\w+)"', node.kernixctl("cache", "list", "--json").stdout)[1]
 
 
+def test_a_node_cannot_pose_as_the_engine(cluster):
+    front, _ = cluster()
+
+    def is_the_engines(name):
+        ca, certificate = front.certificates / "ca.pem", front.certificates / f"{name}.pem"
+        server = ["-purpose", "sslserver", "-verify_hostname", "localhost"]
+        return subprocess.run(["openssl", "verify", "-CAfile", ca, *server, certificate], check=False).returncode == 0
+
+    assert [is_the_engines(name) for name in ("engine", "node1", "node2")] == [True, False, False]
+
+
 def test_two_nodes_share_by_the_pages_commands(cluster, tmp_path, monkeypatch):
     front, nodes = cluster()
     (tmp_path / "add_one.cpp").write_text(kernels.ADD_ONE)

@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import inspect
 import io
 import os
 import pathlib
@@ -157,6 +158,21 @@ def test_every_flag_of_kernixd_is_documented():
     assert [flag for flag in flags if f"`{settings[flag]}`" not in page and flag not in page] == []
 
 
+def test_every_event_of_the_log_is_documented():
+    sources = [path for path in (ROOT / "daemon").rglob("*.cc") if not path.stem.endswith("_test")]
+    calls = [
+        names
+        for path in sources
+        for names in re.findall(r'\bLog\([^";]*"([a-z_]+)"(?: : "([a-z_]+)")?', path.read_text())
+    ]
+    logged = {name for names in calls for name in names if name}
+    assert {"ready", "build_failed", "build_cancelled", "grpc"} <= logged
+    section = (ROOT / "docs" / "operations.md").read_text().partition("\n## Logs\n")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
+    listed = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+    assert (sorted(logged - listed), sorted(listed - logged)) == ([], [])
+
+
 # Literals that look like a variable of a user's and are none.
 NOT_READ = {
     "CICC_PATH": "in what nvcc prints",
@@ -164,7 +180,6 @@ NOT_READ = {
     "NVVMIR_LIBRARY_DIR": "in what nvcc prints",
     "LD_TRACE_LOADED_OBJECTS": "set for a program that kernixd asks",
     "GRPC_POLL_STRATEGY": "set for gRPC by the client itself",
-    "KERNIX_FIRST_COMPILER": "set by a client for the kernixd that it starts",
 }
 
 
@@ -208,6 +223,15 @@ def test_every_environment_variable_is_documented():
     assert sorted(for_users - read) == []
 
 
+def test_every_variable_of_make_is_documented():
+    makefile = (ROOT / "Makefile").read_text()
+    made = {"CURDIR", "MAKE", "MAKEFILE_LIST", *re.findall(r"^([A-Z_]+) :=", makefile, re.MULTILINE)}
+    read = set(re.findall(r"\$\(([A-Z_]+)\)", makefile)) - made
+    assert {"PYTHON", "MUTANTS"} <= read
+    page = (ROOT / "docs" / "environment.md").read_text().partition("## Work on kernix itself")[2]
+    assert sorted(name for name in read if f"`{name}`" not in page) == []
+
+
 def test_every_public_name_is_in_the_api_reference():
     page = (ROOT / "docs" / "api.md").read_text()
     other_names = {"CompilationError"}  # of what is there under its own
@@ -240,6 +264,20 @@ def test_cpp(prefix, own_place, tmp_path):
     environment = own_place.environment | {"KERNIXD": str(prefix / "bin" / "kernixd")}
     done = subprocess.run([build / "program"], env=environment, capture_output=True, text=True)
     assert (done.stdout.split(), done.stderr) == (re.findall(r"std::cout.*// (.*)", program)[0].split(), "")
+
+
+def test_every_load_is_on_the_cpp_page():
+    page = (ROOT / "docs" / "cpp.md").read_text()
+    loads = [name for name in kernix.__all__ if re.match("load_(c|many)", name)]
+    assert {"load_cpp_dir", "load_many"} <= set(loads)
+    parameters = [
+        parameter.name
+        for load in (kernix.load_cpp_inline, kernix.load_cuda_inline)
+        for parameter in inspect.signature(load).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    assert {"defines", "keep"} <= set(parameters)
+    assert [name for name in (*loads, *parameters) if not re.search(rf"`{name}[`=]", page)] == []
 
 
 def test_headers_of_kernels_are_installed(prefix):

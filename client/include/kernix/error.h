@@ -19,7 +19,7 @@ enum class ErrorCategory {
   kUnreachable,     // no daemon answers, and none could be started
   kResource,        // no space, a store that is not writable, a time or memory limit
   kCancelled,
-  kNotCached,  // the cache does not have it, and LoadPolicy::kCached forbids to compile it
+  kNotCached,  // the cache does not have it, and LoadPolicy::kCached forbids compiling it
   kInternal,   // anything else
 };
 

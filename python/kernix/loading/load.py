@@ -193,7 +193,7 @@ def load_cuda_inline(
     KernelCompilationError
         If the source does not compile or link.
     KernelNotCachedError
-        If the cache does not have the result, and `policy` forbids to compile it.
+        If the cache does not have the result, and `policy` forbids compiling it.
     KernelLoadError
         If the library cannot be opened in this process.
     KernelRegistrationError
