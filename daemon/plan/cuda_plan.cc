@@ -57,6 +57,7 @@ int Threads(const PlanInputs& inputs, const PlannedUnit& unit) {
 // ptxas compiles that many functions of a unit side by side. The machine code is the same for any number, but a note of
 // the object names it. So the number is fixed, and the artifact does not depend on the machine or its load. A unit
 // whose ptxas takes 18 s takes 7 s with four threads, for 8 % more processor time; a small unit takes 1 ms longer.
+// With threads of cicc (nvcc's own --split-compile), some units get other machine code.
 std::vector<std::string> PtxasThreads(const toolchain::Toolchain& toolchain) {
   constexpr int kFirstTried = 13;  // major version of the toolkit
   if (toolchain.cuda->major_version < kFirstTried) return {};
