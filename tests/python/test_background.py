@@ -2,12 +2,14 @@
 """Loads in the background (wait=False), and many loads side by side (load_many)."""
 
 import asyncio
+import contextlib
 import os
 import pickle
 import pty
 import re
 import signal
 import subprocess
+import threading
 import time
 import warnings
 from concurrent.futures import CancelledError, as_completed
@@ -18,7 +20,7 @@ import pytest
 
 import kernix
 from kernix import _environment
-from kernix.loading import connection, many
+from kernix.loading import background, connection, many
 from kernix.loading.console import progress_line
 
 BROKEN = "// @BE f ret\nvoid f(BE::Tensor out) { nonsense; }\n"
@@ -121,14 +123,18 @@ void f(const BE::Tensor x, BE::Tensor y) { float* p = x.data_ptr<float>(); }
 """
 
 
-@pytest.mark.parametrize("way", ["result", "await", "many"])
+@pytest.mark.parametrize("way", ["result", "await", "many", "many later"])
 def test_warnings_point_to_the_line_that_takes_the_result(way, fresh_name):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if way == "many":
             kernix.load_many([{"name": fresh_name, "cpp_sources": WRITES}], auto_register=False)
         else:
-            future = in_background(fresh_name, WRITES)
+            if way == "many later":
+                loads = [{"name": fresh_name, "cpp_sources": WRITES}]
+                future = kernix.load_many(loads, auto_register=False, wait=False)
+            else:
+                future = in_background(fresh_name, WRITES)
             wait_for([future])
             assert not caught
 
@@ -139,6 +145,54 @@ def test_warnings_point_to_the_line_that_takes_the_result(way, fresh_name):
             future.result()
     assert [str(one.message).partition(":")[0] for one in caught] == [fresh_name]
     assert caught[0].filename == __file__
+
+
+def test_warnings_come_with_an_error_too(fresh_name):
+    loads = [{"name": fresh_name, "cpp_sources": WRITES}, {"name": f"{fresh_name}_broken", "cpp_sources": BROKEN}]
+    future = kernix.load_many(loads, auto_register=False, wait=False)
+    with pytest.warns(kernix.KernelWarning, match=f"^{fresh_name}:") as caught, pytest.raises(kernix.KernelBatchError):
+        future.result()
+    assert (len(caught), caught[0].filename) == (1, __file__)
+
+
+def test_a_callback_may_take_the_result(fresh_name):
+    """Its warnings are not the future's own again."""
+    loads = [{"name": fresh_name, "cpp_sources": WRITES}, {"name": f"{fresh_name}_broken", "cpp_sources": BROKEN}]
+    for failed in (False, True):
+        future = kernix.load_many(loads[: 1 + failed], auto_register=False, wait=False)
+        taken = threading.Event()
+
+        def take(ended, taken=taken):
+            with contextlib.suppress(kernix.KernelBatchError), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ended.result()
+            taken.set()
+
+        future.add_done_callback(take)
+        assert taken.wait(60)
+
+
+def test_where_no_thread_can_be_started(fresh_name, monkeypatch):
+    """Threads that there are do the work; without one, it is an error at once, and later loads work."""
+    threads = background._Threads(2)
+    monkeypatch.setattr(background, "_threads", threads)
+    release, done = threading.Event(), threading.Event()
+
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            kernix.load_many([spec(fresh_name, 440)], auto_register=False, wait=False)
+    threads.submit(release.wait)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        threads.submit(done.set)
+    assert not done.is_set()
+    release.set()
+    assert done.wait(60)
+    assert in_background(fresh_name, kernels.constant(440)).result().name == fresh_name
 
 
 # --- load_many() ------------------------------------------------------------------------------------------------------
@@ -265,6 +319,87 @@ def test_many_share_one_progress_line(fresh_name, monkeypatch, capsys):
     error = capsys.readouterr().err
     assert error.count("built, ") == 3
     assert "-O3" in error
+
+
+def test_many_in_the_background(fresh_name, counters):
+    future = kernix.load_many([spec(f"{fresh_name}{i}", 400 + i) for i in range(3)], wait=False)
+    modules = future.result()
+    assert [module.name for module in modules] == [f"{fresh_name}{i}" for i in range(3)]
+    assert [one.origin for one in modules.report] == ["built"] * 3
+    assert counters.builds == 3
+    assert (future.done(), future.progress, future.name) == (True, "done", f"{fresh_name}0 and 2 more")
+    assert not future.cancel(), "it has ended"
+    assert kernix.load_many([], wait=False).result(timeout=0) == []
+
+    import jax
+    import numpy as np
+
+    call = jax.ffi.ffi_call(f"{fresh_name}2.value", jax.ShapeDtypeStruct((), np.float32))
+    assert call(np.zeros((), np.float32)) == 402
+
+    async def wait():
+        return await kernix.load_many([spec(f"{fresh_name}1", 401)], wait=False)
+
+    assert [one.origin for one in asyncio.run(wait()).report] == ["process"]
+
+
+def test_many_in_the_background_are_registered_in_order(fresh_name):
+    loads = [spec(fresh_name, 410, force_rebuild=True), spec(fresh_name, 411), "/nowhere/k.cu"]
+    future = kernix.load_many(loads, wait=False)
+    with pytest.raises(kernix.KernelBatchError) as caught:
+        future.result()
+    refused, missing = caught.value.exceptions
+    assert isinstance(refused, kernix.KernelRegistrationError)
+    assert isinstance(missing, FileNotFoundError)
+    assert [module is None for module in caught.value.modules] == [False, True, True]
+
+
+def test_many_in_the_background_are_cancelled(fresh_name, counters):
+    slow = {"name": f"{fresh_name}_endless", "cpp_sources": kernels.ENDLESS, "extra_cflags": kernels.ENDLESS_FLAGS}
+    future = kernix.load_many([slow, "/nowhere/k.cu"], auto_register=False, wait=False)
+    while not re.match("1 of 2 loads done, 1 failed, .*_endless: .*/", future.progress):  # "compile (0/3)"
+        assert not future.done(), future.exception()
+        time.sleep(0.01)
+    with pytest.raises(TimeoutError):
+        future.result(timeout=0.01)
+    assert future.cancel()
+    with pytest.raises(CancelledError):
+        future.result()
+    while connection.client().info(start=False).running_jobs:
+        pass
+    assert counters.cancelled == 1
+
+
+def test_a_batch_in_the_background_takes_no_thread_but_those_of_its_loads(fresh_name, monkeypatch):
+    """Or as many batches as there may be threads would wait for each other."""
+    submitted = []
+
+    class Threads(background._Threads):
+        def submit(self, work):
+            submitted.append(work)
+            super().submit(work)
+
+    monkeypatch.setattr(background, "_threads", Threads(1))
+    batches = [
+        kernix.load_many([spec(f"{fresh_name}{i}", 430), spec(f"{fresh_name}{i}b", 431)], wait=False) for i in range(2)
+    ]
+    assert [len(batch.result()) for batch in batches] == [2, 2]
+    assert len(submitted) == 4
+
+
+def test_a_batch_that_waits_for_a_thread_is_cancelled_at_once(fresh_name, monkeypatch, counters):
+    threads = background._Threads(1)
+    monkeypatch.setattr(background, "_threads", threads)
+    release = threading.Event()
+    threads.submit(release.wait)
+    future = kernix.load_many([spec(f"{fresh_name}{i}", 450 + i) for i in range(2)], auto_register=False, wait=False)
+    assert future.progress == "0 of 2 loads done"
+    assert future.cancel()
+    with pytest.raises(CancelledError):
+        future.result(timeout=0)
+    release.set()
+    assert in_background(fresh_name, kernels.constant(452)).result().name == fresh_name, "the thread goes on"
+    assert counters.builds == 1
 
 
 def test_reports_are_plain_data(fresh_name):

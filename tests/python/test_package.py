@@ -118,14 +118,18 @@ def load() -> CompiledModule:
     return load_cpp_inline("user", "source", {"f": ["arg", "ret"]}, extra_cflags=["-O2"], replace=True)
 
 
-def later() -> kernix.LoadFuture:
+def later() -> kernix.LoadFuture[CompiledModule]:
     return load_cpp_inline("user", "source", wait=False)
+
+
+def many_later() -> kernix.LoadFuture[kernix.LoadedModules]:
+    return kernix.load_many(["k.cpp"], wait=False)
 
 
 async def many() -> list[CompiledModule]:
     modules = kernix.load_many(["k.cpp", {"name": "a", "cpp_sources": "x"}], debug=True)
     print(modules.report[0].origin, later().progress)
-    return [await later(), later().result(timeout=3), *modules]
+    return [await later(), later().result(timeout=3), *modules, *await many_later()]
 
 
 def call(x: object) -> list[str]:

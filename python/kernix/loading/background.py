@@ -28,7 +28,7 @@ _MOST_AT_ONCE = 64  # threads; they wait for the daemon nearly all the time
 
 
 class BackgroundWork(Future[_Result]):
-    """A load, or a part of one, in another thread.
+    """A load, a part of one, or a batch of them, in other threads.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class BackgroundWork(Future[_Result]):
 
     @property
     def name(self) -> str:
-        """Name of the module."""
+        """Name of the module. For a batch, that of its first module, and how many more there are."""
         return self._name
 
     @property
@@ -89,9 +89,10 @@ class BackgroundWork(Future[_Result]):
         except BaseException as error:
             if isinstance(error, KernelNotCachedError):
                 error.add_note(f"The load of {self._name} was started at {self._called_at}.")
+            warning_listener.set(None)  # the future's callbacks run in this context, too
             self.set_exception(error)
         else:
-            warning_listener.set(None)  # the future's callbacks run in this context, too
+            warning_listener.set(None)
             self.set_result(result)
 
     def give_warnings(self) -> None:
@@ -101,28 +102,28 @@ class BackgroundWork(Future[_Result]):
 
     def lose(self) -> None:
         """End in a forked child, which does not have the thread that works."""
-        self.__init__(self._name)  # type: ignore[misc]  # with locks that no thread holds
+        BackgroundWork.__init__(self, self._name)  # with locks that no thread holds
         self.set_exception(
             KernelDaemonError(
-                f"module {self._name!r} was being loaded when this process was forked, and goes on being loaded in "
-                "the parent only. Load it here, too; what the parent builds is in the cache."
+                f"the load of {self._name} was under way when this process was forked, and goes on in the parent "
+                "only. Load it here, too; what the parent builds is in the cache."
             )
         )
 
 
-class LoadFuture(BackgroundWork[CompiledModule]):
+class LoadFuture(BackgroundWork[_Result]):
     """A load in the background: what the ``load_...`` functions return with ``wait=False``.
 
     It is a ``concurrent.futures.Future``, so ``concurrent.futures.wait`` and ``as_completed`` take it, and ``await``
     works on it. Its module is registered with JAX, as the load asks for, when it is done. Warnings of the load are
-    issued by :meth:`result`.
+    issued by :meth:`result`. That of :func:`load_many` has all modules, and is done when all loads have ended.
     """
 
     __module__ = "kernix"
 
     @short_errors
-    def result(self, timeout: float | None = None) -> CompiledModule:
-        """Return the module; wait for it if necessary.
+    def result(self, timeout: float | None = None) -> _Result:
+        """Return the module, or the modules; wait if necessary.
 
         Parameters
         ----------
@@ -131,7 +132,7 @@ class LoadFuture(BackgroundWork[CompiledModule]):
 
         Returns
         -------
-        CompiledModule
+        CompiledModule, or LoadedModules of :func:`load_many`
 
         Raises
         ------
@@ -142,11 +143,13 @@ class LoadFuture(BackgroundWork[CompiledModule]):
         KernelError, OSError
             As the load raises without ``wait=False``.
         """
-        module = super().result(timeout)
-        self.give_warnings()
-        return module
+        try:
+            return super().result(timeout)
+        finally:
+            if self.done():
+                self.give_warnings()
 
-    def __await__(self) -> Generator[Any, None, CompiledModule]:
+    def __await__(self) -> Generator[Any, None, _Result]:
         """Wait in a coroutine. If its task is cancelled, so is the load."""
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
@@ -207,7 +210,15 @@ class _Threads:
             if self._running == self._most:
                 return
             self._running += 1
-        threading.Thread(target=self._work_off, name="kernix.load", daemon=True).start()
+        try:
+            threading.Thread(target=self._work_off, name="kernix.load", daemon=True).start()
+        except RuntimeError:  # the process may have no more threads
+            with self._lock:
+                self._running -= 1
+                if self._running > 0 or work not in self._queue:
+                    return  # another thread does it, or has done it
+                self._queue.remove(work)
+            raise
 
     def _work_off(self) -> None:
         while (work := self._next()) is not None:
@@ -241,8 +252,8 @@ def start(future: BackgroundWork[_Result], work: Callable[[], _Result], line: Pr
     _threads.submit(lambda: context.run(future.run, work, line or _NoLine()))
 
 
-def load_in_background(prepared: PreparedLoad) -> LoadFuture:
+def load_in_background(prepared: PreparedLoad) -> LoadFuture[CompiledModule]:
     """Start a load, and return at once."""
-    future = LoadFuture(prepared.request.name)
+    future: LoadFuture[CompiledModule] = LoadFuture(prepared.request.name)
     start(future, prepared.run)
     return future

@@ -83,7 +83,7 @@ def load_cuda_inline(
     *,
     wait: Literal[False],
     **options: Unpack[CudaOptions],
-) -> LoadFuture: ...
+) -> LoadFuture[CompiledModule]: ...
 @short_errors
 def load_cuda_inline(
     name: str,
@@ -110,7 +110,7 @@ def load_cuda_inline(
     keep: bool = False,
     defines: Defines = None,
     wait: bool = True,
-) -> CompiledModule | LoadFuture:
+) -> CompiledModule | LoadFuture[CompiledModule]:
     """Compile CUDA source text and load the result.
 
     Parameters
@@ -245,7 +245,7 @@ def load_cuda_file(
     name: str | None = None,
     wait: Literal[False],
     **options: Unpack[CudaOptions],
-) -> LoadFuture: ...
+) -> LoadFuture[CompiledModule]: ...
 @short_errors
 def load_cuda_file(
     path: _Paths,
@@ -254,7 +254,7 @@ def load_cuda_file(
     name: str | None = None,
     wait: bool = True,
     **options: Unpack[CudaOptions],
-) -> CompiledModule | LoadFuture:
+) -> CompiledModule | LoadFuture[CompiledModule]:
     """Compile a ``.cu`` file, or several files together, and load the result.
 
     Parameters
@@ -297,7 +297,7 @@ def load_cuda_dir(
     file_patterns: Sequence[str] | None = None,
     wait: Literal[False],
     **options: Unpack[CudaOptions],
-) -> LoadFuture: ...
+) -> LoadFuture[CompiledModule]: ...
 @short_errors
 def load_cuda_dir(
     directory: _Path,
@@ -307,7 +307,7 @@ def load_cuda_dir(
     file_patterns: Sequence[str] | None = None,
     wait: bool = True,
     **options: Unpack[CudaOptions],
-) -> CompiledModule | LoadFuture:
+) -> CompiledModule | LoadFuture[CompiledModule]:
     """Compile the CUDA files of a folder and load the result.
 
     The files form one translation unit, in order; with ``separate=True``, each is its own unit.
@@ -351,7 +351,7 @@ def load_cpp_inline(
     *,
     wait: Literal[False],
     **options: Unpack[CppOptions],
-) -> LoadFuture: ...
+) -> LoadFuture[CompiledModule]: ...
 @short_errors
 def load_cpp_inline(
     name: str,
@@ -372,7 +372,7 @@ def load_cpp_inline(
     debug: bool = False,
     defines: Defines = None,
     wait: bool = True,
-) -> CompiledModule | LoadFuture:
+) -> CompiledModule | LoadFuture[CompiledModule]:
     """Compile C++ source text for the CPU and load the result.
 
     Parameters
@@ -469,7 +469,7 @@ def load_cpp_file(
     name: str | None = None,
     wait: Literal[False],
     **options: Unpack[CppOptions],
-) -> LoadFuture: ...
+) -> LoadFuture[CompiledModule]: ...
 @short_errors
 def load_cpp_file(
     path: _Paths,
@@ -478,7 +478,7 @@ def load_cpp_file(
     name: str | None = None,
     wait: bool = True,
     **options: Unpack[CppOptions],
-) -> CompiledModule | LoadFuture:
+) -> CompiledModule | LoadFuture[CompiledModule]:
     """Compile a C++ file, or several files together, for the CPU and load the result.
 
     Parameters
@@ -521,7 +521,7 @@ def load_cpp_dir(
     file_patterns: Sequence[str] | None = None,
     wait: Literal[False],
     **options: Unpack[CppOptions],
-) -> LoadFuture: ...
+) -> LoadFuture[CompiledModule]: ...
 @short_errors
 def load_cpp_dir(
     directory: _Path,
@@ -531,7 +531,7 @@ def load_cpp_dir(
     file_patterns: Sequence[str] | None = None,
     wait: bool = True,
     **options: Unpack[CppOptions],
-) -> CompiledModule | LoadFuture:
+) -> CompiledModule | LoadFuture[CompiledModule]:
     """Compile the C++ files of a folder for the CPU and load the result.
 
     The files form one translation unit, in order; with ``separate=True``, each is its own unit.
@@ -559,7 +559,7 @@ def load_cpp_dir(
     return _run(prepared, wait)
 
 
-def _run(prepared: PreparedLoad, wait: bool) -> CompiledModule | LoadFuture:
+def _run(prepared: PreparedLoad, wait: bool) -> CompiledModule | LoadFuture[CompiledModule]:
     if wait:
         return prepared.run()
     from kernix.loading.background import load_in_background  # it imports what loads that wait do not need

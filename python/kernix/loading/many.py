@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, wait
-from typing import Any, NamedTuple
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from contextvars import copy_context
+from typing import Any, Literal, NamedTuple, overload
 
 from kernix import _core
-from kernix._errors import KernelError, KernelRequestError, short_errors
-from kernix._lock import ForkSafeLock
-from kernix.loading.background import BackgroundWork, start
+from kernix._errors import KernelError, KernelRequestError, short_errors, warning_listener
+from kernix.loading.background import BackgroundWork, LoadFuture, start
 from kernix.loading.console import ProgressLine, default_line, progress_line, write_to
 from kernix.loading.load import (
     CPP_PATTERNS,
@@ -158,7 +160,7 @@ class _OneOfMany:
             self._prepared.request.batch = True
             self.name = self._prepared.request.name
 
-    def start(self, line: ProgressLine) -> None:
+    def start(self, line: ProgressLine | None = None) -> None:
         if self._prepared is None:
             return
         fetch = self._prepared.fetch
@@ -167,8 +169,9 @@ class _OneOfMany:
             began = time.monotonic()
             return _Timed(fetch(), time.monotonic() - began)
 
-        self.work = BackgroundWork(self.name)
-        start(self.work, timed, line)
+        work: BackgroundWork[_Timed] = BackgroundWork(self.name)
+        start(work, timed, line)
+        self.work = work
 
     def finish(self) -> None:
         """Deliver the module. Called when the work has ended, in the thread of the caller."""
@@ -180,6 +183,15 @@ class _OneOfMany:
         except Exception as error:
             self.error = error
         self.work.give_warnings()
+
+    @property
+    def ended(self) -> bool:
+        return self.work is None or self.work.done()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it has ended without a module to deliver."""
+        return self.work is None or (self.ended and (self.work.cancelled() or self.work.exception() is not None))
 
     def report(self) -> LoadReport:
         seconds = 0.0 if self._fetched is None else self._fetched.seconds
@@ -204,7 +216,7 @@ class _SharedLine:
 
     def __init__(self, line: ProgressLine | None) -> None:
         self._line = line
-        self._lock = ForkSafeLock()
+        self._lock = threading.Lock()
 
     def show(self, text: str) -> None:
         """Draw, in the thread of the caller."""
@@ -231,14 +243,26 @@ class _SharedLine:
         """Leave the line to the other loads."""
 
 
+_Loads = Iterable[Mapping[str, Any] | str | os.PathLike[str]]
+
+
+@overload
+def load_many(
+    loads: _Loads, *, verbose: bool = False, wait: Literal[True] = True, **options: Any
+) -> LoadedModules: ...
+@overload
+def load_many(
+    loads: _Loads, *, verbose: bool = False, wait: Literal[False], **options: Any
+) -> LoadFuture[LoadedModules]: ...
 @short_errors
 def load_many(
-    loads: Iterable[Mapping[str, Any] | str | os.PathLike[str]], *, verbose: bool = False, **options: Any
-) -> LoadedModules:
+    loads: _Loads, *, verbose: bool = False, wait: bool = True, **options: Any
+) -> LoadedModules | LoadFuture[LoadedModules]:
     """Compile and load many kernels side by side.
 
     All loads go on until their end, whatever becomes of the others. Functions are registered with JAX in the order of
-    the loads, after all have ended. On a terminal, one line shows how far they are. Ctrl-C cancels what is left.
+    the loads, after all have ended. While it waits, one line on a terminal shows how far they are, and Ctrl-C cancels
+    what is left.
 
     Parameters
     ----------
@@ -250,34 +274,45 @@ def load_many(
         :func:`load_cpp_dir`). A path stands for ``{"path": path}``.
     verbose : bool, default False
         Print commands and compiler output to ``sys.stderr`` as they arrive, and the report at the end.
+    wait : bool, default True
+        With False, return a :class:`LoadFuture` at once: the loads go on in the background, without a progress line.
     **options
         Parameters of all loads. Those of a load itself count more.
 
     Returns
     -------
-    LoadedModules
-        A list of modules in the order of the loads. Its ``report`` says where each comes from.
+    LoadedModules or LoadFuture
+        A list of modules in the order of the loads. Its ``report`` says where each comes from. With ``wait=False``, a
+        future of it.
 
     Raises
     ------
     KernelBatchError
-        If loads failed. It has the error of each, and the modules of the others.
+        If loads failed. It has the error of each, and the modules of the others. With ``wait=False``, the future's
+        ``result`` raises it.
     TypeError
         If there is no such parameter. Nothing has been compiled then.
     """
     if isinstance(loads, (str, bytes, Mapping, os.PathLike)):
         raise TypeError(f"loads must be a list with an element for each module, not {loads!r}")
     batch = [_prepared(index, load, {"verbose": verbose, **options}) for index, load in enumerate(loads)]
+    if not wait:
+        return _load_in_background(batch, verbose)
     line = _SharedLine(progress_line.get() or default_line(sys.stderr))
     try:
         for one in batch:
             one.start(line)
         _await(batch, line)
     except BaseException:
-        _cancel(batch)
+        wait_for(_cancel(batch))
         raise
     finally:
         line.end()
+    return _deliver(batch, verbose)
+
+
+def _deliver(batch: Sequence[_OneOfMany], verbose: bool) -> LoadedModules:
+    """Finish all loads, which have ended, in their order."""
     for one in batch:
         one.finish()
     report = [one.report() for one in batch]
@@ -288,6 +323,64 @@ def load_many(
     if errors:
         raise KernelBatchError(_summary(batch), errors, modules, report)
     return LoadedModules((module for module in modules if module is not None), report)
+
+
+class _BatchFuture(LoadFuture[LoadedModules]):
+    """A batch in the background. It has no thread: the load that ends last delivers all of them."""
+
+    def __init__(self, batch: Sequence[_OneOfMany], verbose: bool) -> None:
+        super().__init__(_name_of(batch))
+        self._batch = batch
+        self._verbose = verbose
+        works = [one.work for one in batch if one.work is not None]
+        self._lock = threading.Lock()
+        self._left = len(works) + 1
+        self.set_running_or_notify_cancel()
+        for work in works:
+            work.add_done_callback(self._on_end)
+        self._on_end()  # perhaps there is none
+
+    @property
+    def progress(self) -> str:
+        return super().progress if self.done() else _progress(self._batch)
+
+    def cancel(self) -> bool:
+        cancels = super().cancel()
+        _cancel(self._batch)
+        return cancels
+
+    def _on_end(self, _: object = None) -> None:
+        with self._lock:
+            self._left -= 1
+            if self._left > 0:
+                return
+        try:
+            result = copy_context().run(self._finish)
+        except BaseException as error:
+            self.set_exception(error)
+        else:
+            self.set_result(result)
+
+    def _finish(self) -> LoadedModules:
+        warning_listener.set(self._warnings.append)
+        self.check()
+        return _deliver(self._batch, self._verbose)
+
+
+def _load_in_background(batch: Sequence[_OneOfMany], verbose: bool) -> LoadFuture[LoadedModules]:
+    try:
+        for one in batch:
+            one.start()
+    except BaseException:
+        _cancel(batch)
+        raise
+    return _BatchFuture(batch, verbose)
+
+
+def _name_of(batch: Sequence[_OneOfMany]) -> str:
+    """Return a name for all of them."""
+    more = f" and {len(batch) - 1} more" if len(batch) > 1 else ""
+    return f"{batch[0].name}{more}" if batch else ""
 
 
 def _prepared(index: int, load: Mapping[str, Any] | str | os.PathLike[str], options: Mapping[str, Any]) -> _OneOfMany:
@@ -329,17 +422,17 @@ def _await(batch: Sequence[_OneOfMany], line: _SharedLine) -> None:
     began = time.monotonic()
     left: set[Future[_Timed]] = {one.work for one in batch if one.work is not None}
     while left:
-        left = wait(left, timeout=_LOOK_SECONDS).not_done
+        left = wait_for(left, timeout=_LOOK_SECONDS).not_done
         seconds = time.monotonic() - began
         if left and seconds >= _PROGRESS_AFTER_SECONDS:
             line.show(f"kernix: {_progress(batch)}, {seconds:.0f} s")
 
 
 def _progress(batch: Sequence[_OneOfMany]) -> str:
-    ended = [one for one in batch if one.work is None or one.work.done()]
-    failed = sum(one.work is None or one.work.exception() is not None for one in ended)
+    ended = sum(one.ended for one in batch)
+    failed = sum(one.failed for one in batch)
     running = [one.work for one in batch if one.work is not None and one.work.running()]
-    texts = [f"{len(ended)} of {len(batch)} loads done"]
+    texts = [f"{ended} of {len(batch)} loads done"]
     if failed:
         texts.append(f"{failed} failed")
     if running:
@@ -347,11 +440,12 @@ def _progress(batch: Sequence[_OneOfMany]) -> str:
     return ", ".join(texts)
 
 
-def _cancel(batch: Sequence[_OneOfMany]) -> None:
+def _cancel(batch: Sequence[_OneOfMany]) -> list[BackgroundWork[_Timed]]:
+    """Cancel all. Return those that may still have to end."""
     works = [one.work for one in batch if one.work is not None]
     for work in works:
         work.cancel()
-    wait(works)
+    return works
 
 
 def _summary(batch: Sequence[_OneOfMany]) -> str:
