@@ -48,11 +48,16 @@ absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& 
   return absl::OkStatus();
 }
 
-bool Unchanged(Env& env, const std::vector<WatchedFile>& files, bool follow) {
-  return std::all_of(files.begin(), files.end(), [&](const WatchedFile& file) {
+const WatchedFile* FirstChanged(Env& env, const std::vector<WatchedFile>& files, bool follow) {
+  const auto changed = std::find_if(files.begin(), files.end(), [&](const WatchedFile& file) {
     const absl::StatusOr<FileIdentity> now = IdentityOf(env, file.path, follow);
-    return now.ok() ? file.identity == *now : !file.identity;
+    return now.ok() ? file.identity != *now : file.identity.has_value();
   });
+  return changed == files.end() ? nullptr : &*changed;
+}
+
+bool Unchanged(Env& env, const std::vector<WatchedFile>& files, bool follow) {
+  return FirstChanged(env, files, follow) == nullptr;
 }
 
 }  // namespace kernix

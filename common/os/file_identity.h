@@ -61,7 +61,11 @@ WatchedFile StateOf(Env& env, const std::string& path, bool follow = true);
 // Adds the current state of `path`, which has to be there. Returns the status of Env::Stat() on an error.
 absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& files, bool follow = true);
 
-// Whether all files still have their recorded state. Pass the same `follow` as to Watch() or StateOf().
+// The first of `files` that no longer has its recorded state; null if all have. Pass the same `follow` as to Watch() or
+// StateOf().
+const WatchedFile* FirstChanged(Env& env, const std::vector<WatchedFile>& files, bool follow = true);
+
+// Whether all files still have their recorded state.
 bool Unchanged(Env& env, const std::vector<WatchedFile>& files, bool follow = true);
 
 }  // namespace kernix

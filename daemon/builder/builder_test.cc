@@ -802,7 +802,7 @@ TEST_F(BuilderTest, AToolThatIsReplacedDuringABuildIsNoticed) {
   t.env.Inject(replace);
   const absl::Status outdated = t.Load(request).status();
   EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;  // tells the client to load again
-  EXPECT_THAT(ToStd(outdated.message()), HasSubstr("changed while it was being used"));
+  EXPECT_THAT(ToStd(outdated.message()), AllOf(StartsWith(compiler_), HasSubstr("changed while it was being used")));
   EXPECT_EQ(t.Stats().entries, 0u);
   const auto again = t.Load(request);
   ASSERT_THAT(again, IsOk());

@@ -35,8 +35,8 @@ absl::Status ReadFlagFiles(Env& env, const std::vector<toolchain::FlagFile>& fil
 
 absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, const BuildRequest& request,
                                  const BuildStart& start) {
-  if (!Unchanged(env, request.toolchain->files)) {
-    return Outdated(StrCat("the toolchain of ", request.toolchain->host.path));
+  if (const WatchedFile* changed = FirstChanged(env, request.toolchain->files)) {
+    return Outdated(StrCat(changed->path, ", a file of the toolchain of ", request.toolchain->host.path, ","));
   }
   for (const toolchain::FlagFile& file : request.flag_files) {
     if (toolchain::IsDescribed(*request.toolchain, file.path)) continue;  // it is on builders

@@ -52,7 +52,7 @@ class User(Node):
         """Give the user what is theirs."""
         if self.prefix:
             for path in [self.root, *self.root.rglob("*")]:
-                os.chown(path, 65534, 65534)
+                os.chown(path, 65534, 65534, follow_symlinks=False)  # a link may lead to this machine's compiler
 
     def write(self, name, text):
         """Write a source."""
