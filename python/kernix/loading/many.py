@@ -174,7 +174,7 @@ class _OneOfMany:
         self.work = work
 
     def finish(self) -> None:
-        """Deliver the module. Called when the work has ended, in the thread of the caller."""
+        """Deliver the module. Called when all work has ended, by the thread that delivers the batch."""
         if self.work is None or self._prepared is None:
             return
         try:
