@@ -93,8 +93,7 @@ def endless(name):
     return future
 
 
-def test_a_load_under_way_is_cancelled(fresh_name, counters):
-    future = endless(fresh_name)
+def assert_ends_when_cancelled(future):
     with pytest.raises(TimeoutError):
         future.result(timeout=0.01)
     assert future.cancel()
@@ -102,6 +101,11 @@ def test_a_load_under_way_is_cancelled(fresh_name, counters):
         future.result()
     while connection.client().info(start=False).running_jobs:
         pass
+
+
+def test_a_load_under_way_is_cancelled(fresh_name, counters):
+    future = endless(fresh_name)
+    assert_ends_when_cancelled(future)
     assert counters.cancelled == 1
 
 
@@ -360,13 +364,7 @@ def test_many_in_the_background_are_cancelled(fresh_name, counters):
     while not re.match("1 of 2 loads done, 1 failed, .*_endless: .*/", future.progress):  # "compile (0/3)"
         assert not future.done(), future.exception()
         time.sleep(0.01)
-    with pytest.raises(TimeoutError):
-        future.result(timeout=0.01)
-    assert future.cancel()
-    with pytest.raises(CancelledError):
-        future.result()
-    while connection.client().info(start=False).running_jobs:
-        pass
+    assert_ends_when_cancelled(future)
     assert counters.cancelled == 1
 
 
