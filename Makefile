@@ -55,7 +55,7 @@ python-tests: # Run the Python tests with what is built
 	$(VENV_PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile tests/python
 	$(VENV_PYTHON) -m pytest tests/gpu
 
-fuzz: packages ## Run each fuzzer of tests/fuzz for a short time (always the same run)
+fuzz: packages ## Run each fuzzer of tests/fuzz for a short time
 	@cmake --preset fuzz --log-level=NOTICE
 	@nice -n 5 cmake --build --preset fuzz --parallel $(JOBS)
 	nice -n 5 ctest --preset fuzz --parallel $(JOBS)
