@@ -82,7 +82,10 @@ std::string DefaultLabel(const std::string& name, const std::vector<Source>& sou
 // A name without a path, which a shared kernixd accepts, too.
 std::string LabelToSend(const std::string& label) {
   std::string name = ToValidUtf8(label);
-  std::replace(name.begin(), name.end(), '/', '_');
+  const auto is_bad = [](unsigned char c) { return c == '/' || c == '\\' || c < 0x20 || c == 0x7f; };
+  std::replace_if(name.begin(), name.end(), is_bad, '_');
+  if (name.starts_with(' ')) name.front() = '_';
+  if (name.ends_with(' ')) name.back() = '_';
   return name == "." || name == ".." ? StrCat("_", name) : name;
 }
 

@@ -11,7 +11,7 @@ namespace kernix::build {
 namespace {
 
 constexpr size_t kMostRemembered = 1024;
-constexpr int kMostFailures = 3;
+constexpr int kMostMisfits = 3;
 constexpr char kHeaderDigest[] = "header";  // its name among what the step cache keeps
 constexpr char kEffect[] = "the host compiler reads the #includes of these kernels each time";
 
@@ -59,9 +59,14 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
         user_, std::move(steps),
         [self = shared_from_this(), next](const PlanEnd& end) { return (self.get()->*next)(end); },
         [self = shared_from_this()](const absl::Status& status) {
-          self->preambles_.NoteFailure(StepCache::KeyOf(self->split_.preamble, *self->toolchain_), status,
-                                       /*is_certain=*/self->header_ == nullptr);
+          self->OnFailure(StepCache::KeyOf(self->split_.preamble, *self->toolchain_), status);
         });
+  }
+
+  // The header is made of the preamble alone. What follows it in this unit says nothing of other users' units.
+  void OnFailure(const Digest& preamble, const absl::Status& status) {
+    if (header_ == nullptr) return preambles_.learning_.NoteFailure(preamble, status, kEffect);
+    preambles_.NoteMisfit(preamble, user_);
   }
 
   // Compiles what follows, to compare the object with that of the whole compile.
@@ -112,11 +117,11 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
 
 CompiledPreambles::Prepared CompiledPreambles::Prepare(std::optional<SplitCompile> split,
                                                        const std::string& dependencies,
-                                                       const toolchain::Toolchain& toolchain) {
+                                                       const toolchain::Toolchain& toolchain, UserId user) {
   Prepared prepared{.faster = nullptr, .to_learn = nullptr, .start = cache_.Now()};
   const bool has_headers = toolchain.host.kind == toolchain::HostCompilerKind::kGcc;
   const Digest key = split ? StepCache::KeyOf(split->preamble, toolchain) : Digest();
-  if (!has_headers || !split || !learning_.MayLearn(key)) {
+  if (!has_headers || !split || !learning_.MayLearn(key) || IsMisfit(key, user)) {
     none_.Add();
     return prepared;
   }
@@ -156,14 +161,16 @@ bool CompiledPreambles::IsWorthCompiling(const Digest& preamble) {
   return came_before || !runner_.HasWaitingSteps();
 }
 
-void CompiledPreambles::NoteFailure(const Digest& preamble, const absl::Status& status, bool is_certain) {
-  if (is_certain) learning_.NoteFailure(preamble, status, kEffect);
-  {
-    const MutexLock lock(mutex_);
-    if (failures_.size() >= kMostRemembered) failures_.clear();
-    if (++failures_[preamble] < kMostFailures) return;
-  }
-  learning_.NoteFailure(preamble, absl::FailedPreconditionError(status.message()), kEffect);
+bool CompiledPreambles::IsMisfit(const Digest& preamble, UserId user) {
+  const MutexLock lock(mutex_);
+  const auto found = misfits_.find({preamble, user});
+  return found != misfits_.end() && found->second >= kMostMisfits;
+}
+
+void CompiledPreambles::NoteMisfit(const Digest& preamble, UserId user) {
+  const MutexLock lock(mutex_);
+  if (misfits_.size() >= kMostRemembered) misfits_.clear();
+  ++misfits_[{preamble, user}];
 }
 
 void CompiledPreambles::Register(MetricsRegistry& registry) const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -43,7 +44,7 @@ class CompiledPreambles {
 
   // `split`: nothing if the compile cannot be split. `dependencies`: its output that lists the files that were read.
   Prepared Prepare(std::optional<SplitCompile> split, const std::string& dependencies,
-                   const toolchain::Toolchain& toolchain);
+                   const toolchain::Toolchain& toolchain, UserId user);
 
   // Prepares to learn what was not there. `object`: what the whole compile has made. Null if there is nothing to learn,
   // or if
@@ -63,8 +64,9 @@ class CompiledPreambles {
   // waits, otherwise when it comes again; if it is dropped for room, when it comes twice again.
   bool IsWorthCompiling(const Digest& preamble);
 
-  // A lesson has failed. Unless that is certain to happen again, it is tried a few times more, also with other units.
-  void NoteFailure(const Digest& preamble, const absl::Status& status, bool is_certain);
+  // Whether some units of the user's have had another object with the compiled preamble, or none.
+  bool IsMisfit(const Digest& preamble, UserId user);
+  void NoteMisfit(const Digest& preamble, UserId user);
 
   StepRunner& runner_;
   StepCache& cache_;
@@ -74,7 +76,7 @@ class CompiledPreambles {
   MetricCounter none_;
   exec::KeptTrees trees_;  // with the precompiled headers
   Mutex mutex_;
-  absl::flat_hash_map<Digest, int> failures_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::pair<Digest, UserId>, int> misfits_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::build

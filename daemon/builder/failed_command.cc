@@ -46,7 +46,7 @@ absl::Status WithFailedCommand(const absl::Status& error, const exec::Action& ac
   std::optional<v1::FailedCommand> command = FilesOf(action);
   if (!command) return error;
   for (const std::string& word : exec::LocalCommand(action)) command->add_word(exec::ExpandRoot(word, "."));
-  for (const auto& [name, value] : action.environment) {
+  for (const auto& [name, value] : exec::LocalEnvironment(action)) {
     (*command->mutable_environment())[name] = exec::ExpandRoot(value, ".");
   }
   for (const exec::InputLink& link : action.links) {

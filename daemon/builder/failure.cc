@@ -53,7 +53,7 @@ std::string FirstError(std::string_view output) {
 }
 
 absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result) {
-  std::string output = WithRealPaths(result.output, action.links);
+  std::string output = WithUsersNames(result.output, action.links);
   const std::string error = FirstError(output);
   const std::string advice = AdviceForFailure(error);
   v1::ErrorDetail detail;

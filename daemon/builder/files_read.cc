@@ -18,6 +18,7 @@
 #include "common/base/strings.h"
 #include "common/wire/input_root.h"
 #include "daemon/builder/dependency_file.h"
+#include "daemon/builder/request_files.h"
 #include "daemon/language/read/file_questions.h"
 #include "daemon/language/read/file_reads.h"
 #include "daemon/language/spec/source_text.h"
@@ -112,7 +113,7 @@ using HeadersByContent = std::map<Digest, std::vector<std::string>>;
 // The texts of a translation unit and their places.
 class UnitTexts {
  public:
-  explicit UnitTexts(const BuildRequest& request) : request_(request) {
+  explicit UnitTexts(const BuildRequest& request) : request_(request), files_(request) {
     for (const Unit& unit : request.units) {
       for (const language::SourceText& source : unit.sources) views_.push_back({source.label, source.text});
     }
@@ -143,12 +144,7 @@ class UnitTexts {
  private:
   static constexpr char kFlagsLabel[] = "<command-line>";
 
-  bool IsHeader(const std::string& path) const {
-    if (places_.empty()) {
-      for (const HeaderRef& header : request_.headers) places_.insert(NormalizePath(HeaderName(request_, header)));
-    }
-    return !LeavesRoot(path) && places_.contains(NormalizePath(path));
-  }
+  bool IsHeader(const std::string& path) const { return !LeavesRoot(path) && files_.HasHeader(NormalizePath(path)); }
 
   bool IsInRoots(const std::string& path) const {
     for (uint32_t root = 0; root < request_.include_root_count; ++root) {
@@ -158,9 +154,9 @@ class UnitTexts {
   }
 
   const BuildRequest& request_;
+  const RequestFiles files_;
   std::string flags_;
   std::vector<language::TextView> views_;
-  mutable absl::flat_hash_set<std::string> places_;  // of the headers; computed on first use
   std::map<std::string, const std::vector<std::string>*, std::less<>> names_;
 };
 
@@ -184,13 +180,24 @@ absl::Status CheckTexts(Env& env, const BuildRequest& request, const UnitTexts& 
   return language::CheckFileQuestions(texts.views(), {.outside = question, .all_texts = asked.all_texts});
 }
 
-absl::Status CheckToolReads(Env& env, const toolchain::Toolchain& toolchain, const std::vector<std::string>& compiler,
+// Whether a relative name in a list of files is one that the list can be believed to hold. Lists of nvcc have the names
+// of `#line` directives, too, which need be no files. But what has a blank and is no input may be two names that a tool
+// has written as one.
+bool IsPlausible(const RequestFiles& files, const BuildRequest& request, const std::string& path) {
+  if (LeavesRoot(path)) return false;
+  if (files.Has(NormalizePath(path))) return true;
+  return request.language == v1::LANGUAGE_CUDA && path.find_first_of(" \t\\") == std::string::npos;
+}
+
+absl::Status CheckToolReads(Env& env, const BuildRequest& request, const std::vector<std::string>& compiler,
                             const std::vector<std::string>& assembler, toolchain::FlagPolicy policy) {
+  const toolchain::Toolchain& toolchain = *request.toolchain;
   const bool shared = policy == toolchain::FlagPolicy::kShared;
+  const RequestFiles files(request);
   for (const std::string& path : compiler) {
     const bool absolute = path.front() == '/';
     // A private daemon records an absolute path, by digest, with the artifact.
-    const bool known = absolute ? !shared || InToolchain(env, toolchain, path) : !LeavesRoot(path);
+    const bool known = absolute ? !shared || InToolchain(env, toolchain, path) : IsPlausible(files, request, path);
     if (!known) return shared ? SharedReadError(path) : ReadError("compiler", path);
     const bool is_elsewhere = absolute && toolchain.described != nullptr;
     if (is_elsewhere && !toolchain::IsDescribed(toolchain, NormalizePath(path))) {
@@ -259,7 +266,7 @@ absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::Flag
 absl::Status CheckFilesRead(Env& env, const BuildRequest& request, const HeaderContents& contents,
                             const ToolReads& reads, toolchain::FlagPolicy policy) {
   const std::vector<std::string> read = PathsIn(reads.compiler);
-  const absl::Status by_tools = CheckToolReads(env, *request.toolchain, read, PathsIn(reads.assembler), policy);
+  const absl::Status by_tools = CheckToolReads(env, request, read, PathsIn(reads.assembler), policy);
   // If a tool reports what it reads, its report decides, and the texts only serve to find the line of a bad read.
   const bool shared = policy == toolchain::FlagPolicy::kShared;
   return CheckUnit(env, request, contents, read, by_tools,
@@ -272,7 +279,7 @@ absl::Status CheckFilesRead(Env& env, const BuildRequest& request, const HeaderC
 
 absl::Status CheckIncludes(Env& env, const BuildRequest& request, const HeaderContents& contents,
                            const IncludesTried& includes) {
-  absl::Status by_compiler = CheckToolReads(env, *request.toolchain, includes.read, {}, toolchain::FlagPolicy::kShared);
+  absl::Status by_compiler = CheckToolReads(env, request, includes.read, {}, toolchain::FlagPolicy::kShared);
   for (const std::string& path : includes.not_read) {
     const bool known = path.starts_with('/') ? InToolchain(env, *request.toolchain, path) : !LeavesRoot(path);
     if (by_compiler.ok() && !known) by_compiler = SharedReadError(path);

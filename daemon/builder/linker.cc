@@ -6,25 +6,29 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/elf_image.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/small_libraries.h"
-#include "daemon/plan/link_stub.h"
 
 namespace kernix::build {
 namespace {
 
-// Limits of what is remembered: some 20 MB, if somebody tries.
-constexpr size_t kMostNameBytes = 32 << 10;  // of one link
-constexpr size_t kMostFound = 8;             // by links with the same words
-constexpr size_t kMostLinks = 32;            // with different words
-constexpr size_t kMostSymbols = 100'000;     // that are read of a link's objects
-// The part of glibc that is no shared library, with atexit(), which all objects of CUDA need.
-constexpr char kStaticPart[] = "-l:libc_nonshared.a";
+// Of one link.
+constexpr size_t kMostNameBytes = 32 << 10;
+constexpr size_t kMostSymbols = 100'000;
 constexpr char kNotLinked[] = "kernixd could not run the link";
+
+// What the result of a link imports, and from which libraries.
+struct Imported {
+  std::vector<std::string> libraries;     // in order
+  std::vector<ElfImage::Import> imports;  // sorted
+
+  bool operator==(const Imported&) const = default;
+};
 
 // The names that the objects of a link need from elsewhere, sorted.
 absl::StatusOr<std::vector<std::string>> NamesNeeded(const Step& step) {
@@ -65,26 +69,6 @@ absl::StatusOr<Imported> ImportedBy(const Step& step, const absl::StatusOr<exec:
   return imported;
 }
 
-bool IsPartOf(const Imported& part, const Imported& all) {
-  const auto is_known = [&](const std::string& library) {
-    return std::find(all.libraries.begin(), all.libraries.end(), library) != all.libraries.end();
-  };
-  return std::all_of(part.libraries.begin(), part.libraries.end(), is_known) &&
-         std::includes(all.imports.begin(), all.imports.end(), part.imports.begin(), part.imports.end());
-}
-
-// The step's command, with stubs of `found` in place of the libraries.
-exec::Action WithStubs(exec::Action action, const Imported& found) {
-  action.argv.emplace_back("-nodefaultlibs");
-  action.argv.emplace_back(kStaticPart);
-  for (const std::string& library : found.libraries) {
-    const std::string stub = StrCat("kernix-stubs/", library);
-    action.inputs.push_back(exec::MakeInput(stub, LinkStub(library, found.imports)));
-    action.argv.push_back(stub);
-  }
-  return action;
-}
-
 // Whether only the compiler names libraries: no archive of CUDA's is linked.
 bool NamesNoLibrary(const exec::Action& action) {
   return std::none_of(action.argv.begin(), action.argv.end(),
@@ -100,13 +84,6 @@ bool FoundAll(const Imported& imported, const SmallLibraries& small) {
   });
 }
 
-Digest DigestOfLink(const exec::Action& action) {
-  CanonicalHasher hasher("kernix-link");
-  hasher.Field("tools", action.salt);
-  for (const std::string& word : action.argv) hasher.Field("word", word);
-  return hasher.Finish();
-}
-
 }  // namespace
 
 // One link. Lives as long as one of its commands runs: each `done` holds a reference.
@@ -116,20 +93,13 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
       : linker_(linker),
         step_(std::move(step)),
         run_(std::move(run)),
-        digest_(DigestOfLink(step_.action)),
         names_(std::move(names)),
         has_archives_(!NamesNoLibrary(step_.action)),
         muted_(run_.observer),
         quiet_(run_.observer) {}
 
   void Start() {
-    if (!run_.take_shortcuts) return RunWhole();
-    if (has_archives_) found_ = linker_.Find(digest_, names_);
-    if (found_ != nullptr) {
-      return RunWithStubs(found_->imported, muted_,
-                          [](Link& self, Result result) { self.OnLinkedWithStubs(std::move(result)); });
-    }
-    if (!MakeSmall()) return RunWhole();
+    if (!run_.take_shortcuts || !MakeSmall()) return RunWhole();
     RunSmall(muted_, [](Link& self, Result result) { self.OnLinkedSmall(std::move(result)); });
   }
 
@@ -159,10 +129,6 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
     RunCommand(step_.action, run_.observer, [](Link& self, Result result) { self.OnLinkedWhole(std::move(result)); });
   }
 
-  void RunWithStubs(const Imported& found, StepObserver& observer, Ended done) {
-    RunCommand(WithStubs(step_.action, found), &observer, done);
-  }
-
   bool MakeSmall() {
     if (run_.toolchain == nullptr || run_.toolchain->described != nullptr) return false;  // builders have the libraries
     const std::vector<std::string> libraries = has_archives_
@@ -181,16 +147,6 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
     RunCommand(action, &observer, done);
   }
 
-  // Takes the result if it imports nothing but what the stubs stand for.
-  void OnLinkedWithStubs(Result result) {
-    const absl::Status good = CatchExceptions(kNotLinked, [&]() -> absl::Status {
-      KERNIX_ASSIGN_OR_RETURN(const Imported imported, ImportedBy(step_, result));
-      return IsPartOf(imported, found_->imported) ? absl::OkStatus() : absl::InternalError("it imports something else");
-    });
-    if (!good.ok()) return GoOn([this] { RunWhole(); });
-    EndWithStubs(std::move(result));
-  }
-
   void OnLinkedSmall(Result result) {
     const absl::Status good = CatchExceptions(kNotLinked, [&]() -> absl::Status {
       KERNIX_ASSIGN_OR_RETURN(imported_, ImportedBy(step_, result));
@@ -202,26 +158,22 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
            {"output", result.ok() ? result->output : std::string(result.status().message())}});
       return GoOn([this] { RunWhole(); });
     }
-    if (!has_archives_) return EndWithStubs(std::move(result));
-    LinkAgain(std::move(result));
+    EndWithStubs(std::move(result));
   }
 
   void OnLinkedWhole(Result result) {
     const absl::Status good = CatchExceptions(kNotLinked, [&]() -> absl::Status {
       KERNIX_ASSIGN_OR_RETURN(imported_, ImportedBy(step_, result));
-      const bool is_forced = !run_.take_shortcuts && MakeSmall();
-      return has_archives_ || is_forced ? absl::OkStatus() : absl::NotFoundError("there is no link with stubs");
+      return !run_.take_shortcuts && MakeSmall() ? absl::OkStatus() : absl::NotFoundError("nothing to compare");
     });
     whole_ = std::move(result);
-    good.ok() ? LinkAgain(std::move(whole_)) : EndWithWhole();
+    good.ok() ? LinkAgain() : EndWithWhole();
   }
 
-  // Links once more, with stubs, for the same bytes as when kernixd knows what is imported.
-  void LinkAgain(Result result) {
-    whole_ = std::move(result);
+  // Links once more, for the bytes of a load that is not forced.
+  void LinkAgain() {
     const absl::Status started = CatchExceptions(kNotLinked, [&] {
-      const Ended ended = [](Link& self, Result again) { self.OnLinkedAgain(std::move(again)); };
-      has_archives_ ? RunWithStubs(imported_, quiet_, ended) : RunSmall(quiet_, ended);
+      RunSmall(quiet_, [](Link& self, Result again) { self.OnLinkedAgain(std::move(again)); });
       return absl::OkStatus();
     });
     if (!started.ok()) EndWithWhole();
@@ -233,7 +185,6 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
       if (imported != imported_) return absl::InternalError("the stubs give another library");
       again->output = whole_->output;
       whole_ = std::move(again);
-      if (has_archives_) linker_.Keep(digest_, {names_, std::move(imported_)});
       return absl::OkStatus();
     });
     (void)same;  // else the first result serves
@@ -254,12 +205,10 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
   Linker& linker_;
   const Step step_;
   const StepRunner::Run run_;
-  const Digest digest_;
   const std::vector<std::string> names_;
   const bool has_archives_;
   MutedStep muted_;
   QuietStep quiet_;
-  FoundPtr found_;
   SmallLibraries small_;
   Result whole_;
   Imported imported_;
@@ -272,24 +221,6 @@ void Linker::Submit(const Step& step, StepRunner::Run run) {
     return runner_.RunCommand(step.action, std::move(run));
   }
   std::make_shared<Link>(*this, step, std::move(run), *std::move(names))->Start();
-}
-
-Linker::FoundPtr Linker::Find(const Digest& link, const std::vector<std::string>& names) {
-  const MutexLock lock(mutex_);
-  const auto links = found_.find(link);
-  if (links == found_.end()) return nullptr;
-  const auto found = std::find_if(links->second.begin(), links->second.end(), [&](const FoundPtr& one) {
-    return std::includes(one->names.begin(), one->names.end(), names.begin(), names.end());
-  });
-  return found == links->second.end() ? nullptr : *found;
-}
-
-void Linker::Keep(const Digest& link, Found found) {
-  const MutexLock lock(mutex_);
-  if (found_.size() >= kMostLinks && !found_.contains(link)) found_.clear();
-  std::vector<FoundPtr>& all = found_[link];
-  if (all.size() >= kMostFound) all.erase(all.begin());
-  all.push_back(std::make_shared<const Found>(std::move(found)));
 }
 
 void Linker::Register(MetricsRegistry& registry) const {

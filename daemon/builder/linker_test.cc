@@ -171,20 +171,21 @@ TEST_F(LinkerTest, ACudaKernelIsLinkedWithStubsAndCudasArchives) {
   ASSERT_THAT(
       t_.Load(edited("void more(void* p) { cudaFree(p); cudaFuncAttributes a; cudaFuncGetAttributes(&a, p); }")),
       IsOk());
-  EXPECT_EQ(Links("whole"), 1);
-  const auto later = t_.Load(edited("void fewer(void* p) { cudaFree(p); }"));
+  const v1::LoadRequest request = edited("void fewer(void* p) { cudaFree(p); }");
+  const auto later = t_.Load(request);
   ASSERT_THAT(later, IsOk());
-  EXPECT_EQ(Links("stubs"), 1);
+  EXPECT_EQ(Links("stubs"), 2);
+  EXPECT_EQ(Links("whole"), 0);
   TestBuilder alone(TestBuilder::On::kInlineExecutor);
-  const auto first = alone.Load(edited("void fewer(void* p) { cudaFree(p); }"));
+  const auto first = alone.Load(request);
   ASSERT_THAT(first, IsOk());
   EXPECT_EQ(later->artifact_digest(), first->artifact_digest());
 
-  t_.env.Inject(FailingChild("kernix-stubs", 1, "a bad day\n"));
+  t_.env.Inject(FailingChild(kSmallLibraries, 1, "a bad day\n"));
   RecordingObserver observer;
   ASSERT_THAT(t_.Load(edited("void same(void* p) { cudaFree(p); }"), observer), IsOk());
   EXPECT_THAT(observer.output, Not(HasSubstr("a bad day")));
-  EXPECT_EQ(Links("whole"), 2);
+  EXPECT_EQ(Links("whole"), 1);
 }
 
 TEST_F(LinkerTest, OtherWordsNameOtherLibraries) {

@@ -144,7 +144,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     if (known_->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
     parts_ = parts;
     slim_ = WithStandIn(phases_, known_->passes, parts);
-    preprocessing_ = compiler_.preambles_.Prepare(slim_, *run_.toolchain);
+    preprocessing_ = compiler_.preambles_.Prepare(slim_, *run_.toolchain, run_.user);
     RunPreprocessing(&Compile::OnSlimPreprocessed);
   }
 
@@ -164,7 +164,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     reason.Add();
     known_ = nullptr;
     running_ = &phases_;
-    if (run_.toolchain != nullptr) preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain);
+    if (run_.toolchain != nullptr) preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain, run_.user);
     if (preprocessing_.uses_kept()) return RunPreprocessing(&Compile::OnPreprocessed);
     // Each pass goes on by itself.
     compiler_.preambles_.CountPasses(preprocessing_);
@@ -192,7 +192,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     const bool may_be_split = pass.split && !running_->shows_unused;
     host_ = compiler_.compiled_preambles_.Prepare(
         may_be_split ? SplitHostCompile(step, running_->host_text, pass.split->code_line) : std::nullopt,
-        step.reuse->dependencies.front(), *run_.toolchain);
+        step.reuse->dependencies.front(), *run_.toolchain, run_.user);
     step.faster = host_.faster;
     Run({std::move(step)}, &Compile::OnCompiled);
   }
@@ -252,15 +252,16 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
 
   // Whether what cicc has made for the host may name lines of another text: messages would show them.
   bool MayHoldOtherLines() const {
-    return observer_.has_reused_device_code() &&
-           std::any_of(running_->compile.begin(), running_->compile.end(),
-                       [](const Step& step) { return step.reuse && !step.reuse->device_unit.empty(); });
+    return std::any_of(running_->compile.begin(), running_->compile.end(), [&](const Step& step) {
+      return step.reuse && !step.reuse->device_unit.empty() &&
+             (step.reuse->host_bodies_count || observer_.has_reused_device_code());
+    });
   }
 
   // Perhaps null ones. The runtime header comes first: with it, preambles change.
   std::vector<Learning::LessonPtr> PrepareLessons() {
     if (to_learn_) return {compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, run_.user})};
-    return {compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain, run_.user),
+    return {compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain),
             compiler_.compiled_preambles_.PrepareLesson(host_, outputs_.at(step_.object), run_.toolchain, run_.user)};
   }
 

@@ -95,7 +95,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     void OnStepEnded(const StepTimes& times) override { observer.OnStepEnded(times); }
     void OnEnded() { Show(std::exchange(unfinished, "")); }
     void Show(std::string_view lines) {
-      if (!lines.empty()) observer.OnOutput(WithRealPaths(lines, step.action.links));
+      if (!lines.empty()) observer.OnOutput(WithUsersNames(lines, step.action.links));
     }
 
     Step step;
@@ -191,7 +191,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     for (auto& [path, content] : result->outputs) end_.outputs[path] = std::move(content);
     const Printed& printed = run.step.printed;
     if (printed.path.empty()) {
-      printed_[run.number] = WithRealPaths(result->output, run.step.action.links);
+      printed_[run.number] = WithUsersNames(result->output, run.step.action.links);
     } else {
       end_.outputs[printed.path] = LinesWithout(printed.without, result->output);
     }

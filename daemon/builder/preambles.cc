@@ -24,8 +24,9 @@ const std::string& FilesOf(const Step& pass) { return pass.action.outputs[1]; }
 
 Digest KeyOf(const PreambleForm& form) { return exec::DigestOfAction(form.kept.action, {}).hash; }
 
-Digest UnitOf(const PreambleForm& form, const Digest& included_names) {
+Digest UnitOf(const PreambleForm& form, UserId user, const Digest& included_names) {
   CanonicalHasher hasher("kernix-preamble-unit");
+  hasher.Field("user", uint64_t{ToNumber(user)});
   hasher.Field("preamble", KeyOf(form));
   hasher.Field("included", included_names);
   return hasher.Finish();
@@ -98,7 +99,9 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
       pass_ = std::move(passes_.back());
       passes_.pop_back();
     } while (!IsToBeLearned(pass_.form));
-    Run({pass_.split.macros_before, pass_.form.macros_after, pass_.form.definitions_after}, &Lesson::OnMacros);
+    text_ = nullptr;
+    Run({pass_.split.macros_before, pass_.form.macros_after, pass_.form.definitions_after, pass_.form.alone},
+        &Lesson::OnPreamble);
   }
 
   bool IsToBeLearned(const PreambleForm& form) {
@@ -112,46 +115,48 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
         user_, std::move(steps),
         [self = shared_from_this(), next](const PlanEnd& end) { return (self.get()->*next)(end); },
         [self = shared_from_this()](const absl::Status& status) {
-          self->preambles_.learning_.NoteFailure(KeyOf(self->pass_.form), status, kEffect);
+          self->OnFailure(status);
           self->LearnNext();
         });
   }
 
-  absl::Status OnMacros(const PlanEnd& end) {
-    macros_ = end.outputs;
-    files_ = ParseDependencyFile(*end.outputs.at(FilesOf(pass_.form.macros_after)));
+  // All that is kept: the passes have seen nothing but the preamble. Then preprocesses what follows in this unit, to
+  // compare the joined text with that of the whole pass.
+  absl::Status OnPreamble(const PlanEnd& end) {
+    const PreambleForm& form = pass_.form;
+    files_ = ParseDependencyFile(*end.outputs.at(FilesOf(form.macros_after)));
     std::erase_if(files_, [&](const std::string& file) { return file == pass_.split.unit || IsOurs(file); });
-    return RunRest(/*ends_in_system_header=*/true);
-  }
-
-  // Preprocesses what follows, to compare the joined text with that of the whole pass.
-  absl::Status RunRest(bool ends_in_system_header) {
+    const std::optional<std::string_view> text = PreambleText(pass_.split, *end.outputs.at(TextOf(form.alone)));
+    if (!text) return absl::FailedPreconditionError("where their text ends is not known");
     const std::optional<std::string> macros =
-        MacrosToAdd(*macros_.at(TextOf(pass_.split.macros_before)), *macros_.at(TextOf(pass_.form.macros_after)),
-                    *macros_.at(TextOf(pass_.form.definitions_after)), ends_in_system_header);
+        MacrosToAdd(*end.outputs.at(TextOf(pass_.split.macros_before)), *end.outputs.at(TextOf(form.macros_after)),
+                    *end.outputs.at(TextOf(form.definitions_after)), EndsInSystemHeader(*text));
     if (!macros) return absl::FailedPreconditionError("where a macro of theirs is defined is not known");
-    macros_to_add_ = *macros;
-    Run({WithMacros(pass_.split, pass_.form, *macros)},
-        ends_in_system_header ? &Lesson::OnRestAfterSystemHeader : &Lesson::OnRest);
+    text_ = MakeContent(std::string(*text));
+    macros_ = MakeContent(*macros);
+    Run({WithMacros(pass_.split, form, *macros)}, &Lesson::OnRest);
     return absl::OkStatus();
   }
 
-  absl::Status OnRestAfterSystemHeader(const PlanEnd& end) {
-    return OnRest(end).ok() ? absl::OkStatus() : RunRest(/*ends_in_system_header=*/false);
+  // What follows the preamble in this unit says nothing of the preamble, of units of other users, or with other
+  // #includes.
+  void OnFailure(const absl::Status& status) {
+    if (text_ == nullptr) {
+      preambles_.learning_.NoteFailure(KeyOf(pass_.form), status, kEffect);
+    } else {
+      preambles_.NoteMisfit(pass_.split.forms, user_, included_names_);
+    }
   }
 
   absl::Status OnRest(const PlanEnd& end) {
     const std::optional<std::string_view> rest = RestText(pass_.split, *end.outputs.at(TextOf(pass_.split.rest)));
-    if (!rest || MayReadAny(files_, *rest)) {
-      preambles_.NoteMisfit(pass_.split.forms, included_names_);  // units with other #includes may teach this preamble
-      return absl::UnavailableError("what follows depends on more of them");
+    if (!rest || MayReadAny(files_, *rest) || *pass_.whole != StrCat(*text_, *rest)) {
+      return absl::UnavailableError("the text does not join to that of a whole pass");
     }
-    const std::optional<std::string_view> text = PreambleText(pass_.split, *pass_.whole, *rest);
-    if (!text) return absl::FailedPreconditionError("the text does not join to that of a whole pass");
     const PreambleForm& form = pass_.form;
     exec::ActionResult result;
-    result.outputs[form.text] = MakeContent(std::string(*text));
-    result.outputs[form.macros] = MakeContent(macros_to_add_);
+    result.outputs[form.text] = text_;
+    result.outputs[form.macros] = macros_;
     result.outputs[form.files] = MakeContent(MakeDependencyFile("preamble", files_));
     preambles_.cache_.Keep(StepCache::KeyOf(form.kept, *toolchain_), form.kept, *toolchain_, start_, result);
     LearnNext();
@@ -167,26 +172,27 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
 
   // The one that is being learned.
   Pass pass_;
-  PlanOutputs macros_;
+  exec::Content text_;  // null: not made yet
+  exec::Content macros_;
   std::vector<std::string> files_;
-  std::string macros_to_add_;
 };
 
-Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchain& toolchain) {
-  Preprocessing preprocessing{.passes = {}, .included_names = IncludedNames(phases), .start = cache_.Now()};
+Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user) {
+  Preprocessing preprocessing{
+      .passes = {}, .user = user, .included_names = IncludedNames(phases), .start = cache_.Now()};
   for (size_t i = 0; i < phases.preprocess.size(); ++i) {
     Preprocessing::Pass pass{
         .whole = phases.preprocess[i], .split = SplitPass(phases, i), .text = {}, .files = {}, .rest = {}};
-    if (pass.split) UseKept(toolchain, preprocessing.included_names, pass);
+    if (pass.split) UseKept(toolchain, preprocessing, pass);
     preprocessing.passes.push_back(std::move(pass));
   }
   return preprocessing;
 }
 
-void Preambles::UseKept(const toolchain::Toolchain& toolchain, const Digest& included_names,
+void Preambles::UseKept(const toolchain::Toolchain& toolchain, const Preprocessing& preprocessing,
                         Preprocessing::Pass& pass) {
   for (const PreambleForm& form : pass.split->forms) {
-    if (IsMisfit(UnitOf(form, included_names))) {
+    if (IsMisfit(UnitOf(form, preprocessing.user, preprocessing.included_names))) {
       pass.split.reset();
       return;
     }
@@ -209,7 +215,7 @@ bool Preambles::Join(const Preprocessing& preprocessing, uint64_t max_output_byt
       if (!rest) return false;
       if (MayReadAny(pass.files, *rest)) {
         for (const Preprocessing::Pass& each : preprocessing.passes) {
-          if (each.split) NoteMisfit(each.split->forms, preprocessing.included_names);
+          if (each.split) NoteMisfit(each.split->forms, preprocessing.user, preprocessing.included_names);
         }
         return false;
       }
@@ -233,7 +239,7 @@ void Preambles::CountPasses(const Preprocessing& preprocessing) {
 }
 
 Learning::LessonPtr Preambles::PrepareLesson(const Preprocessing& preprocessing, const PlanOutputs& outputs,
-                                             toolchain::ToolchainPtr toolchain, UserId user) {
+                                             toolchain::ToolchainPtr toolchain) {
   std::vector<Lesson::Pass> passes;
   for (const Preprocessing::Pass& pass : preprocessing.passes) {
     if (!pass.split || pass.text != nullptr) continue;
@@ -249,7 +255,7 @@ Learning::LessonPtr Preambles::PrepareLesson(const Preprocessing& preprocessing,
   std::unique_ptr<Learning::Place> place = learning_.TakePlace(*toolchain);
   if (place == nullptr) return nullptr;
   return std::make_shared<Lesson>(std::move(place), *this, std::move(passes), preprocessing.start,
-                                  preprocessing.included_names, std::move(toolchain), user);
+                                  preprocessing.included_names, std::move(toolchain), preprocessing.user);
 }
 
 bool Preambles::IsMisfit(const Digest& unit) {
@@ -257,10 +263,10 @@ bool Preambles::IsMisfit(const Digest& unit) {
   return misfits_.contains(unit);
 }
 
-void Preambles::NoteMisfit(const std::vector<PreambleForm>& forms, const Digest& included_names) {
+void Preambles::NoteMisfit(const std::vector<PreambleForm>& forms, UserId user, const Digest& included_names) {
   const MutexLock lock(mutex_);
   if (misfits_.size() >= kMostRemembered) misfits_.clear();
-  for (const PreambleForm& form : forms) misfits_.insert(UnitOf(form, included_names));
+  for (const PreambleForm& form : forms) misfits_.insert(UnitOf(form, user, included_names));
 }
 
 void Preambles::Register(MetricsRegistry& registry) const {

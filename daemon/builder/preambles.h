@@ -33,6 +33,7 @@ struct Preprocessing {
     Step rest;  // if `text`: runs instead of the whole pass
   };
   std::vector<Pass> passes;
+  UserId user;            // for whom the compile runs
   Digest included_names;  // represents what the unit includes
   BuildStart start;       // before any of it ran
 
@@ -47,7 +48,7 @@ class Preambles {
   // All must outlive the object.
   Preambles(StepCache& cache, Learning& learning) : cache_(cache), learning_(learning) {}
 
-  Preprocessing Prepare(const Phases& phases, const toolchain::Toolchain& toolchain);
+  Preprocessing Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user);
 
   // Makes the outputs of steps() those of whole passes. False if that is not certain, or if they are larger than
   // `max_output_bytes` (0: no limit).
@@ -60,7 +61,7 @@ class Preambles {
   // Prepares to learn the preambles that were not there, from what their passes have made. Null if there are none, or
   // if too much else is to be learned.
   Learning::LessonPtr PrepareLesson(const Preprocessing& preprocessing, const PlanOutputs& outputs,
-                                    toolchain::ToolchainPtr toolchain, UserId user);
+                                    toolchain::ToolchainPtr toolchain);
 
   // The registry must not be read after the object is destroyed.
   void Register(MetricsRegistry& registry) const;
@@ -69,11 +70,11 @@ class Preambles {
   class Lesson;
 
   // Makes the pass use what is kept of its preamble, if anything is.
-  void UseKept(const toolchain::Toolchain& toolchain, const Digest& included_names, Preprocessing::Pass& pass);
+  void UseKept(const toolchain::Toolchain& toolchain, const Preprocessing& preprocessing, Preprocessing::Pass& pass);
 
-  // Units of these #includes whose text does not join with the preamble's.
+  // A user's units of these #includes whose text does not join with the preamble's.
   bool IsMisfit(const Digest& unit);
-  void NoteMisfit(const std::vector<PreambleForm>& forms, const Digest& included_names);
+  void NoteMisfit(const std::vector<PreambleForm>& forms, UserId user, const Digest& included_names);
 
   StepCache& cache_;
   Learning& learning_;

@@ -198,7 +198,8 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
   absl::Status Shown(std::string_view messages, int exit_code) const {
     exec::ActionResult result;
     result.exit_code = exit_code;
-    result.output = WithSourceLines(messages, TextsOf(build_.request, build_.contents));
+    result.output =
+        WithSourceLines(WithUsersNames(messages, build_.files.links), TextsOf(build_.request, build_.contents));
     return StepFailure(build_.end.failed->action, result);
   }
 

@@ -48,7 +48,7 @@ Digest StepCache::KeyOf(const Step& step, const toolchain::Toolchain& toolchain)
   std::erase_if(action.inputs, [&](const exec::InputFile& input) {
     if (!Counts(*step.reuse, input.path)) return true;
     if (input.path != step.reuse->device_unit) return false;
-    const std::optional<Digest> code = language::DigestOfDeviceCode(*input.content, step.reuse->host_bodies_count);
+    const std::optional<Digest> code = language::DigestOfDeviceCode(*input.content);
     if (code) hasher.Field("device code", *code);
     return code.has_value();
   });

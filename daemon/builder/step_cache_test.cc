@@ -85,20 +85,6 @@ TEST_F(StepCacheTest, OfADeviceUnitOnlyTheCodeCounts) {
   EXPECT_FALSE(Has(unit("\nint a = __builtin_LINE();\n")));
 }
 
-TEST_F(StepCacheTest, HostBodiesCountWhereTheStepSaysSo) {
-  const auto unit = [](const std::string& text, bool host_bodies_count) {
-    Step step = MakeStep(text);
-    step.reuse->device_unit = "in";
-    step.reuse->host_bodies_count = host_bodies_count;
-    return step;
-  };
-  Keep(unit("void f() { g(1); }\n", true), Result());
-  EXPECT_TRUE(Has(unit("void f()\n{ g(1); }\n", true)));
-  EXPECT_FALSE(Has(unit("void f() { g(2); }\n", true)));
-  Keep(unit("void f() { g(1); }\n", false), Result());
-  EXPECT_TRUE(Has(unit("void f() { g(2); }\n", false)));
-}
-
 TEST_F(StepCacheTest, AChangedWordOrToolIsAnotherStep) {
   Keep(MakeStep(), Result());
   Step word = MakeStep();

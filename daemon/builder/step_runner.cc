@@ -12,11 +12,24 @@
 #include "daemon/builder/learning.h"
 #include "daemon/builder/linker.h"
 #include "daemon/builder/nvcc_compiler.h"
+#include "daemon/language/read/device_text.h"
 
 namespace kernix::build {
 namespace {
 
 constexpr char kNotRun[] = "the step could not be run";
+
+// The step with exactly what counts of its device unit, where all bodies do.
+Step WithCanonicalDeviceUnit(Step step) {
+  if (step.reuse->device_unit.empty() || !step.reuse->host_bodies_count) return step;
+  for (exec::InputFile& input : step.action.inputs) {
+    if (input.path != step.reuse->device_unit) continue;
+    std::optional<std::string> text = language::CanonicalDeviceText(*input.content);
+    if (text) input = exec::MakeInput(input.path, *std::move(text));
+  }
+  step.reuse->device_unit.clear();
+  return step;
+}
 
 }  // namespace
 
@@ -51,9 +64,12 @@ void StepRunner::Submit(const Step& step, Run run) {
   if (step.is_plain_link) return shortcuts_->linker.Submit(step, std::move(run));
   if (step.reuse && run.toolchain != nullptr && run.take_shortcuts) {
     std::shared_ptr<TimedStep> timed = Measure(step.action, run);
-    const Digest key = StepCache::KeyOf(step, *run.toolchain);
+    Step canonical = WithCanonicalDeviceUnit(step);
+    const Digest key = StepCache::KeyOf(canonical, *run.toolchain);
     std::optional<exec::ActionResult> kept = cache_.Find(key, *run.toolchain);
-    if (!kept) return RunOnce(std::make_shared<Reusable>(Reusable{key, step, std::move(run), std::move(timed)}));
+    if (!kept) {
+      return RunOnce(std::make_shared<Reusable>(Reusable{key, std::move(canonical), std::move(run), std::move(timed)}));
+    }
     reused_.Add();
     timed->TakesResult(cache::StepWay::kReused);
     return run.done(*std::move(kept));

@@ -42,6 +42,7 @@ class ScriptedExecutor : public exec::Executor {
   void Submit(exec::Action action, UserId, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
     ran.push_back(action.step);
+    for (const exec::InputFile& input : action.inputs) read[action.step].push_back(*input.content);
     if (observer != nullptr) observer->OnStarted(action);
     if (const auto end = ends.find(action.step); end != ends.end()) return done(end->second);
     if (cancellation->cancelled()) return done(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
@@ -57,6 +58,7 @@ class ScriptedExecutor : public exec::Executor {
   exec::ExecutorLoad load() const override { return {}; }
 
   std::vector<std::string> ran;
+  std::map<std::string, std::vector<std::string>> read;  // texts of inputs, by step
   std::set<std::string> failing;
   std::map<std::string, std::string> prints = {{"dry run", kDryRun}};
   std::map<std::string, absl::Status> ends;
@@ -243,6 +245,26 @@ TEST_F(StepRunnerTest, DeviceCodeOfOtherLinesServesUnlessAWarningCouldShowThem) 
   executor_.ran.clear();
   ASSERT_TRUE(Run(Compile()).ok());
   EXPECT_THAT(executor_.ran, Not(Contains("cicc compute_90")));
+}
+
+TEST_F(StepRunnerTest, WhatMayServeOthersGetsExactlyWhatItsKeyCovers) {
+  toolchain_ = std::make_shared<const toolchain::Toolchain>();
+  Step compile = Compile();
+  compile.host_bodies_count = true;
+  executor_.lines_above = "# 700 \"u.cu\"\n\n";
+  ASSERT_TRUE(Run(compile).ok());
+  const std::string canonical = "# 1 \"u.cu\"\ntarget : preprocess - compute_90\n";
+  EXPECT_THAT(executor_.read["cicc compute_90"], Contains(canonical));
+
+  executor_.ran.clear();
+  executor_.lines_above = "# 7 \"u.cu\"\n";
+  ASSERT_TRUE(Run(compile).ok());
+  EXPECT_THAT(executor_.ran, Not(Contains("cicc compute_90")));
+
+  // A message may name lines: then all is done again with the unit's own.
+  executor_.prints["host compile"] = "u.cu:7: warning\n";
+  ASSERT_TRUE(Run(compile).ok());
+  EXPECT_THAT(executor_.read["cicc compute_90"], Contains(HasSubstr("# 7 ")));
 }
 
 TEST_F(StepRunnerTest, OtherStepsAreOneCommand) {

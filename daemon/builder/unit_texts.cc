@@ -168,7 +168,7 @@ RuntimeChoice GuessRuntime(const KnownRuntime& known, const Phases& phases) {
   const exec::Action& preprocess = phases.preprocess.front().action;
   language::UnitTexts texts;
   for (const exec::InputFile& input : preprocess.inputs) {
-    if (IsLabelledSource(input.path)) texts.written.push_back({input.path, *input.content});
+    if (IsSourceCopy(input.path)) texts.written.push_back({input.path, *input.content});
   }
   return language::ChooseRuntime(known.names, texts);
 }
@@ -176,7 +176,7 @@ RuntimeChoice GuessRuntime(const KnownRuntime& known, const Phases& phases) {
 Digest IncludedNames(const Phases& phases) {
   CanonicalHasher hasher("kernix-included-names");
   for (const exec::InputFile& input : phases.preprocess.front().action.inputs) {
-    if (!IsLabelledSource(input.path)) continue;
+    if (!IsSourceCopy(input.path)) continue;
     std::deque<std::string> storage;
     Lexer lexer(*input.content, storage);
     bool name_follows = false;

@@ -46,7 +46,7 @@ struct Action {
   bool needs_builder = false;                      // it can run nowhere else, whatever kind of work it is
   std::vector<InputLink> links;                    // to tools
   std::vector<std::string> local_words;            // appended to argv; they do not change the outputs
-  std::map<std::string, std::string> local_paths;  // values of the placeholders in argv
+  std::map<std::string, std::string> local_paths;  // values of the placeholders in argv and environment
   // The tool passes its arguments, and the root's path in double quotes, to a shell. The executor refuses the action if
   // the shell would interpret any of them (see shell_words.h).
   bool tool_uses_shell = false;
@@ -57,8 +57,9 @@ struct Action {
   int jobs = 1;  // how many of the pool's jobs it counts as: the number of threads that it keeps busy
 };
 
-// The command line for this machine, with kRootPlaceholder not yet replaced.
+// The command line and the environment for this machine, with kRootPlaceholder not yet replaced.
 std::vector<std::string> LocalCommand(const Action& action);
+std::map<std::string, std::string> LocalEnvironment(const Action& action);
 
 // The path on this machine of the tool that the command starts, not through a link.
 std::string ToolPath(const Action& action);

@@ -166,7 +166,7 @@ std::chrono::seconds CpuLimit(const Action& action) {
 ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, const ActionPlace& place) {
   ProcessSpec spec;
   for (const std::string& word : LocalCommand(action)) spec.argv.push_back(ExpandRoot(word, root));
-  for (const auto& [name, value] : action.environment) spec.environment[name] = ExpandRoot(value, root);
+  for (const auto& [name, value] : LocalEnvironment(action)) spec.environment[name] = ExpandRoot(value, root);
   spec.environment.try_emplace("TMPDIR", root);
   spec.working_directory = root;
   spec.timeout = action.timeout;
@@ -331,6 +331,10 @@ absl::Status CheckOutputSizes(Env& env, const std::string& root, const Action& a
                                                      " bytes, more than ", WhatToRaise(max_output_bytes)));
 }
 
+using Replacements = std::vector<std::pair<absl::string_view, std::string>>;
+
+Replacements LocalPaths(const Action& action) { return {action.local_paths.begin(), action.local_paths.end()}; }
+
 absl::Status ReadOutputs(Env& env, const std::string& root, const Action& action, ActionResult& result) {
   for (const std::string& path : action.outputs) {
     absl::StatusOr<Content> content = ReadOutput(env, JoinPath(root, path));
@@ -348,11 +352,17 @@ absl::Status ReadOutputs(Env& env, const std::string& root, const Action& action
 
 std::vector<std::string> LocalCommand(const Action& action) {
   std::vector<std::string> words;
-  const std::vector<std::pair<absl::string_view, std::string>> paths(action.local_paths.begin(),
-                                                                     action.local_paths.end());
+  const Replacements paths = LocalPaths(action);
   for (const std::string& word : action.argv) words.push_back(absl::StrReplaceAll(word, paths));
   words.insert(words.end(), action.local_words.begin(), action.local_words.end());
   return words;
+}
+
+std::map<std::string, std::string> LocalEnvironment(const Action& action) {
+  std::map<std::string, std::string> environment = action.environment;
+  const Replacements paths = LocalPaths(action);
+  for (auto& [name, value] : environment) value = absl::StrReplaceAll(value, paths);
+  return environment;
 }
 
 std::string ToolPath(const Action& action) {

@@ -22,7 +22,7 @@ constexpr char kRest[] = "# 9 \"kernel.cu\"\nint b;\n# 12 \"kernel.cu\"\nint c;\
 Step HostCompile(const std::string& text) {
   Step step;
   step.action.argv = {"g++", "-c", "-x", "c++", "-DA", kText, "-o", "u/unit.o", "-MD", "-MF", "u/unit.o.d"};
-  step.action.inputs = {exec::MakeInput("kernel.cu", "a source"), exec::MakeInput(kText, text)};
+  step.action.inputs = {exec::MakeInput("kernix-source/kernel.cu", "a source"), exec::MakeInput(kText, text)};
   step.action.outputs = {"u/unit.o", "u/unit.o.d"};
   step.reuse = Reuse{.dependencies = {"u/unit.o.d"}, .inputs = {kText}};
   return step;
@@ -58,7 +58,7 @@ TEST(CompiledPreambleTest, ACppUnitIsSplitAfterItsIncludes) {
   compile.action.argv = {"g++", "-c", "-O2", "-MD", "-MF", "u/unit.d", "-o", "u/unit.o", "u/unit.cpp"};
   compile.action.inputs = {
       exec::MakeInput("u/unit.cpp", "#include \"a.h\"\n#line 1 \"k.cpp\"\n#include <vector>\n\nint f();\n"),
-      exec::MakeInput("u/prologue.h", "int g();"), exec::MakeInput("k.cpp", "a source")};
+      exec::MakeInput("u/prologue.h", "int g();"), exec::MakeInput("kernix-source/k.cpp", "a source")};
   compile.action.outputs = {"u/unit.o", "u/unit.d"};
   const auto split = SplitCppCompile(compile);
   ASSERT_TRUE(split.has_value());

@@ -214,8 +214,10 @@ class PhaseMaker {
   }
 
   // nvcc's own programs read what earlier ones have made, and their toolkit's files. They name the unit in messages,
-  // with its text as it was preprocessed. Staging the rest costs more than some of them take.
+  // with its text as it was preprocessed. Staging the rest costs more than some of them take. They run no other tool,
+  // so that no place of the host compiler need stand in PATH.
   static void KeepWhatIsRead(exec::Action& action) {
+    action.environment["PATH"] = "/usr/bin:/bin";
     const std::string module_id = Value(action.argv, "--module_id_file_name");
     std::erase_if(action.inputs, [&](const exec::InputFile& input) { return input.path != module_id; });
     std::erase_if(action.links, [&](const exec::InputLink& link) {

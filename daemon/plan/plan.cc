@@ -82,28 +82,17 @@ exec::InputFile ProloguePlace(const PlannedUnit& planned, const Unit& unit, cons
   return {StrCat(planned.folder, "/", language::kPrologueHeader), {PrologueId(unit, header_list), 0}};
 }
 
-// Whether a source can be staged under its label in the input root.
-bool CanBeStaged(const std::string& label) {
-  // nvcc searches the input root for the last one before all other folders.
-  static const auto& ours = *new absl::flat_hash_set<std::string>{
-      ".",          "..",        "specs",      kKernelHeaders,  kIncludeRootsFolder, kUnitFolder,
-      kMacroFolder, kSlimFolder, kProbeFolder, kPreambleFolder, kLinkFolder,         language::kRuntimeHeader};
-  return label.size() <= kMaxFileName && label.find('/') == std::string::npos && !ours.contains(label);
-}
-
 // Stages the sources under their labels. No file includes them, but compilers read from there the line that they show
-// with an error. If two sources share a label, the compiler would show the wrong one; if a header "../<label>" exists,
-// an include of it would find the source. Such sources are not staged.
+// with an error. If two sources share a label, the compiler would show the wrong one: then neither is staged.
 std::vector<exec::InputFile> StageSources(const BuildRequest& request, const Unit& unit) {
   absl::flat_hash_map<std::string, int> uses;
   for (const language::SourceText& source : unit.sources) ++uses[source.label];
-  for (const HeaderRef& header : request.headers) {
-    if (header.path.starts_with("../")) ++uses[Basename(header.path)];
-  }
   std::vector<exec::InputFile> files;
   for (const language::SourceText& source : unit.sources) {
-    if (CanBeStaged(source.label) && uses[source.label] == 1)
-      files.push_back(exec::MakeInput(source.label, source.text));
+    const bool is_file_name = source.label.size() <= kMaxFileName;
+    if (is_file_name && uses[source.label] == 1) {
+      files.push_back(exec::MakeInput(language::ToolName(source.label), source.text));
+    }
   }
   return files;
 }
@@ -284,7 +273,7 @@ std::vector<std::string> IncludeFlags(const BuildRequest& request, const Planned
 
 std::vector<std::string> PrefixMaps(const PlanInputs& inputs, exec::Action& action,
                                     const std::function<bool(std::string_view flag)>& is_usable) {
-  std::vector<std::string> flags;
+  std::vector<std::string> flags = {PrefixMap(StrCat(language::kSourceFolder, "/"), "")};
   for (const NamedFolder& folder : ToolchainFolders(*inputs.request.toolchain)) {
     const std::string reached = inputs.places.Reach(folder.path);
     if (!is_usable(PrefixMap(reached, folder.name))) continue;
@@ -405,7 +394,7 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
   PlanInputs inputs{request, limits};
   inputs.kernel_headers = plan.kernel_headers;
   KERNIX_ASSIGN_OR_RETURN(inputs.places, FindToolPlaces(*request.toolchain));
-  inputs.environment = EnvironmentFor(*request.toolchain, inputs.places);
+  inputs.environment = EnvironmentFor(*request.toolchain);
   inputs.link_files = FlagFiles(request);
   inputs.units = PlaceUnits(request, plan);
   plan.steps = request.language == v1::LANGUAGE_CUDA ? CudaSteps(inputs) : CppSteps(inputs);

@@ -8,7 +8,7 @@
 //                        diagnostics. With several units,
 //   each
 //                        has a folder in it, "0-a.cu", "1-b.cpp", ...
-//   <label>              another copy of the sources, from which the compiler reads the lines that it shows
+//   kernix-source/       another copy of the sources, from which the compiler reads the lines that it shows
 //   kernix/              our kernel headers, searched first: a user's folder "brainevent" cannot replace ours; a link
 //   kernix/compat/       kernel headers whose names other packages may use, too; searched last
 //   kernix-macros/       for a CUDA unit with -D or -U: a cuda_runtime.h that defines these macros, found first
@@ -32,7 +32,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/paths.h"
 #include "daemon/exec/action.h"
+#include "daemon/language/spec/source_text.h"
 #include "daemon/plan/header_trees.h"
 #include "daemon/plan/include_roots.h"
 #include "daemon/request/request.h"
@@ -54,10 +56,13 @@ struct Reuse {
   // The input files that the outputs depend on, besides the trees. Tools read the others only to show lines of them.
   // Empty: all inputs.
   std::vector<std::string> inputs = {};
-  // One of these, a preprocessed CUDA unit of which only what devices can use counts (language/read/device_code.h); may
-  // be empty. The outputs may then name lines of another text of the same code.
+  // One of these, a preprocessed CUDA unit of which only what devices can use counts; may be empty. The outputs may
+  // then name lines of another text of the same code.
   std::string device_unit = {};
-  bool host_bodies_count = false;  // in the device unit: what they alone use has an effect
+  // In the device unit, bodies of host functions count in full: what they alone use has an effect, or the result may
+  // serve other users. Then the tool gets exactly what counts (language/read/device_text.h); otherwise it gets the
+  // unit, and language/read/device_code.h says what counts of it.
+  bool host_bodies_count = false;
 };
 
 // An action that makes a step's outputs in less time. If it fails or prints anything, the step's own action runs.
@@ -128,8 +133,12 @@ struct Plan {
       0;  // of all steps together: the outputs stay in memory until the last step ends; 0: no limit
 };
 
-// Whether an input is a source under its label: tools only show lines of it.
-inline bool IsLabelledSource(std::string_view path) { return path.find('/') == std::string_view::npos; }
+// Whether an input is a copy of a source, of which tools only show lines.
+inline bool IsSourceCopy(std::string_view path) { return IsBelow(path, language::kSourceFolder); }
+
+// The folder of the translation units. Its own, so that `#include "x"` in a unit does not find a user's file by
+// accident.
+inline constexpr char kUnitFolder[] = "kernix-unit";
 
 // The folder of our kernel headers in the input root.
 inline constexpr char kKernelHeaders[] = "kernix";

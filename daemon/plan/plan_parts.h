@@ -17,8 +17,6 @@
 
 namespace kernix::build {
 
-// A folder of its own, so that `#include "x"` in the unit does not find a user's file by accident.
-inline constexpr char kUnitFolder[] = "kernix-unit";
 inline constexpr char kArtifact[] = "kernix-unit/kernel.so";
 inline constexpr char kHandlerObject[] = "kernix-unit/handler.o";
 inline constexpr char kHandlerDependencies[] = "kernix-unit/handler.d";

@@ -268,13 +268,16 @@ TEST(PlanTest, MacrosOfFlagsAreTextOfTheUnits) {
   EXPECT_EQ(TextOf(without.steps[0].action, "kernix-macros/cuda_runtime.h"), "");
 }
 
-// The source would be found before the toolkit's header and ours.
-TEST(PlanTest, ASourceIsNotTakenForTheHeaderThatNvccIncludes) {
+// Neither a tool nor its loader finds a source there.
+TEST(PlanTest, NoSourceLiesInTheWorkingFolderOfATool) {
   BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
-  request.units[0].sources = {{"cuda_runtime.h", "int a;"}};
-  EXPECT_EQ(TextOf(MustPlan(request).steps[0].action, "cuda_runtime.h"), "");
-  request.units[0].sources = {{"other.h", "int a;"}};
-  EXPECT_EQ(TextOf(MustPlan(request).steps[0].action, "other.h"), "int a;");
+  for (const char* label : {"cuda_runtime.h", "libisl.so.23", "specs", "toolchain", "kernix-unit"}) {
+    request.units[0].sources = {{label, "int a;"}};
+    const exec::Action action = MustPlan(request).steps[0].action;
+    EXPECT_EQ(TextOf(action, label), "");
+    EXPECT_EQ(TextOf(action, StrCat("kernix-source/", label)), "int a;");
+    for (const exec::InputFile& input : action.inputs) EXPECT_THAT(input.path, HasSubstr("/"));
+  }
 }
 
 // A source can write link-time optimization sections with assembler text; the link would compile them.

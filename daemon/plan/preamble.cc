@@ -17,6 +17,7 @@ namespace kernix::build {
 namespace {
 
 constexpr char kPoison[] = "kernix-preamble/poison.h";
+constexpr char kAfterPreamble[] = ";\n";  // a token: the preprocessor says where it stands
 constexpr char kEndOfUnit[] = "kernix: the unit ends here";
 
 // The content of an input; null if there is none.
@@ -47,8 +48,8 @@ bool LooksBack(std::string_view rest) {
   return rest.find("__COUNTER__") != std::string_view::npos || rest.find("pop_macro") != std::string_view::npos;
 }
 
-// A pass over another text in the unit's place that writes macros in the way of `flag`. `name`: of its outputs.
-Step MacroStep(Step pass, const std::string& unit, std::string text, const char* flag, std::string_view name) {
+// A pass over another text in the unit's place. `name`: of its outputs.
+Step PassOver(std::string text, Step pass, const std::string& unit, std::string_view name) {
   SetInput(pass.action, unit, std::move(text));
   pass.action.step = "learn a preamble";
   for (std::string& output : pass.action.outputs) {
@@ -56,17 +57,24 @@ Step MacroStep(Step pass, const std::string& unit, std::string text, const char*
     std::replace(pass.action.argv.begin(), pass.action.argv.end(), output, renamed);
     output = renamed;
   }
-  pass.action.argv.emplace_back(flag);
   return pass;
+}
+
+// The same, which writes macros in the way of `flag`.
+Step MacroStep(Step pass, const std::string& unit, std::string text, const char* flag, std::string_view name) {
+  Step step = PassOver(std::move(text), std::move(pass), unit, name);
+  step.action.argv.emplace_back(flag);
+  return step;
 }
 
 // `poisoned`: names that the preamble must not use.
 PreambleForm MakeForm(Step pass, const std::string& unit, const std::string& head, std::string poisoned,
                       std::string definitions) {
+  PreambleForm form;
+  form.alone = PassOver(StrCat(head, kAfterPreamble), pass, unit, "alone");
   // What a preamble poisons itself would be lost.
   SetInput(pass.action, kPoison, StrCat(poisoned, "#pragma GCC poison poison\n"));
   Append(pass.action.argv, {"-imacros", kPoison});
-  PreambleForm form;
   form.macros_after = MacroStep(pass, unit, head, "-dM", "after");
   form.definitions_after = MacroStep(std::move(pass), unit, head, "-dD", "definitions");
   form.definitions = std::move(definitions);
@@ -167,7 +175,7 @@ std::optional<PreamblePass> SplitPass(const Phases& phases, size_t pass) {
   Append(split.rest.action.argv, {"-include", kPreambleMacros});
 
   const std::string head = unit.substr(0, leading->end);
-  std::erase_if(plain.action.inputs, [](const exec::InputFile& input) { return IsLabelledSource(input.path); });
+  std::erase_if(plain.action.inputs, [](const exec::InputFile& input) { return IsSourceCopy(input.path); });
   const std::string flags_header = StrCat(kMacroFolder, "/", language::kRuntimeHeader);
   const exec::Content* const flags = ContentOf(plain.action, flags_header);
   if (const auto macros = flags == nullptr ? std::nullopt : FindFlagMacros(**flags)) {
@@ -217,10 +225,24 @@ std::optional<std::string_view> RestText(const PreamblePass& pass, std::string_v
   return made.substr(begin, std::max(end + 1, begin) - begin);
 }
 
-std::optional<std::string_view> PreambleText(const PreamblePass& pass, std::string_view whole, std::string_view rest) {
-  if (!whole.ends_with(rest)) return std::nullopt;
-  const std::string_view preamble = whole.substr(0, whole.size() - rest.size());
-  return preamble.ends_with(StrCat("\n# ", pass.next_line, " 2\n")) ? std::optional(preamble) : std::nullopt;
+bool EndsInSystemHeader(std::string_view preprocessed) {
+  bool is_system = false;  // the header that is read
+  bool was_system = false;
+  for (const absl::string_view view : absl::StrSplit(ToAbsl(preprocessed), '\n')) {
+    const std::string_view line = ToStd(view);
+    if (line.starts_with("# ")) {
+      is_system = FlagsOfMarker(line).starts_with(" 3");
+    } else if (line.find_first_not_of(' ') != std::string_view::npos) {
+      was_system = is_system;
+    }
+  }
+  return was_system;
+}
+
+std::optional<std::string_view> PreambleText(const PreamblePass& pass, std::string_view made) {
+  const std::string end = StrCat("\n# ", pass.next_line, " 2\n", kAfterPreamble);
+  if (!made.ends_with(end)) return std::nullopt;
+  return made.substr(0, made.size() - std::string_view(kAfterPreamble).size());
 }
 
 }  // namespace kernix::build

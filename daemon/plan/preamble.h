@@ -3,8 +3,9 @@
 // A unit's preamble (the term is Clang's): the #includes that it begins with. What the preprocessor makes of them, text
 // and macros, serves every unit that begins with the same ones; then only what follows them is preprocessed.
 //
-// The texts join to that of a whole pass, byte for byte: later steps cannot tell. Whoever keeps a preamble has compared
-// them for one unit.
+// All that is kept of a preamble comes from passes over the preamble alone: no unit that begins with it has a part in
+// what others get. The texts join to that of a whole pass, byte for byte, and later steps cannot tell. Whoever keeps a
+// preamble has compared them for one unit, which decides only whether it is kept.
 #pragma once
 
 #include <optional>
@@ -25,6 +26,7 @@ struct PreambleForm {
   std::string macros;  // directives that define what the preamble has defined
   std::string files;   // the files that it was made from, in Makefile syntax
 
+  Step alone;               // makes the text (PreambleText())
   Step macros_after;        // lists the macros after the preamble (-dM)
   Step definitions_after;   // shows where they are defined (-dD)
   std::string definitions;  // directives to add to `macros`
@@ -39,7 +41,7 @@ struct PreamblePass {
   // The best one first. If flags define macros, the first form serves units with any values of these; it cannot be
   // learned if the preamble uses one. The second one is for these values.
   std::vector<PreambleForm> forms;
-  Step rest;  // preprocesses what follows the preamble; needs the macros as an input
+  Step rest;  // preprocesses what follows the preamble in the unit; needs the macros as an input
 };
 
 // nullopt if the unit has no preamble, if what follows depends on more than that, or if the pass is not of a form that
@@ -55,11 +57,14 @@ inline constexpr char kPreambleMacros[] = "kernix-preamble/macros.h";
 std::optional<std::string> MacrosToAdd(std::string_view before, std::string_view after, std::string_view definitions,
                                        bool ends_in_system_header);
 
+// Whether the last token of a preprocessed text stands in a header of the system.
+bool EndsInSystemHeader(std::string_view preprocessed);
+
 // What follows the preamble's text: a part of what PreamblePass::rest has made. nullopt if it is not certain that a
 // whole pass would have made the same.
 std::optional<std::string_view> RestText(const PreamblePass& pass, std::string_view made);
 
-// The preamble's text, if a whole pass has made that and then `rest`.
-std::optional<std::string_view> PreambleText(const PreamblePass& pass, std::string_view whole, std::string_view rest);
+// The preamble's text: a part of what PreambleForm::alone has made. nullopt if its end is not certain.
+std::optional<std::string_view> PreambleText(const PreamblePass& pass, std::string_view made);
 
 }  // namespace kernix::build

@@ -27,7 +27,7 @@ Phases OnePass(const std::string& text) {
   Step step;
   step.action.argv = {"g++", "-E",   "-Iinc/0", "-include", "cuda_runtime.h", kUnit,
                       "-o",  "a.ii", "-MD",     "-MF",      "a.ii.d"};
-  step.action.inputs = {exec::MakeInput(kUnit, text), exec::MakeInput("kernel.cu", text),
+  step.action.inputs = {exec::MakeInput(kUnit, text), exec::MakeInput("kernix-source/kernel.cu", text),
                         exec::MakeInput("kernix-macros/cuda_runtime.h", "text")};
   step.action.outputs = {"a.ii", "a.ii.d"};
   Phases phases;
@@ -61,6 +61,7 @@ TEST(PreambleTest, ThePreambleAndWhatFollowsAreReadApart) {
   EXPECT_THAT(split->rest.action.argv, AllOf(Not(Contains("cuda_runtime.h")), Contains(kPreambleMacros)));
   const PreambleForm& form = split->forms[0];
   EXPECT_EQ(UnitOf(form.macros_after), "#include <a.h>\n");
+  EXPECT_EQ(UnitOf(form.alone), "#include <a.h>\n;\n");
   EXPECT_EQ(UnitOf(form.definitions_after), "#include <a.h>\n");
   EXPECT_EQ(UnitOf(split->macros_before), "");
   EXPECT_THAT(form.macros_after.action.argv, AllOf(Contains("cuda_runtime.h"), Contains("-dM"), Not(Contains("a.ii"))));
@@ -144,6 +145,7 @@ TEST(PreambleTest, MacrosLeadFromOneListToTheOther) {
 
 // As g++ writes them.
 constexpr char kWhole[] = "# 0 \"u/unit.cu\"\n# 1 \"inc/0/a.h\" 1\nint a;\n# 2 \"u/unit.cu\" 2\n\nint x;\n";
+constexpr char kAlone[] = "# 0 \"u/unit.cu\"\n# 1 \"inc/0/a.h\" 1\nint a;\n# 2 \"u/unit.cu\" 2\n;\n";
 std::string Made(const std::string& text, const std::string& counter = "0") {
   return StrCat("# 0 \"u/unit.cu\"\n# 1 \"u/unit.cu\"\n# 2 \"u/unit.cu\"\n", text,
                 "# 1 \"kernix: the unit ends here\"\n", counter, "\n");
@@ -155,16 +157,25 @@ TEST(PreambleTest, TheTextsJoin) {
   const std::optional<std::string_view> rest = RestText(pass, made);
   ASSERT_TRUE(rest.has_value());
   EXPECT_EQ(*rest, "\nint x;\n");
-  EXPECT_EQ(PreambleText(pass, kWhole, *rest), "# 0 \"u/unit.cu\"\n# 1 \"inc/0/a.h\" 1\nint a;\n# 2 \"u/unit.cu\" 2\n");
+  const std::optional<std::string_view> text = PreambleText(pass, kAlone);
+  ASSERT_TRUE(text.has_value());
+  EXPECT_EQ(StrCat(*text, *rest), kWhole);
   EXPECT_EQ(RestText(pass, Made("")), "");
   // A counter that goes on, and what is cut off.
   EXPECT_EQ(RestText(pass, Made("int x0;\n", "1")), std::nullopt);
   EXPECT_EQ(RestText(pass, "int x;\n"), std::nullopt);
   EXPECT_EQ(RestText(pass, made.substr(0, made.size() - 2)), std::nullopt);
-  // Another text than the whole pass has made.
-  EXPECT_EQ(PreambleText(pass, kWhole, "int y;\n"), std::nullopt);
-  EXPECT_EQ(PreambleText(pass, kWhole, "int x;\n"), std::nullopt);
-  EXPECT_EQ(PreambleText(pass, "int x;\n", "int x;\n"), std::nullopt);
+  // Not the end of the preamble.
+  EXPECT_EQ(PreambleText(pass, kWhole), std::nullopt);
+  EXPECT_EQ(PreambleText(pass, "# 0 \"u/unit.cu\"\n# 1 \"inc/0/a.h\" 1\nint a;\n# 3 \"u/unit.cu\" 2\n;\n"),
+            std::nullopt);
+}
+
+TEST(PreambleTest, KnowsWhetherItsLastTokenIsOfTheSystem) {
+  EXPECT_TRUE(EndsInSystemHeader("# 1 \"a.h\" 1 3 4\nint a;\n# 2 \"u.cu\" 2\n"));
+  EXPECT_TRUE(EndsInSystemHeader("int b;\n# 1 \"a.h\" 1 3\nint a;\n\n# 2 \"b.h\" 2\n \n"));
+  EXPECT_FALSE(EndsInSystemHeader("# 1 \"a.h\" 1 3\nint a;\n# 2 \"b.h\" 2\nint b;\n# 2 \"u.cu\" 2\n"));
+  EXPECT_FALSE(EndsInSystemHeader(""));
 }
 
 }  // namespace

@@ -10,9 +10,13 @@
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "daemon/language/spec/source_text.h"
 
 namespace kernix::build {
 namespace {
+
+// The placeholder of the host compiler's folder.
+constexpr char kHostFolder[] = "{kernix-host-folder}";
 
 bool IsOrIsBelow(std::string_view path, std::string_view folder) { return path == folder || IsBelow(path, folder); }
 
@@ -53,6 +57,7 @@ void AddCuda(const toolchain::CudaToolkit& cuda, ToolPlaces& places) {
 // that folder.
 void PlaceHostCompiler(const toolchain::HostCompiler& host, ToolPlaces& places) {
   const bool absolute = host.kind == toolchain::HostCompilerKind::kClang && IsHarmlessWord(host.path);
+  places.local_paths[kHostFolder] = Dirname(host.path);
   places.host_compiler = "{kernix-host-compiler}";
   places.local_paths[places.host_compiler] = absolute ? host.path : places.Reach(host.path);
 }
@@ -62,18 +67,13 @@ std::string Escaped(const std::string& path) {
   return absl::StrReplaceAll(path, {{"\\", "\\\\"}, {" ", "\\ "}, {"#", "\\#"}, {"$", "$$"}});
 }
 
-// Replaces each link by `name(target)` where `begins(text, at)` reports that a path begins.
-template <typename Begins, typename Name>
-std::string ReplaceLinks(std::string_view before, const std::vector<exec::InputLink>& links, Begins begins, Name name) {
-  std::string text(before);
-  for (const exec::InputLink& link : links) {
-    const std::string path = link.path + "/";
-    const std::string target = name(link.target) + "/";
-    for (size_t at = text.find(path); at != text.npos; at = text.find(path, at)) {
-      const bool is_path = begins(text, at);
-      if (is_path) text.replace(at, path.size(), target);
-      at += is_path ? target.size() : path.size();
-    }
+// Replaces `folder`, which ends in "/", where `begins(text, at)` says that a path begins.
+std::string ReplaceFolder(std::string text, const std::string& folder, const std::string& by,
+                          bool (*begins)(std::string_view text, size_t at)) {
+  for (size_t at = text.find(folder); at != text.npos; at = text.find(folder, at)) {
+    const bool is_path = begins(text, at);
+    if (is_path) text.replace(at, folder.size(), by);
+    at += is_path ? by.size() : folder.size();
   }
   return text;
 }
@@ -111,9 +111,9 @@ absl::StatusOr<ToolPlaces> FindToolPlaces(const toolchain::Toolchain& toolchain)
   return places;
 }
 
-std::map<std::string, std::string> EnvironmentFor(const toolchain::Toolchain& toolchain, const ToolPlaces& places) {
+std::map<std::string, std::string> EnvironmentFor(const toolchain::Toolchain& toolchain) {
   std::map<std::string, std::string> environment = toolchain.environment;
-  environment["PATH"] = StrCat(places.Reach(Dirname(toolchain.host.path)), ":/usr/bin:/bin");
+  environment["PATH"] = StrCat(kHostFolder, ":/usr/bin:/bin");
   return environment;
 }
 
@@ -125,11 +125,19 @@ std::string BehindLinks(const std::string& path, const std::vector<exec::InputLi
 }
 
 std::string FollowLinks(std::string_view dependency_file, const std::vector<exec::InputLink>& links) {
-  return ReplaceLinks(dependency_file, links, BeginsWord, Escaped);
+  std::string text(dependency_file);
+  for (const exec::InputLink& link : links) {
+    text = ReplaceFolder(std::move(text), link.path + "/", Escaped(link.target) + "/", BeginsWord);
+  }
+  return text;
 }
 
-std::string WithRealPaths(std::string_view output, const std::vector<exec::InputLink>& links) {
-  return ReplaceLinks(output, links, BeginsPath, [](const std::string& target) { return target; });
+std::string WithUsersNames(std::string_view output, const std::vector<exec::InputLink>& links) {
+  std::string text = ReplaceFolder(std::string(output), StrCat(language::kSourceFolder, "/"), "", BeginsPath);
+  for (const exec::InputLink& link : links) {
+    text = ReplaceFolder(std::move(text), link.path + "/", link.target + "/", BeginsPath);
+  }
+  return text;
 }
 
 }  // namespace kernix::build

@@ -34,8 +34,9 @@ struct ToolPlaces {
 // TOOLCHAIN if nvcc, or a host compiler that it calls, has a name that a shell would interpret.
 absl::StatusOr<ToolPlaces> FindToolPlaces(const toolchain::Toolchain& toolchain);
 
-// The environment of the toolchain's actions. It contains no place of this machine.
-std::map<std::string, std::string> EnvironmentFor(const toolchain::Toolchain& toolchain, const ToolPlaces& places);
+// The environment of the toolchain's actions. It contains no place of this machine, and no folder that depends on the
+// working folder: what names a folder is absolute once placeholders are replaced.
+std::map<std::string, std::string> EnvironmentFor(const toolchain::Toolchain& toolchain);
 
 // Resolves the links in `path`, a name that a tool has reported.
 std::string BehindLinks(const std::string& path, const std::vector<exec::InputLink>& links);
@@ -43,7 +44,7 @@ std::string BehindLinks(const std::string& path, const std::vector<exec::InputLi
 // Rewrites a dependency file so that files behind the links have their own paths.
 std::string FollowLinks(std::string_view dependency_file, const std::vector<exec::InputLink>& links);
 
-// The output of a tool, with files of the toolchain named by their own paths.
-std::string WithRealPaths(std::string_view output, const std::vector<exec::InputLink>& links);
+// The output of a tool, with files of the toolchain named by their own paths, and sources by their labels.
+std::string WithUsersNames(std::string_view output, const std::vector<exec::InputLink>& links);
 
 }  // namespace kernix::build

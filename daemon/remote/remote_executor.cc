@@ -44,6 +44,7 @@ absl::Status RunsOnlyHere(const exec::Action& action, std::string_view why) {
 exec::Action WithCommandOf(const exec::Action& action) {
   exec::Action plain = action;
   plain.argv = exec::LocalCommand(action);
+  plain.environment = exec::LocalEnvironment(action);
   return plain;
 }
 

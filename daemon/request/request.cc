@@ -11,6 +11,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "common/flags/optimization_level.h"
 #include "common/wire/input_root.h"
 #include "daemon/language/read/function_name.h"
@@ -40,6 +41,15 @@ bool HasControlCharacter(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
+// The grammar of names that requests give to files, and that tools write into lists of files, command lines and
+// messages: whoever reads these has nothing to unescape but a blank. "" if `name` keeps it.
+std::string WhyNoFileName(std::string_view name) {
+  if (HasControlCharacter(name)) return "contains control characters";
+  if (name.find('\\') != std::string_view::npos) return "contains a backslash, which tools take for an escape";
+  if (name.starts_with(' ') || name.ends_with(' ')) return "begins or ends with a blank";
+  return "";
+}
+
 absl::Status CheckPathLength(std::string_view path) {
   if (path.size() > kMaxPathBytes) {
     return Invalid(StrCat("the header path \"", path.substr(0, 64), "...\" has ", path.size(), " bytes; at most ",
@@ -51,6 +61,10 @@ absl::Status CheckPathLength(std::string_view path) {
                           kMaxComponents, " are allowed"));
   }
   for (const absl::string_view component : components) {
+    if (const std::string why = WhyNoFileName(ToStd(component)); !why.empty()) {
+      return Invalid(StrCat("the header path \"", Printable(path.substr(0, 64)), "\" has a part that ", why,
+                            ": rename the file or folder"));
+    }
     if (absl::EndsWith(component, ".gch") || absl::EndsWith(component, ".pch")) {
       return Invalid(StrCat("the header path \"", path.substr(0, 64),
                             "\" names a precompiled header, which a compiler "
@@ -71,7 +85,9 @@ bool IsPath(std::string_view label) {
 
 absl::Status CheckLabel(std::string_view label, toolchain::FlagPolicy policy) {
   if (label.empty()) return Invalid("a source has no label: give the name that diagnostics should show");
-  if (HasControlCharacter(label)) return Invalid("a source's label contains control characters");
+  if (const std::string why = WhyNoFileName(label); !why.empty()) {
+    return Invalid(StrCat("the source label \"", Printable(label.substr(0, 64)), "\" ", why));
+  }
   if (label.front() == '/') {
     return Invalid(StrCat("source label \"", label, "\" is an absolute path: use the file's base name"));
   }
@@ -292,7 +308,7 @@ absl::Status CheckHeaderPath(const std::string& path) {
                       NormalizePath(path) == path;
   // The name of the build's own folder, which would lead back down.
   const bool own = climbs > 0 && below.substr(0, below.find('/')) == kClimbFolder;
-  if (inside && !own && !HasControlCharacter(path)) return absl::OkStatus();
+  if (inside && !own) return absl::OkStatus();
   return Invalid(StrCat("header path \"", path, "\" is not a normalised path below its include root, or at most ",
                         kMaxClimb, " folders above it"));
 }

@@ -33,7 +33,9 @@ std::map<std::string, std::string> ToolEnvironment(const std::string& program) {
   for (const char* folder : {"/usr/bin", "/bin"}) {
     if (path != folder) path += StrCat(":", folder);
   }
-  return {{"LC_ALL", "C"}, {"PATH", path}};
+  // nvcc puts a folder in front of LD_LIBRARY_PATH. An empty one, which follows if the variable is not set, would be
+  // the working folder. There is no such folder on any machine.
+  return {{"LC_ALL", "C"}, {"LD_LIBRARY_PATH", "/nonexistent"}, {"PATH", path}};
 }
 
 ProcessSpec ToolQuery(const std::vector<std::string>& argv) {

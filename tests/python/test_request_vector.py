@@ -152,14 +152,15 @@ def compute(blobs, unit, salt):
     words[at : at + 1] = prefix_maps()
     variables = {
         "LC_ALL": "C",
-        "PATH": "toolchain/host:/usr/bin:/bin",
+        "LD_LIBRARY_PATH": "/nonexistent",
+        "PATH": f"{pathlib.Path(shutil.which('c++')).parent}:/usr/bin:/bin",
         "PWD": "/proc/self/cwd",
         "SOURCE_DATE_EPOCH": "946684800",
     }
     files = {
         f"kernix/{path.relative_to(KERNEL)}": (path.read_bytes(), False) for path in KERNEL.rglob("*") if path.is_file()
     }
-    files |= {"add_one.cpp": (block("cpp request").encode(), False), "kernix-unit/unit.cc": (unit, False)}
+    files |= {"kernix-source/add_one.cpp": (block("cpp request").encode(), False), "kernix-unit/unit.cc": (unit, False)}
     files["toolchain/host"] = str(pathlib.Path(shutil.which("c++")).parent.resolve())
     outputs = [f"kernix-unit/{name}" for name in ("assembler.d", "unit.d", "unit.o")]
     return plain_reapi.add_action(blobs, words, variables, files, outputs, salt)

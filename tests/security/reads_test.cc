@@ -271,7 +271,7 @@ TEST_F(ReadsTest, AnotherUsersSourceThatIsCompiledRightNowIsNotRead) {
                                   std::string("#line 6 \"{path}\"\nint broken = ;\nint more = ;"),
                                   std::string("asm(\"\\056incbin \\\"{path}\\\"\");"),
                                   std::string("asm(\".macro m w\\n.\\\\w \\\"{path}\\\"\\n.endm\\nm include\");")}) {
-    const Kernel reader = CppKernel(FillPath(text, folder + "/adder.cpp"));
+    const Kernel reader = CppKernel(FillPath(text, folder + "/kernix-source/adder.cpp"));
     Attack(kQuotes, "another user's source: " + text, reader, Must::kBeHarmless);
   }
   ASSERT_NE(FolderOfARunningCompiler(), "") << "the other user's compiler has ended too early for this to count";

@@ -11,24 +11,12 @@
 #include "absl/container/flat_hash_set.h"
 #include "common/cxx/lexer.h"
 #include "daemon/language/read/declaration_tokens.h"
+#include "daemon/language/read/device_text.h"
 
 namespace kernix::language {
 namespace {
 
 using Names = absl::flat_hash_set<std::string_view>;
-
-// Whether two tokens mean something else without white space between them: `+ +`, `"a" b`. `left` may be empty.
-bool MayJoin(const Token& left, const Token& right) {
-  if (left.text.empty()) return false;
-  if (right.IsIdentifier()) return left.kind == TokenKind::kString || left.kind == TokenKind::kCharacter;
-  if (left.kind != TokenKind::kPunctuator || right.kind != TokenKind::kPunctuator) return false;
-  const char first = left.text.back();
-  const char second = right.text.front();
-  if (second == '=') return std::string_view("=!<>+-*/%&|^").find(first) != std::string_view::npos;
-  if (second == '*') return first == '>' || first == '.';
-  if (second == '>') return first == '>' || first == '-' || first == '=';
-  return first == second && std::string_view("+-&|<:#.").find(first) != std::string_view::npos;
-}
 
 // A digest of tokens, whatever white space is between them. Where a preprocessor line begins and ends counts.
 class TokenDigest {
@@ -63,11 +51,6 @@ class TokenDigest {
   std::string buffer_;
   Token last_;
 };
-
-bool AsksForItsLine(const Token& token) {
-  return token.text.starts_with("__builtin_") &&
-         IsOneOf(token, {"__builtin_LINE", "__builtin_COLUMN", "__builtin_source_location"});
-}
 
 bool IsAttribute(const Token& token) {
   return token.text.starts_with('_') && IsOneOf(token, {"__attribute__", "__attribute", "__declspec"});
@@ -353,8 +336,7 @@ std::vector<std::string_view> UnusedVariables(Tokens body) {
 
 class Reader {
  public:
-  Reader(std::string_view text, bool host_bodies_count)
-      : host_bodies_count_(host_bodies_count), lexer_(text, storage_) {}
+  explicit Reader(std::string_view text) : lexer_(text, storage_) {}
 
   std::optional<Digest> Read() {
     for (Token token; lexer_.Next(token);) {
@@ -375,21 +357,9 @@ class Reader {
  private:
   static constexpr int kMostBlocks = 8;  // in a declaration, up to its function's body
 
-  // Of a line marker, `# 12 "file" 1 3`, its file and flags count when they change.
   void EndDirective() {
     if (directive_.empty()) return;
-    if (directive_.size() > 2 && directive_[1].kind == TokenKind::kNumber) {
-      directive_.erase(directive_.begin() + 1);
-      std::string file;
-      bool changes_file = false;
-      for (const Token& token : directive_) {
-        const bool enters_or_leaves = token.Is("1") || token.Is("2");
-        changes_file = changes_file || enters_or_leaves;
-        if (!enters_or_leaves) file.append(token.text).append(1, ' ');
-      }
-      if (!changes_file && file == file_) return directive_.clear();
-      file_ = std::move(file);
-    }
+    if (!markers_.Counts(directive_)) return directive_.clear();
     if (declaration_.empty()) {
       text_.Add(directive_);
     } else {
@@ -459,8 +429,7 @@ class Reader {
     CanonicalHasher hasher("kernix-device-code");
     hasher.Field("text", text_.Finish());
     for (const HostBody& body : bodies_) {
-      const bool counts_in_full =
-          host_bodies_count_ || names_.may_be_added_unnamed() || names_.MayDeclare(body.function);
+      const bool counts_in_full = names_.may_be_added_unnamed() || names_.MayDeclare(body.function);
       if (counts_in_full) {
         hasher.Field("body", body.digest);
         continue;
@@ -479,10 +448,9 @@ class Reader {
     for (const std::string_view name : names) hasher.Field("name", name);
   }
 
-  const bool host_bodies_count_;
   std::deque<std::string> storage_;
   Lexer lexer_;
-  std::string file_;              // and its flags
+  LineMarkers markers_;
   std::vector<Token> directive_;  // the line that is read
   // At namespace scope, the declaration that is read; its `{...}` outside of brackets; its open brackets; where the
   // body of a function begins, or 0.
@@ -497,8 +465,6 @@ class Reader {
 
 }  // namespace
 
-std::optional<Digest> DigestOfDeviceCode(std::string_view preprocessed, bool host_bodies_count) {
-  return Reader(preprocessed, host_bodies_count).Read();
-}
+std::optional<Digest> DigestOfDeviceCode(std::string_view preprocessed) { return Reader(preprocessed).Read(); }
 
 }  // namespace kernix::language

@@ -35,8 +35,7 @@ namespace kernix::language {
 
 // Represents what cicc can make use of in `preprocessed`, the output of `g++ -E` for the device. Units of the same
 // digest give the same functions for devices, as long as no debug information or line table is made. nullopt: lines
-// count, since the unit asks for them (`__builtin_LINE()`). `host_bodies_count`: all of them do, in full. Linear in the
-// size of the text.
-std::optional<Digest> DigestOfDeviceCode(std::string_view preprocessed, bool host_bodies_count = false);
+// count, since the unit asks for them (`__builtin_LINE()`). Linear in the size of the text.
+std::optional<Digest> DigestOfDeviceCode(std::string_view preprocessed);
 
 }  // namespace kernix::language

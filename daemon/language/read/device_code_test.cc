@@ -282,15 +282,6 @@ TEST(DeviceCodeTest, BodiesCountIfTemplatesMayAddDeviceCode) {
   }
 }
 
-TEST(DeviceCodeTest, HostBodiesCountIfAsked) {
-  const auto digest = [](std::string_view body, bool host_bodies_count) {
-    return DigestOfDeviceCode(StrCat(kKernel, "void host() { ", body, " }"), host_bodies_count);
-  };
-  EXPECT_EQ(digest("f(1);", false), digest("f(2);", false));
-  EXPECT_NE(digest("f(1);", true), digest("f(2);", true));
-  EXPECT_EQ(digest("f(1);", true), digest("f( 1 ) ;", true));
-}
-
 TEST(DeviceCodeTest, ATextThatBreaksOffHasADigest) {
   for (const char* text : {"void f() {", "}", "}}", "void f(", "template <", "namespace", "extern \"C\"", "#", "# 1",
                            "__attribute__", "__attribute__((device", "inline", "", "struct {{", ")"}) {

@@ -6,12 +6,22 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/strings.h"
+
 namespace kernix::language {
 
 struct SourceText {
   std::string label;
   std::string text;
 };
+
+// The folder of an action's input root in which tools look for the lines of sources that they show. Nothing else lies
+// there, and no command names it: a source's label decides the name of no file that a tool or its loader might open.
+inline constexpr char kSourceFolder[] = "kernix-source";
+
+// What tools call the source with this label. Commands map it back to the label in what they write, kernixd in what
+// they print.
+inline std::string ToolName(std::string_view label) { return StrCat(kSourceFolder, "/", label); }
 
 // A text that the caller owns.
 struct TextView {

@@ -9,6 +9,7 @@
 #include "common/base/strings.h"
 #include "daemon/language/spec/element_type.h"
 #include "daemon/language/spec/scratch_expression.h"
+#include "daemon/language/spec/source_text.h"
 
 namespace kernix::language {
 namespace {
@@ -439,7 +440,7 @@ std::vector<Value> ValuesIn(std::string_view expression, const std::vector<Value
 // Appends functions that compute the scratch expressions, with the line where the user wrote them.
 void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
   const std::vector<Value> values = ExtendedValues(spec);
-  const std::string label = spec.label.empty() ? StrCat("<arg_spec of ", spec.name, ">") : spec.label;
+  const std::string label = spec.label.empty() ? StrCat("<arg_spec of ", spec.name, ">") : ToolName(spec.label);
   int index = 0;
   for (const Parameter& parameter : spec.parameters) {
     if (parameter.kind != ParameterKind::kScratch) continue;

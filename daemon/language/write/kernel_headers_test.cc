@@ -143,9 +143,9 @@ TEST_F(KernelHeadersTest, StandardNamesCompileUnasked) {
 }
 
 TEST_F(KernelHeadersTest, DiagnosticsShowTheUsersLine) {
-  workshop_.Write("mine.cpp",
+  workshop_.Write("kernix-source/mine.cpp",
                   "#include \"brainevent/common.h\"\n// @BE f\nvoid f(BE::Tensor o) {\n  int x = undeclared;\n}\n");
-  const std::string text = Env::Posix().ReadFile(workshop_.path() + "/mine.cpp").value();
+  const std::string text = Env::Posix().ReadFile(workshop_.path() + "/kernix-source/mine.cpp").value();
   const Outcome outcome = workshop_.Compile("c++", Generate("mine.cpp", text), {"-std=c++17", "-fsyntax-only"});
   EXPECT_NE(outcome.exit_code, 0);
   EXPECT_THAT(outcome.output, HasSubstr("mine.cpp:4:11: error"));
@@ -154,7 +154,7 @@ TEST_F(KernelHeadersTest, DiagnosticsShowTheUsersLine) {
 }
 
 TEST_F(KernelHeadersTest, AMismatchNamesTheFunction) {
-  workshop_.Write("mine.cpp", "");
+  workshop_.Write("kernix-source/mine.cpp", "");
   const Outcome outcome = workshop_.Compile(
       "c++",
       Generate("mine.cpp", "struct S {};\nusing T = S;\n// @BE f ret attr.x:int32\nvoid f(BE::Tensor o, T x) {}\n"),

@@ -24,7 +24,7 @@ std::vector<std::string_view> Texts(const std::vector<SourceText>& sources) {
 void AppendSource(const SourceText& source, std::string& out) {
   std::string_view text = source.text;
   ConsumePrefix(text, "\xef\xbb\xbf");
-  StrAppend(&out, "#line 1 ", Literal(source.label), "\n", text, "\n\n");
+  StrAppend(&out, "#line 1 ", Literal(ToolName(source.label)), "\n", text, "\n\n");
 }
 
 // Uses the name that compilers give to -D and -U.

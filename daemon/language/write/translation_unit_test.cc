@@ -38,8 +38,8 @@ TEST(TranslationUnitTest, PassesParametersInTheOrderOfTheFunction) {
 TEST(TranslationUnitTest, LabelsEverySource) {
   const std::string unit =
       GenerateTranslationUnit(v1::LANGUAGE_CUDA, {{"a.cu", "int a;"}, {"b.cu", "int b;"}}, {Function()}, true, false);
-  EXPECT_THAT(unit, HasSubstr("#line 1 \"a.cu\"\nint a;\n"));
-  EXPECT_THAT(unit, HasSubstr("#line 1 \"b.cu\"\nint b;\n"));
+  EXPECT_THAT(unit, HasSubstr("#line 1 \"kernix-source/a.cu\"\nint a;\n"));
+  EXPECT_THAT(unit, HasSubstr("#line 1 \"kernix-source/b.cu\"\nint b;\n"));
   EXPECT_THAT(unit, HasSubstr("#line 1 \"<handler of f>\"\n"));
 }
 
@@ -55,11 +55,11 @@ TEST(TranslationUnitTest, DefinitionsOfFlagsComeBeforeAllElse) {
 }
 
 TEST(TranslationUnitTest, QuotesLabels) {
-  EXPECT_THAT(Generated("a\"b\\c\nd", "x"), HasSubstr("#line 1 \"a\\\"b\\\\c d\"\n"));
+  EXPECT_THAT(Generated("a\"b\\c\nd", "x"), HasSubstr("#line 1 \"kernix-source/a\\\"b\\\\c d\"\n"));
 }
 
 TEST(TranslationUnitTest, KeepsSourcesApartFromWhatFollows) {
-  EXPECT_THAT(Generated("k", "\xef\xbb\xbfint a; \\"), HasSubstr("#line 1 \"k\"\nint a; \\\n\n#line"));
+  EXPECT_THAT(Generated("k", "\xef\xbb\xbfint a; \\"), HasSubstr("#line 1 \"kernix-source/k\"\nint a; \\\n\n#line"));
 }
 
 TEST(TranslationUnitTest, OnlyCudaNeedsAStream) {

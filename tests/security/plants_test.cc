@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a member plants: a file where a tool of the service looks for its own parts, or text in what kernixd keeps for
+// others.
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cctype>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "common/base/strings.h"
+#include "common/os/env.h"
+#include "tests/security/security_fixture.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::security {
+namespace {
+
+constexpr char kPrograms[] = "14 what tools run";
+constexpr char kKept[] = "15 what is kept for others";
+constexpr char kReads[] = "4 diagnostics and includes";
+
+// A library that makes the canary while the loader prepares it, whatever it lacks: an indirect function is resolved
+// before the program's own names are.
+constexpr char kLibrary[] = R"(
+__attribute__((optimize("O1"))) static void* Resolve(void) {
+  static const char canary[] = "{canary}";
+  long result;
+  __asm__ volatile("syscall" : "=a"(result) : "a"(85L), "D"(canary), "S"(0600L) : "rcx", "r11", "memory");
+  return (void*)Resolve;
+}
+void planted(void) __attribute__((ifunc("Resolve")));
+void (*keep)(void) = planted;
+)";
+
+class PlantsTest : public SecurityTest {
+ protected:
+  // The bytes of a library of that name.
+  std::string Library(const std::string& name) const {
+    WriteAs(0, "library.c", Fill(kLibrary), 0644);
+    const std::string path = Path("planted.so");
+    const ProgramOutcome made = RunAs(0, {"/usr/bin/gcc", "-shared", "-fPIC", "-nostdlib", StrCat("-Wl,-soname,", name),
+                                          "-o", path, Path("library.c")});
+    EXPECT_EQ(made.exit_code, 0) << made.output;
+    return Env::Posix().ReadFile(path).value_or("");
+  }
+
+  // Whether the loader runs that library at all: otherwise no attack with it would mean anything.
+  void ExpectThatItRuns() {
+    WriteAs(0, "libc.so.6", Library("libc.so.6"), 0755);
+    RunAs(0, {"/bin/true"}, {{"LD_LIBRARY_PATH", root()}});
+    EXPECT_NE(Canaries(), "") << "the planted library does nothing, even where the loader finds it";
+  }
+
+  // What is loaded from the folder of a build, if a label decides a name there.
+  Kernel WithSecondSource(Kernel kernel, const std::string& label, const std::string& text, bool force) const {
+    v1::Source& source = *kernel.request.add_source();
+    source.set_label(label);
+    source.set_text(text);
+    kernel.request.set_force_rebuild(force);
+    return kernel;
+  }
+};
+
+TEST_F(PlantsTest, NoSourceIsAPartOfATool) {
+  Serve("", /*with_nvcc=*/true);
+  ExpectThatItRuns();
+  const std::vector<std::string> names = {
+      "libisl.so.23",   "libmpfr.so.6", "libmpc.so.3", "libgmp.so.10", "libzstd.so.1",  "libz.so.1",
+      "libstdc++.so.6", "libc.so.6",    "libm.so.6",   "libdl.so.2",   "libgcc_s.so.1", "libopcodes-2.40-system.so"};
+  for (const std::string& name : names) {
+    Attack(kPrograms, "g++ " + name, WithSecondSource(CppKernel(), name, Library(name), true), Must::kBeHarmless);
+    if (nvcc().empty()) continue;
+    for (const bool force : {true, false}) {
+      const Kernel kernel = WithSecondSource(CudaKernel(nvcc()), name, Library(name), force);
+      Attack(kPrograms, StrCat("nvcc ", name, force ? ", forced" : ""), kernel, Must::kBeHarmless);
+    }
+  }
+  const std::string script = Fill("#!/bin/sh\n/usr/bin/touch {canary}\n");
+  for (const char* name : {"as", "ld", "cc1plus", "collect2", "specs", "nvcc.profile", "cicc", "sh", "gcc", "g++"}) {
+    Attack(kPrograms, StrCat("g++ ", name), WithSecondSource(CppKernel(), name, script, true), Must::kBeHarmless);
+    if (nvcc().empty()) continue;
+    Attack(kPrograms, StrCat("nvcc ", name), WithSecondSource(CudaKernel(nvcc()), name, script, true),
+           Must::kBeHarmless);
+  }
+  Twin(kPrograms, "a source with such a name",
+       WithSecondSource(CppKernel(), "libisl.so.23", "static int of_second_source;", true));
+}
+
+// What stands in the environment and the working folder of each process of the service's, as long as it lives.
+class ToolWatch {
+ public:
+  explicit ToolWatch(pid_t daemon) : daemon_(std::to_string(daemon)) {
+    thread_ = std::thread([this] {
+      while (!done_) Look();
+    });
+  }
+  ~ToolWatch() { Stop(); }
+  ToolWatch(const ToolWatch&) = delete;
+  ToolWatch& operator=(const ToolWatch&) = delete;
+
+  void Stop() {
+    done_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // Valid after Stop(). By "program NAME=value" and "program: entry of its working folder".
+  const std::set<std::string>& variables() const { return variables_; }
+  const std::set<std::string>& entries() const { return entries_; }
+  const std::set<std::string>& programs() const { return programs_; }
+
+ private:
+  void Look() {
+    const std::vector<std::string> names = Env::Posix().ListDirectory("/proc").value();
+    for (const std::string& name : names) {
+      struct stat info = {};
+      const std::string process = StrCat("/proc/", name);
+      if (std::isdigit(static_cast<unsigned char>(name[0])) == 0 || name == daemon_) continue;
+      if (stat(process.c_str(), &info) == 0 && info.st_uid == TheUsers().service) LookAt(process);
+    }
+  }
+
+  void LookAt(const std::string& process) {
+    std::string program = Env::Posix().ReadFile(process + "/comm").value_or("?\n");
+    program.pop_back();
+    if (program.starts_with("kernixd")) return;  // it has not become a tool yet
+    programs_.insert(program);
+    const std::string environment = Env::Posix().ReadFile(process + "/environ").value_or("");
+    for (const absl::string_view variable : absl::StrSplit(environment, '\0', absl::SkipEmpty())) {
+      variables_.insert(StrCat(program, " ", variable));
+    }
+    const auto entries = Env::Posix().ListDirectory(process + "/cwd");
+    if (!entries.ok()) return;
+    for (const std::string& entry : *entries) entries_.insert(StrCat(program, ": ", entry));
+  }
+
+  const std::string daemon_;
+  std::set<std::string> variables_;
+  std::set<std::string> entries_;
+  std::set<std::string> programs_;
+  std::atomic<bool> done_ = false;
+  std::thread thread_;
+};
+
+// What a value of a variable that names folders must not have; "" for a good one. Ours lie behind "toolchain/", where
+// no request names anything.
+std::string BadFolder(const std::string& variable) {
+  const size_t equals = variable.find('=');
+  const std::string name = variable.substr(0, equals);
+  const bool names_folders = name.ends_with("PATH") || name.ends_with("_PREFIX") || name.ends_with("_ROOT");
+  if (!names_folders || equals == std::string::npos) return "";
+  const std::vector<std::string> folders = absl::StrSplit(variable.substr(equals + 1), ':');
+  for (const std::string& folder : folders) {
+    if (!folder.starts_with("/") && !folder.starts_with("toolchain/")) return StrCat(variable, " has \"", folder, "\"");
+  }
+  return "";
+}
+
+TEST_F(PlantsTest, EachToolLooksInFoldersOfTheToolchainOnly) {
+  Serve("", /*with_nvcc=*/true);
+  ToolWatch watch(daemon().pid());
+  constexpr char kLabel[] = "planted.cpp";
+  int number = 0;
+  const auto load = [&](Kernel kernel, bool force) {
+    const std::string text = StrCat("static int of_second_source_", ++number, ";");
+    Load(member(), WithSecondSource(std::move(kernel), kLabel, text, force));
+  };
+  for (const bool force : {false, true}) {
+    load(CppKernel("#include <map>\n#include <regex>"), force);
+    if (!nvcc().empty()) load(CudaKernel(nvcc(), "#include <map>\n#include <regex>"), force);
+  }
+  load(CppKernel("int broken = ;"), false);
+  Connect(0)->AwaitEndOfLearning();
+  watch.Stop();
+  EXPECT_TRUE(watch.programs().contains("cc1plus")) << "no tool was seen";
+  if (!nvcc().empty()) EXPECT_TRUE(watch.programs().contains("nvcc")) << "no whole call of nvcc was seen";
+  std::string bad;
+  for (const std::string& variable : watch.variables()) {
+    const std::string why = BadFolder(variable.substr(variable.find(' ') + 1));
+    if (!why.empty()) StrAppend(&bad, variable.substr(0, variable.find(' ')), ": ", why, "\n");
+  }
+  Judge(kPrograms, "folders that the working folder decides", bad);
+  std::string named;
+  for (const std::string& entry : watch.entries()) {
+    if (entry.ends_with(kLabel)) StrAppend(&named, entry, "\n");
+  }
+  Judge(kPrograms, "a label in a working folder", named);
+}
+
+// Planted behind `#include`s that others' kernels begin with, where the preprocessor tells a whole pass from one over
+// what follows a kept preamble. Line markers make the two texts join.
+std::string PlantingText(const std::string& head, const std::string& question, const std::string& label, int number) {
+  const std::string text =
+      "{head}\n{question}\nstatic const char planted[] __attribute__((used)) = \"topsecretword planted\";\n"
+      "#line 1 \"{label}\"\n#include <iso646.h>\n#endif\n#line 50 \"{label}\"\nstatic int tried_{number} "
+      "__attribute__((unused));";
+  return absl::StrReplaceAll(
+      text, {{"{head}", head}, {"{question}", question}, {"{label}", label}, {"{number}", std::to_string(number)}});
+}
+
+TEST_F(PlantsTest, APreambleHoldsNothingOfTheUnitThatTaughtIt) {
+  Serve("", /*with_nvcc=*/true);
+  if (nvcc().empty()) GTEST_SKIP() << "no nvcc: `make setup` installs one";
+  const auto other = Connect(TheUsers().other);
+  const auto root = Connect(0);
+  const std::vector<std::string> heads = {"#include <cuda_fp16.h>", "#include <vector>", "#include <cuda_bf16.h>"};
+  const std::vector<std::string> questions = {
+      "#define PASTE(a, b) a##b\n#if !PASTE(__has_inc, lude)(\"kernix-preamble/macros.h\")",
+      "#define PASTE(a, b) a##b\n#if !PASTE(__has_inc, lude)(\"../kernix-preamble/macros.h\")",
+      "#define PASTE(a, b) a##b\n#if PASTE(__COUN, TER__) == 0 && PASTE(__COUN, TER__) == 1"};
+  int number = 0;
+  for (size_t i = 0; i < heads.size(); ++i) {
+    for (const char* label : {"twice.cu", "kernix-source/twice.cu"}) {
+      for (int round = 0; round < 2; ++round) {  // the first one teaches what cuda_runtime.h declares
+        Load(member(), CudaKernel(nvcc(), PlantingText(heads[i], questions[i], label, ++number)));
+        root->AwaitEndOfLearning();
+      }
+    }
+    Kernel victim = CudaKernel(nvcc(), StrCat(heads[i], "\n__device__ int of_victim_", i, ";"));
+    const server::LoadOutcome outcome = Load(*other, victim);
+    JudgeTwin(kKept, "another member's kernel with the same #includes", outcome.result ? "" : Answer(outcome));
+    const std::string artifact = outcome.result ? other->Fetch(outcome.result->artifact_digest()).value_or("") : "";
+    Judge(kKept, StrCat("planted behind ", heads[i]), SecretIn(artifact));
+  }
+}
+
+TEST_F(PlantsTest, NoNameOfAFileHidesAnother) {
+  Serve("", /*with_nvcc=*/true);
+  const auto hiding = [&](Kernel kernel, const std::string& name) {
+    AddHeader(kernel, name, "#pragma once\n");
+    return kernel;
+  };
+  for (const std::string name : {"a\\", "a\\ ", "a ", " a", "b\\/c.h", "a\\b.h", "a\tb.h", "a\nb.h", "b /c.h"}) {
+    const std::string text = Fill(StrCat("#include \"", name, "\"\n#define NAME \"{secret}\"\n#include NAME"));
+    Attack(kReads, StrCat("header ", name), hiding(CppKernel(text), name), Must::kBeRefused);
+    if (nvcc().empty()) continue;
+    Attack(kReads, StrCat("nvcc: header ", name), hiding(CudaKernel(nvcc(), text), name), Must::kBeRefused);
+  }
+  for (const std::string label : {"a\\", "a ", " a", "a\nb"}) {
+    Kernel kernel = CppKernel();
+    kernel.request.mutable_source(0)->set_label(label);
+    Attack(kReads, "label " + label, kernel, Must::kBeRefused);
+  }
+  if (!nvcc().empty()) {
+    const std::string text = Fill("#line 1 \"x\\\\\"\n#define NAME \"{secret}\"\n#include NAME");
+    Kernel kernel = CudaKernel(nvcc(), text);
+    kernel.request.set_force_rebuild(true);
+    Attack(kReads, "nvcc: a #line whose name ends in a backslash", kernel, Must::kBeHarmless);
+  }
+  Twin(kReads, "a header with a blank in its name", hiding(CppKernel("#include \"a b.h\""), "a b.h"));
+}
+
+}  // namespace
+}  // namespace kernix::security
