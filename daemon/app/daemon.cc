@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/app/daemon.h"
 
+#include <grpc/grpc.h>
 #include <poll.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -44,11 +45,17 @@ KernixdExit CodeForSocket(const absl::Status& status) {
   return absl::IsAlreadyExists(status) ? kExitAlreadyRunning : kExitFailure;
 }
 
+// A connection has its own descriptor and the accept loop's.
+int Capacity(const ServerOptions& options) {
+  constexpr int kDescriptors = 2;
+  return ConnectionCapacity(kDescriptors + (options.shared ? Relay::kDescriptors : 0));
+}
+
 // Connections that are kept for lookups must leave room for others.
 LookupOptions LookupLimits(const ServerOptions& options) {
   constexpr int kShare = 8;
   LookupOptions lookups;
-  lookups.max_kept = std::min(lookups.max_kept, ConnectionCapacity() / kShare);
+  lookups.max_kept = std::min(lookups.max_kept, Capacity(options) / kShare);
   const int most = options.max_connections_per_user;
   if (most > 0) lookups.max_kept_per_user = std::min(lookups.max_kept_per_user, most / kShare);
   return lookups;
@@ -176,21 +183,37 @@ absl::Status Daemon::Listen() {
 absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   servers_ = std::make_unique<PeerServers>(engine_->backend());
   KERNIX_ASSIGN_OR_RETURN(lookups_, LookupServer::Start(engine_->backend(), LookupLimits(options_)));
+  if (options_.shared) {
+    KERNIX_ASSIGN_OR_RETURN(relay_, Relay::Start());
+  }
   AcceptHandler handler;
   handler.admit = [this](const Peer& peer) { return Admit(peer); };
   handler.serve = [this](UniqueFd fd, const IdentityPtr& user) {
     if (BeginsLookup(fd.get())) return lookups_->Serve(std::move(fd), user);
-    servers_->Serve(std::move(fd), user);
+    UniqueFd end = BehindRelay(std::move(fd), user);
+    if (end.ok()) servers_->Serve(std::move(end), user);
   };
   handler.turned_away = [this] { engine_->backend().metrics.NoteRefusal(Refusal::kConnections); };
-  handler.turn_away = [this](UniqueFd fd, const absl::Status& reason) { refusals_.Serve(std::move(fd), reason); };
-  ConnectionQuota quota(options_.max_connections_per_user, ConnectionCapacity());
+  handler.turn_away = [this](UniqueFd fd, const IdentityPtr& user, const absl::Status& reason) {
+    UniqueFd end = BehindRelay(std::move(fd), user);
+    if (end.ok()) refusals_.Serve(std::move(end), reason);
+  };
+  ConnectionQuota quota(options_.max_connections_per_user, Capacity(options_));
   if (oneshot()) handler.all_closed = [this] { stop_.Set("the connection closed"); };
   KERNIX_ASSIGN_OR_RETURN(accept_loop_,
                           AcceptLoop::Start(listener, std::move(connection), std::move(quota), std::move(handler)));
   Log(LogLevel::kInfo, "ready");
   sd_notify(/*unset_environment=*/0, "READY=1");
   return absl::OkStatus();
+}
+
+// The connection as gRPC gets it. A private daemon's user can harm nobody else.
+UniqueFd Daemon::BehindRelay(UniqueFd connection, const IdentityPtr& user) {
+  if (relay_ == nullptr) return connection;
+  absl::StatusOr<UniqueFd> end = relay_->Connect(std::move(connection), user);
+  if (end.ok()) return *std::move(end);
+  Log(LogLevel::kWarning, "connection_dropped", {{"user", user->name()}, {"error", end.status().message()}});
+  return UniqueFd();
 }
 
 // For a shared daemon, the socket's mode decides who may connect.
@@ -308,6 +331,10 @@ bool Daemon::Drain(MonotonicTime deadline) {
 void Daemon::CloseDoors() {
   accept_loop_->Stop();
   listener_.reset();
+  // gRPC waits for clients that do not read what it says: as long as they are there, and ten seconds in its own end,
+  // which therefore does not come.
+  if (relay_ != nullptr) relay_->Stop(env_.Now() + kLastWords);
+  grpc_init();
   servers_->Shutdown(std::chrono::system_clock::now() + kLastWords);
   gate().WaitUntilEmpty(MonotonicTime::max());  // for workers that gRPC no longer tracks
 }

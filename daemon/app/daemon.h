@@ -25,6 +25,7 @@
 #include "daemon/transport/listener.h"
 #include "daemon/transport/peer_servers.h"
 #include "daemon/transport/refusal_server.h"
+#include "daemon/transport/relay.h"
 
 namespace kernix::server {
 
@@ -57,6 +58,7 @@ class Daemon {
   absl::Status Listen();
   absl::Status Serve(int listener, UniqueFd connection);
   absl::StatusOr<IdentityPtr> Admit(const Peer& peer) const;
+  UniqueFd BehindRelay(UniqueFd connection, const IdentityPtr& user);
 
   // --- Serve
   StopReason WaitForStop();
@@ -96,7 +98,8 @@ class Daemon {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<PeerServers> servers_;
   std::unique_ptr<LookupServer> lookups_;
-  RefusalServer refusals_;  // used by the accept loop
+  RefusalServer refusals_;        // used by the accept loop
+  std::unique_ptr<Relay> relay_;  // of a shared daemon
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<AcceptLoop> accept_loop_;
 };

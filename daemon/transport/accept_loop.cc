@@ -176,18 +176,18 @@ void AcceptLoop::TakeIn(UniqueFd connection) {
     return;
   }
   const absl::Status room = quota_.Enter(**user);
-  if (!room.ok()) return TurnAway(std::move(connection), *peer, room);
+  if (!room.ok()) return TurnAway(std::move(connection), *user, *peer, room);
   Open(std::move(connection), *std::move(user), *peer);
 }
 
-void AcceptLoop::TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status) {
+void AcceptLoop::TurnAway(UniqueFd connection, const IdentityPtr& user, const Peer& peer, const absl::Status& status) {
   ++turned_away_;
   if (handler_.turned_away) handler_.turned_away();
   const MonotonicTime now = std::chrono::steady_clock::now();
   UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   if (handler_.turn_away && watch.ok() && leaving_.size() < kMaxLeaving) {
     leaving_.push_back({std::move(watch), now + kSilence});
-    handler_.turn_away(std::move(connection), status);
+    handler_.turn_away(std::move(connection), user, status);
   }
   if (now < next_word_) return;
   next_word_ = now + kLogAgain;

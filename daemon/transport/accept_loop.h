@@ -31,7 +31,7 @@ struct AcceptHandler {
   std::function<void(UniqueFd connection, const IdentityPtr& user)> serve;
   // Takes over a connection for which there is no room, to tell the client; the loop closes it a second later. May be
   // empty.
-  std::function<void(UniqueFd connection, const absl::Status& reason)> turn_away;
+  std::function<void(UniqueFd connection, const IdentityPtr& user, const absl::Status& reason)> turn_away;
   // There was no room for a connection, whether or not `turn_away` is called. May be empty.
   std::function<void()> turned_away;
   // A connection has closed (or was refused), and none is open. May be empty.
@@ -66,7 +66,7 @@ class AcceptLoop {
   void PauseAccepting(int error_number);
   void ResumeAccepting();
   void TakeIn(UniqueFd connection);
-  void TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status);
+  void TurnAway(UniqueFd connection, const IdentityPtr& user, const Peer& peer, const absl::Status& status);
   void CutOffTheTurnedAway();
   void Open(UniqueFd connection, IdentityPtr user, const Peer& peer);
   void HandOver(int watch);

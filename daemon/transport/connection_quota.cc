@@ -35,11 +35,11 @@ void ConnectionQuota::Leave(UserId user) {
   --open_;
 }
 
-int ConnectionCapacity() {
+int ConnectionCapacity(int descriptors) {
   struct rlimit limit {};
   constexpr rlim_t kMost = std::numeric_limits<int>::max();
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return static_cast<int>(kMost);
-  return static_cast<int>(std::min(limit.rlim_cur / 8 * 3, kMost));
+  return static_cast<int>(std::min(limit.rlim_cur / 4 * 3 / descriptors, kMost));
 }
 
 }  // namespace kernix::server

@@ -28,8 +28,8 @@ class ConnectionQuota {
   std::map<UserId, int> open_of_user_;
 };
 
-// The number of connections that this process's descriptors suffice for: a connection needs two, and a quarter of all
-// is reserved for compile jobs and files.
-int ConnectionCapacity();
+// The number of connections that this process's descriptors suffice for if each needs `descriptors` of them. A quarter
+// of all is reserved for compile jobs and files.
+int ConnectionCapacity(int descriptors);
 
 }  // namespace kernix::server

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/transport/relay.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/strings.h"
+#include "common/os/posix_error.h"
+
+namespace kernix::server {
+namespace {
+
+// Time between two log lines about one user.
+constexpr Duration kLogAgain{10'000};
+
+// As unsigned numbers.
+constexpr uint32_t kRead = EPOLLIN;
+constexpr uint32_t kWrite = EPOLLOUT;
+constexpr uint32_t kGone = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+
+MonotonicTime Now() { return std::chrono::steady_clock::now(); }
+
+bool WouldBlock(ssize_t result) { return result < 0 && (errno == EAGAIN || errno == EINTR); }
+
+}  // namespace
+
+Relay::Connection::Connection(UniqueFd client_fd, UniqueFd server_fd, IdentityPtr who)
+    : client{this, std::move(client_fd)}, server{this, std::move(server_fd)}, identity(std::move(who)) {}
+
+absl::StatusOr<std::unique_ptr<Relay>> Relay::Start() {
+  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.ok()) return ErrnoStatus(errno, "make", "an epoll instance");
+  UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.ok()) return ErrnoStatus(errno, "make", "an eventfd");
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
+  if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) return ErrnoStatus(errno, "watch", "an eventfd");
+  std::unique_ptr<Relay> relay(new Relay(std::move(epoll), std::move(wake)));
+  relay->thread_ = std::thread([self = relay.get()] { self->Run(); });
+  return relay;
+}
+
+Relay::~Relay() {
+  Stop(Now());
+  thread_.join();
+}
+
+void Relay::Stop(MonotonicTime deadline) {
+  {
+    const MutexLock lock(mutex_);
+    deadline_ = std::min(deadline_, deadline);
+  }
+  eventfd_write(wake_.get(), 1);
+}
+
+absl::StatusOr<UniqueFd> Relay::Connect(UniqueFd client, const IdentityPtr& user) {
+  std::array<int, 2> ends = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
+    const absl::Status status = ErrnoStatus(errno, "make", "a pair of sockets");
+    shutdown(client.get(), SHUT_RDWR);  // others may have a descriptor of it
+    return status;
+  }
+  {
+    const MutexLock lock(mutex_);
+    arrived_.push_back(std::make_unique<Connection>(std::move(client), UniqueFd(ends[0]), user));
+  }
+  eventfd_write(wake_.get(), 1);
+  return UniqueFd(ends[1]);
+}
+
+// --- The thread ------------------------------------------------------------------------------------------------------
+
+void Relay::Run() {
+  while (GoesOn()) {
+    std::array<epoll_event, 64> events;
+    const int count = epoll_wait(epoll_.get(), events.data(), events.size(), Timeout());
+    for (int i = 0; i < count; ++i) {
+      if (events[i].data.ptr != nullptr) Handle(*static_cast<End*>(events[i].data.ptr), events[i].events);
+    }
+    Forget();
+    TakeArrivals();
+    HearAgain();
+  }
+  for (const auto& [connection, owned] : connections_) Close(*connection);
+  Forget();
+}
+
+bool Relay::GoesOn() {
+  const MutexLock lock(mutex_);
+  return Now() < deadline_;
+}
+
+// For epoll_wait(): until the relay ends, or a user may be heard again.
+int Relay::Timeout() {
+  Duration wait = Duration::max();
+  const MonotonicTime now = Now();
+  for (User* user : waiting_) wait = std::min(wait, user->traffic.Wait(now));
+  const MutexLock lock(mutex_);
+  if (deadline_ != MonotonicTime::max()) wait = std::min(wait, std::chrono::ceil<Duration>(deadline_ - now));
+  return wait == Duration::max() ? -1 : static_cast<int>(std::max(wait, Duration{0}).count());
+}
+
+void Relay::TakeArrivals() {
+  eventfd_t wakes = 0;
+  eventfd_read(wake_.get(), &wakes);
+  std::vector<std::unique_ptr<Connection>> arrived;
+  {
+    const MutexLock lock(mutex_);
+    arrived.swap(arrived_);
+  }
+  for (std::unique_ptr<Connection>& connection : arrived) Add(std::move(connection));
+}
+
+void Relay::Add(std::unique_ptr<Connection> connection) {
+  User& user = users_.try_emplace(connection->identity->id(), Now()).first->second;
+  connection->user = &user;
+  connection->meter = std::make_unique<TrafficMeter>(user.traffic);
+  user.connections.insert(connection.get());
+  Connection& added = *connection;
+  connections_[&added] = std::move(connection);
+  Listen(added);
+}
+
+void Relay::Handle(End& end, uint32_t events) {
+  Connection& connection = *end.connection;
+  if (connection.closed) return;
+  const bool is_client = &end == &connection.client;
+  // A client that has gone need not be answered; what gRPC has said before it closed is passed on.
+  bool open = !is_client || (events & kGone) == 0;
+  if (open && (events & kWrite) != 0) open = Send(end);
+  if (open && is_client && (events & kRead) != 0) open = ReadClient(connection);
+  if (open && !is_client && (events & ~kWrite) != 0) open = ReadServer(connection);
+  return open ? Listen(connection) : Close(connection);
+}
+
+// Like ReadClient() and ReadServer(), returns false when the connection is to be closed.
+bool Relay::Send(End& end) {
+  if (end.unsent.empty()) return true;
+  const ssize_t sent = send(end.fd.get(), end.unsent.data(), end.unsent.size(), MSG_NOSIGNAL);
+  if (sent < 0) return WouldBlock(sent);
+  end.unsent.erase(0, sent);
+  if (end.unsent.empty()) end.unsent = std::string();  // without its memory
+  return true;
+}
+
+bool Relay::MayBeHeard(Connection& connection) {
+  if (waiting_.contains(connection.user)) return false;
+  if (connection.user->traffic.Wait(Now()) == Duration{0}) return true;
+  waiting_.insert(connection.user);
+  Note(connection, "asks for more than kernixd does for one user at a time, and waits");
+  return false;
+}
+
+bool Relay::ReadClient(Connection& connection) {
+  if (!MayBeHeard(connection)) return true;
+  const ssize_t size = recv(connection.client.fd.get(), piece_.data(), piece_.size(), 0);
+  if (size <= 0) return WouldBlock(size);
+  const std::string_view bytes(piece_.data(), size);
+  const absl::Status measured = connection.meter->FromClient(bytes);
+  if (!measured.ok()) Note(connection, ToStd(measured.message()));
+  if (!measured.ok()) return false;
+  connection.server.unsent = bytes;
+  return Send(connection.server);
+}
+
+bool Relay::ReadServer(Connection& connection) {
+  if (!connection.client.unsent.empty()) return true;
+  const ssize_t size = recv(connection.server.fd.get(), piece_.data(), piece_.size(), 0);
+  if (size <= 0) return WouldBlock(size);
+  const std::string_view bytes(piece_.data(), size);
+  connection.meter->FromServer(bytes);
+  connection.client.unsent = bytes;
+  return Send(connection.client);
+}
+
+void Relay::HearAgain() {
+  const MonotonicTime now = Now();
+  const std::vector<User*> waiting(waiting_.begin(), waiting_.end());
+  for (User* user : waiting) {
+    if (user->traffic.Wait(now) > Duration{0}) continue;
+    waiting_.erase(user);
+    for (Connection* connection : user->connections) Listen(*connection);
+  }
+}
+
+// Whoever does not read the answers is not heard: what gRPC has to say would pile up there.
+void Relay::Listen(Connection& connection) {
+  const bool read = connection.client.unsent.empty();
+  const bool heard = read && connection.server.unsent.empty() && !waiting_.contains(connection.user);
+  Listen(connection.client, EPOLLRDHUP | (heard ? kRead : 0) | (read ? 0 : kWrite));
+  Listen(connection.server, (read ? kRead : 0) | (connection.server.unsent.empty() ? 0 : kWrite));
+}
+
+// Without events, epoll must not know of it: it reports hang-ups that nobody has asked for.
+void Relay::Listen(End& end, uint32_t events) {
+  if (events == end.events) return;
+  epoll_event event{.events = events, .data = {.ptr = &end}};
+  const int change = events == 0 ? EPOLL_CTL_DEL : end.events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+  epoll_ctl(epoll_.get(), change, end.fd.get(), &event);
+  end.events = events;
+}
+
+void Relay::Close(Connection& connection) {
+  connection.closed = true;
+  closed_.push_back(&connection);
+  Listen(connection.client, 0);
+  Listen(connection.server, 0);
+  shutdown(connection.client.fd.get(), SHUT_RDWR);  // the accept loop has a descriptor of it
+  connection.client.fd.reset();
+  connection.server.fd.reset();
+}
+
+void Relay::Note(Connection& connection, std::string_view reason) {
+  const MonotonicTime now = Now();
+  if (now < connection.user->next_word) return;
+  connection.user->next_word = now + kLogAgain;
+  Log(LogLevel::kWarning, "too_much_traffic", {{"user", connection.identity->name()}, {"reason", reason}});
+}
+
+void Relay::Forget() {
+  for (Connection* connection : closed_) {
+    connection->user->connections.erase(connection);
+    connections_.erase(connection);
+  }
+  closed_.clear();
+}
+
+}  // namespace kernix::server
