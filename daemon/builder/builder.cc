@@ -692,8 +692,9 @@ void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, abs
 void Builder::Impl::CountFailure(const PlannedLoad& load, const absl::Status& status) {
   const bool cancelled = KindOf(status) == v1::ErrorDetail::CANCELLED;
   cache.Count(cancelled ? cache::Total::kCancelled : cache::Total::kFailures);
-  Log(LogLevel::kInfo, cancelled ? "build_cancelled" : "build_failed",
-      {{"name", load.tag.name}, {"key", load.key().Hex()}, {"error", ToStd(status.message())}});
+  const std::string user = StrCat(ToNumber(load.tag.owner));
+  LogOf(user, LogLevel::kInfo, cancelled ? "build_cancelled" : "build_failed",
+        {{"name", load.tag.name}, {"key", load.key().Hex()}, {"error", ToStd(status.message())}});
 }
 
 Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
