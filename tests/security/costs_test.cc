@@ -36,7 +36,8 @@ Kernel Waiting(int number) {
 Kernel WithHeaders(Kernel kernel, int count, size_t length) {
   for (int i = 0; i < count; ++i) {
     std::string name = StrCat(i % 100, "/");
-    while (name.size() + 20 < length) StrAppend(&name, std::string(std::min<size_t>(200, length - name.size() - 10), 'h'), "/");
+    while (name.size() + 20 < length)
+      StrAppend(&name, std::string(std::min<size_t>(200, length - name.size() - 10), 'h'), "/");
     AddHeader(kernel, StrCat(name, i), "");
   }
   return kernel;
@@ -121,8 +122,8 @@ void CostsTest::Hold(const std::string& what, const std::function<Kernel(int)>& 
     bytes += kernel.request.ByteSizeLong();
   }
   const uint64_t grown = ResidentBytes(daemon().pid()) - before;
-  std::printf("%-40s %4d waiting, %7.2f MiB sent, grew %7.2f MiB, %6.2f x; %s\n", what.c_str(), waiting, bytes / 1048576.0,
-              grown / 1048576.0, double(grown) / std::max<uint64_t>(bytes, 1), refusal.c_str());
+  std::printf("%-40s %4d waiting, %7.2f MiB sent, grew %7.2f MiB, %6.2f x; %s\n", what.c_str(), waiting,
+              bytes / 1048576.0, grown / 1048576.0, double(grown) / std::max<uint64_t>(bytes, 1), refusal.c_str());
   std::fflush(stdout);
   Judge(kBounds, what, grown <= 2 * kLimit ? "" : StrCat("they hold ", grown / kMiB, " MiB"));
   for (const auto& stream : streams) stream->Cancel();
@@ -142,20 +143,27 @@ TEST_P(CostsOfTest, AreCounted) {
   Hold(GetParam().what, GetParam().make, GetParam().most);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, CostsOfTest, ::testing::Values(
-  Kind{"long header names", [](int i) { return WithHeaders(Waiting(i), 20'000, 240); }, 12},
-  Kind{"longest header names", [](int i) { return WithHeaders(Waiting(i), 5'000, 1000); }, 12},
-  Kind{"short header names", [](int i) { return WithHeaders(Waiting(i), 20'000, 6); }, 40},
-  Kind{"flags", [](int i) { return WithFlags(Waiting(i), 20'000, "-Wall"); }, 40},
-  Kind{"definitions", [](int i) { return WithDefinitions(Waiting(i), 20'000); }, 40},
-  Kind{"units", [](int i) { return WithUnits(Waiting(i), 1000); }, 40},
-  Kind{"units with flags", [](int i) { return WithFlags(WithUnits(Waiting(i), 1000), 1000, "-Wall"); }, 10},
-  Kind{"units with roots", [](int i) { return WithRoots(WithUnits(Waiting(i), 1000), 500); }, 6},
-  Kind{"sources", [](int i) { return WithSources(Waiting(i), 20'000); }, 40},
-  Kind{"functions", [](int i) { return WithFunctions(Waiting(i), 4'000, 1); }, 40},
-  Kind{"tokens", [](int i) { return WithFunctions(Waiting(i), 100, 200); }, 40},
-  Kind{"text", [](int i) { Kernel k = Waiting(i); k.request.mutable_source(0)->mutable_text()->append("//" + std::string(4<<20, 'x')); return k; }, 20}
-));
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, CostsOfTest,
+    ::testing::Values(Kind{"long header names", [](int i) { return WithHeaders(Waiting(i), 20'000, 240); }, 12},
+                      Kind{"longest header names", [](int i) { return WithHeaders(Waiting(i), 5'000, 1000); }, 12},
+                      Kind{"short header names", [](int i) { return WithHeaders(Waiting(i), 20'000, 6); }, 40},
+                      Kind{"flags", [](int i) { return WithFlags(Waiting(i), 20'000, "-Wall"); }, 40},
+                      Kind{"definitions", [](int i) { return WithDefinitions(Waiting(i), 20'000); }, 40},
+                      Kind{"units", [](int i) { return WithUnits(Waiting(i), 1000); }, 40},
+                      Kind{"units with flags",
+                           [](int i) { return WithFlags(WithUnits(Waiting(i), 1000), 1000, "-Wall"); }, 10},
+                      Kind{"units with roots", [](int i) { return WithRoots(WithUnits(Waiting(i), 1000), 500); }, 6},
+                      Kind{"sources", [](int i) { return WithSources(Waiting(i), 20'000); }, 40},
+                      Kind{"functions", [](int i) { return WithFunctions(Waiting(i), 4'000, 1); }, 40},
+                      Kind{"tokens", [](int i) { return WithFunctions(Waiting(i), 100, 200); }, 40},
+                      Kind{"text",
+                           [](int i) {
+                             Kernel k = Waiting(i);
+                             k.request.mutable_source(0)->mutable_text()->append("//" + std::string(4 << 20, 'x'));
+                             return k;
+                           },
+                           20}));
 
 }  // namespace
 }  // namespace kernix::security
