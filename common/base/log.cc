@@ -3,11 +3,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/log_budget.h"
 #include "common/base/utf8.h"
 
 namespace kernix {
@@ -50,6 +53,25 @@ void AppendWhole(std::string& line, std::string_view value) {
   AppendQuoted(line, value);
 }
 
+// Of a user who loads hundreds of kernels a minute, no line is missing.
+constexpr uint64_t kBytesOfAccount = 256 << 10;
+
+LogBudget& Budget() {
+  static LogBudget& budget = *new LogBudget(kBytesOfAccount, std::chrono::minutes(1));  // threads log until the end
+  return budget;
+}
+
+// About what the line takes; formatting it would cost more than most that it decides.
+uint64_t BytesOf(std::initializer_list<LogField> fields) {
+  uint64_t bytes = 48;  // the time, the level, the event
+  for (const LogField& field : fields) bytes += field.key.size() + std::min(field.value.size(), kLongestValue) + 2;
+  return bytes;
+}
+
+void TellLeftOut(std::string_view account, uint64_t lines) {
+  Log(LogLevel::kInfo, "lines_left_out", {{"of", account}, {"lines", lines}});
+}
+
 void AppendValue(std::string& line, std::string_view value) {
   AppendWhole(line, value.substr(0, kLongestValue));
   if (value.size() > kLongestValue) StrAppend(&line, "...(", value.size(), " bytes)");
@@ -86,6 +108,18 @@ void Log(LogLevel level, std::string_view event, std::initializer_list<LogField>
   line += FormatLogLine(level, event, fields);
   // If stderr is gone, there is nowhere to report it.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+void LogOf(std::string_view account, LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
+  if (level < g_level.load(std::memory_order_relaxed)) return;
+  const LogBudget::Answer answer = Budget().Ask(account, BytesOf(fields), std::chrono::steady_clock::now());
+  if (answer.left_out > 0) TellLeftOut(account, answer.left_out);
+  if (answer.write) Log(level, event, fields);
+}
+
+void LogLeftOut(bool all) {
+  const auto now = all ? LogBudget::Time::max() : std::chrono::steady_clock::now();
+  for (const auto& [account, lines] : Budget().Settle(now)) TellLeftOut(account, lines);
 }
 
 }  // namespace kernix

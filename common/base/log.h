@@ -32,6 +32,15 @@ bool ParseLogLevel(std::string_view name, LogLevel& level);
 // Writes one line with a single write(2). Thread-safe.
 void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields = {});
 
+// The same for what others can cause as often as they like. `account` is the name of the user who asks, or that of the
+// event if it may be anybody. Each account has so many bytes a minute; then a line "lines_left_out" says how many more
+// lines there were.
+void LogOf(std::string_view account, LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
+
+// Writes these lines for whoever has fallen silent. Call it from time to time, and with `all` at the end, whether or
+// not the minute is over.
+void LogLeftOut(bool all = false);
+
 // The text of a line without its time, for tests.
 std::string FormatLogLine(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
 

@@ -235,6 +235,7 @@ StopReason Daemon::WaitForStop() {
     if (std::optional<StopReason> reason = stop_.Get()) return *std::move(reason);
     if (idle.Step(CurrentActivity(), env_.Now())) return {.text = "idle"};
     engine_->Flush();
+    LogLeftOut();
     KeepLogSmall();
     ReturnMemoryOnceIdle();
   }
@@ -309,6 +310,7 @@ KernixdExit Daemon::Stop(const StopReason& reason) {
   CloseDoors();
   engine_->Flush();
   engine_.reset();
+  LogLeftOut(/*all=*/true);
   Log(LogLevel::kInfo, "stop", {{"drained", drained ? "true" : "false"}});
   return drained ? kExitOk : kExitDrainTimeout;
 }

@@ -12,7 +12,7 @@ namespace {
 
 void WriteLine(gpr_log_func_args* line) {
   const LogLevel level = line->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kDebug;
-  Log(level, "grpc", {{"where", StrCat(Basename(line->file), ":", line->line)}, {"message", line->message}});
+  LogOf("grpc", level, "grpc", {{"where", StrCat(Basename(line->file), ":", line->line)}, {"message", line->message}});
 }
 
 }  // namespace

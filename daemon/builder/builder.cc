@@ -27,6 +27,7 @@
 #include "daemon/builder/known_loads.h"
 #include "daemon/builder/load_errors.h"
 #include "daemon/builder/miss_reason.h"
+#include "daemon/builder/own_headers.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/planned_load.h"
 #include "daemon/builder/resolved_function.h"
@@ -223,7 +224,7 @@ struct Builder::Impl {
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;
   KnownLoads known_loads{kKnownLoads};
-  Flights flights{env, options.linger, header_cache};
+  Flights flights{env, options.linger};
 };
 
 absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner,
@@ -327,7 +328,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, co
     started = true;
     StartBuild(load, flight, std::move(contents));
   };
-  absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
+  OwnHeaders asker(header_cache, load->tag.owner, observer);
+  absl::StatusOr<v1::LoadResult> result = flight->Await(asker, verbose, cancellation, start);
   if (flight->closed()) flights.Forget(flight);
   // Its compiles have begun, and end now.
   const bool was_cancelled = !result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED;
@@ -509,7 +511,6 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   auto started = std::make_shared<PlannedLoad>(load);
   started->started = load.early != nullptr ? load.early->start() : BuildStart{env.Now(), env.UnixMillis()};
   started->headers = std::move(contents);
-  header_cache.Add(started->headers);
   if (upstream == nullptr || load.force) return RunBuild(started, flight);
   auto go_on = [this, started, flight](const std::optional<remote::SharedResult>& found) {
     started->trace->Lap("ask upstream");
@@ -692,8 +693,9 @@ void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, abs
 void Builder::Impl::CountFailure(const PlannedLoad& load, const absl::Status& status) {
   const bool cancelled = KindOf(status) == v1::ErrorDetail::CANCELLED;
   cache.Count(cancelled ? cache::Total::kCancelled : cache::Total::kFailures);
-  Log(LogLevel::kInfo, cancelled ? "build_cancelled" : "build_failed",
-      {{"name", load.tag.name}, {"key", load.key().Hex()}, {"error", ToStd(status.message())}});
+  const std::string user = StrCat(ToNumber(load.tag.owner));
+  LogOf(user, LogLevel::kInfo, cancelled ? "build_cancelled" : "build_failed",
+        {{"name", load.tag.name}, {"key", load.key().Hex()}, {"error", ToStd(status.message())}});
 }
 
 Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,

@@ -17,21 +17,6 @@ namespace {
 // How much output is kept for askers who join late. Nobody reads longer output anyway.
 constexpr size_t kMaxOutputBytes = 8 << 20;
 
-absl::Status CheckContents(const std::vector<Digest>& digests, const HeaderContents& contents) {
-  for (const Digest& digest : digests) {
-    const auto found = contents.find(digest);
-    if (found == contents.end() || found->second == nullptr) {
-      return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("header content ", digest.Hex(), " was not sent"));
-    }
-    if (DigestOf(*found->second) != digest) {
-      return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("header content ", digest.Hex(),
-                                                                " does not match its digest: did the file change "
-                                                                "during the load?"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 // Registers a callback for the cancellation of one load, for the duration of a scope.
 class ScopedOnCancel {
  public:
@@ -51,8 +36,8 @@ class ScopedOnCancel {
 
 }  // namespace
 
-Flight::Flight(std::vector<Digest> headers, std::chrono::milliseconds linger, HeaderContents known)
-    : headers_(std::move(headers)), linger_(linger), known_(std::move(known)) {}
+Flight::Flight(std::vector<Digest> headers, std::chrono::milliseconds linger)
+    : headers_(std::move(headers)), linger_(linger) {}
 
 bool Flight::Join(bool only_running) {
   const MutexLock lock(mutex_);
@@ -111,11 +96,8 @@ absl::Status Flight::FetchAndStart(Asker& asker, const StartBuild& start) {
 }
 
 absl::StatusOr<HeaderContents> Flight::Fetch(Asker& asker) {
-  if (headers_.empty()) return known_;
-  KERNIX_ASSIGN_OR_RETURN(HeaderContents contents, asker.observer.FetchHeaders(headers_));
-  KERNIX_RETURN_IF_ERROR(CheckContents(headers_, contents));
-  contents.insert(known_.begin(), known_.end());
-  return contents;
+  if (headers_.empty()) return HeaderContents();
+  return asker.observer.FetchHeaders(headers_);
 }
 
 bool Flight::HasNews(const Asker& asker) const {

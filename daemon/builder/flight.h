@@ -31,12 +31,12 @@ namespace kernix::build {
 class Flight : public PlanObserver {
  public:
   using Result = absl::StatusOr<v1::LoadResult>;
-  // Starts the build with the fetched and the known contents. Called once, in the thread of an asker, who then
+  // Starts the build with the fetched contents. Called once, in the thread of an asker, who then
   // continues to wait. Must not throw.
   using StartBuild = std::function<void(HeaderContents)>;
 
-  // `headers`: contents to fetch before the build can start. `known`: contents that are already available.
-  Flight(std::vector<Digest> headers, std::chrono::milliseconds linger, HeaderContents known = {});
+  // `headers`: contents to fetch before the build can start.
+  Flight(std::vector<Digest> headers, std::chrono::milliseconds linger);
 
   // Counts one more asker, who must call Await(). Returns false if the flight is done or abandoned, or, with
   // `only_running`, if its build has not started: such an asker never starts it.
@@ -58,7 +58,7 @@ class Flight : public PlanObserver {
   // True if all askers have left.
   bool empty() const;
 
-  // Whether the build needs headers that only an asker has.
+  // Whether the build needs headers of an asker's.
   bool fetches() const { return !headers_.empty(); }
 
   // Cancels the build; fires when the flight is abandoned.
@@ -95,7 +95,6 @@ class Flight : public PlanObserver {
 
   const std::vector<Digest> headers_;
   const std::chrono::milliseconds linger_;
-  const HeaderContents known_;
   const CancellationPtr build_cancellation_ = std::make_shared<Cancellation>();
 
   mutable Mutex mutex_;

@@ -146,37 +146,6 @@ TEST(FlightTest, FetchedHeadersReachTheBuild) {
               IsOk());
 }
 
-TEST(FlightTest, KnownHeadersReachTheBuildBesideTheFetchedOnes) {
-  for (const bool fetch : {false, true}) {
-    Flight flight(fetch ? std::vector<Digest>{DigestOf("h")} : std::vector<Digest>{}, kForever, Contents("known"));
-    ASSERT_TRUE(flight.Join());
-    TestObserver observer([](const std::vector<Digest>&) { return Contents("h"); });
-    EXPECT_THAT(flight.Await(observer, false, nullptr,
-                             [&](const HeaderContents& contents) {
-                               EXPECT_EQ(contents.size(), fetch ? 2u : 1u);
-                               EXPECT_EQ(*contents.at(DigestOf("known")), "known");
-                               flight.Complete(ResultWithMs(1));
-                             }),
-                IsOk());
-    EXPECT_EQ(observer.fetches, fetch ? 1 : 0);
-  }
-}
-
-TEST(FlightTest, ContentThatIsMissingOrNotWhatItsDigestSaysIsRefused) {
-  for (const std::string content : {"other", ""}) {
-    Flight flight({DigestOf("h")}, kForever);
-    ASSERT_TRUE(flight.Join());
-    TestObserver observer([&](const std::vector<Digest>&) {
-      HeaderContents contents;
-      if (!content.empty()) contents[DigestOf("h")] = std::make_shared<const std::string>(content);
-      return contents;
-    });
-    const auto result = flight.Await(observer, false, nullptr, [](const HeaderContents&) { FAIL(); });
-    EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::INVALID_REQUEST);
-    EXPECT_TRUE(flight.closed());
-  }
-}
-
 TEST(FlightTest, WhenTheFetchingAskerFailsAnotherOneFetches) {
   Flight flight({DigestOf("h")}, kForever);
   ASSERT_TRUE(flight.Join());

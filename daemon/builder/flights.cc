@@ -76,10 +76,7 @@ absl::StatusOr<FlightPtr> Flights::JoinOrMake(const PlannedLoad& load, bool& min
 // What takes the artifact from elsewhere needs no headers.
 FlightPtr Flights::Make(const PlannedLoad& load) {
   if (load.effort != Effort::kBuild) return std::make_shared<Flight>(std::vector<Digest>(), linger_);
-  std::vector<Digest> missing = DistinctDigests(load.request.headers);
-  HeaderContents known = headers_.Find(missing);
-  std::erase_if(missing, [&](const Digest& digest) { return known.contains(digest); });
-  return std::make_shared<Flight>(std::move(missing), linger_, std::move(known));
+  return std::make_shared<Flight>(DistinctDigests(load.request.headers), linger_);
 }
 
 FlightPtr Flights::JoinLookups(const Digest& key) {

@@ -14,7 +14,6 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/flight.h"
-#include "daemon/builder/header_cache.h"
 #include "daemon/builder/look_budget.h"
 #include "daemon/builder/planned_load.h"
 
@@ -27,9 +26,8 @@ using FlightPtr = std::shared_ptr<Flight>;
 // builders can run: there may be none. Thread-safe.
 class Flights {
  public:
-  // `env` and `headers` must outlive this object. `linger`: see Flight.
-  Flights(Env& env, std::chrono::milliseconds linger, HeaderCache& headers)
-      : env_(env), linger_(linger), headers_(headers) {}
+  // `env` must outlive this object. `linger`: see Flight.
+  Flights(Env& env, std::chrono::milliseconds linger) : env_(env), linger_(linger) {}
 
   // What StopAndWait() waits for: a load, a lookup or a build. A build ends in another thread than it begins.
   void BeginWork();
@@ -87,7 +85,6 @@ class Flights {
 
   Env& env_;
   const std::chrono::milliseconds linger_;
-  HeaderCache& headers_;
 
   Mutex mutex_;
   CondVar idle_;

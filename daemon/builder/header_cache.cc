@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/header_cache.h"
 
+#include <algorithm>
+
 namespace kernix::build {
 namespace {
 
@@ -11,24 +13,29 @@ uint64_t CostOf(const exec::Content& content) { return content->size() + kOverhe
 
 }  // namespace
 
-HeaderContents HeaderCache::Find(const std::vector<Digest>& digests) {
+HeaderContents HeaderCache::Find(UserId user, const std::vector<Digest>& digests) {
   HeaderContents found;
   const MutexLock lock(mutex_);
+  const auto own = users_.find(user);
+  if (own == users_.end()) return found;
+  auto& [blobs, places, bytes] = own->second;
   for (const Digest& digest : digests) {
-    const auto place = places_.find(digest);
-    if (place == places_.end()) continue;
-    blobs_.splice(blobs_.begin(), blobs_, place->second);
+    const auto place = places.find(digest);
+    if (place == places.end()) continue;
+    blobs.splice(blobs.begin(), blobs, place->second);
     found[digest] = place->second->content;
   }
   return found;
 }
 
-void HeaderCache::Add(const HeaderContents& contents) {
+void HeaderCache::Add(UserId user, const HeaderContents& contents) {
   const MutexLock lock(mutex_);
+  Own& own = users_[user];
   for (const auto& [digest, content] : contents) {
-    if (places_.contains(digest) || CostOf(content) > limit_bytes_) continue;
-    blobs_.push_front({digest, content});
-    places_[digest] = blobs_.begin();
+    if (own.places.contains(digest) || CostOf(content) > limit_bytes_) continue;
+    own.blobs.push_front({digest, content});
+    own.places[digest] = own.blobs.begin();
+    own.bytes += CostOf(content);
     bytes_ += CostOf(content);
   }
   Shrink();
@@ -36,10 +43,16 @@ void HeaderCache::Add(const HeaderContents& contents) {
 
 void HeaderCache::Shrink() {
   while (bytes_ > limit_bytes_) {
-    bytes_ -= CostOf(blobs_.back().content);
-    places_.erase(blobs_.back().digest);
-    blobs_.pop_back();
+    const auto most = std::max_element(users_.begin(), users_.end(),
+                                       [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
+    Own& own = most->second;
+    const uint64_t cost = CostOf(own.blobs.back().content);
+    own.bytes -= cost;
+    bytes_ -= cost;
+    own.places.erase(own.blobs.back().digest);
+    own.blobs.pop_back();
   }
+  std::erase_if(users_, [](const auto& user) { return user.second.blobs.empty(); });
 }
 
 }  // namespace kernix::build

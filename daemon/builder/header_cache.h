@@ -5,40 +5,46 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
+#include "common/base/user_id.h"
 #include "daemon/plan/plan.h"
 
 namespace kernix::build {
 
-// Keeps the most recently used contents, up to a number of bytes. Thread-safe.
+// Keeps the most recently used contents of each user, up to a number of bytes of all users together: what is too much
+// goes from the user who has most. A content serves only users who have sent it. Thread-safe.
 class HeaderCache {
  public:
   explicit HeaderCache(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  // The contents that are available, among `digests`.
-  HeaderContents Find(const std::vector<Digest>& digests);
+  // Those among `digests` whose contents `user` has sent.
+  HeaderContents Find(UserId user, const std::vector<Digest>& digests);
 
-  // Each content must match its digest. A content larger than the limit is not kept.
-  void Add(const HeaderContents& contents);
+  // What `user` has sent. Each content must match its digest. A content larger than the limit is not kept.
+  void Add(UserId user, const HeaderContents& contents);
 
  private:
   struct Blob {
     Digest digest;
     exec::Content content;
   };
-  using Blobs = std::list<Blob>;
+  struct Own {
+    std::list<Blob> blobs;  // most recently used first
+    absl::flat_hash_map<Digest, std::list<Blob>::iterator> places;
+    uint64_t bytes = 0;
+  };
 
   void Shrink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t limit_bytes_;
   Mutex mutex_;
-  Blobs blobs_ ABSL_GUARDED_BY(mutex_);  // most recently used first
-  absl::flat_hash_map<Digest, Blobs::iterator> places_ ABSL_GUARDED_BY(mutex_);
+  std::map<UserId, Own> users_ ABSL_GUARDED_BY(mutex_);
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -14,12 +14,15 @@ constexpr uint64_t kRoomForTwo = 3000;
 
 std::string Text(char c) { return std::string(kSize, c); }
 
-void Add(HeaderCache& cache, const std::string& text) {
-  cache.Add({{DigestOf(text), std::make_shared<const std::string>(text)}});
+constexpr UserId kUser{1000};
+constexpr UserId kOther{1001};
+
+void Add(HeaderCache& cache, const std::string& text, UserId user = kUser) {
+  cache.Add(user, {{DigestOf(text), std::make_shared<const std::string>(text)}});
 }
 
-bool Has(HeaderCache& cache, const std::string& text) {
-  const HeaderContents found = cache.Find({DigestOf(text)});
+bool Has(HeaderCache& cache, const std::string& text, UserId user = kUser) {
+  const HeaderContents found = cache.Find(user, {DigestOf(text)});
   if (found.empty()) return false;
   EXPECT_EQ(*found.at(DigestOf(text)), text);
   return true;
@@ -28,7 +31,7 @@ bool Has(HeaderCache& cache, const std::string& text) {
 TEST(HeaderCacheTest, FindsWhatItHasOfWhatIsAskedFor) {
   HeaderCache cache(kRoomForTwo);
   Add(cache, Text('a'));
-  const HeaderContents found = cache.Find({DigestOf(Text('a')), DigestOf(Text('b'))});
+  const HeaderContents found = cache.Find(kUser, {DigestOf(Text('a')), DigestOf(Text('b'))});
   EXPECT_EQ(found.size(), 1u);
   EXPECT_EQ(*found.at(DigestOf(Text('a'))), Text('a'));
 }
@@ -57,6 +60,24 @@ TEST(HeaderCacheTest, AddingTheSameAgainTakesNoRoom) {
   Add(cache, Text('a'));
   for (int i = 0; i < 10; ++i) Add(cache, Text('b'));
   EXPECT_TRUE(Has(cache, Text('a')));
+}
+
+TEST(HeaderCacheTest, AContentServesWhoHasSentIt) {
+  HeaderCache cache(kRoomForTwo);
+  Add(cache, Text('a'));
+  EXPECT_FALSE(Has(cache, Text('a'), kOther));
+  Add(cache, Text('a'), kOther);
+  EXPECT_TRUE(Has(cache, Text('a'), kOther));
+  EXPECT_TRUE(Has(cache, Text('a')));
+}
+
+TEST(HeaderCacheTest, WhoHasMostMakesRoom) {
+  HeaderCache cache(kRoomForTwo);
+  Add(cache, Text('a'));
+  for (const char c : {'b', 'c', 'd'}) Add(cache, Text(c), kOther);
+  EXPECT_TRUE(Has(cache, Text('a')));
+  EXPECT_FALSE(Has(cache, Text('c'), kOther));
+  EXPECT_TRUE(Has(cache, Text('d'), kOther));
 }
 
 }  // namespace

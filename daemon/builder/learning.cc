@@ -111,7 +111,8 @@ void Learning::NoteFailure(const Digest& key, const absl::Status& status, std::s
   // What the machine lacks just now it may have later.
   const bool is_final = absl::IsFailedPrecondition(status) || KindOf(status) == v1::ErrorDetail::COMPILATION;
   if (stop_->cancelled() || !is_final) return;
-  Log(LogLevel::kInfo, "not_learned", {{"reason", std::string(status.message())}, {"effect", std::string(effect)}});
+  LogOf("not_learned", LogLevel::kInfo, "not_learned",
+        {{"reason", std::string(status.message())}, {"effect", std::string(effect)}});
   const MutexLock lock(mutex_);
   if (cannot_learn_.size() >= kMostRemembered) cannot_learn_.clear();
   cannot_learn_.insert(key);

@@ -222,7 +222,7 @@ CacheStats Cache::Stats() {
           .cancelled = of(Total::kCancelled),
           .upstream_hits = of(Total::kUpstreamHits),
           .entries = holdings.tags,
-          .bytes = holdings.bytes};
+          .bytes = holdings.bytes()};
 }
 
 void Cache::Register(MetricsRegistry& registry) {
@@ -231,8 +231,8 @@ void Cache::Register(MetricsRegistry& registry) {
   }
   registry.AddGauge("kernix_cache_tags", "Tags in the cache: one for each name and user of an entry.",
                     [this] { return static_cast<int64_t>(journal_->holdings().tags); });
-  registry.AddGauge("kernix_cache_bytes", "Size of all artifacts in the cache.",
-                    [this] { return static_cast<int64_t>(journal_->holdings().bytes); });
+  registry.AddGauge("kernix_cache_bytes", "Size of all artifacts in the cache, and of what its index holds.",
+                    [this] { return static_cast<int64_t>(journal_->holdings().bytes()); });
   registry.AddGauge("kernix_cache_limit_bytes", "Size limit of the cache.",
                     [this] { return static_cast<int64_t>(limit_bytes()); });
 }
@@ -250,7 +250,9 @@ absl::Status Cache::SaveKnownFiles(const std::vector<KnownFile>& files) {
 
 absl::Status Cache::Flush() {
   RemoveReturned();
-  return Wrap(journal_->Flush(CountedTotals()));
+  KERNIX_RETURN_IF_ERROR(Wrap(journal_->Flush(CountedTotals())));
+  if (journal_->holdings().index_bytes > 0) EvictIfPossible(std::nullopt);  // tags take room, too
+  return absl::OkStatus();
 }
 
 void Cache::FlushIfPossible() {

@@ -71,12 +71,12 @@ struct CacheStats {
   uint64_t upstream_hits = 0;
   // At present.
   uint64_t entries = 0;  // as List() counts them
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;    // that count for the limit: artifacts, and the index beyond a small one
 };
 
 struct CacheOptions {
   std::string directory;
-  uint64_t limit_bytes = 10ull << 30;
+  uint64_t limit_bytes = 10ull << 30;  // for CacheStats::bytes
   // How long an artifact's blob stays after Find() or Insert() has given it out, even if its entry is removed: time for
   // the client to open it. A blob that outlives its entry is removed by a later Flush() or at the next start.
   Duration lend_time{0};

@@ -102,7 +102,7 @@ TYPED_TEST(CacheContractTest, APutReplacesTheEntryAndKeepsItsTags) {
 TYPED_TEST(CacheContractTest, APutOfTheSameArtifactDropsNothing) {
   this->Put(1, 5);
   EXPECT_THAT(this->actions_.Put(this->EntryOf(1, 1, 6), {"module", UserId{1000}})->artifacts, IsEmpty());
-  EXPECT_EQ(this->journal_.holdings().bytes, 1000u);
+  EXPECT_EQ(this->journal_.holdings().bytes(), 1000u);
 }
 
 TYPED_TEST(CacheContractTest, RemovesAnEntryUnlessItNamesAnotherArtifact) {
@@ -122,7 +122,7 @@ TYPED_TEST(CacheContractTest, RemovesAnEntryUnlessItNamesAnotherArtifact) {
 TYPED_TEST(CacheContractTest, AnArtifactIsNamedAsLongAsOneEntryNamesIt) {
   this->PutArtifact(1, 7, 5);
   this->PutArtifact(2, 7, 6);
-  EXPECT_EQ(this->journal_.holdings().bytes, 1000u);
+  EXPECT_EQ(this->journal_.holdings().bytes(), 1000u);
   EXPECT_THAT(this->actions_.Remove(TestKey(1), std::nullopt)->artifacts, IsEmpty());
   EXPECT_TRUE(*this->journal_.IsNamed(this->ArtifactOf(7)));
   EXPECT_THAT(*this->journal_.Artifacts(), ElementsAre(this->ArtifactOf(7)));
@@ -269,7 +269,7 @@ TYPED_TEST(CacheContractTest, PurgesTagsAndTheEntriesThatHaveNoneLeft) {
   EXPECT_TRUE(this->Has(1)) << "known by another name";
   EXPECT_EQ(this->journal_.Purge({})->keys, 1u);
   EXPECT_EQ(this->journal_.holdings().tags, 0u);
-  EXPECT_EQ(this->journal_.holdings().bytes, 0u);
+  EXPECT_EQ(this->journal_.holdings().bytes(), 0u);
 }
 
 TYPED_TEST(CacheContractTest, EvictsTheLeastRecentlyUsedButNeverTheOneToKeep) {

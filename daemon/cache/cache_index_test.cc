@@ -244,5 +244,82 @@ TEST_F(IndexTest, ATagIsKnownWhileItIsBeingWritten) {
   EXPECT_TRUE(*index_->HasTagOf(UserId{77}, DigestOf(TestArtifact(1))));
 }
 
+// --- What it holds counts --------------------------------------------------------------------------------------------
+
+constexpr uint64_t kMiB = 1 << 20;
+
+// An entry whose inputs take a quarter of a megabyte.
+Entry LargeEntry(int i) {
+  Entry entry = TestEntry(i);
+  for (int n = 0; n < 1000; ++n) {
+    entry.inputs.push_back({InputKind::kHeader, StrCat(n, std::string(200, 'h')), std::string(32, 'd')});
+  }
+  return entry;
+}
+
+class IndexSizeTest : public CacheTest {
+ protected:
+  void InsertLarge(int i) {
+    ++env_.now;
+    ASSERT_THAT(cache_->Insert(LargeEntry(i), TestTag(), TestArtifact(i)), IsOk());
+  }
+
+  uint64_t FileBytes() {
+    const auto size = [&](const std::string& path) {
+      const absl::StatusOr<FileInfo> info = Env::Posix().Stat(path);
+      return info.ok() ? info->size : 0;
+    };
+    return size(IndexPath(store())) + size(IndexPath(store()) + "-wal");
+  }
+};
+
+TEST_F(IndexSizeTest, ASmallIndexIsFree) {
+  Open();
+  for (int i = 0; i < 3; ++i) Insert(i);
+  EXPECT_EQ(Stats().bytes, 3000u);
+}
+
+TEST_F(IndexSizeTest, WhatEntriesHoldThereIsPartOfTheLimit) {
+  Open(4 * kMiB);
+  for (int i = 0; i < 60; ++i) InsertLarge(i);
+  EXPECT_TRUE(Has(59));
+  EXPECT_FALSE(Has(0));
+  const CacheStats stats = Stats();
+  EXPECT_GT(stats.bytes, 3 * kMiB);
+  EXPECT_LE(stats.bytes, 4 * kMiB);
+  EXPECT_GT(stats.evictions, 30u);
+  EXPECT_LT(FileBytes(), 12 * kMiB);
+}
+
+TEST_F(IndexSizeTest, ItIsTheSameAfterReopening) {
+  Open();
+  for (int i = 0; i < 10; ++i) InsertLarge(i);
+  const uint64_t bytes = Stats().bytes;
+  Open();
+  EXPECT_EQ(Stats().bytes, bytes);
+  Open(kMiB);
+  EXPECT_LE(Stats().bytes, kMiB);
+}
+
+TEST_F(IndexSizeTest, TagsAreEvictedWithTheirEntriesBeforeAnotherInsertion) {
+  Open(2 * kMiB);
+  for (int i = 0; i < 20; ++i) {
+    Insert(i);
+    for (int n = 0; n < 1000; ++n) cache_->Touch(TestKey(i), TestTag(StrCat(n, std::string(190, 'n'))));
+    ASSERT_THAT(cache_->Flush(), IsOk());
+  }
+  EXPECT_LE(Stats().bytes, 2 * kMiB);
+  EXPECT_LT(Stats().entries, 15'000u);
+  EXPECT_TRUE(Has(19));
+}
+
+TEST_F(IndexSizeTest, WhatIsPurgedCountsNoMore) {
+  Open();
+  for (int i = 0; i < 10; ++i) InsertLarge(i);
+  EXPECT_GT(Stats().bytes, kMiB);
+  ASSERT_THAT(cache_->Purge({}), IsOk());
+  EXPECT_EQ(Stats().bytes, 0u);
+}
+
 }  // namespace
 }  // namespace kernix::cache

@@ -27,9 +27,10 @@ absl::StatusOr<Index::Books> Index::ReadBooks(IndexWriter& writer) {
   Database& database = writer.database();
   KERNIX_ASSIGN_OR_RETURN(books.holdings.tags, database.QueryInt("SELECT count(*) FROM label"));
   KERNIX_ASSIGN_OR_RETURN(
-      books.holdings.bytes,
+      books.holdings.artifact_bytes,
       database.QueryInt("SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT artifact, size FROM entry)"));
   KERNIX_ASSIGN_OR_RETURN(books.totals, writer.ReadTotals());
+  KERNIX_RETURN_IF_ERROR(Measure(writer, books));
   return books;
 }
 
@@ -102,8 +103,7 @@ absl::StatusOr<Dropped> Index::Put(const Entry& entry, const Tag& tag) {
   KERNIX_RETURN_IF_ERROR(DropRow(entry.key, replaced, books));
   KERNIX_RETURN_IF_ERROR(PutRow(entry, tag, books));
   KERNIX_RETURN_IF_ERROR(Count(TotalOf(entry), 1, books));
-  KERNIX_RETURN_IF_ERROR(transaction.Commit());
-  books_ = books;
+  KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   std::erase(replaced.artifacts, entry.artifact);
   return replaced;
 }
@@ -118,8 +118,7 @@ absl::StatusOr<Dropped> Index::Remove(const Digest& key, const std::optional<Dig
     if (!links.has_value() || links->artifact != *artifact) return dropped;
   }
   KERNIX_RETURN_IF_ERROR(Drop(key, dropped, books));
-  KERNIX_RETURN_IF_ERROR(transaction.Commit());
-  books_ = books;
+  KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   return dropped;
 }
 
@@ -132,14 +131,13 @@ absl::StatusOr<Dropped> Index::Purge(const TagFilter& filter) {
   books.holdings.tags -= dropped.tags;
   KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, writer_->Untagged());
   for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(DropRow(key, dropped, books));
-  KERNIX_RETURN_IF_ERROR(transaction.Commit());
-  books_ = books;
+  KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   return dropped;
 }
 
 absl::StatusOr<Dropped> Index::Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) {
   const MutexLock lock(write_mutex_);
-  if (books_.holdings.bytes <= limit_bytes) return Dropped{};
+  if (books_.holdings.bytes() <= limit_bytes) return Dropped{};
   const std::shared_ptr<const PendingUses> uses = pending_.Take();  // they decide what was used last
   absl::StatusOr<Dropped> dropped = EvictTo(limit_bytes, keep, *uses);
   dropped.ok() ? pending_.Written() : pending_.PutBack();
@@ -152,14 +150,15 @@ absl::StatusOr<Dropped> Index::EvictTo(uint64_t limit_bytes, const std::optional
   Books books = books_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
   KERNIX_RETURN_IF_ERROR(Apply(uses, books));
-  while (books.holdings.bytes > limit_bytes) {
+  KERNIX_RETURN_IF_ERROR(Measure(*writer_, books));
+  while (books.holdings.bytes() > limit_bytes) {
     KERNIX_ASSIGN_OR_RETURN(const std::optional<Digest> oldest, writer_->OldestBut(keep));
     if (!oldest.has_value()) break;
     KERNIX_RETURN_IF_ERROR(Drop(*oldest, dropped, books));
+    KERNIX_RETURN_IF_ERROR(Measure(*writer_, books));
   }
   KERNIX_RETURN_IF_ERROR(Count(Total::kEvictions, dropped.keys, books));
-  KERNIX_RETURN_IF_ERROR(transaction.Commit());
-  books_ = books;
+  KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   return dropped;
 }
 
@@ -188,8 +187,7 @@ absl::Status Index::Write(const PendingUses& uses, const Totals& totals) {
   for (size_t i = 0; i < kTotalCount; ++i) {
     KERNIX_RETURN_IF_ERROR(Count(static_cast<Total>(i), new_counts[i], books));
   }
-  KERNIX_RETURN_IF_ERROR(transaction.Commit());
-  books_ = books;
+  KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   return absl::OkStatus();
 }
 
@@ -206,14 +204,29 @@ absl::Status Index::SaveKnownFiles(const std::vector<KnownFile>& files) {
   return transaction.Commit();
 }
 
+absl::Status Index::Commit(Transaction& transaction, Books& books) {
+  KERNIX_RETURN_IF_ERROR(Measure(*writer_, books));
+  KERNIX_RETURN_IF_ERROR(transaction.Commit());
+  books_ = books;
+  return absl::OkStatus();
+}
+
 // --- Within a transaction --------------------------------------------------------------------------------------------
+
+// Pages that are partly empty count in full; free ones do not, since the next rows take them.
+absl::Status Index::Measure(IndexWriter& writer, Books& books) {
+  constexpr uint64_t kSmallIndex = 1 << 20;
+  KERNIX_ASSIGN_OR_RETURN(const uint64_t used, writer.UsedBytes());
+  books.holdings.index_bytes = used - std::min(used, kSmallIndex);
+  return absl::OkStatus();
+}
 
 absl::Status Index::PutRow(const Entry& entry, const Tag& tag, Books& books) {
   KERNIX_ASSIGN_OR_RETURN(const bool shares_artifact, writer_->IsNamed(entry.artifact));
   KERNIX_RETURN_IF_ERROR(writer_->Put(entry));
   KERNIX_ASSIGN_OR_RETURN(const bool new_tag, writer_->PutTag(entry.key, tag));
   if (new_tag) books.holdings.tags += 1;
-  if (!shares_artifact) books.holdings.bytes += entry.size;
+  if (!shares_artifact) books.holdings.artifact_bytes += entry.size;
   return absl::OkStatus();
 }
 
@@ -245,7 +258,7 @@ absl::Status Index::DropRow(const Digest& key, Dropped& dropped, Books& books) {
   dropped.keys += 1;
   KERNIX_ASSIGN_OR_RETURN(const bool still_named, writer_->IsNamed(links->artifact));
   if (still_named) return absl::OkStatus();
-  books.holdings.bytes -= links->size;
+  books.holdings.artifact_bytes -= links->size;
   dropped.bytes += links->size;
   dropped.artifacts.push_back(links->artifact);
   return absl::OkStatus();

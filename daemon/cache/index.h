@@ -22,6 +22,7 @@ namespace kernix::cache {
 
 class IndexReader;
 class IndexWriter;
+class Transaction;
 
 // Thread-safe. Find(), List() and Recent() do not wait for the disk while a change does, and Find() does not
 // wait for the other two.
@@ -62,10 +63,15 @@ class Index final : public ActionCache, public Journal {
   Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader, std::unique_ptr<IndexReader> lister,
         const Books& books);
   static absl::StatusOr<Books> ReadBooks(IndexWriter& writer);
+  // Notes in `books` what the index has in use by now.
+  static absl::Status Measure(IndexWriter& writer, Books& books);
 
   absl::Status Write(const PendingUses& uses, const Totals& totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::StatusOr<Dropped> EvictTo(uint64_t limit_bytes, const std::optional<Digest>& keep, const PendingUses& uses)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+
+  // Ends a transaction: `books` are the index's from then on.
+  absl::Status Commit(Transaction& transaction, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
   // These run within a transaction. Each keeps `books` right; those that drop something add it to `dropped`.
   absl::Status PutRow(const Entry& entry, const Tag& tag, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);

@@ -90,6 +90,9 @@ absl::Status CheckIntegrity(Database& database) {
   return absl::OkStatus();
 }
 
+// After a large transaction, the next one after a checkpoint cuts the write-ahead log.
+constexpr char kShortLog[] = "PRAGMA journal_size_limit = 4194304";
+
 constexpr char kAwaitDisk[] = "PRAGMA synchronous = FULL";
 
 // In one transaction: each one waits for the disk.
@@ -112,6 +115,7 @@ absl::StatusOr<Database> OpenIndexConnection(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(const int64_t pages, database.QueryInt("PRAGMA page_count"));
   KERNIX_RETURN_IF_ERROR(database.Execute(pages == 0 ? "PRAGMA synchronous = OFF" : kAwaitDisk));
   KERNIX_RETURN_IF_ERROR(database.Execute("PRAGMA journal_mode = WAL"));
+  KERNIX_RETURN_IF_ERROR(database.Execute(kShortLog));
   return database;
 }
 

@@ -19,6 +19,10 @@ struct Query {
   std::string sql;
 };
 
+constexpr char kUsedBytes[] =
+    "SELECT (page_count - freelist_count) * page_size "
+    "FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()";
+
 constexpr char kIsNamed[] = "SELECT 1 FROM entry WHERE artifact = ? LIMIT 1";
 
 absl::Status PrepareAll(Database& database, const std::vector<Query>& queries) {
@@ -103,6 +107,7 @@ absl::Status IndexWriter::Open(const std::string& path) {
        {&untagged_, "SELECT key FROM entry WHERE NOT EXISTS (SELECT 1 FROM label WHERE label.key = entry.key)"},
        {&oldest_, "SELECT key FROM entry WHERE key <> ? ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1"},
        {&use_, "UPDATE entry SET last_used_unix_ms = max(last_used_unix_ms, ?), hits = hits + ? WHERE key = ?"},
+       {&used_bytes_, kUsedBytes},
        {&totals_, "SELECT id, value FROM counter"},
        {&count_,
         "INSERT INTO counter (id, value) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET value = value + "
@@ -209,6 +214,13 @@ absl::StatusOr<uint64_t> IndexWriter::PutUse(const Digest& key, const PendingUse
     if (is_new) ++new_tags;
   }
   return new_tags;
+}
+
+absl::StatusOr<uint64_t> IndexWriter::UsedBytes() {
+  const ScopedReset reset(used_bytes_);
+  KERNIX_ASSIGN_OR_RETURN(const bool row, used_bytes_.Step());
+  if (!row) return absl::InternalError("index: its size is not known");
+  return static_cast<uint64_t>(used_bytes_.Int(0));
 }
 
 absl::StatusOr<Totals> IndexWriter::ReadTotals() {

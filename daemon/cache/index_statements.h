@@ -58,6 +58,9 @@ class IndexWriter {
   absl::StatusOr<Totals> ReadTotals();
   absl::Status Count(Total total, uint64_t n);
 
+  // How much of the file is in use.
+  absl::StatusOr<uint64_t> UsedBytes();
+
   absl::StatusOr<std::vector<KnownFile>> KnownFiles();
   absl::Status PutKnownFile(const KnownFile& file);
   // Removes unreadable rows, and all rows if there are too many.
@@ -71,7 +74,7 @@ class IndexWriter {
   Statement put_headers_, headers_id_, drop_headers_;
   Statement put_, put_inputs_, put_trace_, links_, named_, drop_, drop_inputs_, drop_trace_;
   Statement put_tag_, drop_tags_of_, drop_tags_, untagged_;
-  Statement oldest_, use_, totals_, count_;
+  Statement oldest_, use_, totals_, count_, used_bytes_;
   Statement known_files_, put_known_file_;
 };
 

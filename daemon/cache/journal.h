@@ -47,12 +47,16 @@ struct TagFilter {
 };
 
 // A module normally has one or two names. If a user makes up thousands for one key, no more of them are noted for that
-// user; other users are not affected.
+// user; other users are not affected. So it is with the tags that wait for the next Flush(), of all keys.
 inline constexpr int kMaxTagsPerOwner = 1000;
+inline constexpr int kMaxPendingTagsPerOwner = 10'000;
 
 struct Holdings {
   uint64_t tags = 0;
-  uint64_t bytes = 0;  // every artifact counted once
+  uint64_t artifact_bytes = 0;  // every artifact counted once
+  uint64_t index_bytes = 0;     // what the index has in use beyond a small one
+
+  uint64_t bytes() const { return artifact_bytes + index_bytes; }
 };
 
 // Thread-safe.
@@ -86,8 +90,8 @@ class Journal {
   // Removes the matching tags, and the entries that have none left.
   virtual absl::StatusOr<Dropped> Purge(const TagFilter& filter) = 0;
 
-  // Removes the least recently used entries, but never that of `keep`, until the artifacts fit into `limit_bytes` or no
-  // other entry is left. Counts evictions.
+  // Removes the least recently used entries, but never that of `keep`, until artifacts and index fit into `limit_bytes`
+  // or no other entry is left. Counts evictions.
   virtual absl::StatusOr<Dropped> Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) = 0;
 
   // Whether an entry names `artifact`; all artifacts that entries name.

@@ -244,7 +244,7 @@ absl::StatusOr<absl::flat_hash_set<Digest>> MemoryIndex::Artifacts() {
 
 Holdings MemoryIndex::holdings() {
   const MutexLock lock(mutex_);
-  Holdings holdings{.bytes = Bytes()};
+  Holdings holdings{.artifact_bytes = Bytes()};
   for (const auto& [key, record] : records_) holdings.tags += record.tags.size();
   return holdings;
 }

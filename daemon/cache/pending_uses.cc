@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/cache/journal.h"
+
 namespace kernix::cache {
 namespace {
 
@@ -20,12 +22,17 @@ void PendingUseBuffer::AddUse(const Digest& key, const Tag& tag, int64_t now_uni
   PendingUse& use = uses_[key];
   use.last_used_unix_ms = std::max(use.last_used_unix_ms, now_unix_ms);
   ++use.hits;
-  use.tags.insert(tag);
+  Note(use, tag);
 }
 
 void PendingUseBuffer::AddTag(const Digest& key, const Tag& tag) {
   const MutexLock lock(mutex_);
-  uses_[key].tags.insert(tag);
+  Note(uses_[key], tag);
+}
+
+void PendingUseBuffer::Note(PendingUse& use, const Tag& tag) {
+  int& count = tags_of_[tag.owner];
+  if (count < kMaxPendingTagsPerOwner && use.tags.insert(tag).second) ++count;
 }
 
 bool PendingUseBuffer::HasTagOf(UserId owner, const Digest& key) const {
@@ -36,6 +43,7 @@ bool PendingUseBuffer::HasTagOf(UserId owner, const Digest& key) const {
 std::shared_ptr<const PendingUses> PendingUseBuffer::Take() {
   const MutexLock lock(mutex_);
   taken_ = std::make_shared<const PendingUses>(std::exchange(uses_, {}));
+  tags_of_.clear();
   return taken_;
 }
 
@@ -50,7 +58,7 @@ void PendingUseBuffer::PutBack() {
     PendingUse& use = uses_[key];
     use.last_used_unix_ms = std::max(use.last_used_unix_ms, from.last_used_unix_ms);
     use.hits += from.hits;
-    use.tags.insert(from.tags.begin(), from.tags.end());
+    for (const Tag& tag : from.tags) Note(use, tag);
   }
   taken_ = std::make_shared<PendingUses>();
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -22,7 +23,7 @@ struct PendingUse {
 };
 using PendingUses = absl::flat_hash_map<Digest, PendingUse>;  // by key
 
-// Thread-safe.
+// Thread-safe. Notes no more than kMaxPendingTagsPerOwner tags of a user at a time.
 class PendingUseBuffer {
  public:
   void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms);
@@ -41,7 +42,10 @@ class PendingUseBuffer {
   void PutBack();
 
  private:
+  void Note(PendingUse& use, const Tag& tag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   mutable Mutex mutex_;
+  std::map<UserId, int> tags_of_ ABSL_GUARDED_BY(mutex_);  // in `uses_`
   PendingUses uses_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const PendingUses> taken_ ABSL_GUARDED_BY(mutex_) = std::make_shared<PendingUses>();
 };

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "daemon/cache/journal.h"
 #include "tests/support/testing_entries.h"
 
 namespace kernix::cache {
@@ -57,6 +60,19 @@ TEST(PendingUseBufferTest, WhatCouldNotBeWrittenWaitsWithWhatCameMeanwhile) {
   EXPECT_EQ(taken->at(TestKey(1)).last_used_unix_ms, 5);
   EXPECT_EQ(taken->at(TestKey(1)).hits, 2u);
   EXPECT_THAT(taken->at(TestKey(1)).tags, ElementsAre(Tag{"a", kAlice}, Tag{"b", kBob}));
+}
+
+TEST(PendingUseBufferTest, AUserHasSoManyTagsAtATime) {
+  PendingUseBuffer buffer;
+  for (int i = 0; i < kMaxPendingTagsPerOwner + 10; ++i) buffer.AddUse(TestKey(1), {std::to_string(i), kAlice}, 5);
+  buffer.AddUse(TestKey(1), {"b", kBob}, 5);
+  auto taken = buffer.Take();
+  EXPECT_EQ(taken->at(TestKey(1)).tags.size(), kMaxPendingTagsPerOwner + 1u);
+  EXPECT_EQ(taken->at(TestKey(1)).hits, kMaxPendingTagsPerOwner + 11u);
+  buffer.AddUse(TestKey(1), {"later", kAlice}, 5);
+  EXPECT_TRUE(buffer.HasTagOf(kAlice, TestKey(1)));
+  buffer.PutBack();
+  EXPECT_EQ(buffer.Take()->at(TestKey(1)).tags.size(), kMaxPendingTagsPerOwner + 1u);
 }
 
 }  // namespace

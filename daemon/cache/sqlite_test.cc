@@ -116,7 +116,7 @@ TEST_F(SqliteTest, TheNamesOfTheFirstLayoutBecomeTags) {
   EXPECT_EQ(entries->front().last_used_unix_ms, 20);
   EXPECT_EQ(entries->front().hits, 3u);
   EXPECT_EQ((*index)->holdings().tags, 1u);
-  EXPECT_EQ((*index)->holdings().bytes, 5u);
+  EXPECT_EQ((*index)->holdings().bytes(), 5u);
 }
 
 TEST_F(SqliteTest, EntriesOfALayoutWithoutTracesHaveNone) {

@@ -251,8 +251,8 @@ absl::Status KernixService::Purge(const v1::PurgeCacheRequest& request, v1::Purg
   if (!filter.name && !filter.owner && !filter.not_used_for_ms) backend_.builder.ForgetSteps();
   response.set_removed_entries(result.entries);
   response.set_removed_bytes(result.bytes);
-  Log(LogLevel::kInfo, "purge",
-      {{"user", caller_->name()}, {"name", request.name()}, {"entries", result.entries}, {"bytes", result.bytes}});
+  LogOf(caller_->name(), LogLevel::kInfo, "purge",
+        {{"user", caller_->name()}, {"name", request.name()}, {"entries", result.entries}, {"bytes", result.bytes}});
   return absl::OkStatus();
 }
 

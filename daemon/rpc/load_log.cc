@@ -19,12 +19,12 @@ std::string FirstLine(const absl::Status& status) {
 void LogDone(const Identity& user, const std::string& name, const std::string& raw_key, std::string_view outcome,
              Duration took) {
   const absl::StatusOr<Digest> key = Digest::FromRaw(raw_key);
-  Log(LogLevel::kInfo, "load",
-      {{"user", user.name()},
-       {"name", name},
-       {"key", key.ok() ? key->Hex().substr(0, 16) : ""},
-       {"outcome", outcome},
-       {"ms", took.count()}});
+  LogOf(user.name(), LogLevel::kInfo, "load",
+        {{"user", user.name()},
+         {"name", name},
+         {"key", key.ok() ? key->Hex().substr(0, 16) : ""},
+         {"outcome", outcome},
+         {"ms", took.count()}});
 }
 
 }  // namespace
@@ -32,13 +32,13 @@ void LogDone(const Identity& user, const std::string& name, const std::string& r
 void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr<v1::LoadResult>& result,
              Duration took) {
   if (!result.ok()) {
-    Log(LogLevel::kInfo, "load",
-        {{"user", user.name()},
-         {"name", name},
-         {"outcome", "failed"},
-         {"ms", took.count()},
-         {"kind", v1::ErrorDetail::Kind_Name(KindOf(result.status()))},
-         {"error", FirstLine(result.status())}});
+    LogOf(user.name(), LogLevel::kInfo, "load",
+          {{"user", user.name()},
+           {"name", name},
+           {"outcome", "failed"},
+           {"ms", took.count()},
+           {"kind", v1::ErrorDetail::Kind_Name(KindOf(result.status()))},
+           {"error", FirstLine(result.status())}});
     return;
   }
   const std::string_view outcome = result->from_upstream() ? "upstream" : result->cache_hit() ? "hit" : "built";

@@ -31,7 +31,7 @@ namespace {
 constexpr size_t kMostInLoop = 64 << 10;
 
 void LogFailure(std::string_view user, std::string_view error) {
-  Log(LogLevel::kWarning, "lookup_failed", {{"user", user}, {"error", error}});
+  LogOf(user, LogLevel::kWarning, "lookup_failed", {{"user", user}, {"error", error}});
 }
 
 }  // namespace

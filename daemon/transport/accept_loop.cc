@@ -167,10 +167,10 @@ void AcceptLoop::TakeIn(UniqueFd connection) {
   const absl::StatusOr<Peer> peer = PeerOf(connection.get());
   absl::StatusOr<IdentityPtr> user = peer.ok() ? handler_.admit(*peer) : peer.status();
   if (!user.ok()) {
-    Log(LogLevel::kWarning, "connection_refused",
-        {{"uid", peer.ok() ? peer->uid : -1},
-         {"pid", peer.ok() ? peer->pid : -1},
-         {"reason", user.status().message()}});
+    LogOf("connection_refused", LogLevel::kWarning, "connection_refused",
+          {{"uid", peer.ok() ? peer->uid : -1},
+           {"pid", peer.ok() ? peer->pid : -1},
+           {"reason", user.status().message()}});
     connection.reset();
     if (open_ == 0 && handler_.all_closed) handler_.all_closed();
     return;
@@ -198,10 +198,10 @@ void AcceptLoop::TurnAway(UniqueFd connection, const IdentityPtr& user, const Pe
 void AcceptLoop::Open(UniqueFd connection, IdentityPtr user, const Peer& peer) {
   UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   if (!watch.ok() || !Watch(epoll_.get(), watch.get(), EPOLLIN | EPOLLRDHUP)) {
-    Log(LogLevel::kWarning, "connection_dropped", {{"user", user->name()}, {"error", strerror(errno)}});
+    LogOf(user->name(), LogLevel::kWarning, "connection_dropped", {{"user", user->name()}, {"error", strerror(errno)}});
     return quota_.Leave(user->id());
   }
-  Log(LogLevel::kDebug, "connection", {{"user", user->name()}, {"pid", peer.pid}});
+  LogOf(user->name(), LogLevel::kDebug, "connection", {{"user", user->name()}, {"pid", peer.pid}});
   ++open_;
   ++total_;
   const int key = watch.get();
