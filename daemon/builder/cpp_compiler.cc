@@ -69,7 +69,7 @@ Learning::LessonPtr CppCompiler::PrepareLesson(const Compile& compile,
                                                const absl::StatusOr<exec::ActionResult>& result) {
   if (!result.ok() || result->exit_code != 0 || !result->output.empty()) return nullptr;
   return preambles_.PrepareLesson(compile.prepared, result->outputs.at(compile.step.object), compile.run.toolchain,
-                                  compile.run.user);
+                                  compile.run.askers->First());
 }
 
 }  // namespace kernix::build

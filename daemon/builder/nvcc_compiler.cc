@@ -84,7 +84,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     const Digest digest = exec::DigestOfAction(question, {}).hash;
     if (const auto answer = compiler_.DryRun(digest)) return RunPhases(*answer);
     compiler_.runner_.RunCommand(
-        question, {.user = run_.user,
+        question, {.askers = run_.askers,
                    .observer = &question_observer_,
                    .cancellation = run_.cancellation,
                    .done = [self = shared_from_this(), digest](absl::StatusOr<exec::ActionResult> result) {
@@ -259,9 +259,11 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
 
   // Perhaps null ones. The runtime header comes first: with it, preambles change.
   std::vector<Learning::LessonPtr> PrepareLessons() {
-    if (to_learn_) return {compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, run_.user})};
-    return {compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain, run_.user),
-            compiler_.compiled_preambles_.PrepareLesson(host_, outputs_.at(step_.object), run_.toolchain, run_.user)};
+    if (to_learn_)
+      return {compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, run_.askers->First()})};
+    return {compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain, run_.askers->First()),
+            compiler_.compiled_preambles_.PrepareLesson(host_, outputs_.at(step_.object), run_.toolchain,
+                                                        run_.askers->First())};
   }
 
   // What a command would have brought back.
@@ -280,12 +282,12 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   // Runs some of the phases, then calls `next`, or `otherwise` if they fail.
   void Run(std::vector<Step> steps, Next next, void (Compile::*otherwise)(const absl::Status&) = &Compile::OnFailure) {
     RunPlan(
-        {.steps = std::move(steps), .toolchain = run_.toolchain, .max_output_bytes = BytesLeft()}, run_.user,
-        compiler_.runner_, run_.max_parallel, run_.cancellation, observer_,
+        {.steps = std::move(steps), .toolchain = run_.toolchain, .max_output_bytes = BytesLeft()}, run_.askers,
+        compiler_.runner_, run_.cancellation, observer_,
         [self = shared_from_this(), next, otherwise](PlanEnd end) {
           self->Guard([&] { end.status.ok() ? (self.get()->*next)(end) : (self.get()->*otherwise)(end.status); });
         },
-        /*early=*/nullptr, run_.looks);
+        /*early=*/nullptr, run_.looks, run_.share);
   }
 
   // For the outputs of more steps; 0: no limit.
