@@ -24,18 +24,18 @@ struct Experience {
 
 // The place of a build among the user's others. What is left of an earlier one goes first: it ends sooner, and holds
 // what its steps have made for less long. But what takes longest must not begin last: a build whose like has worked for
-// a minute counts as begun a minute earlier. Batches count as begun a day later.
-uint64_t RankOf(MonotonicTime start, std::chrono::microseconds work_before, bool is_of_batch) {
+// a minute counts as begun a minute earlier.
+uint64_t RankOf(MonotonicTime start, std::chrono::microseconds work_before) {
   const auto since_boot = std::chrono::duration_cast<std::chrono::microseconds>(start.time_since_epoch());
-  const auto counted = since_boot - std::min(since_boot, work_before) + std::chrono::hours(is_of_batch ? 24 : 0);
-  return static_cast<uint64_t>(counted.count());
+  return static_cast<uint64_t>((since_boot - std::min(since_boot, work_before)).count());
 }
+
+// Batches count as begun a day later.
+constexpr std::chrono::microseconds kBatchDelay = std::chrono::hours(24);
 
 // Nobody waits for one load of a batch. Its host compiles wait until the device code of all loads is under way, so that
 // the longest chain of steps, which nobody knows yet, begins sooner.
-uint64_t HostRankOf(uint64_t rank, bool is_of_batch) {
-  return rank + (is_of_batch ? std::chrono::microseconds(std::chrono::minutes(1)).count() : 0);
-}
+constexpr std::chrono::microseconds kHostDelay = std::chrono::minutes(1);
 
 Experience ExperienceWith(cache::Cache& cache, const cache::Tag& tag) {
   Experience experience;
@@ -60,12 +60,13 @@ Experience ExperienceWith(cache::Cache& cache, const cache::Tag& tag) {
 
 void RankSteps(cache::Cache& cache, PlannedLoad& load) {
   const Experience experience = ExperienceWith(cache, load.tag);
-  const uint64_t rank = RankOf(load.started.monotonic, experience.work, load.batch);
+  const uint64_t rank = RankOf(load.started.monotonic, experience.work);
   for (Step& step : load.plan.steps) {
     step.memory_before = experience.memory;
     UseExperience(step);
     step.action.rank = rank;
-    step.host_rank = HostRankOf(rank, load.batch);
+    step.action.batch_rank = rank + kBatchDelay.count();
+    step.host_batch_rank = step.action.batch_rank + kHostDelay.count();
   }
 }
 

@@ -118,6 +118,28 @@ cache::Entry NewEntry(const PlannedLoad& load, std::string_view artifact, std::v
   return entry;
 }
 
+exec::Asker AskerOf(const PlannedLoad& load) { return {load.tag.owner, load.batch, load.max_parallel}; }
+
+// Gives a build this asker's place while the load waits.
+class Asking {
+ public:
+  // `runner` and `askers` must outlive it.
+  Asking(StepRunner& runner, exec::Askers& askers, const exec::Asker& asker)
+      : runner_(runner), askers_(askers), asker_(asker) {
+    if (askers_.Join(asker_)) runner_.AskersChanged(askers_);
+  }
+  ~Asking() {
+    if (askers_.Leave(asker_)) runner_.AskersChanged(askers_);
+  }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+
+ private:
+  StepRunner& runner_;
+  exec::Askers& askers_;
+  const exec::Asker asker_;
+};
+
 // Forwards events to a flight, and times to a trace. Forwards compiler output only if users may see it as it arrives.
 class BuildObserver : public PlanObserver {
  public:
@@ -328,6 +350,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, co
     started = true;
     StartBuild(load, flight, std::move(contents));
   };
+  const Asking asking(step_runner, *flight->build_askers(), AskerOf(*load));
   OwnHeaders asker(header_cache, load->tag.owner, observer);
   absl::StatusOr<v1::LoadResult> result = flight->Await(asker, verbose, cancellation, start);
   if (flight->closed()) flights.Forget(flight);
@@ -559,7 +582,7 @@ absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, c
        .toolchain = load->request.toolchain,
        .take_shortcuts = !load->force,
        .max_output_bytes = options.max_made_bytes},
-      load->tag.owner, step_runner, load->max_parallel, flight->build_cancellation(), *observer,
+      flight->build_askers(), step_runner, flight->build_cancellation(), *observer,
       [this, load, flight, files, trees, observer](PlanEnd end) {
         header_trees.DropUnstaged(*trees);
         Conclude(load, flight, files, std::move(end));
@@ -618,7 +641,7 @@ void Builder::Impl::Conclude(const PlannedLoadPtr& load, const FlightPtr& flight
   }
   const absl::Status telling = CatchExceptions(kLoadNotHandled, [&] {
     const auto kept_files = std::make_shared<const PlanFiles>(files);
-    TellFailure({env, executor, load->tag.owner, load->request, load->headers, *kept_files, std::move(end),
+    TellFailure({env, executor, flight->build_askers(), load->request, load->headers, *kept_files, std::move(end),
                  flight->build_cancellation()},
                 [this, load, flight, kept_files](absl::Status status) { Finish(*load, flight, std::move(status)); });
     return absl::OkStatus();

@@ -327,18 +327,19 @@ class RankingExecutor : public exec::Executor {
  public:
   RankingExecutor(LateEnv& env, const std::string& scratch_directory)
       : env_(env), executor_(exec::MakeInlineExecutor(env, {scratch_directory})) {}
-  void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
+  void Submit(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
-    rank_of[action.step] = action.rank;
+    const uint64_t rank = askers->Places(action.rank, action.batch_rank).front().rank;
+    rank_of[action.step] = rank;
     memory_of[action.step] = action.memory_estimate_bytes;
     if (action.step == "compile") {
-      ranks.push_back(action.rank);
+      ranks.push_back(rank);
       done = [this, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
         if (is_slow) env_.Wait(std::chrono::minutes(1));
         done(std::move(result));
       };
     }
-    executor_->Submit(std::move(action), user, observer, std::move(cancellation), std::move(done));
+    executor_->Submit(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
   }
   exec::ExecutorLoad load() const override { return executor_->load(); }
 
@@ -421,10 +422,10 @@ TEST_F(BuilderTest, MemoryIsThatOfTheLastTime) {
 class ExhaustedExecutor : public exec::Executor {
  public:
   ExhaustedExecutor(exec::Executor& executor, int nth) : executor_(executor), left_(nth) {}
-  void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
+  void Submit(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
     if (--left_ == 0) throw std::bad_alloc();
-    executor_.Submit(std::move(action), user, observer, std::move(cancellation), std::move(done));
+    executor_.Submit(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
   }
   exec::ExecutorLoad load() const override { return executor_.load(); }
 

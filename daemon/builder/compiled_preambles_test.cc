@@ -136,9 +136,9 @@ TEST_P(CompiledCppPreamblesTest, WhileNoStepWaitsTheFirstUnitTeaches) {
 class CrowdedExecutor : public exec::Executor {
  public:
   explicit CrowdedExecutor(std::unique_ptr<exec::Executor> executor) : executor_(std::move(executor)) {}
-  void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
+  void Submit(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
-    executor_->Submit(std::move(action), user, observer, std::move(cancellation), std::move(done));
+    executor_->Submit(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
   }
   exec::ExecutorLoad load() const override {
     exec::ExecutorLoad load = executor_->load();

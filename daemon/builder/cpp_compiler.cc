@@ -30,7 +30,7 @@ struct CppCompiler::Compile {
 void CppCompiler::Submit(const Step& step, StepRunner::Run run) {
   const auto compile = std::make_shared<Compile>(step, std::move(run));
   compile->prepared = preambles_.Prepare(MakesDebugInformation(step.action) ? std::nullopt : SplitCppCompile(step),
-                                         step.action.outputs.at(1), *compile->run.toolchain, compile->run.user);
+                                         step.action.outputs.at(1), *compile->run.toolchain, compile->run.askers->First());
   compile->step.faster = compile->prepared.faster;
   const auto run_muted = [this, compile](const exec::Action& action, exec::ActionDone done) {
     Run(*compile, action, &compile->muted, std::move(done));
@@ -69,7 +69,7 @@ Learning::LessonPtr CppCompiler::PrepareLesson(const Compile& compile,
                                                const absl::StatusOr<exec::ActionResult>& result) {
   if (!result.ok() || result->exit_code != 0 || !result->output.empty()) return nullptr;
   return preambles_.PrepareLesson(compile.prepared, result->outputs.at(compile.step.object), compile.run.toolchain,
-                                  compile.run.user);
+                                  compile.run.askers->First());
 }
 
 }  // namespace kernix::build

@@ -21,9 +21,9 @@ class EarlyRuns::Run final : public exec::ActionObserver, public std::enable_sha
  public:
   explicit Run(Env& env) : env_(env), ready_(env.Now()) {}
 
-  void Begin(exec::Executor& executor, const exec::Action& action, UserId user) {
+  void Begin(exec::Executor& executor, const exec::Action& action, exec::AskersPtr askers) {
     executor.Submit(
-        action, user, this, cancellation_,
+        action, std::move(askers), this, cancellation_,
         [self = shared_from_this()](absl::StatusOr<exec::ActionResult> result) { self->OnDone(std::move(result)); });
   }
 
@@ -102,7 +102,11 @@ void EarlyRunCounts::Register(MetricsRegistry& registry) const {
 }
 
 EarlyRuns::EarlyRuns(Env& env, exec::Executor& executor, UserId user, std::shared_ptr<EarlyRunCounts> counts)
-    : env_(env), executor_(executor), user_(user), counts_(std::move(counts)), start_{env.Now(), env.UnixMillis()} {}
+    : env_(env),
+      executor_(executor),
+      askers_(exec::OneAsker(user)),
+      counts_(std::move(counts)),
+      start_{env.Now(), env.UnixMillis()} {}
 
 EarlyRuns::~EarlyRuns() {
   const MutexLock lock(mutex_);
@@ -118,7 +122,7 @@ void EarlyRuns::Begin(const exec::Action& action) {
   const auto [waiting, is_new] = waiting_.try_emplace(WithoutSalt(action), run);
   if (!is_new) return;
   try {
-    run->Begin(executor_, action, user_);
+    run->Begin(executor_, action, askers_);
     any_ = true;
   } catch (...) {  // nobody must wait for what does not run
     waiting_.erase(waiting);

@@ -60,7 +60,7 @@ class EarlyRuns {
 
   Env& env_;
   exec::Executor& executor_;
-  const UserId user_;
+  const exec::AskersPtr askers_;
   const std::shared_ptr<EarlyRunCounts> counts_;
   const BuildStart start_;
   mutable Mutex mutex_;

@@ -30,7 +30,7 @@ exec::Action Compile(const std::string& salt) {
 // Keeps actions until the test ends them.
 class KeepingExecutor : public exec::Executor {
  public:
-  void Submit(exec::Action, UserId, exec::ActionObserver* observer, CancellationPtr cancellation,
+  void Submit(exec::Action, exec::AskersPtr, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
     if (throws) throw std::bad_alloc();
     observers.push_back(observer);

@@ -61,6 +61,9 @@ class Flight : public PlanObserver {
   // Whether the build needs headers of an asker's.
   bool fetches() const { return !headers_.empty(); }
 
+  // Of the build. Who awaits it joins and leaves them.
+  const exec::AskersPtr& build_askers() const { return build_askers_; }
+
   // Cancels the build; fires when the flight is abandoned.
   const CancellationPtr& build_cancellation() const { return build_cancellation_; }
 
@@ -95,6 +98,7 @@ class Flight : public PlanObserver {
 
   const std::vector<Digest> headers_;
   const std::chrono::milliseconds linger_;
+  const exec::AskersPtr build_askers_ = std::make_shared<exec::Askers>();
   const CancellationPtr build_cancellation_ = std::make_shared<Cancellation>();
 
   mutable Mutex mutex_;

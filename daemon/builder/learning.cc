@@ -29,8 +29,8 @@ void Learning::Lesson::Run(UserId user, std::vector<Step> steps, Next next, Fail
 
 void Learning::Lesson::RunSteps(UserId user, std::vector<Step> steps, PlanDone done) {
   Learning& learning = place_->learning_;
-  RunPlan({.steps = std::move(steps)}, user, *learning.runner_, /*max_parallel=*/1, learning.stop_, *this,
-          std::move(done));
+  const auto asker = std::make_shared<exec::Askers>(exec::Asker{.user = user, .max_parallel = 1});
+  RunPlan({.steps = std::move(steps)}, asker, *learning.runner_, learning.stop_, *this, std::move(done));
 }
 
 Learning::Learning(StepRunner* runner) : runner_(runner) { waiting_.reserve(kMostPlaces); }

@@ -109,7 +109,7 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
 
   void RunCommand(const exec::Action& action, StepObserver* observer, Ended done) {
     linker_.runner_.RunCommand(
-        action, {.user = run_.user,
+        action, {.askers = run_.askers,
                  .observer = observer,
                  .cancellation = run_.cancellation,
                  .done = [self = shared_from_this(), done](Result result) { done(*self, std::move(result)); }});

@@ -84,7 +84,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     const Digest digest = exec::DigestOfAction(question, {}).hash;
     if (const auto answer = compiler_.DryRun(digest)) return RunPhases(*answer);
     compiler_.runner_.RunCommand(
-        question, {.user = run_.user,
+        question, {.askers = run_.askers,
                    .observer = &question_observer_,
                    .cancellation = run_.cancellation,
                    .done = [self = shared_from_this(), digest](absl::StatusOr<exec::ActionResult> result) {
@@ -144,7 +144,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     if (known_->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
     parts_ = parts;
     slim_ = WithStandIn(phases_, known_->passes, parts);
-    preprocessing_ = compiler_.preambles_.Prepare(slim_, *run_.toolchain, run_.user);
+    preprocessing_ = compiler_.preambles_.Prepare(slim_, *run_.toolchain, run_.askers->First());
     RunPreprocessing(&Compile::OnSlimPreprocessed);
   }
 
@@ -164,7 +164,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     reason.Add();
     known_ = nullptr;
     running_ = &phases_;
-    if (run_.toolchain != nullptr) preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain, run_.user);
+    if (run_.toolchain != nullptr) preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain, run_.askers->First());
     if (preprocessing_.uses_kept()) return RunPreprocessing(&Compile::OnPreprocessed);
     // Each pass goes on by itself.
     compiler_.preambles_.CountPasses(preprocessing_);
@@ -192,7 +192,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     const bool may_be_split = pass.split && !running_->shows_unused;
     host_ = compiler_.compiled_preambles_.Prepare(
         may_be_split ? SplitHostCompile(step, running_->host_text, pass.split->code_line) : std::nullopt,
-        step.reuse->dependencies.front(), *run_.toolchain, run_.user);
+        step.reuse->dependencies.front(), *run_.toolchain, run_.askers->First());
     step.faster = host_.faster;
     Run({std::move(step)}, &Compile::OnCompiled);
   }
@@ -260,9 +260,10 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
 
   // Perhaps null ones. The runtime header comes first: with it, preambles change.
   std::vector<Learning::LessonPtr> PrepareLessons() {
-    if (to_learn_) return {compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, run_.user})};
+    const UserId user = run_.askers->First();
+    if (to_learn_) return {compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, user})};
     return {compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain),
-            compiler_.compiled_preambles_.PrepareLesson(host_, outputs_.at(step_.object), run_.toolchain, run_.user)};
+            compiler_.compiled_preambles_.PrepareLesson(host_, outputs_.at(step_.object), run_.toolchain, user)};
   }
 
   // What a command would have brought back.
@@ -281,12 +282,12 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   // Runs some of the phases, then calls `next`, or `otherwise` if they fail.
   void Run(std::vector<Step> steps, Next next, void (Compile::*otherwise)(const absl::Status&) = &Compile::OnFailure) {
     RunPlan(
-        {.steps = std::move(steps), .toolchain = run_.toolchain, .max_output_bytes = BytesLeft()}, run_.user,
-        compiler_.runner_, run_.max_parallel, run_.cancellation, observer_,
+        {.steps = std::move(steps), .toolchain = run_.toolchain, .max_output_bytes = BytesLeft()}, run_.askers,
+        compiler_.runner_, run_.cancellation, observer_,
         [self = shared_from_this(), next, otherwise](PlanEnd end) {
           self->Guard([&] { end.status.ok() ? (self.get()->*next)(end) : (self.get()->*otherwise)(end.status); });
         },
-        /*early=*/nullptr, run_.looks);
+        /*early=*/nullptr, run_.looks, run_.share);
   }
 
   // For the outputs of more steps; 0: no limit.

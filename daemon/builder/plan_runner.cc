@@ -2,6 +2,7 @@
 #include "daemon/builder/plan_runner.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -42,17 +43,17 @@ constexpr char kNotHandled[] = "kernixd could not run this load's steps";
 // lack of memory, is a failure of the run, since those who wait for the run must learn of its end.
 class PlanRun : public std::enable_shared_from_this<PlanRun> {
  public:
-  PlanRun(Plan plan, UserId user, StepRunner& runner, size_t max_parallel, CancellationPtr cancellation,
-          PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early, LookBudgetPtr looks)
-      : user_(user),
+  PlanRun(Plan plan, exec::AskersPtr askers, StepRunner& runner, CancellationPtr cancellation, PlanObserver& observer,
+          PlanDone done, std::shared_ptr<EarlyRuns> early, LookBudgetPtr looks, size_t share)
+      : askers_(std::move(askers)),
         toolchain_(std::move(plan.toolchain)),
         takes_shortcuts_(plan.take_shortcuts),
         runner_(runner),
         max_output_bytes_(plan.max_output_bytes),
         early_(std::move(early)),
         looks_(std::move(looks)),
-        max_parallel_(max_parallel == 0 ? plan.steps.size() : max_parallel),
-        max_phases_(max_parallel == 0 ? 0 : std::max<size_t>(max_parallel / StepsThatStart(plan), 1)),
+        share_(share),
+        share_of_step_(share * StepsThatStart(plan)),
         asked_to_stop_(std::move(cancellation)),
         observer_(observer),
         done_(std::move(done)) {
@@ -112,10 +113,17 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     return true;
   }
 
+  // Most steps to run at a time.
+  size_t MaxParallel() const {
+    const size_t wanted = askers_->max_parallel();
+    return wanted == 0 ? SIZE_MAX : std::max<size_t>(wanted / share_, 1);
+  }
+
   // Adds the steps to submit, which count as running from now on. Returns whether this ends the run.
   bool TakeReady(std::vector<StepRunPtr>& ready) {
+    const size_t max_parallel = MaxParallel();
     const MutexLock lock(mutex_);
-    for (auto run = waiting_.begin(); run != waiting_.end() && end_.status.ok() && running_ < max_parallel_;) {
+    for (auto run = waiting_.begin(); run != waiting_.end() && end_.status.ok() && running_ < max_parallel;) {
       if (!IsReady(**run)) {
         ++run;
         continue;
@@ -142,11 +150,11 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
   void Submit(const StepRunPtr& run) {
     const absl::Status submitted = CatchExceptions(kNotHandled, [&] {
-      runner_.Submit(run->step, {.user = user_,
+      runner_.Submit(run->step, {.askers = askers_,
                                  .toolchain = toolchain_,
                                  .max_output_bytes = max_output_bytes_,
                                  .take_shortcuts = takes_shortcuts_,
-                                 .max_parallel = max_phases_,
+                                 .share = share_of_step_,
                                  .early = early_,
                                  .looks = looks_,
                                  .observer = run.get(),
@@ -216,15 +224,15 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     return std::move(end_);
   }
 
-  const UserId user_;
+  const exec::AskersPtr askers_;
   const toolchain::ToolchainPtr toolchain_;
   const bool takes_shortcuts_;
   StepRunner& runner_;
   const uint64_t max_output_bytes_;
   const std::shared_ptr<EarlyRuns> early_;
   const LookBudgetPtr looks_;
-  const size_t max_parallel_;
-  const size_t max_phases_;  // of one step at a time, so that all steps together keep to max_parallel
+  const size_t share_;
+  const size_t share_of_step_;  // so that all steps together keep to what the askers want
   const CancellationPtr asked_to_stop_;
   int on_asked_to_stop_ = 0;
   const CancellationPtr stop_ = std::make_shared<Cancellation>();  // cancels the steps
@@ -243,10 +251,11 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
 }  // namespace
 
-void RunPlan(Plan plan, UserId user, StepRunner& runner, size_t max_parallel, CancellationPtr cancellation,
-             PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early, LookBudgetPtr looks) {
-  std::make_shared<PlanRun>(std::move(plan), user, runner, max_parallel, std::move(cancellation), observer,
-                            std::move(done), std::move(early), std::move(looks))
+void RunPlan(Plan plan, exec::AskersPtr askers, StepRunner& runner, CancellationPtr cancellation,
+             PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early, LookBudgetPtr looks,
+             size_t share) {
+  std::make_shared<PlanRun>(std::move(plan), std::move(askers), runner, std::move(cancellation), observer,
+                            std::move(done), std::move(early), std::move(looks), share)
       ->Advance();
 }
 

@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "common/base/cancellation.h"
-#include "common/base/user_id.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/builder/step_times.h"
 #include "daemon/plan/plan.h"
@@ -42,14 +41,16 @@ struct PlanEnd {
 };
 using PlanDone = std::function<void(PlanEnd)>;  // must not throw
 
-// Returns once the first steps are submitted. Submits at most `max_parallel` steps (0: any number) at a time. The first
-// failure cancels the running steps. `done` is called exactly once, when no step runs any more, and gets that failure.
-// A command that failed gives a COMPILATION error; outputs that are too large, and exceptions, give a RESOURCE error.
-// If RunPlan() itself throws, nothing runs and `done` is not called. `runner` and `observer` must live until `done` has
-// returned. If `cancellation`, which the caller keeps, fires, the plan ends early with a CANCELLED error. The steps run
-// for `user`. They take the `early` runs (may be null) that are theirs, and share the load's `looks` (may be null).
-void RunPlan(Plan plan, UserId user, StepRunner& runner, size_t max_parallel, CancellationPtr cancellation,
+// Returns once the first steps are submitted. Submits as many steps at a time as the askers want, or a `share`th of
+// them: for a plan that is a step of another one, of which so many run side by side. The first failure cancels the
+// running steps. `done` is called exactly once, when no step runs any more, and gets that failure. A command that
+// failed gives a COMPILATION error; outputs that are too large, and exceptions, give a RESOURCE error. If RunPlan()
+// itself throws, nothing runs and `done` is not called. `runner` and `observer` must live until `done` has returned. If
+// `cancellation`, which the caller keeps, fires, the plan ends early with a CANCELLED error. The steps have the
+// `askers`' places. They take the `early` runs (may be null) that are theirs, and share the load's `looks` (may be
+// null).
+void RunPlan(Plan plan, exec::AskersPtr askers, StepRunner& runner, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early = nullptr,
-             LookBudgetPtr looks = nullptr);
+             LookBudgetPtr looks = nullptr, size_t share = 1);
 
 }  // namespace kernix::build

@@ -29,7 +29,7 @@ class ManualExecutor : public exec::Executor {
     exec::ActionDone done;
   };
 
-  void Submit(exec::Action action, UserId, exec::ActionObserver* observer, CancellationPtr cancellation,
+  void Submit(exec::Action action, exec::AskersPtr, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
     if (action.step == no_memory_for) throw std::bad_alloc();
     submitted_.push_back({std::move(action), observer, std::move(cancellation), std::move(done)});
@@ -112,12 +112,14 @@ Plan Diamond() {
 class PlanRunnerTest : public ::testing::Test {
  protected:
   void Start(Plan plan, size_t max_parallel = 0) {
-    RunPlan(std::move(plan), UserId{7}, runner_, max_parallel, cancellation_, observer_, [this](PlanEnd end) {
+    askers_->Join({.user = UserId{7}, .max_parallel = max_parallel});
+    RunPlan(std::move(plan), askers_, runner_, cancellation_, observer_, [this](PlanEnd end) {
       ++ends_;
       result_ = std::move(end);
     });
   }
 
+  const exec::AskersPtr askers_ = std::make_shared<exec::Askers>();
   ManualExecutor executor_;
   const ScratchDirectory scratch_;
   toolchain::FileDigests digests_{Env::Posix()};
@@ -193,6 +195,13 @@ TEST_F(PlanRunnerTest, KeepsToItsShareOfTheExecutor) {
   EXPECT_EQ(executor_.Waiting().size(), 1u);
   executor_.Finish("b");
   EXPECT_THAT(executor_.Waiting(), ElementsAre("c"));
+}
+
+TEST_F(PlanRunnerTest, WhoJoinsMayWantMoreOfTheExecutor) {
+  Start(Diamond(), /*max_parallel=*/1);
+  askers_->Join({.user = UserId{8}, .max_parallel = 2});
+  executor_.Finish("a");
+  EXPECT_THAT(executor_.Waiting(), ElementsAre("b", "c"));
 }
 
 TEST_F(PlanRunnerTest, AFailureCancelsTheRestAndIsToldOnceAllHasEnded) {
@@ -282,7 +291,7 @@ TEST_F(PlanRunnerTest, AStepThatCanNeverRunIsAnErrorNotAHang) {
 // Ends every step before Submit() returns, as the inline executor does.
 class InstantExecutor : public exec::Executor {
  public:
-  void Submit(exec::Action action, UserId, exec::ActionObserver* observer, CancellationPtr,
+  void Submit(exec::Action action, exec::AskersPtr, exec::ActionObserver* observer, CancellationPtr,
               exec::ActionDone done) override {
     observer->OnStarted(action);
     exec::ActionResult result;
@@ -295,7 +304,7 @@ class InstantExecutor : public exec::Executor {
 TEST_F(PlanRunnerTest, WorksOnAnExecutorThatRunsInTheCallersThread) {
   InstantExecutor instant;
   StepRunner runner(Env::Posix(), instant, cache_);
-  RunPlan(Diamond(), UserId{7}, runner, 0, cancellation_, observer_, [this](PlanEnd end) {
+  RunPlan(Diamond(), exec::OneAsker(UserId{7}), runner, cancellation_, observer_, [this](PlanEnd end) {
     ++ends_;
     result_ = std::move(end);
   });

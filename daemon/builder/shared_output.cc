@@ -159,7 +159,7 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
   using OnDone = void (Explanation::*)(absl::StatusOr<exec::ActionResult>);
 
   void Run(exec::Action action, exec::ActionObserver* observer, OnDone on_done) {
-    build_.executor.Submit(std::move(action), build_.user, observer, build_.cancellation,
+    build_.executor.Submit(std::move(action), build_.askers, observer, build_.cancellation,
                            [self = shared_from_this(), on_done](absl::StatusOr<exec::ActionResult> result) {
                              const absl::Status handled = CatchExceptions(kLoadNotHandled, [&] {
                                ((*self).*on_done)(std::move(result));

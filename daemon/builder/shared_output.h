@@ -18,7 +18,6 @@
 
 #include "absl/status/status.h"
 #include "common/base/cancellation.h"
-#include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/exec/executor.h"
@@ -43,7 +42,7 @@ bool AssemblerMayRead(std::string_view text);
 struct FailedBuild {
   Env& env;
   exec::Executor& executor;
-  UserId user;  // the user whom the executor serves
+  exec::AskersPtr askers;
   const BuildRequest& request;
   const HeaderContents& contents;
   const PlanFiles& files;

@@ -84,7 +84,7 @@ void StepRunner::RunCommand(const exec::Action& action, Run run) {
 
 void StepRunner::Start(const exec::Action& action, const Run& run, TimedStep& timed, const exec::ActionDone& done) {
   if (run.early != nullptr && run.early->GiveTo(action, timed, run.cancellation, done)) return;
-  executor_.Submit(action, run.user, &timed, run.cancellation, done);
+  executor_.Submit(action, run.askers, &timed, run.cancellation, done);
 }
 
 std::shared_ptr<TimedStep> StepRunner::Measure(const exec::Action& action, Run& run) {
@@ -97,17 +97,20 @@ std::shared_ptr<TimedStep> StepRunner::Measure(const exec::Action& action, Run& 
 }
 
 void StepRunner::RunOnce(ReusablePtr reusable) {
-  CanonicalHasher hasher("kernix-step-flight");
-  hasher.Field("step", reusable->key);
-  hasher.Field("user", uint64_t{ToNumber(reusable->run.user)});
-  const Digest flight = hasher.Finish();
+  const exec::AskersPtr askers = reusable->run.askers;
+  std::optional<StepOfUser> flight;
   {
     const MutexLock lock(mutex_);
-    const auto [running, mine] = running_.try_emplace(flight);
-    if (!mine) return running->second.push_back(std::move(reusable));
+    const StepOfUser own(reusable->key, askers->First());
+    if (askers->AreOf(own.second)) {
+      const auto [running, mine] = running_.try_emplace(own, StepFlight{askers, {}});
+      if (!mine && running->second.askers->Has(own.second))
+        return running->second.waiting.push_back(std::move(reusable));
+      if (mine) flight = own;
+    }
   }
   const auto end = [this, reusable, flight](absl::StatusOr<exec::ActionResult> result) {
-    Share(flight, result.status());
+    if (flight) Share(*flight, result.status());
     reusable->run.done(std::move(result));
   };
   // Others may wait for this one, so that it has to end in any case.
@@ -116,6 +119,38 @@ void StepRunner::RunOnce(ReusablePtr reusable) {
     return absl::OkStatus();
   });
   if (!led.ok()) end(led);
+}
+
+void StepRunner::AskersChanged(const exec::Askers& askers) {
+  (void)CatchExceptions("places stay as they were", [&] {
+    executor_.AskersChanged(askers);
+    for (const ReusablePtr& reusable : TakeThoseInAnothersTurn()) RunAlone(reusable);
+    return absl::OkStatus();
+  });
+}
+
+std::vector<StepRunner::ReusablePtr> StepRunner::TakeThoseInAnothersTurn() {
+  std::vector<ReusablePtr> taken;
+  const MutexLock lock(mutex_);
+  for (auto& [step, flight] : running_) {
+    const UserId user = step.second;
+    const bool has_user = flight.askers->Has(user);
+    taken.reserve(taken.size() + flight.waiting.size());
+    std::erase_if(flight.waiting, [&](ReusablePtr& other) {
+      if (has_user && other->run.askers->AreOf(user)) return false;
+      taken.push_back(std::move(other));
+      return true;
+    });
+  }
+  return taken;
+}
+
+void StepRunner::RunAlone(const ReusablePtr& reusable) {
+  const absl::Status run = CatchExceptions(kNotRun, [&] {
+    RunAndKeep(reusable, reusable->run.done);
+    return absl::OkStatus();
+  });
+  if (!run.ok()) reusable->run.done(run);
 }
 
 void StepRunner::FindOrRun(const ReusablePtr& reusable, const exec::ActionDone& done) {
@@ -135,13 +170,13 @@ void StepRunner::FindOrRun(const ReusablePtr& reusable, const exec::ActionDone& 
   cache_.FindUpstream(reusable->key, reusable->step, run.toolchain, run.looks, run.cancellation, go_on);
 }
 
-void StepRunner::Share(const Digest& flight, const absl::Status& status) {
+void StepRunner::Share(const StepOfUser& flight, const absl::Status& status) {
   std::vector<ReusablePtr> waiting;
   {
     const MutexLock lock(mutex_);
     const auto running = running_.find(flight);
     if (running == running_.end()) return;
-    waiting = std::move(running->second);
+    waiting = std::move(running->second.waiting);
     running_.erase(running);
   }
   const bool was_cancelled = !status.ok() && KindOf(status) == v1::ErrorDetail::CANCELLED;
@@ -158,7 +193,7 @@ void StepRunner::Share(const Digest& flight, const absl::Status& status) {
     } else if (was_cancelled) {
       RunOnce(other);
     } else {
-      RunAndKeep(other, other->run.done);
+      RunAlone(other);
     }
   }
 }

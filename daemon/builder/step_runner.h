@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -34,11 +35,11 @@ class StepRunner {
 
   // How one step runs.
   struct Run {
-    UserId user;
+    exec::AskersPtr askers;
     toolchain::ToolchainPtr toolchain = nullptr;  // of the step; null: its result is neither kept nor reused
     uint64_t max_output_bytes = 0;                // of all phases together, which stay in memory meanwhile; 0: no limit
     bool take_shortcuts = true;                   // false: runs the step's own command whatever earlier steps have made
-    size_t max_parallel = 0;                      // most phases at a time; 0: any number
+    size_t share = 1;                             // see RunPlan()
     std::shared_ptr<EarlyRuns> early = nullptr;   // of the load: a command that is among them is not run again
     LookBudgetPtr looks = nullptr;                // of the load; null: each step has a bound of its own
     StepObserver* observer;                       // may be null; must outlive the call of `done`
@@ -52,6 +53,9 @@ class StepRunner {
 
   // Runs `action` as one command, whatever earlier steps have made.
   void RunCommand(const exec::Action& action, Run run);
+
+  // Must be called when somebody has joined or left `askers`. Does not throw: without memory, places stay as they were.
+  void AskersChanged(const exec::Askers& askers);
 
   // Whether a step waits until this machine, or a builder, has room for it.
   bool HasWaitingSteps() const { return executor_.load().queued > 0; }
@@ -70,20 +74,31 @@ class StepRunner {
     std::shared_ptr<TimedStep> timed;  // held by run.done
   };
   using ReusablePtr = std::shared_ptr<Reusable>;
+  using StepOfUser = std::pair<Digest, UserId>;
+  // A step that runs, and the same steps of other builds.
+  struct StepFlight {
+    exec::AskersPtr askers;
+    std::vector<ReusablePtr> waiting;
+  };
 
   // Runs the command, or takes an early run of it.
   void Start(const exec::Action& action, const Run& run, TimedStep& timed, const exec::ActionDone& done);
   // Has the step's observer told of its times before its end.
   std::shared_ptr<TimedStep> Measure(const exec::Action& action, Run& run);
   // Finds or makes the step's result, unless the same step runs for the same user already: then it waits for that
-  // one's result. (It does not wait in another user's turn.)
+  // one's result. It does not wait in another user's turn: only one user may wait for its build, and that user must
+  // wait for the other one, too.
   void RunOnce(ReusablePtr reusable);
   // Takes another node's result, or runs the step and keeps its result.
   void FindOrRun(const ReusablePtr& reusable, const exec::ActionDone& done);
   void RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone& done);
   void Execute(const ReusablePtr& reusable, const exec::Action& action, exec::ActionDone done);
+  // Those who wait for a step of a build that their user does not wait for (any more), or who are not this user's
+  // alone.
+  std::vector<ReusablePtr> TakeThoseInAnothersTurn();
   // Gives what was kept to those who have waited for it. The others run the step themselves.
-  void Share(const Digest& flight, const absl::Status& status);
+  void Share(const StepOfUser& flight, const absl::Status& status);
+  void RunAlone(const ReusablePtr& reusable);
 
   Env& env_;
   exec::Executor& executor_;
@@ -94,7 +109,7 @@ class StepRunner {
   MetricCounter run_;
 
   Mutex mutex_;
-  absl::flat_hash_map<Digest, std::vector<ReusablePtr>> running_ ABSL_GUARDED_BY(mutex_);  // who waits for each
+  absl::flat_hash_map<StepOfUser, StepFlight> running_ ABSL_GUARDED_BY(mutex_);
 
   struct Shortcuts;
   const std::unique_ptr<Shortcuts> shortcuts_;  // last: they may be learning

@@ -39,7 +39,7 @@ constexpr char kDryRun[] = R"(#$ g++ -E -D__CUDA_ARCH__=900 u.cu -o k/u.cpp1.ii
 // Runs each command at once. Each output holds "target: " and the step's name.
 class ScriptedExecutor : public exec::Executor {
  public:
-  void Submit(exec::Action action, UserId, exec::ActionObserver* observer, CancellationPtr cancellation,
+  void Submit(exec::Action action, exec::AskersPtr, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
     ran.push_back(action.step);
     for (const exec::InputFile& input : action.inputs) read[action.step].push_back(*input.content);
@@ -95,7 +95,7 @@ class StepRunnerTest : public ::testing::Test {
 
   absl::StatusOr<exec::ActionResult> Run(const Step& step) {
     std::optional<absl::StatusOr<exec::ActionResult>> result;
-    runner_.Submit(step, {.user = UserId{7},
+    runner_.Submit(step, {.askers = exec::OneAsker(UserId{7}),
                           .toolchain = toolchain_,
                           .max_output_bytes = max_output_bytes_,
                           .take_shortcuts = take_shortcuts_,
@@ -296,7 +296,7 @@ TEST_F(StepRunnerTest, TellsTheTimesOfAFailedPhaseAndOfTheWholeCallAfterIt) {
 // Keeps actions until the test ends them.
 class WaitingExecutor : public exec::Executor {
  public:
-  void Submit(exec::Action action, UserId, exec::ActionObserver* observer, CancellationPtr,
+  void Submit(exec::Action action, exec::AskersPtr, exec::ActionObserver* observer, CancellationPtr,
               exec::ActionDone done) override {
     observer->OnStarted(action);
     waiting.push_back(std::move(done));
@@ -320,13 +320,15 @@ class WaitingExecutor : public exec::Executor {
 
 class SameStepTest : public ::testing::Test {
  protected:
-  void Submit(UserId user = UserId{7}, bool take_shortcuts = true) {
+  void Submit(UserId user = UserId{7}, bool take_shortcuts = true) { SubmitFor(exec::OneAsker(user), take_shortcuts); }
+
+  void SubmitFor(exec::AskersPtr askers, bool take_shortcuts = true) {
     Step step;
     step.action.step = "step";
     step.action.argv = {"tool"};
     step.action.outputs = {"out"};
     step.reuse = Reuse();
-    runner_.Submit(step, {.user = user,
+    runner_.Submit(step, {.askers = std::move(askers),
                           .toolchain = toolchain_,
                           .take_shortcuts = take_shortcuts,
                           .observer = &watcher_,
@@ -380,6 +382,37 @@ TEST_F(SameStepTest, NobodyWaitsInAnotherUsersTurn) {
   EXPECT_EQ(executor_.waiting.size(), 2u);
   Submit(UserId{7}, /*take_shortcuts=*/false);
   EXPECT_EQ(executor_.waiting.size(), 3u);
+}
+
+TEST_F(SameStepTest, WhoJoinsAWaitingBuildDoesNotWaitInAnotherUsersTurn) {
+  Submit(UserId{7});
+  const exec::AskersPtr joined = exec::OneAsker(UserId{7});
+  SubmitFor(joined);
+  Submit(UserId{7});
+  ASSERT_EQ(executor_.waiting.size(), 1u);
+  joined->Join({.user = UserId{8}});
+  runner_.AskersChanged(*joined);
+  EXPECT_EQ(executor_.waiting.size(), 2u);
+  SubmitFor(joined);
+  EXPECT_EQ(executor_.waiting.size(), 3u);
+  while (!executor_.waiting.empty()) executor_.EndNext();
+  EXPECT_EQ(made_, 4);
+}
+
+TEST_F(SameStepTest, WhoWaitedForABuildThatNowIsAnothersRunsTheStep) {
+  const exec::AskersPtr left = exec::OneAsker(UserId{7});
+  SubmitFor(left);
+  Submit(UserId{7});
+  left->Join({.user = UserId{8}});
+  runner_.AskersChanged(*left);
+  EXPECT_EQ(executor_.waiting.size(), 1u);
+  left->Leave({.user = UserId{7}});
+  runner_.AskersChanged(*left);
+  EXPECT_EQ(executor_.waiting.size(), 2u);
+  Submit(UserId{7});
+  EXPECT_EQ(executor_.waiting.size(), 3u);
+  while (!executor_.waiting.empty()) executor_.EndNext();
+  EXPECT_EQ(made_, 3);
 }
 
 TEST_F(SameStepTest, WordsAreEachLoadsOwn) {

@@ -753,7 +753,7 @@ int QuestionsOfPhases(const std::string& engine, bool spent) {
   compile.action.argv = {"cuda/bin/nvcc", "-c", "-ccbin", "g++"};
   compile.action.outputs = {"u.o", "u.d"};
   std::promise<absl::Status> end;
-  runner.Submit(compile, {.user = UserId{1000},
+  runner.Submit(compile, {.askers = exec::OneAsker(UserId{1000}),
                           .toolchain = std::make_shared<toolchain::Toolchain>(),
                           .looks = spent ? std::make_shared<LookBudget>(env, Duration(0)) : nullptr,
                           .observer = nullptr,

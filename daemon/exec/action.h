@@ -54,7 +54,8 @@ struct Action {
   uint64_t memory_estimate_bytes = 0;    // counts against the pool's memory budget
   // Of a user's actions that wait, those of lower rank start first, and among equals in order of submission.
   uint64_t rank = 0;
-  int jobs = 1;  // how many of the pool's jobs it counts as: the number of threads that it keeps busy
+  uint64_t batch_rank = 0;  // the same for a user who asks for it in a batch only
+  int jobs = 1;             // how many of the pool's jobs it counts as: the number of threads that it keeps busy
 };
 
 // The command line and the environment for this machine, with kRootPlaceholder not yet replaced.

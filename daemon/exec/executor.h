@@ -10,9 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
-#include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/exec/action.h"
+#include "daemon/exec/askers.h"
 
 namespace kernix::exec {
 
@@ -35,12 +35,15 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Queues `action` of `user` and returns. Calls `done` exactly once, from a thread of the executor. The inline
-  // executor, and an executor that is being destroyed, call it before Submit() returns. `observer` and `cancellation`
-  // may be null; `observer` must outlive the call of `done`. `done` must not throw. If Submit() throws, because there
-  // is no memory for another action, it does not call `done`.
-  virtual void Submit(Action action, UserId user, ActionObserver* observer, CancellationPtr cancellation,
+  // Queues `action`, for which `askers` wait, and returns. Calls `done` exactly once, from a thread of the executor.
+  // The inline executor, and an executor that is being destroyed, call it before Submit() returns. `observer` and
+  // `cancellation` may be null; `observer` must outlive the call of `done`. `done` must not throw. If Submit() throws,
+  // because there is no memory for another action, it does not call `done`.
+  virtual void Submit(Action action, AskersPtr askers, ActionObserver* observer, CancellationPtr cancellation,
                       ActionDone done) = 0;
+
+  // Must be called when somebody has joined or left `askers`: their actions that wait change places.
+  virtual void AskersChanged(const Askers&) {}
 
   // Both counts exclude an action by the time its `done` is called.
   virtual ExecutorLoad load() const = 0;
@@ -69,7 +72,8 @@ std::unique_ptr<Executor> MakeInlineExecutor(Env& env, ActionPlace place);
 using ActionRunner = std::function<absl::StatusOr<ActionResult>(const Action& action, ActionObserver* observer,
                                                                 Cancellation* cancellation)>;
 
-// A thread pool that serves users in turn (see FairQueue), and each user's actions by rank. The weight of an action is
+// A thread pool that serves users in turn (see FairQueue), and each user's actions by rank. An action has the best of
+// the places that its askers give it. The weight of an action is
 // the larger of its shares of the pool's jobs and of the pool's memory (0: any number of bytes). The next action starts
 // when its jobs and its memory estimate fit into what the running actions leave free; until then, no other action
 // overtakes it. An action that exceeds a whole limit runs alone. The destructor cancels all queued and running actions

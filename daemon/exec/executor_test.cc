@@ -90,12 +90,17 @@ class ExecutorFixture {
 
   void Submit(Executor& executor, const std::string& program, const std::string& name, uint64_t memory = 0,
               CancellationPtr cancellation = nullptr, UserId user = UserId{1}) {
+    SubmitFor(OneAsker(user), executor, program, name, memory, std::move(cancellation));
+  }
+
+  void SubmitFor(AskersPtr askers, Executor& executor, const std::string& program, const std::string& name,
+                 uint64_t memory = 0, CancellationPtr cancellation = nullptr) {
     Action action;
     action.step = name;
     action.argv = {program, name};
     action.memory_estimate_bytes = memory;
     observers_.emplace_back(events_, name);
-    executor.Submit(std::move(action), user, &observers_.back(), std::move(cancellation),
+    executor.Submit(std::move(action), std::move(askers), &observers_.back(), std::move(cancellation),
                     [this, name](absl::StatusOr<ActionResult> result) {
                       events_.Add(result.ok() ? StrCat(name, " done ", result->exit_code)
                                               : StrCat(name, " ", v1::ErrorDetail::Kind_Name(KindOf(result.status()))));
@@ -182,7 +187,7 @@ TEST_P(ExecutorTest, AnActionMayBeSubmittedFromTheResultOfAnother) {
   Action action;
   action.step = "first";
   action.argv = {"/bin/say", "first"};
-  executor->Submit(action, UserId{1}, nullptr, nullptr,
+  executor->Submit(action, OneAsker(UserId{1}), nullptr, nullptr,
                    [&](const absl::StatusOr<ActionResult>&) { Submit(*executor, "/bin/say", "second"); });
   events_.WaitFor("second done 0");
 }
@@ -314,6 +319,27 @@ TEST_F(LocalExecutorTest, AUserWithOneActionDoesNotWaitForAllOfAnothers) {
   const std::vector<std::string> started = Ending(" started");
   ASSERT_EQ(started.size(), 202u);
   EXPECT_EQ(started[1], "other started");
+}
+
+TEST_F(LocalExecutorTest, WhoJoinsAnActionThatWaitsGivesItAPlace) {
+  const auto executor = Make(1);
+  Submit(*executor, "/bin/wait", "first");
+  events_.WaitFor("first started");
+  for (const char* name : {"a", "b", "c"}) Submit(*executor, "/bin/say", name);
+  const AskersPtr askers = OneAsker(UserId{1});
+  SubmitFor(askers, *executor, "/bin/say", "shared");
+  events_.WaitFor("shared queued 3");
+  askers->Join({.user = UserId{2}});
+  executor->AskersChanged(*askers);
+  events_.WaitFor("shared queued 0");
+  askers->Leave({.user = UserId{2}});
+  executor->AskersChanged(*askers);
+  events_.WaitFor("a queued 0");
+  askers->Join({.user = UserId{2}});
+  executor->AskersChanged(*askers);
+  events_.Add("release first");
+  events_.WaitFor("c done 0");
+  EXPECT_EQ(Ending(" started").at(1), "shared started");
 }
 
 TEST_F(LocalExecutorTest, WhatDoesNotFitIsNotOvertakenByOthers) {

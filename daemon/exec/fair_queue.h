@@ -6,105 +6,111 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "common/base/user_id.h"
+#include "daemon/exec/askers.h"
 
 namespace kernix::exec {
 
-// Each item has a weight of at least 1, such as the number of jobs that it keeps busy. The queue serves the first item
-// of the user whose running items (served, not finished) weigh least. Among equals, it chooses the user who has been
-// served least since these users have been waiting side by side, then the user who came first. So many or large items
-// of one user delay another user only by what is running at the moment. Items of one user are served by rank, lower
-// ones first, and among equals in the order of their arrival.
+// Each item has a weight of at least 1, such as the number of jobs that it keeps busy, and a place in the line of each
+// user who waits for it. The queue serves the first item in the line of the user whose running items (served, not
+// finished) weigh least. Among equals, it chooses the user who has been served least since these users have been
+// waiting side by side, then the user who came first. So many or large items of one user delay another user only by
+// what is running at the moment. A line is in the order of ranks, lower ones first, and among equals of arrival.
+//
+// An item that several users wait for is served in the turn of the first of them, and runs for that user alone: whoever
+// puts items into others' lines gets no more turns, and whoever joins an item pays in turns if they come first.
 //
 // No user waits forever: serving one user moves that user's next turn back, and the first item of the user whose turn
-// it is stays next until it is taken.
+// it is stays next until it is taken, or somebody who waits for it comes or goes.
 //
 // Not thread-safe.
 template <typename Item>
 class FairQueue {
  public:
-  void Push(UserId user, uint64_t weight, uint64_t rank, Item item) {
-    const auto [found, is_new] = users_.try_emplace(user);
-    User& own = found->second;
-    if (is_new) own.standing.arrival = ++arrivals_;
-    // A user who was idle does not get to catch up on missed turns.
-    if (own.waiting.empty()) own.standing.served = std::max(own.standing.served, clock_);
-    const auto place = std::upper_bound(own.waiting.begin(), own.waiting.end(), rank,
-                                        [](uint64_t r, const Entry& entry) { return r < entry.rank; });
-    own.waiting.insert(place, {weight, rank, std::move(item)});
-    ++size_;
+  using Places = std::vector<Place>;  // at most one for each user
+
+  void Push(uint64_t weight, const Places& places, Item item) {
+    const auto entry = entries_.emplace(++pushed_, Entry{weight, std::move(item), {}}).first;
+    try {
+      Put(entry->first, entry->second, places);
+    } catch (...) {  // whoever pushed it takes it for lost
+      Erase(entry);
+      throw;
+    }
   }
 
-  bool empty() const { return size_ == 0; }
-  size_t size() const { return size_; }
+  bool empty() const { return entries_.empty(); }
+  size_t size() const { return entries_.size(); }
 
   // The item to serve next. The queue must not be empty.
-  const Item& Next() const { return NextUser()->second.waiting.front().item; }
+  const Item& Next() const { return entries_.at(NumberOf(*NextUser())).item; }
 
-  // Removes and returns the next item. Its weight counts as running for its user until Finish().
-  Item Take() {
-    User& user = NextUser()->second;
-    Entry entry = std::move(user.waiting.front());
-    user.waiting.pop_front();
-    clock_ = std::max(clock_, user.standing.served);
-    user.standing.Serve(entry.weight);
-    --size_;
+  struct Served {
+    Item item;
+    UserId user;  // in whose turn
+  };
+
+  // Removes and returns the next item. Its weight counts as running for the user in whose turn it is served, until
+  // Finish().
+  Served Take() {
+    const auto next = NextUser();
+    const auto entry = entries_.find(NumberOf(*next));
+    Standing& standing = next->second.standing;
+    clock_ = std::max(clock_, standing.served);
+    standing.Serve(entry->second.weight);
+    Served served{std::move(entry->second.item), next->first};
+    Erase(entry);
     ForgetTheIdle();
-    return std::move(entry.item);
+    return served;
   }
 
-  // Ends an item that was taken. Must be called with the user and weight passed to Push().
+  // Ends an item that was taken. Must be called with the user of Take() and the weight passed to Push().
   void Finish(UserId user, uint64_t weight) { users_.at(user).standing.running -= weight; }
 
   // The waiting items, in the order in which they would be served if nothing finished and nothing arrived in the
   // meantime.
   std::vector<Item> InOrder() const {
-    std::vector<Line> lines;
-    for (const auto& [user, own] : users_) {
-      if (!own.waiting.empty()) lines.push_back({own.standing, &own.waiting});
-    }
+    FairQueue rest = *this;
     std::vector<Item> order;
-    order.reserve(size_);
-    while (order.size() < size_) {
-      Line& line = *std::min_element(lines.begin(), lines.end(), Line::IsBefore);
-      const Entry& entry = (*line.waiting)[line.position++];
-      line.standing.Serve(entry.weight);
-      order.push_back(entry.item);
-    }
+    order.reserve(size());
+    while (!rest.empty()) order.push_back(rest.Take().item);
     return order;
+  }
+
+  // Gives the waiting items for which `is_meant` holds the places that `places_of` returns for each.
+  template <typename Predicate, typename PlacesOf>
+  void Move(const Predicate& is_meant, const PlacesOf& places_of) {
+    for (auto& [number, entry] : entries_) {
+      if (is_meant(entry.item)) Put(number, entry, places_of(entry.item));
+    }
   }
 
   // Removes and returns the waiting items for which `is_unwanted` holds.
   template <typename Predicate>
   std::vector<Item> Remove(const Predicate& is_unwanted) {
     std::vector<Item> removed;
-    for (auto& [user, own] : users_) {
-      std::deque<Entry> kept;
-      for (Entry& entry : own.waiting) {
-        if (is_unwanted(entry.item)) {
-          removed.push_back(std::move(entry.item));
-        } else {
-          kept.push_back(std::move(entry));
-        }
-      }
-      own.waiting = std::move(kept);
+    for (auto entry = entries_.begin(); entry != entries_.end();) {
+      const auto here = entry++;
+      if (!is_unwanted(here->second.item)) continue;
+      removed.push_back(std::move(here->second.item));
+      Erase(here);
     }
-    size_ -= removed.size();
     return removed;
   }
 
  private:
   struct Entry {
     uint64_t weight;
-    uint64_t rank;
     Item item;
+    Places places;
   };
+  using Entries = std::map<uint64_t, Entry>;  // by number, in the order of arrival
 
   // Determines whose turn it is: the user with the least standing is next.
   struct Standing {
@@ -123,29 +129,47 @@ class FairQueue {
 
   struct User {
     Standing standing;
-    std::deque<Entry> waiting;
+    std::set<std::pair<uint64_t, uint64_t>> line;  // ranks and numbers of the items that this user waits for
   };
-
-  // A user's waiting items and position in InOrder().
-  struct Line {
-    Standing standing;
-    const std::deque<Entry>* waiting;
-    size_t position = 0;
-
-    bool IsOver() const { return position == waiting->size(); }
-    static bool IsBefore(const Line& a, const Line& b) {
-      if (a.IsOver() || b.IsOver()) return !a.IsOver() && b.IsOver();
-      return a.standing < b.standing;
-    }
-  };
-
   using Users = std::map<UserId, User>;
+
+  // Puts the item into these places alone. If there is no memory for that, it may keep others as well.
+  void Put(uint64_t number, Entry& entry, const Places& places) {
+    const Places old = entry.places;
+    entry.places.insert(entry.places.end(), places.begin(), places.end());
+    for (const Place& place : places) LineUp(place, number);
+    entry.places.erase(entry.places.begin(), entry.places.end() - static_cast<ptrdiff_t>(places.size()));
+    for (const Place& place : old) {
+      if (std::find(places.begin(), places.end(), place) == places.end()) Leave(place, number);
+    }
+  }
+
+  void LineUp(const Place& place, uint64_t number) {
+    const auto [found, is_new] = users_.try_emplace(place.user);
+    User& own = found->second;
+    if (is_new) own.standing.arrival = ++arrivals_;
+    // A user who was idle does not get to catch up on missed turns.
+    if (own.line.empty()) own.standing.served = std::max(own.standing.served, clock_);
+    own.line.emplace(place.rank, number);
+  }
+
+  void Leave(const Place& place, uint64_t number) {
+    const auto user = users_.find(place.user);
+    if (user != users_.end()) user->second.line.erase({place.rank, number});
+  }
+
+  void Erase(typename Entries::iterator entry) {
+    for (const Place& place : entry->second.places) Leave(place, entry->first);
+    entries_.erase(entry);
+  }
+
+  static uint64_t NumberOf(const typename Users::value_type& user) { return user.second.line.begin()->second; }
 
   template <typename Map>
   static auto NextOf(Map& users) {
     return std::min_element(users.begin(), users.end(), [](const auto& a, const auto& b) {
-      const bool one = !a.second.waiting.empty();
-      const bool other = !b.second.waiting.empty();
+      const bool one = !a.second.line.empty();
+      const bool other = !b.second.line.empty();
       return one && (!other || a.second.standing < b.second.standing);
     });
   }
@@ -157,12 +181,13 @@ class FairQueue {
   void ForgetTheIdle() {
     std::erase_if(users_, [this](const auto& user) {
       const Standing& standing = user.second.standing;
-      return user.second.waiting.empty() && standing.running == 0 && standing.served <= clock_;
+      return user.second.line.empty() && standing.running == 0 && standing.served <= clock_;
     });
   }
 
   Users users_;  // users who wait, have something running, or have been served more than others
-  size_t size_ = 0;
+  Entries entries_;
+  uint64_t pushed_ = 0;
   uint64_t clock_ = 0;  // the `served` of the user whose item was taken last
   uint64_t arrivals_ = 0;
 };

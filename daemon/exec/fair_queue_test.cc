@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Pair;
 
 constexpr UserId kAnna{1};
 constexpr UserId kBob{2};
@@ -23,7 +24,17 @@ constexpr UserId kCarl{3};
 class FairQueueTest : public testing::Test {
  protected:
   void Push(UserId user, int count, uint64_t weight = 1, uint64_t rank = 0) {
-    for (int i = 0; i < count; ++i) queue_.Push(user, weight, rank, {user, weight, pushed_[user]++});
+    for (int i = 0; i < count; ++i) queue_.Push(weight, {{user, rank}}, {user, weight, pushed_[user]++});
+  }
+
+  // An item of the first user that others wait for as well.
+  void PushShared(const std::vector<Place>& places) {
+    const UserId user = places.front().user;
+    queue_.Push(1, places, {user, 1, pushed_[user]++});
+  }
+
+  void Move(const std::string& name, const std::vector<Place>& places) {
+    queue_.Move([&](const Item& item) { return item.Name() == name; }, [&](const Item&) { return places; });
   }
 
   struct Item {
@@ -33,14 +44,14 @@ class FairQueueTest : public testing::Test {
     std::string Name() const { return StrCat(std::string(1, static_cast<char>('a' + ToNumber(user) - 1)), number); }
   };
 
-  Item Take() { return queue_.Take(); }
+  Item Take() { return queue_.Take().item; }
 
   // Takes and finishes one item after the other, as a pool with one worker does.
   std::vector<std::string> Serve(size_t count) {
     std::vector<std::string> names;
     while (names.size() < count && !queue_.empty()) {
-      const Item item = Take();
-      queue_.Finish(item.user, item.weight);
+      const auto [item, user] = queue_.Take();
+      queue_.Finish(user, item.weight);
       names.push_back(item.Name());
     }
     return names;
@@ -169,6 +180,70 @@ TEST_F(FairQueueTest, AUserWhoseWaitingItemsWentStillHasThoseThatRun) {
   Push(kAnna, 1);
   EXPECT_THAT(Order(), ElementsAre("b0", "a2"));
   queue_.Finish(kAnna, 1);
+}
+
+TEST_F(FairQueueTest, AnItemHasTheBestPlaceOfAllWhoWaitForIt) {
+  Push(kAnna, 3);
+  PushShared({{kAnna, 9}, {kBob, 0}});
+  EXPECT_EQ(queue_.size(), 4u);
+  EXPECT_THAT(Order(), ElementsAre("a0", "a3", "a1", "a2"));
+  Push(kBob, 1);
+  EXPECT_THAT(Serve(9), ElementsAre("a0", "a3", "a1", "b0", "a2"));
+}
+
+TEST_F(FairQueueTest, WhoJoinsPaysInTurns) {
+  Push(kAnna, 1);
+  PushShared({{kAnna, 9}, {kBob, 0}});
+  Push(kAnna, 1);
+  EXPECT_EQ(queue_.Take().user, kAnna);
+  const auto shared = queue_.Take();
+  EXPECT_EQ(shared.item.Name(), "a1");
+  EXPECT_EQ(shared.user, kBob);
+  Push(kBob, 1);
+  queue_.Finish(kAnna, 1);
+  EXPECT_EQ(Take().Name(), "a2") << "Bob's item runs";
+  queue_.Finish(shared.user, 1);
+  EXPECT_EQ(Take().Name(), "b0");
+}
+
+TEST_F(FairQueueTest, WhoHasOthersJoinGetsNoMoreTurns) {
+  for (int i = 0; i < 10; ++i) PushShared({{kAnna, 0}, {kBob, 1}});
+  Push(kCarl, 10);
+  std::map<UserId, int> served;
+  for (int i = 0; i < 9; ++i) ++served[queue_.Take().user];
+  EXPECT_THAT(served, ElementsAre(Pair(kAnna, 3), Pair(kBob, 3), Pair(kCarl, 3)));
+}
+
+TEST_F(FairQueueTest, WhoComesAndGoesMovesTheItem) {
+  Push(kAnna, 3);
+  Move("a2", {{kAnna, 0}, {kBob, 0}});
+  EXPECT_THAT(Order(), ElementsAre("a0", "a2", "a1"));
+  Move("a2", {{kAnna, 0}});
+  EXPECT_THAT(Order(), ElementsAre("a0", "a1", "a2"));
+  Move("a2", {{kBob, 0}});
+  EXPECT_THAT(Serve(9), ElementsAre("a0", "a2", "a1"));
+  Move("a2", {{kBob, 0}});
+  EXPECT_TRUE(queue_.empty());
+}
+
+TEST_F(FairQueueTest, AMoveDoesNotCatchUpOrFallBack) {
+  Push(kAnna, 100);
+  Serve(50);
+  Push(kBob, 50);
+  Move("a60", {{kAnna, 0}, {kBob, 1}});
+  Move("b0", {{kBob, 0}, {kAnna, 1}});
+  std::map<char, int> served;
+  for (const std::string& name : Serve(20)) ++served[name[0]];
+  EXPECT_EQ(served['a'], 10);
+  EXPECT_EQ(served['b'], 10);
+}
+
+TEST_F(FairQueueTest, WhatIsRemovedHasNoPlace) {
+  PushShared({{kAnna, 0}, {kBob, 0}});
+  EXPECT_EQ(queue_.Remove([](const Item&) { return true; }).size(), 1u);
+  EXPECT_TRUE(queue_.empty());
+  Push(kBob, 1);
+  EXPECT_THAT(Serve(9), ElementsAre("b0"));
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ class InlineExecutor : public Executor {
  public:
   InlineExecutor(Env& env, ActionPlace place) : env_(env), place_(std::move(place)) {}
 
-  void Submit(Action action, UserId, ActionObserver* observer, CancellationPtr cancellation, ActionDone done) override {
+  void Submit(Action action, AskersPtr, ActionObserver* observer, CancellationPtr cancellation,
+              ActionDone done) override {
     ++running_;
     absl::StatusOr<ActionResult> result =
         CatchExceptions("the job ended", [&] { return RunAction(env_, place_, action, observer, cancellation.get()); });

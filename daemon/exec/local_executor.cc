@@ -3,8 +3,8 @@
 // Threads: one worker for each job that may run at once, and one thread that looks after the queue. That thread tells
 // waiting actions their place and removes cancelled ones, since all workers may be busy for minutes.
 //
-// Locks are taken in this order: the caller's Cancellation, `mutex_`, a job's own Cancellation. No foreign code
-// (observers, ActionDone, the caller's Cancellation) is called with `mutex_` held.
+// Locks are taken in this order: the caller's Cancellation, `mutex_`, a job's own Cancellation, or its Askers. No
+// foreign code (observers, ActionDone, the caller's Cancellation) is called with `mutex_` held.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -29,15 +29,16 @@ namespace {
 // An action in the pool: queued, then running or cancelled, then done.
 class Job {
  public:
-  Job(Action action, UserId user, ActionObserver* observer, CancellationPtr asked, ActionDone done)
+  Job(Action action, AskersPtr askers, ActionObserver* observer, CancellationPtr asked, ActionDone done)
       : action_(std::move(action)),
-        user_(user),
+        askers_(std::move(askers)),
         observer_(observer),
         asked_(std::move(asked)),
         done_(std::move(done)) {}
 
   const Action& action() const { return action_; }
-  UserId user() const { return user_; }
+  const AskersPtr& askers() const { return askers_; }
+  std::vector<Place> places() const { return askers_->Places(action_.rank, action_.batch_rank); }
   uint64_t memory() const { return action_.memory_estimate_bytes; }
   int jobs() const { return action_.jobs; }
   Cancellation& cancellation() { return cancellation_; }
@@ -74,7 +75,7 @@ class Job {
 
  private:
   const Action action_;
-  const UserId user_;
+  const AskersPtr askers_;
   ActionObserver* const observer_;
   const CancellationPtr asked_;  // the caller's; may be shared with other jobs
   ActionDone done_;
@@ -109,14 +110,22 @@ class PoolExecutor : public Executor {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  void Submit(Action action, UserId user, ActionObserver* observer, CancellationPtr cancellation,
+  void Submit(Action action, AskersPtr askers, ActionObserver* observer, CancellationPtr cancellation,
               ActionDone done) override {
-    const auto job = std::make_shared<Job>(std::move(action), user, observer, std::move(cancellation), std::move(done));
+    const auto job =
+        std::make_shared<Job>(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
     const absl::Status queued = CatchExceptions("the job could not be queued", [&] {
       job->Follow([this] { QueueChanged(); });
       return Enqueue(job);
     });
     if (!queued.ok()) job->Finish(queued);
+  }
+
+  void AskersChanged(const Askers& askers) override {
+    MutexLock lock(mutex_);
+    queue_.Move([&](const JobPtr& job) { return job->askers().get() == &askers; },
+                [](const JobPtr& job) { return job->places(); });
+    WakeAll();
   }
 
   ExecutorLoad load() const override {
@@ -131,7 +140,7 @@ class PoolExecutor : public Executor {
   absl::Status Enqueue(const JobPtr& job) {
     MutexLock lock(mutex_);
     if (stopping_) return CancelledInQueue(*job);
-    queue_.Push(job->user(), Weight(*job), job->action().rank, job);
+    queue_.Push(Weight(*job), job->places(), job);
     WakeAll();
     return absl::OkStatus();
   }
@@ -163,35 +172,39 @@ class PoolExecutor : public Executor {
   }
 
   void WorkLoop() {
-    while (const JobPtr job = NextJob()) {
+    while (const std::optional<Served> served = NextJob()) {
+      const JobPtr& job = served->item;
       job->LeaveQueue();
       // If an output does not fit into memory, only this job fails, not the pool.
       absl::StatusOr<ActionResult> result = CatchExceptions("the job ended", [&] { return job->Run(run_); });
-      Release(job);
+      Release(*served);
       job->Finish(std::move(result));
     }
   }
 
-  // Waits for the next job and admits it. Null when the pool ends.
-  JobPtr NextJob() {
+  using Served = FairQueue<JobPtr>::Served;
+
+  // Waits for the next job and admits it. Nothing when the pool ends.
+  std::optional<Served> NextJob() {
     MutexLock lock(mutex_);
     while (!stopping_ && (queue_.empty() || !MayStart(*queue_.Next()))) wake_.Wait(mutex_);
-    if (stopping_) return nullptr;
-    JobPtr job = queue_.Take();
-    admission_.Start(job->memory(), job->jobs());
-    running_.push_back(job);
+    if (stopping_) return std::nullopt;
+    Served served = queue_.Take();
+    admission_.Start(served.item->memory(), served.item->jobs());
+    running_.push_back(served.item);
     WakeAll();
-    return job;
+    return served;
   }
 
   bool MayStart(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return admission_.MayStart(job.memory(), job.jobs());
   }
 
-  void Release(const JobPtr& job) {
+  void Release(const Served& served) {
+    const JobPtr& job = served.item;
     MutexLock lock(mutex_);
     admission_.Finish(job->memory(), job->jobs());
-    queue_.Finish(job->user(), Weight(*job));
+    queue_.Finish(served.user, Weight(*job));
     running_.erase(std::find(running_.begin(), running_.end(), job));
     WakeAll();
   }

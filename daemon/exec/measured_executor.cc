@@ -82,11 +82,11 @@ void MeasuredExecutor::Register(MetricsRegistry& registry) const {
   registry.AddGauge("kernix_steps_queued", "Steps that wait for the pool now.", [this] { return load().queued; });
 }
 
-void MeasuredExecutor::Submit(Action action, UserId user, ActionObserver* observer, CancellationPtr cancellation,
+void MeasuredExecutor::Submit(Action action, AskersPtr askers, ActionObserver* observer, CancellationPtr cancellation,
                               ActionDone done) {
   MetricHistogram& times = OfStep(action.step);
   const auto waiting = std::make_shared<Waiting>(*this, observer);
-  executor_->Submit(std::move(action), user, waiting.get(), std::move(cancellation),
+  executor_->Submit(std::move(action), std::move(askers), waiting.get(), std::move(cancellation),
                     [waiting, &times, done = std::move(done)](absl::StatusOr<ActionResult> result) {
                       if (const auto seconds = waiting->SecondsOfCommand(result)) times.Observe(*seconds);
                       done(std::move(result));

@@ -26,8 +26,9 @@ class MeasuredExecutor final : public Executor {
   // Must be called before the first Submit(). The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
-  void Submit(Action action, UserId user, ActionObserver* observer, CancellationPtr cancellation,
+  void Submit(Action action, AskersPtr askers, ActionObserver* observer, CancellationPtr cancellation,
               ActionDone done) override;
+  void AskersChanged(const Askers& askers) override { executor_->AskersChanged(askers); }
   ExecutorLoad load() const override { return executor_->load(); }
 
  private:

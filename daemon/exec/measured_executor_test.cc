@@ -39,7 +39,7 @@ class MeasuredExecutorTest : public testing::Test {
     action.step = step;
     action.argv = {program};
     absl::StatusOr<ActionResult> ended;
-    executor_.Submit(action, UserId{1000}, observer, nullptr,
+    executor_.Submit(action, OneAsker(UserId{1000}), observer, nullptr,
                      [&](absl::StatusOr<ActionResult> result) { ended = std::move(result); });
     return ended;
   }

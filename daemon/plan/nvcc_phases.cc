@@ -258,7 +258,7 @@ class PhaseMaker {
     if (included.size() != fatbins_.size() + 1) return false;
     const bool added = AddStep(phases_.host_compile, "host compile", std::move(command), kHostCompileMemory, outputs,
                                std::move(reuse), included);
-    phases_.host_compile.action.rank = compile_.host_rank;
+    phases_.host_compile.action.batch_rank = compile_.host_batch_rank;
     return added;
   }
 

@@ -110,14 +110,14 @@ std::map<std::string, Step> ByName(const Phases& phases) {
   return steps;
 }
 
-TEST(NvccPhasesTest, TheHostCompileMayHaveItsOwnRank) {
+TEST(NvccPhasesTest, TheHostCompileMayHaveItsOwnRankInABatch) {
   Step compile = CompileStep();
-  compile.action.rank = 5;
-  compile.host_rank = 7;
+  compile.action.batch_rank = 5;
+  compile.host_batch_rank = 7;
   const auto phases = PhasesOf(compile, kOneArchitecture);
   ASSERT_TRUE(phases.has_value());
   for (const auto& [name, step] : ByName(*phases)) {
-    EXPECT_EQ(step.action.rank, name == "host compile" ? 7u : 5u) << name;
+    EXPECT_EQ(step.action.batch_rank, name == "host compile" ? 7u : 5u) << name;
   }
 }
 

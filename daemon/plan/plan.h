@@ -89,8 +89,8 @@ struct Step {
   // The output that lists the files that were read, if the step can also run as nvcc's phases (see nvcc_phases.h).
   std::string dependencies;
 
-  // If it runs as nvcc's phases: `action.rank` of the host compile.
-  uint64_t host_rank = 0;
+  // If it runs as nvcc's phases: `action.batch_rank` of the host compile.
+  uint64_t host_batch_rank = 0;
   // The same: see Reuse. For users who must not depend on each other's host code.
   bool host_bodies_count = false;
   // What commands of these names are expected to need, by experience; null: nothing is known.

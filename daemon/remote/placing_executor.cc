@@ -120,7 +120,7 @@ Duration PlaceQueue::WaitFor(int jobs) const {
 // All that another try needs.
 struct PlacingExecutor::Job {
   exec::Action action;
-  UserId user;
+  exec::AskersPtr askers;
   exec::ActionObserver* observer;
   CancellationPtr cancellation;
   exec::ActionDone done;
@@ -155,21 +155,27 @@ void PlacingExecutor::Register(MetricsRegistry& registry) const {
       failed_there_alone_);
 }
 
-void PlacingExecutor::Submit(exec::Action action, UserId user, exec::ActionObserver* observer,
+void PlacingExecutor::Submit(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer,
                              CancellationPtr cancellation, exec::ActionDone done) {
   if (!RunsThere(action)) {
-    return SubmitHere(std::move(action), user, observer, std::move(cancellation), std::move(done));
+    return SubmitHere(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
   }
   if (PlacementOf(action) == Placement::kRemote) {
-    return SubmitThere(std::move(action), user, observer, std::move(cancellation), std::move(done));
+    return SubmitThere(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
   }
   const BuilderPause::Answer answer = pause_.Ask();
   if (answer == BuilderPause::Answer::kHold) {
     held_.Add();
-    return SubmitHere(std::move(action), user, observer, std::move(cancellation), std::move(done));
+    return SubmitHere(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
   }
-  TryThere(std::make_shared<Job>(Job{std::move(action), user, observer, std::move(cancellation), std::move(done)}),
+  TryThere(std::make_shared<Job>(
+               Job{std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done)}),
            answer == BuilderPause::Answer::kProbe);
+}
+
+void PlacingExecutor::AskersChanged(const exec::Askers& askers) {
+  local_->AskersChanged(askers);
+  remote_->AskersChanged(askers);
 }
 
 exec::ExecutorLoad PlacingExecutor::load() const {
@@ -201,7 +207,7 @@ bool PlacingExecutor::FlowsOver(const exec::Action& action) const {
   return here > options_.overflow_after && here >= there_queue_.WaitFor(action.jobs);
 }
 
-void PlacingExecutor::SubmitTo(exec::Executor& place, PlaceQueue& queue, exec::Action action, UserId user,
+void PlacingExecutor::SubmitTo(exec::Executor& place, PlaceQueue& queue, exec::Action action, exec::AskersPtr askers,
                                exec::ActionObserver* observer, CancellationPtr cancellation, exec::ActionDone done) {
   const PlaceQueue::Place entry = queue.Enter(action);
   auto leave = [&queue, entry, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
@@ -209,20 +215,21 @@ void PlacingExecutor::SubmitTo(exec::Executor& place, PlaceQueue& queue, exec::A
     done(std::move(result));
   };
   try {
-    place.Submit(std::move(action), user, observer, std::move(cancellation), std::move(leave));
+    place.Submit(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(leave));
   } catch (...) {
     queue.Leave(entry, absl::UnknownError("not submitted"));
     throw;
   }
 }
 
-void PlacingExecutor::SubmitHere(exec::Action action, UserId user, exec::ActionObserver* observer,
+void PlacingExecutor::SubmitHere(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer,
                                  CancellationPtr cancellation, exec::ActionDone done) {
   here_.Add();
-  SubmitTo(*local_, here_queue_, std::move(action), user, observer, std::move(cancellation), std::move(done));
+  SubmitTo(*local_, here_queue_, std::move(action), std::move(askers), observer, std::move(cancellation),
+           std::move(done));
 }
 
-void PlacingExecutor::SubmitThere(exec::Action action, UserId user, exec::ActionObserver* observer,
+void PlacingExecutor::SubmitThere(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer,
                                   CancellationPtr cancellation, exec::ActionDone done) {
   there_.Add();
   const char* const advice = action.needs_builder ? kNoCompilerHere : kOnlyRemote;
@@ -234,7 +241,8 @@ void PlacingExecutor::SubmitThere(exec::Action action, UserId user, exec::Action
     if (result.ok() && SeemsToLackTool(tool, *result)) result = NowhereElse(step, LacksTool(tool, *result), advice);
     done(std::move(result));
   };
-  SubmitTo(*remote_, there_queue_, std::move(action), user, observer, std::move(cancellation), std::move(judge));
+  SubmitTo(*remote_, there_queue_, std::move(action), std::move(askers), observer, std::move(cancellation),
+           std::move(judge));
 }
 
 void PlacingExecutor::TryThere(JobPtr job, bool is_probe) {
@@ -249,7 +257,7 @@ void PlacingExecutor::TryThere(JobPtr job, bool is_probe) {
     job->there.Release();
     job->done(std::move(result));
   };
-  SubmitTo(*remote_, there_queue_, std::move(action), job->user, &job->there, job->cancellation, std::move(judge));
+  SubmitTo(*remote_, there_queue_, std::move(action), job->askers, &job->there, job->cancellation, std::move(judge));
 }
 
 void PlacingExecutor::NoteEnd(const absl::StatusOr<exec::ActionResult>& result) {
@@ -276,7 +284,7 @@ void PlacingExecutor::RunAgainHere(const JobPtr& job, exec::ActionResult there) 
 
 void PlacingExecutor::SubmitAgain(const JobPtr& job, exec::ActionDone done) {
   const absl::Status submitted = CatchExceptions("the step could not be queued", [&] {
-    SubmitHere(job->action, job->user, job->observer, job->cancellation, std::move(done));
+    SubmitHere(job->action, job->askers, job->observer, job->cancellation, std::move(done));
     return absl::OkStatus();
   });
   if (!submitted.ok()) job->done(submitted);

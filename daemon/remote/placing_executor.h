@@ -79,8 +79,10 @@ class PlacingExecutor final : public exec::Executor {
   // Must be called before the first Submit(). The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
-  void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
+  void Submit(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override;
+
+  void AskersChanged(const exec::Askers& askers) override;
 
   // Running and queued actions of both places, with the limits of this machine.
   exec::ExecutorLoad load() const override;
@@ -93,13 +95,13 @@ class PlacingExecutor final : public exec::Executor {
   bool RunsThere(const exec::Action& action);
   bool FlowsOver(const exec::Action& action) const;
   // Has the queue know of it while it is in the place.
-  static void SubmitTo(exec::Executor& place, PlaceQueue& queue, exec::Action action, UserId user,
+  static void SubmitTo(exec::Executor& place, PlaceQueue& queue, exec::Action action, exec::AskersPtr askers,
                        exec::ActionObserver* observer, CancellationPtr cancellation, exec::ActionDone done);
-  void SubmitHere(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
-                  exec::ActionDone done);
+  void SubmitHere(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer,
+                  CancellationPtr cancellation, exec::ActionDone done);
   // Runs there, or fails.
-  void SubmitThere(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
-                   exec::ActionDone done);
+  void SubmitThere(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer,
+                   CancellationPtr cancellation, exec::ActionDone done);
   // Runs there, or here.
   void TryThere(JobPtr job, bool is_probe);
   void NoteEnd(const absl::StatusOr<exec::ActionResult>& result);

@@ -82,7 +82,7 @@ class RemoteExecutorTest : public ::testing::Test {
                                                         CancellationPtr cancellation = nullptr) {
     auto done = std::make_shared<std::promise<absl::StatusOr<exec::ActionResult>>>();
     auto future = done->get_future();
-    executor_->Submit(std::move(action), UserId{1000}, observer, std::move(cancellation),
+    executor_->Submit(std::move(action), exec::OneAsker(UserId{1000}), observer, std::move(cancellation),
                       [done](absl::StatusOr<exec::ActionResult> result) { done->set_value(std::move(result)); });
     return future;
   }

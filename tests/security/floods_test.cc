@@ -6,12 +6,10 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cctype>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -25,6 +23,7 @@
 #include "common/os/env.h"
 #include "common/wire/quick_lookup.h"
 #include "daemon/transport/socket_address.h"
+#include "tests/security/daemon_state.h"
 #include "tests/security/security_fixture.h"
 #include "tests/support/test_util.h"
 
@@ -33,27 +32,6 @@ namespace {
 
 constexpr char kFloods[] = "11 bounds per user";
 constexpr uint64_t kMiB = 1 << 20;
-
-// A line "VmHWM: 123 kB" of a process' status, in bytes.
-uint64_t StatusBytes(const std::string& pid, const std::string& name) {
-  const std::string status = Env::Posix().ReadFile(StrCat("/proc/", pid, "/status")).value_or("");
-  const size_t at = status.find(StrCat("\n", name, ":"));
-  if (at == std::string::npos) return 0;
-  return std::strtoull(status.c_str() + at + name.size() + 2, nullptr, 10) << 10;
-}
-
-// The service's processes but `daemon` and what descends from nobody of its: compilers.
-std::vector<std::string> Compilers(pid_t daemon) {
-  std::vector<std::string> compilers;
-  const std::vector<std::string> names = Env::Posix().ListDirectory("/proc").value();
-  for (const std::string& name : names) {
-    struct stat info = {};
-    if (std::isdigit(static_cast<unsigned char>(name[0])) == 0 || name == std::to_string(daemon)) continue;
-    if (stat(StrCat("/proc/", name).c_str(), &info) != 0 || info.st_uid != TheUsers().service) continue;
-    compilers.push_back(name);
-  }
-  return compilers;
-}
 
 // Looks at something again and again, in a thread, until it goes.
 class Watch {
@@ -400,14 +378,6 @@ TEST_F(FloodsTest, AJobWithTooManyProcessesIsKilled) {
   const std::string answer = Answer(Load(member(), CppKernel(ManyFunctions(64), {"-O3"})));
   const bool refused = answer.find("max_processes_per_job") != std::string::npos;
   Judge(kFloods, "more processes than a job may have", refused ? "" : answer);
-}
-
-// How many of `user`'s loads have ended.
-int LoadsEnded(const std::string& log, uid_t user) {
-  const std::string line = StrCat(" info load user=", user, " ");
-  int ended = 0;
-  for (size_t at = log.find(line); at != std::string::npos; at = log.find(line, at + 1)) ++ended;
-  return ended;
 }
 
 TEST_F(FloodsTest, TheQueueServesUsersInTurn) {

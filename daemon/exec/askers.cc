@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/exec/askers.h"
+
+#include <algorithm>
+
+namespace kernix::exec {
+
+bool Askers::Join(const Asker& asker) {
+  const MutexLock lock(mutex_);
+  askers_.insert(asker);
+  return askers_.size() > 1;
+}
+
+bool Askers::Leave(const Asker& asker) {
+  const MutexLock lock(mutex_);
+  if (askers_.size() == 1) return false;
+  askers_.erase(askers_.find(asker));
+  return true;
+}
+
+std::vector<Place> Askers::Places(uint64_t rank, uint64_t batch_rank) const {
+  const MutexLock lock(mutex_);
+  std::vector<Place> places;
+  for (const Asker& asker : askers_) {  // of each user, loads of batches come last
+    const Place place{asker.user, asker.is_of_batch ? batch_rank : rank};
+    if (places.empty() || places.back().user != asker.user) places.push_back(place);
+  }
+  return places;
+}
+
+bool Askers::Has(UserId user) const {
+  const MutexLock lock(mutex_);
+  return std::any_of(askers_.begin(), askers_.end(), [&](const Asker& asker) { return asker.user == user; });
+}
+
+bool Askers::AreOf(UserId user) const {
+  const MutexLock lock(mutex_);
+  return std::all_of(askers_.begin(), askers_.end(), [&](const Asker& asker) { return asker.user == user; });
+}
+
+UserId Askers::First() const {
+  const MutexLock lock(mutex_);
+  return askers_.begin()->user;
+}
+
+size_t Askers::max_parallel() const {
+  const MutexLock lock(mutex_);
+  size_t most = 1;
+  for (const Asker& asker : askers_) {
+    if (asker.max_parallel == 0) return 0;
+    most = std::max(most, asker.max_parallel);
+  }
+  return most;
+}
+
+}  // namespace kernix::exec

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who waits for a build.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/mutex.h"
+#include "common/base/user_id.h"
+
+namespace kernix::exec {
+
+// One load that waits.
+struct Asker {
+  UserId user{};
+  bool is_of_batch = false;
+  size_t max_parallel = 0;  // most steps at a time that this asker wants; 0: any number
+
+  auto operator<=>(const Asker&) const = default;
+};
+
+// Among a user's actions that wait.
+struct Place {
+  UserId user{};
+  uint64_t rank = 0;  // lower ones first
+
+  auto operator<=>(const Place&) const = default;
+};
+
+// All actions of a build share the object, so that each has the best place that one of the askers can give it. They
+// come and go while the actions wait: Executor::AskersChanged() has the queue look again. Thread-safe.
+class Askers {
+ public:
+  Askers() = default;
+  explicit Askers(const Asker& only) : askers_{only} {}
+
+  // Both return whether others wait as well, so that places may have changed.
+  bool Join(const Asker& asker);
+  // The last asker keeps the place, in which what is left of the build ends.
+  bool Leave(const Asker& asker);
+
+  // One place for each user. `rank`, `batch_rank`: see Action.
+  std::vector<Place> Places(uint64_t rank, uint64_t batch_rank) const;
+
+  bool Has(UserId user) const;
+  // Whether all are this user's.
+  bool AreOf(UserId user) const;
+  // One of the users.
+  UserId First() const;
+
+  // Most steps at a time that one of the askers wants. 0: any number.
+  size_t max_parallel() const;
+
+ private:
+  mutable Mutex mutex_;
+  std::multiset<Asker> askers_ ABSL_GUARDED_BY(mutex_);
+};
+
+using AskersPtr = std::shared_ptr<Askers>;
+
+// For what one user alone waits for.
+inline AskersPtr OneAsker(UserId user) { return std::make_shared<Askers>(Asker{user}); }
+
+}  // namespace kernix::exec

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/exec/askers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kernix::exec {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr UserId kAnna{1};
+constexpr UserId kBob{2};
+
+TEST(AskersTest, EachUserHasTheBestPlace) {
+  Askers askers({.user = kBob, .is_of_batch = true});
+  EXPECT_THAT(askers.Places(5, 9), ElementsAre(Place{kBob, 9}));
+  EXPECT_TRUE(askers.Join({.user = kAnna, .is_of_batch = true}));
+  EXPECT_TRUE(askers.Join({.user = kBob}));
+  EXPECT_THAT(askers.Places(5, 9), ElementsAre(Place{kAnna, 9}, Place{kBob, 5}));
+  EXPECT_TRUE(askers.Leave({.user = kBob}));
+  EXPECT_THAT(askers.Places(5, 9), ElementsAre(Place{kAnna, 9}, Place{kBob, 9}));
+}
+
+TEST(AskersTest, TheLastOneKeepsThePlace) {
+  Askers askers;
+  EXPECT_FALSE(askers.Join({.user = kAnna}));
+  EXPECT_FALSE(askers.Leave({.user = kAnna}));
+  EXPECT_THAT(askers.Places(5, 9), ElementsAre(Place{kAnna, 5}));
+}
+
+TEST(AskersTest, SaysWhoseTheyAre) {
+  Askers askers({.user = kAnna});
+  EXPECT_TRUE(askers.AreOf(kAnna));
+  EXPECT_FALSE(askers.AreOf(kBob));
+  askers.Join({.user = kBob});
+  EXPECT_FALSE(askers.AreOf(kAnna));
+  EXPECT_TRUE(askers.Has(kAnna) && askers.Has(kBob));
+  askers.Leave({.user = kAnna});
+  EXPECT_FALSE(askers.Has(kAnna));
+  EXPECT_EQ(askers.First(), kBob);
+}
+
+TEST(AskersTest, TheOneWhoWantsMostAtATimeCounts) {
+  Askers askers({.user = kAnna, .max_parallel = 1});
+  EXPECT_EQ(askers.max_parallel(), 1u);
+  askers.Join({.user = kBob, .max_parallel = 3});
+  EXPECT_EQ(askers.max_parallel(), 3u);
+  askers.Join({.user = kBob});
+  EXPECT_EQ(askers.max_parallel(), 0u);
+}
+
+}  // namespace
+}  // namespace kernix::exec
