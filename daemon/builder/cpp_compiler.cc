@@ -29,8 +29,9 @@ struct CppCompiler::Compile {
 
 void CppCompiler::Submit(const Step& step, StepRunner::Run run) {
   const auto compile = std::make_shared<Compile>(step, std::move(run));
-  compile->prepared = preambles_.Prepare(MakesDebugInformation(step.action) ? std::nullopt : SplitCppCompile(step),
-                                         step.action.outputs.at(1), *compile->run.toolchain, compile->run.askers->First());
+  compile->prepared =
+      preambles_.Prepare(MakesDebugInformation(step.action) ? std::nullopt : SplitCppCompile(step),
+                         step.action.outputs.at(1), *compile->run.toolchain, compile->run.askers->First());
   compile->step.faster = compile->prepared.faster;
   const auto run_muted = [this, compile](const exec::Action& action, exec::ActionDone done) {
     Run(*compile, action, &compile->muted, std::move(done));

@@ -164,7 +164,9 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     reason.Add();
     known_ = nullptr;
     running_ = &phases_;
-    if (run_.toolchain != nullptr) preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain, run_.askers->First());
+    if (run_.toolchain != nullptr) {
+      preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain, run_.askers->First());
+    }
     if (preprocessing_.uses_kept()) return RunPreprocessing(&Compile::OnPreprocessed);
     // Each pass goes on by itself.
     compiler_.preambles_.CountPasses(preprocessing_);

@@ -171,8 +171,13 @@ Outcome Workshop::Compile(const std::string& compiler, const std::string& text, 
 
 void* Workshop::Open(const std::string& source, const std::vector<std::string>& flags) {
   const std::string library = scratch_ / StrCat("kernel", opened_++, ".so");
-  std::vector<std::string> all = {HandlerRuntime(), "-std=c++17", "-O1",     "-Wall", "-Wextra",
-                                  "-Werror",        "-fPIC",      "-shared", "-o",    library};
+  // The map: as builds have it for the folder of sources.
+  std::vector<std::string> all = {HandlerRuntime(), "-ffile-prefix-map=kernix-source/=",
+                                  "-std=c++17",     "-O1",
+                                  "-Wall",          "-Wextra",
+                                  "-Werror",        "-fPIC",
+                                  "-shared",        "-o",
+                                  library};
   all.insert(all.end(), flags.begin(), flags.end());
   const Outcome outcome = Compile("c++", Generate("kernel.cpp", source), all);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;

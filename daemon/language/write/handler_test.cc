@@ -15,9 +15,6 @@ namespace ffi = kernix_ffi_abi;
 using testing::AllOf;
 using testing::StartsWith;
 
-// As builds map the folder of sources.
-constexpr char kMap[] = "-ffile-prefix-map=kernix-source/=";
-
 constexpr char kAddOne[] = R"(
 #include "brainevent/common.h"
 // @BE add_one arg ret
@@ -88,7 +85,7 @@ TEST_F(HandlerTest, AnswersTheMetadataQueryWithoutAnApi) {
     const std::string path = workshop_.path() + (graph ? "/graph.so" : "/plain.so");
     const Outcome outcome = workshop_.Compile(
         "c++", Generate("k.cpp", kAddOne, v1::LANGUAGE_CPP, graph),
-        {workshop_.HandlerRuntime(), kMap, "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", "-o", path});
+        {workshop_.HandlerRuntime(), "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", "-o", path});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     auto* handler = reinterpret_cast<ffi::Handler*>(dlsym(library, "kernix_handler_add_one"));
@@ -278,10 +275,9 @@ TEST_F(HandlerTest, ACudaHandlerFailsWithoutAStream) {
   const std::string path = workshop_.path() + "/cuda.so";
   const std::string unit =
       Generate("k.cu", "// @BE f\nvoid f(BE::Tensor o, int64_t stream) { (void)o, (void)stream; }", v1::LANGUAGE_CUDA);
-  ASSERT_EQ(
-      workshop_.Compile("c++", unit, {workshop_.HandlerRuntime(), kMap, "-std=c++17", "-fPIC", "-shared", "-o", path})
-          .exit_code,
-      0);
+  ASSERT_EQ(workshop_.Compile("c++", unit, {workshop_.HandlerRuntime(), "-std=c++17", "-fPIC", "-shared", "-o", path})
+                .exit_code,
+            0);
   int64_t out = 0;
   FakeCall call;
   EXPECT_EQ(call.Result(&out, {1}, ffi::kS64).Call(dlopen(path.c_str(), RTLD_NOW), "kernix_handler_f"),
