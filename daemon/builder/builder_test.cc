@@ -195,8 +195,8 @@ TEST_F(BuilderTest, OnlyAPrivateDaemonGivesAwayWhatACommandReads) {
 TEST_F(BuilderTest, OddLabelsAreHarmless) {
   TestBuilder t(TestBuilder::On::kLocalExecutor);
   const std::string long_label(300, 'x');  // too long for a file name
-  for (const char* label : {"inc", "kernix", "kernix-unit", "..", "a b/c\"d", "libc.so.6", "specs", "unit.cc", "vector",
-                            "it's", long_label.c_str()}) {
+  for (const char* label : {"inc", "kernix", "kernix-unit", "a b\"d", "libc.so.6", "specs", "unit.cc", "vector", "it's",
+                            long_label.c_str()}) {
     v1::LoadRequest request = CppRequest(compiler_);
     request.mutable_source(0)->set_label(label);
     request.mutable_source(0)->mutable_text()->insert(0, "#include <vector>\n");

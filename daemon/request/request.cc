@@ -78,22 +78,17 @@ absl::Status CheckPathLength(std::string_view path) {
   return absl::OkStatus();
 }
 
-// A shared daemon accepts a plain name for a source, not a path that a tool could follow.
 bool IsPath(std::string_view label) {
   return label.find('/') != std::string_view::npos || label == "." || label == "..";
 }
 
-absl::Status CheckLabel(std::string_view label, toolchain::FlagPolicy policy) {
+absl::Status CheckLabel(std::string_view label) {
   if (label.empty()) return Invalid("a source has no label: give the name that diagnostics should show");
   if (const std::string why = WhyNoFileName(label); !why.empty()) {
     return Invalid(StrCat("the source label \"", Printable(label.substr(0, 64)), "\" ", why));
   }
-  if (label.front() == '/') {
-    return Invalid(StrCat("source label \"", label, "\" is an absolute path: use the file's base name"));
-  }
-  if (policy == toolchain::FlagPolicy::kShared && IsPath(label)) {
-    return Invalid(
-        StrCat("source label \"", label, "\" is a path: this kernixd is shared and accepts only names without \"/\""));
+  if (IsPath(label)) {
+    return Invalid(StrCat("the source label \"", label, "\" is a path: give a name without \"/\""));
   }
   // The label need not be a valid file name: a source whose label is not one is not staged.
   if (label.size() <= kMaxPathBytes) return absl::OkStatus();
@@ -101,11 +96,11 @@ absl::Status CheckLabel(std::string_view label, toolchain::FlagPolicy policy) {
                         kMaxPathBytes, " are allowed"));
 }
 
-absl::Status CheckSources(const v1::LoadRequest& request, toolchain::FlagPolicy policy, const RequestLimits& limits) {
+absl::Status CheckSources(const v1::LoadRequest& request, const RequestLimits& limits) {
   uint64_t bytes = 0;
   bool blank = true;
   for (const v1::Source& source : request.source()) {
-    KERNIX_RETURN_IF_ERROR(CheckLabel(source.label(), policy));
+    KERNIX_RETURN_IF_ERROR(CheckLabel(source.label()));
     bytes += source.text().size();
     blank = blank && IsBlank(source.text());
   }
@@ -476,7 +471,7 @@ absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& re
   result.toolchain = std::move(toolchain);
   KERNIX_RETURN_IF_ERROR(CheckModuleName(request.name()));
   KERNIX_RETURN_IF_ERROR(ReadLanguage(request, result));
-  KERNIX_RETURN_IF_ERROR(CheckSources(request, policy, limits));
+  KERNIX_RETURN_IF_ERROR(CheckSources(request, limits));
   result.assembler_must_tell = policy == toolchain::FlagPolicy::kShared;
   KERNIX_RETURN_IF_ERROR(ReadOptions(env, request.options(), policy, result));
   KERNIX_ASSIGN_OR_RETURN(result.headers, ReadHeaders(request, limits));
