@@ -84,7 +84,7 @@ exec::InputFile ProloguePlace(const PlannedUnit& planned, const Unit& unit, cons
 
 // Stages the sources under their labels. No file includes them, but compilers read from there the line that they show
 // with an error. If two sources share a label, the compiler would show the wrong one: then neither is staged.
-std::vector<exec::InputFile> StageSources(const BuildRequest& request, const Unit& unit) {
+std::vector<exec::InputFile> StageSources(const Unit& unit) {
   absl::flat_hash_map<std::string, int> uses;
   for (const language::SourceText& source : unit.sources) ++uses[source.label];
   std::vector<exec::InputFile> files;
@@ -160,7 +160,7 @@ std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, Plan& plan) {
     planned.files.push_back(exec::MakeInput(planned.path, plan.unit_texts.back()));
     if (!request.headers.empty()) planned.files.push_back(ProloguePlace(planned, unit, plan.roots->list));
     if (HasMacroHeader(request, unit.language)) planned.files.push_back(StageMacros(request));
-    Append(planned.files, StageSources(request, unit));
+    Append(planned.files, StageSources(unit));
     units.push_back(std::move(planned));
   }
   return units;

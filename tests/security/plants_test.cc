@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a member plants: a file where a tool of the service looks for its own parts, or text in what kernixd keeps for
-// others.
+// What a member plants: a file where a tool of the service looks for its own parts, or a name that hides another one.
 #include <dirent.h>
 #include <sys/stat.h>
 
 #include <atomic>
 #include <cctype>
-#include <functional>
-#include <map>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
@@ -25,7 +21,6 @@ namespace kernix::security {
 namespace {
 
 constexpr char kPrograms[] = "14 what tools run";
-constexpr char kKept[] = "15 what is kept for others";
 constexpr char kReads[] = "4 diagnostics and includes";
 
 // A library that makes the canary while the loader prepares it, whatever it lacks: an indirect function is resolved
@@ -193,43 +188,6 @@ TEST_F(PlantsTest, EachToolLooksInFoldersOfTheToolchainOnly) {
     if (entry.ends_with(kLabel)) StrAppend(&named, entry, "\n");
   }
   Judge(kPrograms, "a label in a working folder", named);
-}
-
-// Planted behind `#include`s that others' kernels begin with, where the preprocessor tells a whole pass from one over
-// what follows a kept preamble. Line markers make the two texts join.
-std::string PlantingText(const std::string& head, const std::string& question, const std::string& label, int number) {
-  const std::string text =
-      "{head}\n{question}\nstatic const char planted[] __attribute__((used)) = \"topsecretword planted\";\n"
-      "#line 1 \"{label}\"\n#include <iso646.h>\n#endif\n#line 50 \"{label}\"\nstatic int tried_{number} "
-      "__attribute__((unused));";
-  return absl::StrReplaceAll(
-      text, {{"{head}", head}, {"{question}", question}, {"{label}", label}, {"{number}", std::to_string(number)}});
-}
-
-TEST_F(PlantsTest, APreambleHoldsNothingOfTheUnitThatTaughtIt) {
-  Serve("", /*with_nvcc=*/true);
-  if (nvcc().empty()) GTEST_SKIP() << "no nvcc: `make setup` installs one";
-  const auto other = Connect(TheUsers().other);
-  const auto root = Connect(0);
-  const std::vector<std::string> heads = {"#include <cuda_fp16.h>", "#include <vector>", "#include <cuda_bf16.h>"};
-  const std::vector<std::string> questions = {
-      "#define PASTE(a, b) a##b\n#if !PASTE(__has_inc, lude)(\"kernix-preamble/macros.h\")",
-      "#define PASTE(a, b) a##b\n#if !PASTE(__has_inc, lude)(\"../kernix-preamble/macros.h\")",
-      "#define PASTE(a, b) a##b\n#if PASTE(__COUN, TER__) == 0 && PASTE(__COUN, TER__) == 1"};
-  int number = 0;
-  for (size_t i = 0; i < heads.size(); ++i) {
-    for (const char* label : {"twice.cu", "kernix-source/twice.cu"}) {
-      for (int round = 0; round < 2; ++round) {  // the first one teaches what cuda_runtime.h declares
-        Load(member(), CudaKernel(nvcc(), PlantingText(heads[i], questions[i], label, ++number)));
-        root->AwaitEndOfLearning();
-      }
-    }
-    Kernel victim = CudaKernel(nvcc(), StrCat(heads[i], "\n__device__ int of_victim_", i, ";"));
-    const server::LoadOutcome outcome = Load(*other, victim);
-    JudgeTwin(kKept, "another member's kernel with the same #includes", outcome.result ? "" : Answer(outcome));
-    const std::string artifact = outcome.result ? other->Fetch(outcome.result->artifact_digest()).value_or("") : "";
-    Judge(kKept, StrCat("planted behind ", heads[i]), SecretIn(artifact));
-  }
 }
 
 TEST_F(PlantsTest, NoNameOfAFileHidesAnother) {
