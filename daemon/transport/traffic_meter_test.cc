@@ -13,7 +13,6 @@ namespace kernix::server {
 namespace {
 
 constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-constexpr uint8_t kSettings = 4;
 constexpr uint8_t kEnd = 1;  // of a stream
 
 std::string Frame(FrameType type, uint8_t flags, uint32_t stream, size_t length = 0) {
