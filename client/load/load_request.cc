@@ -79,7 +79,7 @@ std::string DefaultLabel(const std::string& name, const std::vector<Source>& sou
   return sources.size() == 1 ? name : StrCat(name, "[", i, "]");
 }
 
-// A name without a path, which a shared kernixd accepts, too.
+// A name as kernixd accepts it: without a path, a backslash, a control character, or a blank at an end.
 std::string LabelToSend(const std::string& label) {
   std::string name = ToValidUtf8(label);
   const auto is_bad = [](unsigned char c) { return c == '/' || c == '\\' || c < 0x20 || c == 0x7f; };

@@ -127,8 +127,8 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     if (known->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
     const RuntimeChoice guess = GuessRuntime(*known, phases_);
     if (guess.full) return RunWithWholeHeader(compiler_.whole_by_names_);
-    included_names_ = IncludedNames(phases_);
-    Preprocess(guess.parts | compiler_.PartsOf(included_names_));
+    included_ = {run_.askers->First(), IncludedNames(phases_)};
+    Preprocess(guess.parts | compiler_.PartsOf(included_));
   }
 
   // What is known of a stand-in. The rest will be learned after this compile.
@@ -152,7 +152,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     const RuntimeChoice choice = ChooseRuntime(compiler_.env_, *known_, slim_, end.outputs, *run_.toolchain);
     if (choice.full) return RunWithWholeHeader(compiler_.whole_by_names_);
     if (!parts_.Has(choice.parts)) {
-      compiler_.KeepParts(included_names_, choice.parts);
+      compiler_.KeepParts(included_, choice.parts);
       return Preprocess(parts_ | choice.parts);
     }
     compiler_.slim_.Add();
@@ -332,7 +332,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   Next next_ = nullptr;  // after it
 
   // With a stand-in.
-  Digest included_names_;
+  UserIncludes included_;
   RuntimeParts parts_;
   KnownRuntimePtr known_;  // null: all passes read the whole header
   Phases slim_;
@@ -377,16 +377,16 @@ void NvccCompiler::KeepDryRun(const Digest& question, const std::string& answer)
   dry_runs_[question] = std::make_shared<const std::string>(answer);
 }
 
-RuntimeParts NvccCompiler::PartsOf(const Digest& included_names) {
+RuntimeParts NvccCompiler::PartsOf(const UserIncludes& included) {
   const MutexLock lock(mutex_);
-  const auto found = parts_.find(included_names);
+  const auto found = parts_.find(included);
   return found == parts_.end() ? RuntimeParts() : found->second;
 }
 
-void NvccCompiler::KeepParts(const Digest& included_names, RuntimeParts parts) {
+void NvccCompiler::KeepParts(const UserIncludes& included, RuntimeParts parts) {
   const MutexLock lock(mutex_);
   if (parts_.size() >= kMostGuesses) parts_.clear();
-  RuntimeParts& kept = parts_[included_names];
+  RuntimeParts& kept = parts_[included];
   kept = kept | parts;
 }
 

@@ -6,12 +6,14 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
+#include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/compiled_preambles.h"
 #include "daemon/builder/learning.h"
@@ -49,9 +51,10 @@ class NvccCompiler {
   std::shared_ptr<const std::string> DryRun(const Digest& question);
   void KeepDryRun(const Digest& question, const std::string& answer);
 
-  // The parts that headers of these names have taken beside what the sources name.
-  language::RuntimeParts PartsOf(const Digest& included_names);
-  void KeepParts(const Digest& included_names, language::RuntimeParts parts);
+  // The parts that headers of these names have taken beside what the sources name, in units of one user.
+  using UserIncludes = std::pair<UserId, Digest>;
+  language::RuntimeParts PartsOf(const UserIncludes& included);
+  void KeepParts(const UserIncludes& included, language::RuntimeParts parts);
 
   Env& env_;
   StepRunner& runner_;
@@ -69,7 +72,7 @@ class NvccCompiler {
 
   Mutex mutex_;
   absl::flat_hash_map<Digest, std::shared_ptr<const std::string>> dry_runs_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<Digest, language::RuntimeParts> parts_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<UserIncludes, language::RuntimeParts> parts_ ABSL_GUARDED_BY(mutex_);
   RuntimeKnowledge knowledge_;
   Preambles preambles_;
   CompiledPreambles& compiled_preambles_;
