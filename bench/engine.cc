@@ -40,7 +40,7 @@ Blob RandomBlob(size_t size) {
   std::string bytes(size, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
   const exec::BlobDigest digest = exec::BlobDigestOf(bytes);
-  return {digest, std::make_shared<const std::string>(std::move(bytes))};
+  return {digest, exec::MakeContent(std::move(bytes))};
 }
 
 // How long `work` takes. Ends the program if it fails.

@@ -58,6 +58,15 @@ class ReadableFile {
   virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<char> buffer) = 0;
 };
 
+// Bytes set aside on a disk, without a name. They go with the object. Not thread-safe.
+class ScratchFile {
+ public:
+  virtual ~ScratchFile() = default;
+  // Adds `bytes` at the end. What is returned holds them as long as the object lives, and takes no memory that the
+  // kernel could not use for something else. kResourceExhausted if the disk is full.
+  virtual absl::StatusOr<std::string_view> Append(std::string_view bytes) = 0;
+};
+
 // A program to run until it ends.
 struct ProcessSpec {
   std::vector<std::string> argv;                   // argv[0] is the path of the program
@@ -119,6 +128,10 @@ class Env {
 
   // Opens a regular file. Returns kInternal for anything else, including a link.
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) = 0;
+
+  // On the disk of that folder, for `capacity` bytes at most, which must not be 0. It takes the room of what is in it.
+  virtual absl::StatusOr<std::unique_ptr<ScratchFile>> MakeScratchFile(const std::string& folder,
+                                                                       uint64_t capacity) = 0;
 
   // Creates or replaces `path` with exactly `mode`. Guarantees nothing after a crash.
   virtual absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) = 0;

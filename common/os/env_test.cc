@@ -93,6 +93,23 @@ TEST_P(EnvTest, AnOpenFileStaysTheSameOne) {
   EXPECT_EQ(ReadAt(*file, 1000, 100), "");
 }
 
+TEST_P(EnvTest, AScratchFileKeepsWhatItWasGivenAndHasNoName) {
+  auto file = env().MakeScratchFile(root_, 10'000).value();
+  const std::string large(5'000, 'x');
+  const std::string_view first = file->Append("first").value();
+  const std::string_view second = file->Append(large).value();
+  const std::string_view nothing = file->Append("").value();
+  const std::string_view third = file->Append("third").value();
+  EXPECT_EQ(first, "first");
+  EXPECT_EQ(second, large);
+  EXPECT_EQ(nothing, "");
+  EXPECT_EQ(third, "third");
+  EXPECT_FALSE(file->Append(large).ok()) << "beyond its capacity";
+  EXPECT_EQ(file->Append("fourth").value(), "fourth");
+  EXPECT_THAT(env().ListDirectory(root_).value(), IsEmpty());
+  EXPECT_TRUE(absl::IsNotFound(env().MakeScratchFile(At("nowhere"), 1).status()));
+}
+
 TEST_P(EnvTest, OpensRegularFilesOnlyAndNoLinks) {
   ASSERT_THAT(env().WriteFile(At("f"), "x", 0600), IsOk());
   Link(At("f"), At("link"));

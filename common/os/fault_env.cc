@@ -124,6 +124,11 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> FaultEnv::OpenFile(const std::stri
                                                              [&] { return base_.OpenFile(path); });
 }
 
+absl::StatusOr<std::unique_ptr<ScratchFile>> FaultEnv::MakeScratchFile(const std::string& folder, uint64_t capacity) {
+  return Pass<absl::StatusOr<std::unique_ptr<ScratchFile>>>(Operation::kMakeScratchFile, folder,
+                                                            [&] { return base_.MakeScratchFile(folder, capacity); });
+}
+
 absl::Status FaultEnv::WriteFile(const std::string& path, std::string_view data, mode_t mode) {
   return Pass<absl::Status>(Operation::kWriteFile, path, [&] { return base_.WriteFile(path, data, mode); });
 }

@@ -21,6 +21,7 @@ namespace kernix {
 enum class Operation {
   kReadFile,
   kOpenFile,
+  kMakeScratchFile,
   kWriteFile,
   kWriteFileDurably,
   kStat,
@@ -86,6 +87,7 @@ class FaultEnv : public Env {
 
   absl::StatusOr<std::string> ReadFile(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<ScratchFile>> MakeScratchFile(const std::string& folder, uint64_t capacity) override;
   absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) override;
   absl::Status WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) override;
   absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow = true) override;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -29,6 +30,20 @@ class MemFile : public ReadableFile {
  private:
   const FileInfo info_;
   const std::string content_;
+};
+
+class MemScratchFile : public ScratchFile {
+ public:
+  explicit MemScratchFile(uint64_t capacity) : room_(capacity) {}
+  absl::StatusOr<std::string_view> Append(std::string_view bytes) override {
+    if (bytes.size() > room_) return absl::InternalError("no room in a scratch file");
+    room_ -= bytes.size();
+    return parts_.emplace_back(bytes);
+  }
+
+ private:
+  uint64_t room_;
+  std::deque<std::string> parts_;
 };
 
 // A round time in 2023, so that times in test output are easy to read.
@@ -195,6 +210,13 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> MemEnv::OpenFile(const std::string
   if (node == nullptr) return ErrnoStatus(ENOENT, "open", path);
   if (node->info.type != FileType::kRegular) return ErrnoStatus(ELOOP, "open", path);
   return std::make_unique<MemFile>(node->info, node->content);
+}
+
+absl::StatusOr<std::unique_ptr<ScratchFile>> MemEnv::MakeScratchFile(const std::string& folder, uint64_t capacity) {
+  const MutexLock lock(mutex_);
+  KERNIX_ASSIGN_OR_RETURN(const std::string key, Resolve(folder, /*follow=*/true));
+  if (Find(key) == nullptr) return ErrnoStatus(ENOENT, "create a file in", folder);
+  return std::make_unique<MemScratchFile>(capacity);
 }
 
 absl::Status MemEnv::WriteFile(const std::string& path, std::string_view data, mode_t mode) {

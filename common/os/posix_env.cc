@@ -3,6 +3,7 @@
 #include "common/os/posix_files.h"
 #include "common/os/posix_locks.h"
 #include "common/os/posix_process.h"
+#include "common/os/posix_scratch_file.h"
 #include "common/os/posix_users.h"
 #include "common/os/posix_watch.h"
 
@@ -14,6 +15,9 @@ class PosixEnv : public Env {
   absl::StatusOr<std::string> ReadFile(const std::string& path) override { return posix::ReadFile(path); }
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) override {
     return posix::OpenFile(path);
+  }
+  absl::StatusOr<std::unique_ptr<ScratchFile>> MakeScratchFile(const std::string& folder, uint64_t capacity) override {
+    return posix::MakeScratchFile(folder, capacity);
   }
   absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) override {
     return posix::WriteFile(path, data, mode);

@@ -58,6 +58,7 @@ build::BuilderOptions BuilderOptions(const ServerOptions& options) {
   result.builders = BuildersOf(options.upstream);
   result.builds_described = options.upstream.BuildersRunAll();
   result.max_made_bytes = kFilesOfALoad * options.max_output_bytes;
+  result.max_held_bytes_per_user = kLargestLoadsOfAUser * result.max_made_bytes;
   return result;
 }
 

@@ -58,8 +58,8 @@ class Engine {
   LoadBoard board_;
   UserLimit loads_;
   UserLimit fetches_;
-  ByteQuota requests_;
-  ByteQuota uploads_;
+  exec::ByteQuota requests_;
+  exec::ByteQuota uploads_;
   ServiceMetrics service_metrics_;
   Backend backend_;
 };

@@ -106,6 +106,8 @@ using ReadOptions = std::function<absl::StatusOr<ServerOptions>()>;
 // All files of a load (objects of separate units, PTX, ...) may together be this many times as large as the largest
 // file.
 inline constexpr uint64_t kFilesOfALoad = 4;
+// All loads of a user that have not ended may have this many times as much.
+inline constexpr uint64_t kLargestLoadsOfAUser = 4;
 
 // Describes the tools at `paths` in the file `output`.
 struct DescriptionTask {

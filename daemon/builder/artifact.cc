@@ -49,19 +49,19 @@ v1::ArtifactTexts TextsFor(const BuildRequest& request, const std::vector<exec::
     v1::GeneratedUnit& unit = *texts.add_unit();
     for (const language::SourceText& source : request.units[i].sources) unit.add_source(source.label);
     unit.set_language(request.units[i].language);
-    unit.set_text(*units[i]);
+    unit.set_text(std::string(*units[i]));
   }
   for (const KeptFile& file : kept) {
     v1::KeptText& text = *texts.add_kept();
     text.set_kind(file.kind);
     text.set_unit(static_cast<uint32_t>(file.unit));
     text.set_architecture(file.architecture);
-    text.set_text(*outputs.at(file.path));
+    text.set_text(std::string(*outputs.at(file.path)));
   }
   return texts;
 }
 
-absl::StatusOr<std::string> WithTexts(const std::string& linked, const v1::ArtifactTexts& texts, uint64_t limit) {
+absl::StatusOr<std::string> WithTexts(std::string_view linked, const v1::ArtifactTexts& texts, uint64_t limit) {
   const uint64_t size = linked.size() + texts.ByteSizeLong();
   if (limit > 0 && size > limit) {
     return MakeError(v1::ErrorDetail::RESOURCE,
@@ -69,7 +69,7 @@ absl::StatusOr<std::string> WithTexts(const std::string& linked, const v1::Artif
                             " for the files of a load (max_output_bytes): load without `keep`, or for fewer "
                             "architectures"));
   }
-  std::string artifact = linked;
+  std::string artifact(linked);
   const absl::Status added = AddTexts(texts, artifact);
   if (!added.ok()) return Unusable(ToStd(added.message()));
   return artifact;

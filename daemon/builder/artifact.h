@@ -29,7 +29,7 @@ v1::ArtifactTexts TextsFor(const BuildRequest& request, const std::vector<exec::
 
 // `linked` with `texts`. RESOURCE if that has more than `limit` bytes (0: no limit), COMPILATION if it cannot carry
 // them.
-absl::StatusOr<std::string> WithTexts(const std::string& linked, const v1::ArtifactTexts& texts, uint64_t limit);
+absl::StatusOr<std::string> WithTexts(std::string_view linked, const v1::ArtifactTexts& texts, uint64_t limit);
 
 std::vector<cache::Function> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions);
 

@@ -240,6 +240,7 @@ struct Builder::Impl {
   UpstreamCache* const upstream;  // null: nothing is shared with other nodes
   const std::shared_ptr<EarlyRunCounts> early_counts = std::make_shared<EarlyRunCounts>();
   StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes, upstream};
+  exec::ByteQuota held_bytes{options.max_held_bytes_per_user};
   const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
   StepRunner step_runner{env, executor, step_cache, lessons.get()};
   HeaderCache header_cache{kHeaderCacheBytes};
@@ -580,14 +581,18 @@ absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, c
   RunPlan(
       {.steps = std::move(load->plan.steps),
        .toolchain = load->request.toolchain,
-       .take_shortcuts = !load->force,
-       .max_output_bytes = options.max_made_bytes},
+       .take_shortcuts = !load->force},
       flight->build_askers(), step_runner, flight->build_cancellation(), *observer,
       [this, load, flight, files, trees, observer](PlanEnd end) {
         header_trees.DropUnstaged(*trees);
         Conclude(load, flight, files, std::move(end));
       },
-      load->early, load->looks);
+      load->early, load->looks, std::make_shared<HeldOutputs>(HeldOutputsOptions{
+          .env = env,
+          .scratch_directory = cache.scratch_directory(),
+          .max_bytes = options.max_made_bytes,
+          .of_users = held_bytes,
+          .user = load->tag.owner}));
   return absl::OkStatus();
 }
 
@@ -608,7 +613,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::KeepFromUpstream(const PlannedLoad
                                                                const remote::SharedResult& found) {
   if (found.files.size() != 1) return absl::DataLossError("it is not an artifact");
   KERNIX_RETURN_IF_ERROR(CheckSources(env, load.request, options.flag_policy));  // what is not built is not taken
-  const std::string& artifact = *found.files.front().second;
+  const std::string_view artifact = *found.files.front().second;
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(artifact, load.request.functions));
   cache::Entry entry = NewEntry(load, artifact, std::move(versions));
   entry.origin = upstream->address();
@@ -627,7 +632,7 @@ void Builder::Impl::Share(const PlannedLoad& load, const cache::Entry& entry, co
   for (const cache::Function& function : entry.functions) *detail.add_function() = ResolvedFunctionOf(function);
   detail.mutable_required_symbol_versions()->Assign(entry.required_symbol_versions.begin(),
                                                     entry.required_symbol_versions.end());
-  upstream->Keep(load.key(), entry.toolchain_headers, {{kArtifactFile, std::make_shared<const std::string>(artifact)}},
+  upstream->Keep(load.key(), entry.toolchain_headers, {{kArtifactFile, exec::MakeContent(artifact)}},
                  detail.SerializeAsString());
 }
 
@@ -657,7 +662,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const PlannedLoad& load, cons
   KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, load.request, load.headers, reads, options.flag_policy));
   const std::string shown = shared() ? ShownOfSuccess(load.request, load.headers, end.printed) : end.printed;
   if (shared()) flight->OnOutput(shown);
-  const std::string& linked = *end.outputs.at(files.artifact);
+  const std::string_view linked = *end.outputs.at(files.artifact);
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(linked, load.request.functions));
   v1::ArtifactTexts texts = TextsFor(load.request, load.plan.unit_texts, files.kept, end.outputs);
   texts.set_compiler_output(shown);

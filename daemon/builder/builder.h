@@ -33,6 +33,7 @@ struct BuilderOptions {
   BuilderTools builders;          // that may run steps
   bool builds_described = false;  // with a toolchain that is only described: builders may run steps of every kind
   uint64_t max_made_bytes = 0;    // limit for the outputs of all steps of a load together; 0: no limit
+  uint64_t max_held_bytes_per_user = 0;  // the same of all loads of a user that have not ended
   // How long a build continues after its last asker has left, so that an asker who comes back (after a fork, for
   // example) finds it running.
   std::chrono::milliseconds linger{1'000};

@@ -80,7 +80,7 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
     digest_ = DigestOf(*header);
     const std::string& files = split_.preamble.reuse->dependencies.front();
     read_.outputs[files] = end.outputs.at(files);
-    read_.outputs[kHeaderDigest] = std::make_shared<const std::string>(digest_.Hex());
+    read_.outputs[kHeaderDigest] = exec::MakeContent(digest_.Hex());
     tree_ = std::make_shared<exec::InputTree>(CompiledPreambleFiles(header));
     Step rest = split_.preamble;
     rest.reuse.reset();

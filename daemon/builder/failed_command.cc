@@ -31,7 +31,7 @@ std::optional<v1::FailedCommand> FilesOf(const exec::Action& action) {
     if (input.content == nullptr) return std::nullopt;
     bytes += input.content->size();
     if (bytes > kMostBytes) return std::nullopt;
-    AddFile(command, input.path, *input.content);
+    AddFile(command, input.path, std::string(*input.content));
   }
   if (action.trees == nullptr) return command;
   for (const language::GeneratedFile& header : language::KernelHeaders()) {

@@ -18,7 +18,7 @@ bool TakeResult(const FasterAction& faster, absl::StatusOr<exec::ActionResult>& 
   exec::Content& list = result->outputs.at(faster.dependencies);
   std::vector<std::string> files = ParseDependencyFile(*list);
   files.insert(files.end(), faster.files.begin(), faster.files.end());
-  list = std::make_shared<const std::string>(MakeDependencyFile(faster.dependencies, files));
+  list = exec::MakeContent(MakeDependencyFile(faster.dependencies, files));
   return true;
 }
 

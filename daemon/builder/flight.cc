@@ -15,7 +15,7 @@ namespace kernix::build {
 namespace {
 
 // How much output is kept for askers who join late. Nobody reads longer output anyway.
-constexpr size_t kMaxOutputBytes = 8 << 20;
+constexpr size_t kMaxOutputBytes = 1 << 20;
 
 // Registers a callback for the cancellation of one load, for the duration of a scope.
 class ScopedOnCancel {

@@ -44,7 +44,7 @@ class TestObserver : public LoadObserver {
 };
 
 HeaderContents Contents(const std::string& text) {
-  return {{DigestOf(text), std::make_shared<const std::string>(text)}};
+  return {{DigestOf(text), exec::MakeContent(text)}};
 }
 
 v1::LoadResult ResultWithMs(uint64_t ms) {

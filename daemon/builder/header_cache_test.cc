@@ -18,7 +18,7 @@ constexpr UserId kUser{1000};
 constexpr UserId kOther{1001};
 
 void Add(HeaderCache& cache, const std::string& text, UserId user = kUser) {
-  cache.Add(user, {{DigestOf(text), std::make_shared<const std::string>(text)}});
+  cache.Add(user, {{DigestOf(text), exec::MakeContent(text)}});
 }
 
 bool Has(HeaderCache& cache, const std::string& text, UserId user = kUser) {

@@ -28,7 +28,7 @@ absl::Status ReadFlagFiles(Env& env, const std::vector<toolchain::FlagFile>& fil
     if (file.staged.empty()) continue;
     absl::StatusOr<std::string> content = env.ReadFile(file.path);
     if (!content.ok() || DigestOf(*content) != file.digest) return Outdated(file.path);
-    contents[file.digest] = std::make_shared<const std::string>(*std::move(content));
+    contents[file.digest] = exec::MakeContent(*std::move(content));
   }
   return absl::OkStatus();
 }

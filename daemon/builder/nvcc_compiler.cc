@@ -76,7 +76,11 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
  public:
   // `lines_count`: what serves may not show lines of another text of the same code.
   Compile(NvccCompiler& compiler, const Step& step, StepRunner::Run run, bool lines_count = false)
-      : compiler_(compiler), step_(step), run_(std::move(run)), lines_count_(lines_count) {}
+      : compiler_(compiler),
+        step_(step),
+        run_(std::move(run)),
+        held_(run_.outputs != nullptr ? run_.outputs->ForPart() : nullptr),
+        lines_count_(lines_count) {}
 
   void Start() {
     if (!run_.take_shortcuts) return RunWhole(compiler_.not_wanted_);
@@ -144,7 +148,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     if (known_->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
     parts_ = parts;
     slim_ = WithStandIn(phases_, known_->passes, parts);
-    preprocessing_ = compiler_.preambles_.Prepare(slim_, *run_.toolchain, run_.askers->First());
+    preprocessing_ = compiler_.preambles_.Prepare(slim_, *run_.toolchain, run_.askers->First(), held_);
     RunPreprocessing(&Compile::OnSlimPreprocessed);
   }
 
@@ -165,7 +169,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     known_ = nullptr;
     running_ = &phases_;
     if (run_.toolchain != nullptr) {
-      preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain, run_.askers->First());
+      preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain, run_.askers->First(), held_);
     }
     if (preprocessing_.uses_kept()) return RunPreprocessing(&Compile::OnPreprocessed);
     // Each pass goes on by itself.
@@ -180,13 +184,13 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   // What comes after preprocessing.
   void RunCompile(PlanEnd& end) {
     compiler_.preambles_.CountPasses(preprocessing_);
-    Take(end);
+    if (!Take(end)) return;
     for (Step& step : running_->compile) AddInputs(step, outputs_);
     Run(running_->compile, &Compile::RunHostCompile);
   }
 
   void RunHostCompile(PlanEnd& end) {
-    Take(end);
+    if (!Take(end)) return;
     AddInputs(running_->host_compile, outputs_);
     if (run_.toolchain == nullptr) return Run({running_->host_compile}, &Compile::OnCompiled);
     Step step = running_->host_compile;
@@ -199,10 +203,16 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     Run({std::move(step)}, &Compile::OnCompiled);
   }
 
-  // Adds what steps have made and printed.
-  void Take(PlanEnd& end) {
+  // Adds what steps have made and printed. False: it could not be held, and the compile has ended.
+  bool Take(PlanEnd& end) {
     outputs_.merge(end.outputs);
-    printed_ += end.printed;
+    absl::StatusOr<exec::Content> printed = Hold(held_, exec::MakeContent(StrCat(*printed_, end.printed)));
+    if (!printed.ok()) {
+      run_.done(printed.status());
+      return false;
+    }
+    printed_ = *std::move(printed);
+    return true;
   }
 
   // With kept preambles, and without them if that fails: then `next` gets what whole passes have made.
@@ -213,7 +223,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   }
 
   void OnRestPreprocessed(PlanEnd& end) {
-    if (!compiler_.preambles_.Join(preprocessing_, BytesLeft(), end)) return RunWithoutPreambles();
+    if (!compiler_.preambles_.Join(preprocessing_, held_, end)) return RunWithoutPreambles();
     (this->*next_)(end);
   }
 
@@ -238,7 +248,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     }
     compiler_.in_phases_.Add();
     if (!end.printed.empty()) host_.to_learn = nullptr;
-    Take(end);
+    if (!Take(end)) return;
     exec::ActionResult result = Result();
     if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
     std::vector<Learning::LessonPtr> lessons;
@@ -271,12 +281,12 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   // What a command would have brought back.
   exec::ActionResult Result() {
     exec::ActionResult result;
-    result.output = printed_;
+    result.output = *printed_;
     std::vector<std::string> read;
     for (const std::string& path : phases_.dependencies) Append(read, ParseDependencyFile(*outputs_.at(path)));
     for (const std::string& path : phases_.preprocessed) Append(read, FilesOfLineMarkers(*outputs_.at(path)));
     if (known_ != nullptr) read.insert(read.end(), known_->files.begin(), known_->files.end());
-    outputs_[step_.dependencies] = std::make_shared<const std::string>(MakeDependencyFile(step_.object, read));
+    outputs_[step_.dependencies] = exec::MakeContent(MakeDependencyFile(step_.object, read));
     for (const std::string& path : step_.action.outputs) result.outputs[path] = outputs_.at(path);
     return result;
   }
@@ -284,19 +294,12 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   // Runs some of the phases, then calls `next`, or `otherwise` if they fail.
   void Run(std::vector<Step> steps, Next next, void (Compile::*otherwise)(const absl::Status&) = &Compile::OnFailure) {
     RunPlan(
-        {.steps = std::move(steps), .toolchain = run_.toolchain, .max_output_bytes = BytesLeft()}, run_.askers,
-        compiler_.runner_, run_.cancellation, observer_,
+        {.steps = std::move(steps), .toolchain = run_.toolchain}, run_.askers, compiler_.runner_, run_.cancellation,
+        observer_,
         [self = shared_from_this(), next, otherwise](PlanEnd end) {
           self->Guard([&] { end.status.ok() ? (self.get()->*next)(end) : (self.get()->*otherwise)(end.status); });
         },
-        /*early=*/nullptr, run_.looks, run_.share);
-  }
-
-  // For the outputs of more steps; 0: no limit.
-  uint64_t BytesLeft() const {
-    uint64_t left = run_.max_output_bytes;
-    for (const auto& [path, content] : outputs_) left -= std::min<uint64_t>(content->size(), left == 0 ? 0 : left - 1);
-    return left;
+        /*early=*/nullptr, run_.looks, held_, run_.share);
   }
 
   void OnFailure(const absl::Status& status) {
@@ -322,6 +325,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   NvccCompiler& compiler_;
   const Step step_;
   const StepRunner::Run run_;
+  const HeldOutputsPtr held_;
   const bool lines_count_;
   PhaseObserver observer_{run_.observer};
   QuietStep question_observer_{run_.observer};
@@ -340,7 +344,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   Phases* running_ = nullptr;         // the one of both that is run
   CompiledPreambles::Prepared host_;  // for its host compile
   PlanOutputs outputs_;               // of what has ended, and what that has printed
-  std::string printed_;
+  exec::Content printed_ = exec::MakeContent("");
 };
 
 void NvccCompiler::Submit(const Step& step, StepRunner::Run run) {

@@ -26,7 +26,7 @@ class Client : public LoadObserver {
     for (const std::string& text : texts) Send(DigestOf(text), text);
   }
   void Send(const Digest& digest, const std::string& text) {
-    contents_[digest] = std::make_shared<const std::string>(text);
+    contents_[digest] = exec::MakeContent(text);
   }
 
   absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>& digests) override {

@@ -13,6 +13,7 @@
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/mutex.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/failure.h"
 #include "daemon/plan/tool_places.h"
@@ -20,15 +21,15 @@
 namespace kernix::build {
 namespace {
 
-exec::Content LinesWithout(const std::string& unwanted, std::string_view text) {
-  if (unwanted.empty()) return std::make_shared<const std::string>(text);
+std::string LinesWithout(const std::string& unwanted, std::string_view text) {
+  if (unwanted.empty()) return std::string(text);
   std::string kept;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
     if (line.find(unwanted) == std::string_view::npos) kept += line;
     text.remove_prefix(line.size());
   }
-  return std::make_shared<const std::string>(std::move(kept));
+  return kept;
 }
 
 // How many steps need no other one. At least 1.
@@ -44,14 +45,14 @@ constexpr char kNotHandled[] = "kernixd could not run this load's steps";
 class PlanRun : public std::enable_shared_from_this<PlanRun> {
  public:
   PlanRun(Plan plan, exec::AskersPtr askers, StepRunner& runner, CancellationPtr cancellation, PlanObserver& observer,
-          PlanDone done, std::shared_ptr<EarlyRuns> early, LookBudgetPtr looks, size_t share)
+          PlanDone done, std::shared_ptr<EarlyRuns> early, LookBudgetPtr looks, HeldOutputsPtr outputs, size_t share)
       : askers_(std::move(askers)),
         toolchain_(std::move(plan.toolchain)),
         takes_shortcuts_(plan.take_shortcuts),
         runner_(runner),
-        max_output_bytes_(plan.max_output_bytes),
         early_(std::move(early)),
         looks_(std::move(looks)),
+        outputs_(std::move(outputs)),
         share_(share),
         share_of_step_(share * StepsThatStart(plan)),
         asked_to_stop_(std::move(cancellation)),
@@ -152,11 +153,11 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     const absl::Status submitted = CatchExceptions(kNotHandled, [&] {
       runner_.Submit(run->step, {.askers = askers_,
                                  .toolchain = toolchain_,
-                                 .max_output_bytes = max_output_bytes_,
                                  .take_shortcuts = takes_shortcuts_,
                                  .share = share_of_step_,
                                  .early = early_,
                                  .looks = looks_,
+                                 .outputs = outputs_,
                                  .observer = run.get(),
                                  .cancellation = stop_,
                                  .done = [self = shared_from_this(), run](absl::StatusOr<exec::ActionResult> result) {
@@ -176,42 +177,39 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
   // Records the result of a step. Returns the number of steps done so far, 0 if the run has failed.
   int Settle(StepRun& run, absl::StatusOr<exec::ActionResult> result) {
-    const absl::Status recorded = CatchExceptions(kNotHandled, [&] {
-      Record(run, result);
-      return absl::OkStatus();
+    std::shared_ptr<const Step> failed;
+    PlanOutputs made;
+    const absl::Status status = CatchExceptions(kNotHandled, [&] {
+      run.OnEnded();
+      if (result.ok() && result->exit_code != 0) failed = std::make_shared<const Step>(run.step);
+      return Take(run.step, std::move(result), made);
     });
     const MutexLock lock(mutex_);
     --running_;
-    if (end_.status.ok()) end_.status = recorded;
-    return end_.status.ok() ? ++steps_done_ : 0;
-  }
-
-  void Record(StepRun& run, absl::StatusOr<exec::ActionResult>& result) {
-    run.OnEnded();
-    absl::Status status = result.status();
-    const bool said_no = status.ok() && result->exit_code != 0;
-    if (said_no) status = StepFailure(run.step.action, *result);
-    const MutexLock lock(mutex_);
-    if (said_no && end_.status.ok()) end_.failed = std::make_shared<const Step>(run.step);
-    if (end_.status.ok()) end_.status = std::move(status);
-    if (end_.status.ok()) end_.status = CheckSize(*result);
-    if (!end_.status.ok()) return;
-    for (auto& [path, content] : result->outputs) end_.outputs[path] = std::move(content);
-    const Printed& printed = run.step.printed;
-    if (printed.path.empty()) {
-      printed_[run.number] = WithUsersNames(result->output, run.step.action.links);
-    } else {
-      end_.outputs[printed.path] = LinesWithout(printed.without, result->output);
+    if (end_.status.ok() && !status.ok()) {
+      end_.status = status;
+      end_.failed = std::move(failed);
     }
+    if (!end_.status.ok()) return 0;
+    printed_[run.number] = std::move(made[""]);
+    made.erase("");
+    end_.outputs.merge(made);
+    return ++steps_done_;
   }
 
-  absl::Status CheckSize(const exec::ActionResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    for (const auto& [path, content] : result.outputs) output_bytes_ += content->size();
-    if (max_output_bytes_ == 0 || output_bytes_ <= max_output_bytes_) return absl::OkStatus();
-    return MakeError(v1::ErrorDetail::RESOURCE,
-                     StrCat("the outputs of this load's steps have more than ", max_output_bytes_,
-                            " bytes together, the limit derived from this kernixd's max_output_bytes: raise it "
-                            "(--max-output-bytes, KERNIX_MAX_OUTPUT_BYTES), or put fewer sources into one load"));
+  // Adds to `made` what a step has made and, without a path, what it has printed.
+  absl::Status Take(const Step& step, absl::StatusOr<exec::ActionResult> result, PlanOutputs& made) {
+    KERNIX_RETURN_IF_ERROR(result.status());
+    if (result->exit_code != 0) return StepFailure(step.action, *result);
+    made = std::move(result->outputs);
+    const Printed& printed = step.printed;
+    made[""] = exec::MakeContent("");
+    made[printed.path] = exec::MakeContent(printed.path.empty() ? WithUsersNames(result->output, step.action.links)
+                                                                : LinesWithout(printed.without, result->output));
+    for (auto& [path, content] : made) {
+      KERNIX_ASSIGN_OR_RETURN(content, Hold(outputs_, content));
+    }
+    return absl::OkStatus();
   }
 
   PlanEnd End() {
@@ -220,7 +218,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
       end_.status = MakeError(v1::ErrorDetail::INTERNAL, StrCat("step \"", waiting_.front()->step.action.step,
                                                                 "\" needs a file that no other step makes"));
     }
-    for (const std::string& printed : printed_) end_.printed += printed;
+    for (const exec::Content& printed : printed_) end_.printed += printed == nullptr ? "" : *printed;
     return std::move(end_);
   }
 
@@ -228,9 +226,9 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   const toolchain::ToolchainPtr toolchain_;
   const bool takes_shortcuts_;
   StepRunner& runner_;
-  const uint64_t max_output_bytes_;
   const std::shared_ptr<EarlyRuns> early_;
   const LookBudgetPtr looks_;
+  const HeldOutputsPtr outputs_;
   const size_t share_;
   const size_t share_of_step_;  // so that all steps together keep to what the askers want
   const CancellationPtr asked_to_stop_;
@@ -241,9 +239,8 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
   Mutex mutex_;
   std::vector<StepRunPtr> waiting_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> printed_ ABSL_GUARDED_BY(mutex_);  // by step
+  std::vector<exec::Content> printed_ ABSL_GUARDED_BY(mutex_);  // by step; null: it has not ended
   PlanEnd end_ ABSL_GUARDED_BY(mutex_);
-  uint64_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   int steps_done_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
@@ -253,9 +250,9 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
 void RunPlan(Plan plan, exec::AskersPtr askers, StepRunner& runner, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early, LookBudgetPtr looks,
-             size_t share) {
+             HeldOutputsPtr outputs, size_t share) {
   std::make_shared<PlanRun>(std::move(plan), std::move(askers), runner, std::move(cancellation), observer,
-                            std::move(done), std::move(early), std::move(looks), share)
+                            std::move(done), std::move(early), std::move(looks), std::move(outputs), share)
       ->Advance();
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/cancellation.h"
+#include "daemon/builder/held_outputs.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/builder/step_times.h"
 #include "daemon/plan/plan.h"
@@ -48,9 +49,9 @@ using PlanDone = std::function<void(PlanEnd)>;  // must not throw
 // itself throws, nothing runs and `done` is not called. `runner` and `observer` must live until `done` has returned. If
 // `cancellation`, which the caller keeps, fires, the plan ends early with a CANCELLED error. The steps have the
 // `askers`' places. They take the `early` runs (may be null) that are theirs, and share the load's `looks` (may be
-// null).
+// null). What they make lies in `outputs` (null: in memory).
 void RunPlan(Plan plan, exec::AskersPtr askers, StepRunner& runner, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early = nullptr,
-             LookBudgetPtr looks = nullptr, size_t share = 1);
+             LookBudgetPtr looks = nullptr, HeldOutputsPtr outputs = nullptr, size_t share = 1);
 
 }  // namespace kernix::build

@@ -10,12 +10,14 @@
 
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "common/os/fault_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
@@ -63,7 +65,7 @@ class ManualExecutor : public exec::Executor {
     for (const std::string& path : taken.action.outputs) {
       std::string text = step;
       for (const exec::InputFile& input : taken.action.inputs) StrAppend(&text, " ", *input.content);
-      result.outputs[path] = std::make_shared<const std::string>(text);
+      result.outputs[path] = exec::MakeContent(text);
     }
     taken.done(std::move(result));
   }
@@ -113,12 +115,25 @@ class PlanRunnerTest : public ::testing::Test {
  protected:
   void Start(Plan plan, size_t max_parallel = 0) {
     askers_->Join({.user = UserId{7}, .max_parallel = max_parallel});
-    RunPlan(std::move(plan), askers_, runner_, cancellation_, observer_, [this](PlanEnd end) {
+    const auto end = [this](PlanEnd end) {
       ++ends_;
       result_ = std::move(end);
-    });
+    };
+    RunPlan(std::move(plan), askers_, runner_, cancellation_, observer_, end, nullptr, nullptr, outputs_);
   }
 
+  // For the outputs of the next plan.
+  void Hold(uint64_t max_bytes) {
+    outputs_ = std::make_shared<HeldOutputs>(HeldOutputsOptions{.env = env_,
+                                                                .scratch_directory = scratch_.path(),
+                                                                .max_bytes = max_bytes,
+                                                                .of_users = quota_,
+                                                                .user = UserId{7}});
+  }
+
+  FaultEnv env_{Env::Posix()};
+  exec::ByteQuota quota_{12};
+  HeldOutputsPtr outputs_;
   const exec::AskersPtr askers_ = std::make_shared<exec::Askers>();
   ManualExecutor executor_;
   const ScratchDirectory scratch_;
@@ -135,7 +150,7 @@ TEST_F(PlanRunnerTest, WhatAllStepsMakeTogetherIsBounded) {
   Plan plan;
   plan.steps = {MakeStep("one", {}), MakeStep("two", {}),
                 MakeStep("more", {})};  // each makes an output with its own name
-  plan.max_output_bytes = 6;
+  Hold(6);
   Start(plan);
   executor_.Finish("one");
   executor_.Finish("two");
@@ -144,10 +159,38 @@ TEST_F(PlanRunnerTest, WhatAllStepsMakeTogetherIsBounded) {
   ASSERT_EQ(ends_, 1);
   EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
 
-  plan.max_output_bytes = 10;
+  result_.reset();
+  Hold(10);
   Start(plan);
   for (const char* step : {"one", "two", "more"}) executor_.Finish(step);
   EXPECT_TRUE(result_->status.ok());
+}
+
+TEST_F(PlanRunnerTest, WhatAllPlansOfAUserMakeIsBounded) {
+  Plan plan;
+  plan.steps = {MakeStep("more", {}), MakeStep("other", {})};
+  Hold(0);
+  Start(plan);
+  for (const char* step : {"more", "other"}) executor_.Finish(step);
+  ASSERT_TRUE(result_->status.ok());
+  const std::optional<PlanEnd> first = std::move(result_);
+  Hold(0);
+  Start(plan);
+  executor_.Finish("more");
+  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(std::string(result_->status.message()), HasSubstr("unfinished loads have more than 12 bytes"));
+  EXPECT_EQ(*first->outputs.at("other.out"), "other");
+}
+
+TEST_F(PlanRunnerTest, AFullDiskIsAFailure) {
+  env_.Inject(NoSpace(Operation::kMakeScratchFile, scratch_.path()));
+  Hold(0);
+  Plan plan;
+  plan.steps = {MakeStep("one", {})};
+  Start(plan);
+  executor_.Finish("one");
+  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(std::string(result_->status.message()), HasSubstr("cannot set aside what a step has made"));
 }
 
 TEST_F(PlanRunnerTest, WhatStepsPrintIsInThePlansOrder) {
@@ -274,7 +317,7 @@ TEST_F(PlanRunnerTest, OutputNamesTheToolchainByItsOwnPathsHoweverItComes) {
   }
   EXPECT_THAT(observer_.shown, ElementsAre("/opt/cuda/x.h(3): error\n"));
   exec::ActionResult result;
-  result.outputs["a.out"] = std::make_shared<const std::string>("made");
+  result.outputs["a.out"] = exec::MakeContent("made");
   a.done(std::move(result));
   EXPECT_THAT(observer_.shown, ElementsAre("/opt/cuda/x.h(3): error\n", "inc/0/toolchain/cuda/y.h(1): note"));
 }
@@ -295,7 +338,7 @@ class InstantExecutor : public exec::Executor {
               exec::ActionDone done) override {
     observer->OnStarted(action);
     exec::ActionResult result;
-    for (const std::string& path : action.outputs) result.outputs[path] = std::make_shared<const std::string>("x");
+    for (const std::string& path : action.outputs) result.outputs[path] = exec::MakeContent("x");
     done(std::move(result));
   }
   exec::ExecutorLoad load() const override { return {}; }

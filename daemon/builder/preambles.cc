@@ -32,8 +32,6 @@ Digest UnitOf(const PreambleForm& form, UserId user, const Digest& included_name
   return hasher.Finish();
 }
 
-exec::Content MakeContent(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
-
 Step WithMacros(const PreamblePass& pass, const PreambleForm& form, std::string_view macros) {
   Step rest = pass.rest;
   rest.action.inputs.push_back(exec::MakeInput(kPreambleMacros, StrCat(macros, form.definitions)));
@@ -132,8 +130,8 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
         MacrosToAdd(*end.outputs.at(TextOf(pass_.split.macros_before)), *end.outputs.at(TextOf(form.macros_after)),
                     *end.outputs.at(TextOf(form.definitions_after)), EndsInSystemHeader(*text));
     if (!macros) return absl::FailedPreconditionError("where a macro of theirs is defined is not known");
-    text_ = MakeContent(std::string(*text));
-    macros_ = MakeContent(*macros);
+    text_ = exec::MakeContent(std::string(*text));
+    macros_ = exec::MakeContent(*macros);
     Run({WithMacros(pass_.split, form, *macros)}, &Lesson::OnRest);
     return absl::OkStatus();
   }
@@ -157,7 +155,7 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
     exec::ActionResult result;
     result.outputs[form.text] = text_;
     result.outputs[form.macros] = macros_;
-    result.outputs[form.files] = MakeContent(MakeDependencyFile("preamble", files_));
+    result.outputs[form.files] = exec::MakeContent(MakeDependencyFile("preamble", files_));
     preambles_.cache_.Keep(StepCache::KeyOf(form.kept, *toolchain_), form.kept, *toolchain_, start_, result);
     LearnNext();
     return absl::OkStatus();
@@ -177,20 +175,21 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
   std::vector<std::string> files_;
 };
 
-Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user) {
+Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user,
+                                 const HeldOutputsPtr& outputs) {
   Preprocessing preprocessing{
       .passes = {}, .user = user, .included_names = IncludedNames(phases), .start = cache_.Now()};
   for (size_t i = 0; i < phases.preprocess.size(); ++i) {
     Preprocessing::Pass pass{
         .whole = phases.preprocess[i], .split = SplitPass(phases, i), .text = {}, .files = {}, .rest = {}};
-    if (pass.split) UseKept(toolchain, preprocessing, pass);
+    if (pass.split) UseKept(toolchain, preprocessing, outputs, pass);
     preprocessing.passes.push_back(std::move(pass));
   }
   return preprocessing;
 }
 
 void Preambles::UseKept(const toolchain::Toolchain& toolchain, const Preprocessing& preprocessing,
-                        Preprocessing::Pass& pass) {
+                        const HeldOutputsPtr& outputs, Preprocessing::Pass& pass) {
   for (const PreambleForm& form : pass.split->forms) {
     if (IsMisfit(UnitOf(form, preprocessing.user, preprocessing.included_names))) {
       pass.split.reset();
@@ -198,38 +197,39 @@ void Preambles::UseKept(const toolchain::Toolchain& toolchain, const Preprocessi
     }
     const std::optional<exec::ActionResult> kept = cache_.Find(StepCache::KeyOf(form.kept, toolchain), toolchain);
     if (!kept) continue;
-    pass.text = kept->outputs.at(form.text);
+    absl::StatusOr<exec::Content> text = Hold(outputs, kept->outputs.at(form.text));
+    if (!text.ok()) return;
+    pass.text = *std::move(text);
     pass.files = ParseDependencyFile(*kept->outputs.at(form.files));
     pass.rest = WithMacros(*pass.split, form, *kept->outputs.at(form.macros));
     return;
   }
 }
 
-bool Preambles::Join(const Preprocessing& preprocessing, uint64_t max_output_bytes, PlanEnd& end) {
+bool Preambles::Join(const Preprocessing& preprocessing, const HeldOutputsPtr& outputs, PlanEnd& end) {
   if (!end.printed.empty()) return false;
-  uint64_t bytes = 0;
   for (const Preprocessing::Pass& pass : preprocessing.passes) {
+    if (pass.text == nullptr) continue;
     exec::Content& text = end.outputs.at(TextOf(pass.whole));
-    if (pass.text != nullptr) {
-      const std::optional<std::string_view> rest = RestText(*pass.split, *text);
-      if (!rest) return false;
-      if (MayReadAny(pass.files, *rest)) {
-        for (const Preprocessing::Pass& each : preprocessing.passes) {
-          if (each.split) NoteMisfit(each.split->forms, preprocessing.user, preprocessing.included_names);
-        }
-        return false;
+    const std::optional<std::string_view> rest = RestText(*pass.split, *text);
+    if (!rest) return false;
+    if (MayReadAny(pass.files, *rest)) {
+      for (const Preprocessing::Pass& each : preprocessing.passes) {
+        if (each.split) NoteMisfit(each.split->forms, preprocessing.user, preprocessing.included_names);
       }
-      text = MakeContent(StrCat(*pass.text, *rest));
-      exec::Content& files = end.outputs.at(FilesOf(pass.whole));
-      std::vector<std::string> all = pass.files;
-      for (std::string& file : ParseDependencyFile(*files)) {
-        if (!IsOurs(file)) all.push_back(std::move(file));
-      }
-      files = MakeContent(MakeDependencyFile(TextOf(pass.whole), all));
+      return false;
     }
-    bytes += text->size();
+    absl::StatusOr<exec::Content> joined = Hold(outputs, exec::MakeContent(StrCat(*pass.text, *rest)));
+    if (!joined.ok()) return false;
+    text = *std::move(joined);
+    exec::Content& files = end.outputs.at(FilesOf(pass.whole));
+    std::vector<std::string> all = pass.files;
+    for (std::string& file : ParseDependencyFile(*files)) {
+      if (!IsOurs(file)) all.push_back(std::move(file));
+    }
+    files = exec::MakeContent(MakeDependencyFile(TextOf(pass.whole), all));
   }
-  return max_output_bytes == 0 || bytes <= max_output_bytes;
+  return true;
 }
 
 void Preambles::CountPasses(const Preprocessing& preprocessing) {

@@ -48,11 +48,12 @@ class Preambles {
   // All must outlive the object.
   Preambles(StepCache& cache, Learning& learning) : cache_(cache), learning_(learning) {}
 
-  Preprocessing Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user);
+  // Kept texts lie in `outputs` (null: in memory). Those that cannot be held are not used.
+  Preprocessing Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user,
+                        const HeldOutputsPtr& outputs);
 
-  // Makes the outputs of steps() those of whole passes. False if that is not certain, or if they are larger than
-  // `max_output_bytes` (0: no limit).
-  bool Join(const Preprocessing& preprocessing, uint64_t max_output_bytes, PlanEnd& end);
+  // Makes the outputs of steps() those of whole passes. False if that is not certain, or if they cannot be held.
+  bool Join(const Preprocessing& preprocessing, const HeldOutputsPtr& outputs, PlanEnd& end);
 
   // What a compile has done.
   void CountPasses(const Preprocessing& preprocessing);
@@ -70,7 +71,8 @@ class Preambles {
   class Lesson;
 
   // Makes the pass use what is kept of its preamble, if anything is.
-  void UseKept(const toolchain::Toolchain& toolchain, const Preprocessing& preprocessing, Preprocessing::Pass& pass);
+  void UseKept(const toolchain::Toolchain& toolchain, const Preprocessing& preprocessing, const HeldOutputsPtr& outputs,
+               Preprocessing::Pass& pass);
 
   // A user's units of these #includes whose text does not join with the preamble's.
   bool IsMisfit(const Digest& unit);

@@ -24,8 +24,6 @@ constexpr char kEffect[] = "CUDA compiles read all of cuda_runtime.h";
 
 Digest KeyOf(const RuntimeLesson& lesson) { return exec::DigestOfAction(lesson.step.action, {}).hash; }
 
-exec::Content MakeContent(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
-
 // The files that a probe has read, apart from its own inputs.
 std::vector<std::string> FilesRead(const RuntimeProbe& probe, const PlanOutputs& outputs) {
   std::vector<std::string> files = ParseDependencyFile(*outputs.at(probe.dependencies));
@@ -103,9 +101,9 @@ class RuntimeKnowledge::Lesson : public Learning::Lesson, public std::enable_sha
     KERNIX_ASSIGN_OR_RETURN(const language::RuntimeNames names, ReadNames(files, outputs));
     exec::ActionResult result;
     const auto list = [](const std::vector<std::string>& paths) {
-      return MakeContent(MakeDependencyFile("cuda_runtime.h", paths));
+      return exec::MakeContent(MakeDependencyFile("cuda_runtime.h", paths));
     };
-    result.outputs[lesson_.names] = MakeContent(names.ToText());
+    result.outputs[lesson_.names] = exec::MakeContent(names.ToText());
     result.outputs[lesson_.slim_files] = list(FilesRead(probes_.slim, outputs));
     result.outputs[lesson_.files] = list(files);
     knowledge_.cache_.Keep(StepCache::KeyOf(lesson_.step, *question_.toolchain), lesson_.step, *question_.toolchain,

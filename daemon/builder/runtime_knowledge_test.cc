@@ -15,8 +15,6 @@ using language::RuntimeParts;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-exec::Content MakeContent(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
-
 Step Preprocess(const std::string& name, const std::vector<std::string>& words) {
   Step step;
   step.action.argv = {"g++", "-E", "-Itoolchain/cuda/include", "u.cu", "-o", name, "-MD", "-MF", name + ".d"};
@@ -41,9 +39,9 @@ class RuntimeKnowledgeTest : public ::testing::Test {
   void Teach(size_t pass, RuntimeParts parts, const std::string& read) {
     const RuntimeLesson lesson = LessonOf(ProbesFor(phases_, pass, parts));
     exec::ActionResult result;
-    result.outputs[lesson.names] = MakeContent(language::RuntimeNames().ToText());
-    result.outputs[lesson.slim_files] = MakeContent(StrCat("cuda_runtime.h: ", read, "\n"));
-    result.outputs[lesson.files] = MakeContent("cuda_runtime.h:\n");
+    result.outputs[lesson.names] = exec::MakeContent(language::RuntimeNames().ToText());
+    result.outputs[lesson.slim_files] = exec::MakeContent(StrCat("cuda_runtime.h: ", read, "\n"));
+    result.outputs[lesson.files] = exec::MakeContent("cuda_runtime.h:\n");
     cache_.Keep(StepCache::KeyOf(lesson.step, toolchain_), lesson.step, toolchain_, cache_.Now(), result);
   }
   KnownRuntimePtr Find(RuntimeParts parts = {}) { return knowledge_.Find(phases_, parts, toolchain_); }

@@ -63,7 +63,7 @@ std::optional<exec::ActionResult> StepCache::Find(const Digest& key, const toolc
   if (!kept || ChangedToolchainHeader(digests_, toolchain, kept->headers, states)) return std::nullopt;
   exec::ActionResult result;
   for (auto& [path, content] : kept->outputs) {
-    result.outputs[path] = std::make_shared<const std::string>(std::move(content));
+    result.outputs[path] = exec::MakeContent(std::move(content));
   }
   return result;
 }

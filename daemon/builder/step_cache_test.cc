@@ -37,8 +37,8 @@ class StepCacheTest : public ::testing::Test {
 
   exec::ActionResult Result(const std::string& more_read = "") const {
     exec::ActionResult result;
-    result.outputs["out"] = std::make_shared<const std::string>("made");
-    result.outputs["d"] = std::make_shared<const std::string>(StrCat("out: in ", header_, more_read, "\n"));
+    result.outputs["out"] = exec::MakeContent("made");
+    result.outputs["d"] = exec::MakeContent(StrCat("out: in ", header_, more_read, "\n"));
     return result;
   }
 

@@ -6,6 +6,7 @@
 
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
+#include "common/base/status_macros.h"
 #include "daemon/builder/compiled_preambles.h"
 #include "daemon/builder/cpp_compiler.h"
 #include "daemon/builder/faster_action.h"
@@ -20,12 +21,14 @@ namespace {
 constexpr char kNotRun[] = "the step could not be run";
 
 // The step with exactly what counts of its device unit, where all bodies do.
-Step WithCanonicalDeviceUnit(Step step) {
+absl::StatusOr<Step> WithCanonicalDeviceUnit(Step step, const HeldOutputsPtr& outputs) {
   if (step.reuse->device_unit.empty() || !step.reuse->host_bodies_count) return step;
   for (exec::InputFile& input : step.action.inputs) {
     if (input.path != step.reuse->device_unit) continue;
     std::optional<std::string> text = language::CanonicalDeviceText(*input.content);
-    if (text) input = exec::MakeInput(input.path, *std::move(text));
+    if (!text) continue;
+    KERNIX_ASSIGN_OR_RETURN(exec::Content content, Hold(outputs, exec::MakeContent(*std::move(text))));
+    input = exec::MakeInput(input.path, std::move(content));
   }
   step.reuse->device_unit.clear();
   return step;
@@ -64,11 +67,12 @@ void StepRunner::Submit(const Step& step, Run run) {
   if (step.is_plain_link) return shortcuts_->linker.Submit(step, std::move(run));
   if (step.reuse && run.toolchain != nullptr && run.take_shortcuts) {
     std::shared_ptr<TimedStep> timed = Measure(step.action, run);
-    Step canonical = WithCanonicalDeviceUnit(step);
-    const Digest key = StepCache::KeyOf(canonical, *run.toolchain);
+    absl::StatusOr<Step> canonical = WithCanonicalDeviceUnit(step, run.outputs);
+    if (!canonical.ok()) return run.done(canonical.status());
+    const Digest key = StepCache::KeyOf(*canonical, *run.toolchain);
     std::optional<exec::ActionResult> kept = cache_.Find(key, *run.toolchain);
     if (!kept) {
-      return RunOnce(std::make_shared<Reusable>(Reusable{key, std::move(canonical), std::move(run), std::move(timed)}));
+      return RunOnce(std::make_shared<Reusable>(Reusable{key, *std::move(canonical), std::move(run), std::move(timed)}));
     }
     reused_.Add();
     timed->TakesResult(cache::StepWay::kReused);

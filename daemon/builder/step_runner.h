@@ -16,6 +16,7 @@
 #include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/early_runs.h"
+#include "daemon/builder/held_outputs.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_times.h"
 #include "daemon/exec/executor.h"
@@ -37,11 +38,11 @@ class StepRunner {
   struct Run {
     exec::AskersPtr askers;
     toolchain::ToolchainPtr toolchain = nullptr;  // of the step; null: its result is neither kept nor reused
-    uint64_t max_output_bytes = 0;                // of all phases together, which stay in memory meanwhile; 0: no limit
     bool take_shortcuts = true;                   // false: runs the step's own command whatever earlier steps have made
     size_t share = 1;                             // see RunPlan()
     std::shared_ptr<EarlyRuns> early = nullptr;   // of the load: a command that is among them is not run again
     LookBudgetPtr looks = nullptr;                // of the load; null: each step has a bound of its own
+    HeldOutputsPtr outputs = nullptr;             // of the plan; null: what phases make stays in memory
     StepObserver* observer;                       // may be null; must outlive the call of `done`
     CancellationPtr cancellation;
     exec::ActionDone done;

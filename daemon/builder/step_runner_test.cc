@@ -42,7 +42,7 @@ class ScriptedExecutor : public exec::Executor {
   void Submit(exec::Action action, exec::AskersPtr, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
     ran.push_back(action.step);
-    for (const exec::InputFile& input : action.inputs) read[action.step].push_back(*input.content);
+    for (const exec::InputFile& input : action.inputs) read[action.step].emplace_back(*input.content);
     if (observer != nullptr) observer->OnStarted(action);
     if (const auto end = ends.find(action.step); end != ends.end()) return done(end->second);
     if (cancellation->cancelled()) return done(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
@@ -50,7 +50,7 @@ class ScriptedExecutor : public exec::Executor {
     result.exit_code = failing.contains(action.step) ? 1 : 0;
     if (const auto text = prints.find(action.step); text != prints.end()) result.output = text->second;
     for (const std::string& path : action.outputs) {
-      result.outputs[path] = std::make_shared<const std::string>(
+      result.outputs[path] = exec::MakeContent(
           StrCat(lines_above, "target: ", absl::StrReplaceAll(action.step, {{" ", "-"}}), "\n"));
     }
     done(std::move(result));
@@ -97,8 +97,8 @@ class StepRunnerTest : public ::testing::Test {
     std::optional<absl::StatusOr<exec::ActionResult>> result;
     runner_.Submit(step, {.askers = exec::OneAsker(UserId{7}),
                           .toolchain = toolchain_,
-                          .max_output_bytes = max_output_bytes_,
                           .take_shortcuts = take_shortcuts_,
+                          .outputs = outputs_,
                           .observer = &watcher_,
                           .cancellation = cancellation_,
                           .done = [&](absl::StatusOr<exec::ActionResult> r) {
@@ -116,7 +116,7 @@ class StepRunnerTest : public ::testing::Test {
   }
 
   toolchain::ToolchainPtr toolchain_;
-  uint64_t max_output_bytes_ = 0;
+  HeldOutputsPtr outputs_;
   bool take_shortcuts_ = true;
   ScriptedExecutor executor_;
   const ScratchDirectory scratch_;
@@ -210,9 +210,11 @@ TEST_F(StepRunnerTest, ALimitThatAPhaseExceedsIsNotTriedAgain) {
 }
 
 TEST_F(StepRunnerTest, WhatAllPhasesMakeIsBounded) {
-  max_output_bytes_ = 60;  // some two of the texts
+  exec::ByteQuota quota(0);
+  outputs_ = std::make_shared<HeldOutputs>(HeldOutputsOptions{
+      .env = Env::Posix(), .scratch_directory = scratch_.path(), .max_bytes = 60, .of_users = quota, .user = UserId{7}});
   const auto result = Run(Compile());
-  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE) << "60 bytes are some two of the texts";
   EXPECT_THAT(executor_.ran, Not(Contains("compile")));
 }
 
@@ -307,7 +309,7 @@ class WaitingExecutor : public exec::Executor {
   void EndNext(const std::string& output = "") {
     exec::ActionResult result;
     result.output = output;
-    result.outputs["out"] = std::make_shared<const std::string>("made");
+    result.outputs["out"] = exec::MakeContent("made");
     EndNextWith(std::move(result));
   }
   void EndNextWith(absl::StatusOr<exec::ActionResult> result) {

@@ -99,7 +99,7 @@ std::string PlaceInTree(const exec::Action& action, const std::string& name) {
 // A file of the action's root, or of the toolchain, as a tool has named it.
 absl::StatusOr<std::string> ReadFileOf(Env& env, const exec::Action& action, const std::string& name) {
   for (const exec::InputFile& input : action.inputs) {
-    if (input.path == name) return *input.content;
+    if (input.path == name) return std::string(*input.content);
   }
   const std::string in_tree = PlaceInTree(action, name);
   const std::string path = in_tree.empty() ? BehindLinks(name, action.links) : in_tree;

@@ -522,7 +522,7 @@ TEST_F(SharingTest, WhatIsNoArtifactOfTheseFunctionsIsNotTaken) {
   const Digest key = Digest::FromRaw(built->key()).value();
   first.Share(Engine());
   remote::SharedResult nonsense;
-  nonsense.files.emplace_back("artifact", std::make_shared<const std::string>("no ELF file"));
+  nonsense.files.emplace_back("artifact", exec::MakeContent("no ELF file"));
   ASSERT_THAT(first.results->Put(key, nonsense, nullptr), IsOk());
   Node second;
   second.Share(Engine());
@@ -607,7 +607,7 @@ TEST_F(SharingTest, WhatIsTooMuchToWaitForTheEngineIsLostAndCounted) {
       {.method = "FindMissingBlobs", .times = 0, .change = [go = release.get_future().share()](auto&) { go.wait(); }});
   Node node;
   node.Share({.address = proxy.address()}, {}, {.read = false, .write = true});
-  const auto content = std::make_shared<const std::string>(4 << 20, 'x');
+  const auto content = exec::MakeContent(std::string(4 << 20, 'x'));
   std::vector<std::pair<std::string, exec::Content>> files;
   for (uint64_t bytes = 0; bytes <= UpstreamCache::kMostWaitingBytes / 2; bytes += content->size()) {
     files.emplace_back(StrCat("file ", bytes), content);
@@ -654,7 +654,7 @@ int TriesToWrite(const std::string& engine, const std::string& token_file) {
   UpstreamCacheOptions options = {.read = false, .write = true};
   std::optional<UpstreamCache> cache;
   cache.emplace(Env::Posix(), KnownToolchains().digests(), results, claims, options);
-  cache->Keep(DigestOf("refused"), {}, {{"a", std::make_shared<const std::string>("a")}}, "");
+  cache->Keep(DigestOf("refused"), {}, {{"a", exec::MakeContent("a")}}, "");
   cache.reset();
   return proxy.Calls("FindMissingBlobs");
 }
@@ -742,7 +742,7 @@ int QuestionsOfPhases(const std::string& engine, bool spent) {
         exec::ActionResult result;
         if (action.step == "dry run") result.output = kDryRun;
         for (const std::string& path : action.outputs) {
-          result.outputs[path] = std::make_shared<const std::string>("made:\n");
+          result.outputs[path] = exec::MakeContent("made:\n");
         }
         return result;
       },

@@ -9,11 +9,9 @@
 #include <utility>
 
 #include "daemon/exec/blob_digest.h"
+#include "daemon/exec/content.h"
 
 namespace kernix::exec {
-
-// Bytes that several actions can share.
-using Content = std::shared_ptr<const std::string>;
 
 struct InputFile {
   std::string path;  // relative to the action's root
@@ -28,7 +26,7 @@ inline InputFile MakeInput(std::string path, Content content) {
 }
 
 inline InputFile MakeInput(std::string path, std::string_view text) {
-  return MakeInput(std::move(path), std::make_shared<const std::string>(text));
+  return MakeInput(std::move(path), MakeContent(std::string(text)));
 }
 
 // A link in an action's root to a file or folder of the machine.

@@ -98,7 +98,7 @@ absl::StatusOr<Content> InputTree::Load(const InputFile& file) {
   if (top_.empty()) return absl::FailedPreconditionError(StrCat(file.path, " is not staged yet"));
   KERNIX_ASSIGN_OR_RETURN(std::string bytes, env_->ReadFile(JoinPath(TreeFolder(top_), file.path)));
   if (BlobDigestOf(bytes) != file.digest) return absl::DataLossError(StrCat(file.path, " has changed"));
-  return std::make_shared<const std::string>(std::move(bytes));
+  return MakeContent(std::move(bytes));
 }
 
 bool InputTree::Staged() {

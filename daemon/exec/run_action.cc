@@ -316,7 +316,7 @@ absl::StatusOr<FileInfo> StatOutput(Env& env, const std::string& path) {
 absl::StatusOr<Content> ReadOutput(Env& env, const std::string& path) {
   KERNIX_RETURN_IF_ERROR(StatOutput(env, path).status());
   KERNIX_ASSIGN_OR_RETURN(std::string data, env.ReadFile(path));
-  return std::make_shared<const std::string>(std::move(data));
+  return MakeContent(std::move(data));
 }
 
 // Runs before the outputs are read, since reading puts them into this process's memory.

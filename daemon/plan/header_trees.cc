@@ -7,7 +7,7 @@
 namespace kernix::build {
 namespace {
 
-const exec::Content kEmpty = std::make_shared<const std::string>();  // content of marker files
+const exec::Content kEmpty = exec::MakeContent("");  // content of marker files
 
 // The id of the `copy`-th root (from 0) with these files in one build.
 Digest IdOf(const Digest& files, uint64_t copy) {

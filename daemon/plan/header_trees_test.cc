@@ -31,7 +31,7 @@ class HeaderTreesTest : public ::testing::Test {
   }
   exec::InputTreePtr Tree(const std::string& text, const std::string& path = "a.h") {
     const RootTree root = Root(text, path);
-    return trees_.Get({&root}, {{DigestOf(text), std::make_shared<const std::string>(text)}}).front();
+    return trees_.Get({&root}, {{DigestOf(text), exec::MakeContent(text)}}).front();
   }
   std::vector<std::string> Left() { return Env::Posix().ListDirectory(scratch_.path()).value(); }
 
@@ -92,8 +92,8 @@ TEST_F(HeaderTreesTest, OneThatNoBuildHasWrittenDoesNotKeepItsContentsInMemory) 
 
 TEST_F(HeaderTreesTest, NoTwoRootsOfABuildAreOneFolder) {
   const std::vector<RootTree> roots = {Root("x"), {}, Root("y"), Root("x"), Root("x")};
-  const HeaderContents contents = {{DigestOf("x"), std::make_shared<const std::string>("x")},
-                                   {DigestOf("y"), std::make_shared<const std::string>("y")}};
+  const HeaderContents contents = {{DigestOf("x"), exec::MakeContent("x")},
+                                   {DigestOf("y"), exec::MakeContent("y")}};
   std::vector<const RootTree*> pointers;
   for (const RootTree& root : roots) pointers.push_back(&root);
   const std::vector<exec::InputTreePtr> trees = trees_.Get(pointers, contents);
@@ -108,7 +108,7 @@ TEST_F(HeaderTreesTest, NoTwoRootsOfABuildAreOneFolder) {
 TEST_F(HeaderTreesTest, BuildsThatBeginAtOnceShareANewTree) {
   RootTree root = Root("x");
   root.files.resize(2'000, root.files.front());
-  const HeaderContents contents = {{DigestOf("x"), std::make_shared<const std::string>("x")}};
+  const HeaderContents contents = {{DigestOf("x"), exec::MakeContent("x")}};
   for (int round = 0; round < 20; ++round) {
     HeaderTrees trees(1 << 30);
     std::vector<std::future<exec::InputTreePtr>> builds;

@@ -45,7 +45,7 @@ struct KernelHeaderTree {
       const exec::BlobDigest digest = exec::BlobDigestOf(header.text);
       tree.files.push_back({header.path, digest});
       merkle.AddFile(header.path, digest);
-      contents[digest.hash] = std::make_shared<const std::string>(header.text);
+      contents[digest.hash] = exec::MakeContent(header.text);
     }
     tree.digest = merkle.Digest();
   }
@@ -156,7 +156,7 @@ std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, Plan& plan) {
     const Unit& unit = request.units[i];
     PlannedUnit planned = PlaceUnit(request, i);
     planned.trees = plan.trees;
-    plan.unit_texts.push_back(std::make_shared<const std::string>(TranslationUnit(request, unit)));
+    plan.unit_texts.push_back(exec::MakeContent(TranslationUnit(request, unit)));
     planned.files.push_back(exec::MakeInput(planned.path, plan.unit_texts.back()));
     if (!request.headers.empty()) planned.files.push_back(ProloguePlace(planned, unit, plan.roots->list));
     if (HasMacroHeader(request, unit.language)) planned.files.push_back(StageMacros(request));
@@ -195,7 +195,7 @@ void AddPrologues(const BuildRequest& request, const Digest& header_list, Header
   if (request.headers.empty()) return;
   const language::PrologueScan headers = ScanHeaders(request, contents);
   for (const Unit& unit : request.units) {
-    contents[PrologueId(unit, header_list)] = std::make_shared<const std::string>(PrologueText(unit, headers));
+    contents[PrologueId(unit, header_list)] = exec::MakeContent(PrologueText(unit, headers));
   }
 }
 

@@ -129,8 +129,6 @@ struct Plan {
   std::shared_ptr<std::vector<exec::MountedTree>> kernel_headers;  // these alone
   toolchain::ToolchainPtr toolchain;
   bool take_shortcuts = true;  // false: compile as the tools themselves do, and use no result of an earlier build
-  uint64_t max_output_bytes =
-      0;  // of all steps together: the outputs stay in memory until the last step ends; 0: no limit
 };
 
 // Whether an input is a copy of a source, of which tools only show lines.

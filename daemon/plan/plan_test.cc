@@ -145,7 +145,7 @@ TEST(PlanTest, UnitsShareTheirHeaders) {
   HeaderContents contents;
   for (size_t i = 0; i < kHeaders; ++i) {
     const std::string text = StrCat("int header", i, ";");
-    contents[DigestOf(text)] = std::make_shared<const std::string>(text);
+    contents[DigestOf(text)] = exec::MakeContent(text);
     request.headers.push_back({static_cast<uint32_t>(i % 2), StrCat(i, ".h"), DigestOf(text), text.size()});
   }
   const Plan plan = MustPlan(request, {}, contents);
@@ -190,7 +190,7 @@ bool Has(const std::vector<std::string>& words, const std::string& word) {
 
 // A failure is explained by these facts, and time is measured by the kinds of steps.
 TEST(PlanTest, StepsSayWhatTheirCommandsDo) {
-  const HeaderContents contents = {{DigestOf("a"), std::make_shared<const std::string>("a")}};
+  const HeaderContents contents = {{DigestOf("a"), exec::MakeContent("a")}};
   BuildRequest cuda = WithEverything();
   cuda.disassembler = "/cuda/bin/nvdisasm";
   for (const BuildRequest& request : {Request(v1::LANGUAGE_CPP), cuda, Request(v1::LANGUAGE_CUDA, 1)}) {
@@ -216,7 +216,7 @@ TEST(PlanTest, StepsSayWhatTheirCommandsDo) {
 
 // nvcc passes its words to a shell.
 TEST(PlanTest, NoWordForNvccIsOneThatAShellWouldRead) {
-  const HeaderContents contents = {{DigestOf("a"), std::make_shared<const std::string>("a")}};
+  const HeaderContents contents = {{DigestOf("a"), exec::MakeContent("a")}};
   const BuildRequest plain = WithEverything();
   for (const BuildRequest& request :
        {plain, WithOddToolchain(plain), WithOddToolchain(Request(v1::LANGUAGE_CUDA, 1))}) {
@@ -250,13 +250,13 @@ TEST(PlanTest, CommandsHoldNoPlaceOfTheMachine) {
 
 std::string TextOf(const exec::Action& action, const std::string& path) {
   for (const exec::InputFile& input : action.inputs) {
-    if (input.path == path) return *input.content;
+    if (input.path == path) return std::string(*input.content);
   }
   return "";
 }
 
 TEST(PlanTest, MacrosOfFlagsAreTextOfTheUnits) {
-  const Plan plan = MustPlan(WithEverything(), {}, {{DigestOf("a"), std::make_shared<const std::string>("a")}});
+  const Plan plan = MustPlan(WithEverything(), {}, {{DigestOf("a"), exec::MakeContent("a")}});
   const exec::Action& cuda = plan.steps[0].action;
   EXPECT_THAT(TextOf(cuda, "kernix-macros/cuda_runtime.h"), HasSubstr("\n#define X $(touch x)\n#endif\n"));
   EXPECT_THAT(TextOf(cuda, cuda.argv.back()), Not(HasSubstr("#define X")));
@@ -399,8 +399,8 @@ TEST(PlanTest, ADeviceLinkTakesInPrebuiltCode) {
   BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
   request.relocatable_device_code = true;
   request.flag_files = {{"flag-files/F0/a.o", "/a.o", DigestOf("a")}, {"flag-files/F1/b.so", "/b.so", DigestOf("b")}};
-  const HeaderContents contents = {{DigestOf("a"), std::make_shared<const std::string>("a")},
-                                   {DigestOf("b"), std::make_shared<const std::string>("b")}};
+  const HeaderContents contents = {{DigestOf("a"), exec::MakeContent("a")},
+                                   {DigestOf("b"), exec::MakeContent("b")}};
   const Plan plan = MustPlan(request, {}, contents);
   EXPECT_EQ(plan.steps[1].action.step, "device link");
   EXPECT_EQ(plan.steps[1].action.argv.back(), "flag-files/F0/a.o");
@@ -444,7 +444,7 @@ TEST(PlanTest, KeptTextsOfEachCudaUnitAndArchitecture) {
 TEST(PlanTest, AMarkerOfARootIsNoHeaderOfTheUser) {
   BuildRequest request = Request(v1::LANGUAGE_CPP);
   const std::string text = "int kept;\n";
-  const HeaderContents contents = {{DigestOf(text), std::make_shared<const std::string>(text)}};
+  const HeaderContents contents = {{DigestOf(text), exec::MakeContent(text)}};
   request.include_root_count = 1;
   request.root_climbs = {1};
   request.headers = {{0, "../up.h", DigestOf(text), text.size()}};

@@ -157,7 +157,7 @@ std::optional<PreamblePass> SplitPass(const Phases& phases, size_t pass) {
   Step plain = phases.preprocess[pass];
   const exec::Content* const content = ContentOf(plain.action, phases.unit);
   if (content == nullptr) return std::nullopt;
-  const std::string unit = **content;
+  const std::string unit(**content);
   const std::optional<language::LeadingIncludes> leading = language::FindLeadingIncludes(unit, phases.unit);
   if (!leading || LooksBack(std::string_view(unit).substr(leading->end))) return std::nullopt;
 

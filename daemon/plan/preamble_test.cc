@@ -38,7 +38,7 @@ Phases OnePass(const std::string& text) {
 
 std::string InputOf(const Step& step, const std::string& path) {
   for (const exec::InputFile& input : step.action.inputs) {
-    if (input.path == path) return *input.content;
+    if (input.path == path) return std::string(*input.content);
   }
   return "none";
 }

@@ -90,7 +90,7 @@ absl::StatusOr<exec::Content> ReadStream(Connection& connection, const Limits& l
     bytes = *std::move(plain);
   }
   if (exec::BlobDigestOf(bytes) != digest) return WrongBytes(connection.options(), digest);
-  return std::make_shared<const std::string>(std::move(bytes));
+  return exec::MakeContent(std::move(bytes));
 }
 
 absl::Status WriteStream(Connection& connection, const Limits& limits, const Blob& blob, bool zstd) {

@@ -41,7 +41,7 @@ absl::Status TakeBatch(const UpstreamOptions& options, const std::vector<exec::B
     if (const auto said = GetDigest(one.digest()); said != digest) {
       return WrongBytes(options, said.value_or(digest));
     }
-    blobs[digest] = std::make_shared<const std::string>(std::move(*one.mutable_data()));
+    blobs[digest] = exec::MakeContent(std::move(*one.mutable_data()));
   }
   for (const exec::BlobDigest& digest : wanted) {
     if (!blobs.contains(digest)) return LeftOut(options, digest);
@@ -71,7 +71,7 @@ absl::Status WriteBatch(Connection& connection, const Limits& limits, const std:
   for (const Blob& blob : blobs) {
     reapi::BatchUpdateBlobsRequest::Request& one = *request.add_requests();
     SetDigest(blob.digest, *one.mutable_digest());
-    one.set_data(*blob.content);
+    one.set_data(blob.content->data(), blob.content->size());
     bytes += blob.content->size();
   }
   return connection.Call(limits, StrCat("take ", blobs.size(), " blobs"), [&](grpc::ClientContext& context) {
@@ -124,7 +124,7 @@ absl::StatusOr<Blobs> ReadBlobs(Connection& connection, const Limits& limits, co
   std::vector<exec::BlobDigest> wanted;
   for (const exec::BlobDigest& digest : digests) {
     if (digest == kEmpty) {
-      blobs[digest] = std::make_shared<const std::string>();
+      blobs[digest] = exec::MakeContent("");
     } else {
       wanted.push_back(digest);
     }

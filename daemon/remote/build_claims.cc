@@ -54,7 +54,7 @@ absl::StatusOr<std::optional<BuildClaim>> BuildClaims::Read(const Digest& key, c
     content = contents->front();
   }
   internal::Claim claim;
-  if (!claim.ParseFromString(*content)) return std::nullopt;
+  if (!claim.ParseFromArray(content->data(), static_cast<int>(content->size()))) return std::nullopt;
   return BuildClaim{claim.node(), claim.beat(), FromProto(claim.state())};
 }
 

@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<OutputFile>> FilesOf(const UpstreamOptions& options,
     OutputFile& added = files.emplace_back(OutputFile{file.path(), *digest});
     // Other bytes count as none: whoever needs the file asks for the blob, and learns more.
     if (!file.contents().empty() && exec::BlobDigestOf(file.contents()) == *digest) {
-      added.content = std::make_shared<const std::string>(file.contents());
+      added.content = exec::MakeContent(file.contents());
     }
   }
   return files;

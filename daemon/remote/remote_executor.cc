@@ -50,7 +50,7 @@ exec::Action WithCommandOf(const exec::Action& action) {
 
 void AddMessages(const std::map<exec::BlobDigest, std::string>& messages, Loaders& loaders) {
   for (const auto& [digest, message] : messages) {
-    loaders[digest] = [&message = message] { return std::make_shared<const std::string>(message); };
+    loaders[digest] = [&message = message] { return exec::MakeContent(message); };
   }
 }
 
@@ -69,7 +69,7 @@ void AddInputs(const exec::Action& action, Loaders& loaders) {
 absl::StatusOr<exec::Content> LoadFile(Env& env, const std::string& path, const exec::BlobDigest& digest) {
   KERNIX_ASSIGN_OR_RETURN(std::string bytes, env.ReadFile(path));
   if (exec::BlobDigestOf(bytes) != digest) return absl::AbortedError(StrCat(path, " has just changed"));
-  return std::make_shared<const std::string>(std::move(bytes));
+  return exec::MakeContent(std::move(bytes));
 }
 
 void AddFolder(Env& env, const ShippedFolder& folder, Loaders& loaders) {

@@ -12,7 +12,7 @@ namespace reapi = exec::reapi;
 
 Blob BlobOf(std::string bytes) {
   const exec::BlobDigest digest = exec::BlobDigestOf(bytes);
-  return {digest, std::make_shared<const std::string>(std::move(bytes))};
+  return {digest, exec::MakeContent(std::move(bytes))};
 }
 
 ResultAddress MakeAddress(std::string_view what, const Digest& salt) {

@@ -40,7 +40,7 @@ DigestOfHeader DigestsOf(const Headers& headers) {
 SharedResult MakeResult(const Headers& headers, std::string content) {
   SharedResult result;
   for (const auto& [name, text] : headers) result.headers.push_back({name, DigestOf(text)});
-  result.files.emplace_back("artifact", std::make_shared<const std::string>(std::move(content)));
+  result.files.emplace_back("artifact", exec::MakeContent(std::move(content)));
   result.detail = "detail";
   return result;
 }
@@ -185,7 +185,7 @@ TEST_F(SharedResultsTest, WhatComesAlongIsNotAskedForAgain) {
   const auto send_along = [&](google::protobuf::Message& message) {
     for (auto& file : *static_cast<reapi::ActionResult&>(message).mutable_output_files()) {
       const auto content = upstream_->Read({GetDigest(file.digest()).value()}, kNoLimit);
-      file.set_contents(*content.value().front());
+      file.set_contents(std::string(*content.value().front()));
     }
   };
   proxy.Inject({.method = "GetActionResult", .times = 2, .change = send_along});

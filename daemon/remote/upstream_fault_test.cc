@@ -156,7 +156,7 @@ TEST_F(UpstreamFaultTest, ABlobThatIsSwappedForAnotherIsNeverTaken) {
   const Blob other = MakeBlob("other");
   proxy_.Inject({.method = "BatchReadBlobs", .change = [&](google::protobuf::Message& message) {
                    auto& response = *static_cast<reapi::BatchReadBlobsResponse&>(message).mutable_responses(0);
-                   response.set_data(*other.content);
+                   response.set_data(std::string(*other.content));
                    response.mutable_digest()->set_hash(other.digest.hash.Hex());
                    response.mutable_digest()->set_size_bytes(static_cast<int64_t>(other.digest.size));
                  }});

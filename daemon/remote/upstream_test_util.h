@@ -38,7 +38,7 @@ inline std::string RandomBytes(size_t size, uint32_t seed = 1) {
 
 inline Blob MakeBlob(std::string bytes) {
   const exec::BlobDigest digest = exec::BlobDigestOf(bytes);
-  return {digest, std::make_shared<const std::string>(std::move(bytes))};
+  return {digest, exec::MakeContent(std::move(bytes))};
 }
 
 inline std::unique_ptr<Upstream> OpenUpstream(Env& env, UpstreamOptions options) {

@@ -14,12 +14,12 @@
 #include "common/os/env.h"
 #include "daemon/builder/builder.h"
 #include "daemon/cache/cache.h"
+#include "daemon/exec/byte_quota.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/placement.h"
 #include "daemon/remote/builder_pause.h"
 #include "daemon/remote/upstream.h"
 #include "daemon/request/toolchain_policy.h"
-#include "daemon/rpc/byte_quota.h"
 #include "daemon/rpc/load_board.h"
 #include "daemon/rpc/load_gate.h"
 #include "daemon/rpc/service_metrics.h"
@@ -59,8 +59,8 @@ struct Backend {
   LoadBoard& board;
   UserLimit& loads;  // each costs a thread, and no user may take them all
   UserLimit& fetches;
-  ByteQuota& requests;
-  ByteQuota& uploads;  // separate from the requests: a load holds one while it waits for the other
+  exec::ByteQuota& requests;
+  exec::ByteQuota& uploads;  // separate from the requests: a load holds one while it waits for the other
   ServiceMetrics& metrics;
   const MetricsRegistry& registry;  // of all metrics
   MonotonicTime started_at;

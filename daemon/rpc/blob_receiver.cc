@@ -47,7 +47,7 @@ absl::Status BlobReceiver::FinishCurrent() {
     return Invalid(
         StrCat("the upload of ", current_.Hex(), " does not have that digest: did the file change meanwhile?"));
   }
-  contents_[current_] = std::make_shared<const std::string>(std::move(content));
+  contents_[current_] = exec::MakeContent(std::move(content));
   expected_.erase(current_);
   return absl::OkStatus();
 }

@@ -333,8 +333,8 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   v1::LoadRequest request_;                     // used by the worker until the builder has it
   HeaderSizes header_sizes_;                    // used by the worker
   std::unique_ptr<LoadBoard::Place> on_board_;  // used by the worker
-  std::unique_ptr<ByteQuota::Share> request_share_;
-  std::unique_ptr<ByteQuota::Share> upload_share_;
+  std::unique_ptr<exec::ByteQuota::Share> request_share_;
+  std::unique_ptr<exec::ByteQuota::Share> upload_share_;
 
   Mutex mutex_;
   CondVar upload_changed_;

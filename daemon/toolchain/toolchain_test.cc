@@ -454,7 +454,7 @@ TEST_F(ToolchainTest, ALibraryOfTheUserIsLinkedByItsContent) {
   const auto linked = exec::RunAction(env_, {temp_.File("scratch")}, link, nullptr, nullptr);
   ASSERT_TRUE(linked.ok()) << linked.status();
   ASSERT_EQ(linked->exit_code, 0) << linked->output;
-  const std::string& artifact = *linked->outputs.at("k.so");
+  const std::string artifact(*linked->outputs.at("k.so"));
   EXPECT_NE(artifact.find("libu.so"), std::string::npos);
   EXPECT_EQ(artifact.find("flag-files"), std::string::npos);
   EXPECT_EQ(artifact.find(temp_.path()), std::string::npos);

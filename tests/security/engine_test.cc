@@ -109,7 +109,7 @@ class EngineTest : public SecurityTest {
   void SwapBlob(reapi::Digest& digest, const std::function<void(Envelope&)>& change) {
     const exec::BlobDigest old{*Digest::FromHex(digest.hash()), static_cast<uint64_t>(digest.size_bytes())};
     Envelope envelope;
-    EXPECT_TRUE(envelope.ParseFromString(*direct_->Read({old}, uint64_t{1} << 30).value().front()));
+    EXPECT_TRUE(envelope.ParseFromString(std::string(*direct_->Read({old}, uint64_t{1} << 30).value().front())));
     change(envelope);
     const exec::BlobDigest put = Put(envelope.SerializeAsString());
     digest.set_hash(put.hash.Hex());
@@ -118,7 +118,7 @@ class EngineTest : public SecurityTest {
 
   exec::BlobDigest Put(const std::string& bytes) {
     const exec::BlobDigest digest = exec::BlobDigestOf(bytes);
-    EXPECT_THAT(direct_->Write({{digest, std::make_shared<const std::string>(bytes)}}), IsOk());
+    EXPECT_THAT(direct_->Write({{digest, exec::MakeContent(bytes)}}), IsOk());
     return digest;
   }
 
@@ -313,7 +313,7 @@ TEST_F(EngineTest, NoListOfHeadersHasAnotherFileRead) {
   remote::SharedResults mallory(*direct_, {});
   const auto put = [&](std::vector<remote::SharedHeader> headers) {
     remote::SharedResult result{.headers = std::move(headers), .files = {}, .detail = {}};
-    result.files.emplace_back("artifact", std::make_shared<const std::string>(Evil()));
+    result.files.emplace_back("artifact", exec::MakeContent(Evil()));
     ASSERT_THAT(mallory.Put(key, result, nullptr), IsOk());
   };
   const std::string climb = "../../../../../../../../../../..";

@@ -88,7 +88,7 @@ class RecordingObserver : public LoadObserver {
   absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>&) override {
     ++fetches;
     HeaderContents contents;
-    for (const std::string& text : headers_) contents[DigestOf(text)] = std::make_shared<const std::string>(text);
+    for (const std::string& text : headers_) contents[DigestOf(text)] = exec::MakeContent(text);
     return contents;
   }
   void OnProgress(const v1::Progress& p) override { progress.push_back(p); }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/rpc/byte_quota.h"
+#include "daemon/exec/byte_quota.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <thread>
 
-namespace kernix::server {
+namespace kernix::exec {
 namespace {
 
 constexpr UserId kAlice{1};
@@ -81,4 +81,4 @@ TEST(ByteQuotaTest, SharesOfNothingAreKeptApart) {
 }
 
 }  // namespace
-}  // namespace kernix::server
+}  // namespace kernix::exec

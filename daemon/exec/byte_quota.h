@@ -13,7 +13,7 @@
 #include "common/base/user_id.h"
 #include "common/os/env.h"
 
-namespace kernix::server {
+namespace kernix::exec {
 
 // Thread-safe.
 class ByteQuota {
@@ -54,4 +54,4 @@ class ByteQuota {
   std::map<UserId, uint64_t> held_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace kernix::server
+}  // namespace kernix::exec

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/rpc/byte_quota.h"
+#include "daemon/exec/byte_quota.h"
 
 #include <algorithm>
 #include <atomic>
 
-namespace kernix::server {
+namespace kernix::exec {
 
 namespace {
 
@@ -59,4 +59,4 @@ void ByteQuota::Wake() {
   changed_.NotifyAll();
 }
 
-}  // namespace kernix::server
+}  // namespace kernix::exec
