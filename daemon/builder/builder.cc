@@ -240,7 +240,8 @@ struct Builder::Impl {
   UpstreamCache* const upstream;  // null: nothing is shared with other nodes
   const std::shared_ptr<EarlyRunCounts> early_counts = std::make_shared<EarlyRunCounts>();
   StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes, upstream};
-  exec::ByteQuota held_bytes{options.max_held_bytes_per_user};
+  const std::shared_ptr<exec::ByteQuota> held_bytes =
+      std::make_shared<exec::ByteQuota>(options.max_held_bytes_per_user);
   const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
   StepRunner step_runner{env, executor, step_cache, lessons.get()};
   HeaderCache header_cache{kHeaderCacheBytes};
@@ -579,20 +580,18 @@ absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, c
   const auto trees = load->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, load->trace, /*shows_output=*/!shared());
   RunPlan(
-      {.steps = std::move(load->plan.steps),
-       .toolchain = load->request.toolchain,
-       .take_shortcuts = !load->force},
+      {.steps = std::move(load->plan.steps), .toolchain = load->request.toolchain, .take_shortcuts = !load->force},
       flight->build_askers(), step_runner, flight->build_cancellation(), *observer,
       [this, load, flight, files, trees, observer](PlanEnd end) {
         header_trees.DropUnstaged(*trees);
         Conclude(load, flight, files, std::move(end));
       },
-      load->early, load->looks, std::make_shared<HeldOutputs>(HeldOutputsOptions{
-          .env = env,
-          .scratch_directory = cache.scratch_directory(),
-          .max_bytes = options.max_made_bytes,
-          .of_users = held_bytes,
-          .user = load->tag.owner}));
+      load->early, load->looks,
+      std::make_shared<HeldOutputs>(HeldOutputsOptions{.env = env,
+                                                       .scratch_directory = cache.scratch_directory(),
+                                                       .max_bytes = options.max_made_bytes,
+                                                       .of_users = held_bytes,
+                                                       .user = load->tag.owner}));
   return absl::OkStatus();
 }
 

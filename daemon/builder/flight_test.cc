@@ -43,9 +43,7 @@ class TestObserver : public LoadObserver {
   Fetch fetch_;
 };
 
-HeaderContents Contents(const std::string& text) {
-  return {{DigestOf(text), exec::MakeContent(text)}};
-}
+HeaderContents Contents(const std::string& text) { return {{DigestOf(text), exec::MakeContent(text)}}; }
 
 v1::LoadResult ResultWithMs(uint64_t ms) {
   v1::LoadResult result;

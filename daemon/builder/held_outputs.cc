@@ -34,7 +34,8 @@ absl::Status NotHeld(const absl::Status& status) {
 // Some outputs, and what they count for.
 class HeldOutputs::File {
  public:
-  File(std::unique_ptr<ScratchFile> file, size_t capacity) : file_(std::move(file)), room_(capacity) {}
+  File(std::unique_ptr<ScratchFile> file, size_t capacity, std::shared_ptr<exec::ByteQuota> quota)
+      : file_(std::move(file)), room_(capacity), quota_(std::move(quota)) {}
 
   size_t room() const { return room_; }
 
@@ -47,6 +48,7 @@ class HeldOutputs::File {
  private:
   const std::unique_ptr<ScratchFile> file_;
   size_t room_;
+  const std::shared_ptr<exec::ByteQuota> quota_;  // outputs may outlive all builders
   std::vector<std::unique_ptr<exec::ByteQuota::Share>> shares_;
 };
 
@@ -59,9 +61,9 @@ absl::StatusOr<exec::Content> HeldOutputs::Hold(const exec::Content& content) {
   const auto held = std::make_shared<Held>();
   const MutexLock lock(mutex_);
   KERNIX_RETURN_IF_ERROR(CheckSize(content->size()));
-  std::unique_ptr<exec::ByteQuota::Share> share = options_.of_users.Take(options_.user, content->size());
+  std::unique_ptr<exec::ByteQuota::Share> share = options_.of_users->Take(options_.user, content->size());
   if (share == nullptr) {
-    return TooLarge("the steps of this user's unfinished loads", options_.of_users.max_per_user(),
+    return TooLarge("the steps of this user's unfinished loads", options_.of_users->max_per_user(),
                     "load fewer kernels at once");
   }
   const absl::Status room = MakeRoom(content->size());
@@ -84,7 +86,7 @@ absl::Status HeldOutputs::MakeRoom(size_t bytes) {
   const size_t capacity = std::max(bytes, kFileBytes);
   KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<ScratchFile> file,
                           options_.env.MakeScratchFile(options_.scratch_directory, capacity));
-  file_ = std::make_shared<File>(std::move(file), capacity);
+  file_ = std::make_shared<File>(std::move(file), capacity, options_.of_users);
   return absl::OkStatus();
 }
 

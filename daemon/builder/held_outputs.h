@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -18,12 +19,12 @@
 
 namespace kernix::build {
 
-// For whom outputs are held, and how many. The environment and the quota must outlive everything that is held.
+// For whom outputs are held, and how many.
 struct HeldOutputsOptions {
   Env& env;
   std::string scratch_directory;
   uint64_t max_bytes = 0;  // of one HeldOutputs; 0: no limit
-  exec::ByteQuota& of_users;
+  std::shared_ptr<exec::ByteQuota> of_users;
   UserId user;
 };
 

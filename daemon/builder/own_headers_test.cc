@@ -25,9 +25,7 @@ class Client : public LoadObserver {
   explicit Client(std::vector<std::string> texts) {
     for (const std::string& text : texts) Send(DigestOf(text), text);
   }
-  void Send(const Digest& digest, const std::string& text) {
-    contents_[digest] = exec::MakeContent(text);
-  }
+  void Send(const Digest& digest, const std::string& text) { contents_[digest] = exec::MakeContent(text); }
 
   absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>& digests) override {
     asked = digests;

@@ -132,7 +132,7 @@ class PlanRunnerTest : public ::testing::Test {
   }
 
   FaultEnv env_{Env::Posix()};
-  exec::ByteQuota quota_{12};
+  const std::shared_ptr<exec::ByteQuota> quota_ = std::make_shared<exec::ByteQuota>(12);
   HeldOutputsPtr outputs_;
   const exec::AskersPtr askers_ = std::make_shared<exec::Askers>();
   ManualExecutor executor_;
@@ -173,10 +173,12 @@ TEST_F(PlanRunnerTest, WhatAllPlansOfAUserMakeIsBounded) {
   Start(plan);
   for (const char* step : {"more", "other"}) executor_.Finish(step);
   ASSERT_TRUE(result_->status.ok());
-  const std::optional<PlanEnd> first = std::move(result_);
+  const std::optional<PlanEnd> first = std::exchange(result_, std::nullopt);
   Hold(0);
   Start(plan);
   executor_.Finish("more");
+  executor_.Finish("other");
+  ASSERT_TRUE(result_.has_value());
   EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(std::string(result_->status.message()), HasSubstr("unfinished loads have more than 12 bytes"));
   EXPECT_EQ(*first->outputs.at("other.out"), "other");

@@ -72,7 +72,8 @@ void StepRunner::Submit(const Step& step, Run run) {
     const Digest key = StepCache::KeyOf(*canonical, *run.toolchain);
     std::optional<exec::ActionResult> kept = cache_.Find(key, *run.toolchain);
     if (!kept) {
-      return RunOnce(std::make_shared<Reusable>(Reusable{key, *std::move(canonical), std::move(run), std::move(timed)}));
+      return RunOnce(
+          std::make_shared<Reusable>(Reusable{key, *std::move(canonical), std::move(run), std::move(timed)}));
     }
     reused_.Add();
     timed->TakesResult(cache::StepWay::kReused);

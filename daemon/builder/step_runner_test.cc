@@ -50,8 +50,8 @@ class ScriptedExecutor : public exec::Executor {
     result.exit_code = failing.contains(action.step) ? 1 : 0;
     if (const auto text = prints.find(action.step); text != prints.end()) result.output = text->second;
     for (const std::string& path : action.outputs) {
-      result.outputs[path] = exec::MakeContent(
-          StrCat(lines_above, "target: ", absl::StrReplaceAll(action.step, {{" ", "-"}}), "\n"));
+      result.outputs[path] =
+          exec::MakeContent(StrCat(lines_above, "target: ", absl::StrReplaceAll(action.step, {{" ", "-"}}), "\n"));
     }
     done(std::move(result));
   }
@@ -210,9 +210,11 @@ TEST_F(StepRunnerTest, ALimitThatAPhaseExceedsIsNotTriedAgain) {
 }
 
 TEST_F(StepRunnerTest, WhatAllPhasesMakeIsBounded) {
-  exec::ByteQuota quota(0);
-  outputs_ = std::make_shared<HeldOutputs>(HeldOutputsOptions{
-      .env = Env::Posix(), .scratch_directory = scratch_.path(), .max_bytes = 60, .of_users = quota, .user = UserId{7}});
+  outputs_ = std::make_shared<HeldOutputs>(HeldOutputsOptions{.env = Env::Posix(),
+                                                              .scratch_directory = scratch_.path(),
+                                                              .max_bytes = 60,
+                                                              .of_users = std::make_shared<exec::ByteQuota>(0),
+                                                              .user = UserId{7}});
   const auto result = Run(Compile());
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE) << "60 bytes are some two of the texts";
   EXPECT_THAT(executor_.ran, Not(Contains("compile")));

@@ -223,7 +223,7 @@ absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, cons
 absl::Status MachineFailure(const Action& action, const ProcessResult& process, std::string_view what) {
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::RESOURCE);
-  detail.set_message(StrCat("step \"", action.step, "\": ", Basename(action.argv.front()), " ", what));
+  detail.set_message(StrCat("step \"", action.step, "\": ", Basename(ToolPath(action)), " ", what));
   detail.set_compiler_output(process.output);
   detail.set_command(absl::StrJoin(LocalCommand(action), " "));
   detail.set_exit_code(process.exit_code);

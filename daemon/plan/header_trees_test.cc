@@ -92,8 +92,7 @@ TEST_F(HeaderTreesTest, OneThatNoBuildHasWrittenDoesNotKeepItsContentsInMemory) 
 
 TEST_F(HeaderTreesTest, NoTwoRootsOfABuildAreOneFolder) {
   const std::vector<RootTree> roots = {Root("x"), {}, Root("y"), Root("x"), Root("x")};
-  const HeaderContents contents = {{DigestOf("x"), exec::MakeContent("x")},
-                                   {DigestOf("y"), exec::MakeContent("y")}};
+  const HeaderContents contents = {{DigestOf("x"), exec::MakeContent("x")}, {DigestOf("y"), exec::MakeContent("y")}};
   std::vector<const RootTree*> pointers;
   for (const RootTree& root : roots) pointers.push_back(&root);
   const std::vector<exec::InputTreePtr> trees = trees_.Get(pointers, contents);

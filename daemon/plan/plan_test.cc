@@ -399,8 +399,7 @@ TEST(PlanTest, ADeviceLinkTakesInPrebuiltCode) {
   BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
   request.relocatable_device_code = true;
   request.flag_files = {{"flag-files/F0/a.o", "/a.o", DigestOf("a")}, {"flag-files/F1/b.so", "/b.so", DigestOf("b")}};
-  const HeaderContents contents = {{DigestOf("a"), exec::MakeContent("a")},
-                                   {DigestOf("b"), exec::MakeContent("b")}};
+  const HeaderContents contents = {{DigestOf("a"), exec::MakeContent("a")}, {DigestOf("b"), exec::MakeContent("b")}};
   const Plan plan = MustPlan(request, {}, contents);
   EXPECT_EQ(plan.steps[1].action.step, "device link");
   EXPECT_EQ(plan.steps[1].action.argv.back(), "flag-files/F0/a.o");
