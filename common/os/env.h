@@ -58,13 +58,15 @@ class ReadableFile {
   virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<char> buffer) = 0;
 };
 
-// Bytes set aside on a disk, without a name. They go with the object. Not thread-safe.
+// Bytes set aside on a disk, in a file without a name, which goes with the object. Thread-safe.
 class ScratchFile {
  public:
   virtual ~ScratchFile() = default;
-  // Adds `bytes` at the end. What is returned holds them as long as the object lives, and takes no memory that the
-  // kernel could not use for something else. kResourceExhausted if the disk is full.
-  virtual absl::StatusOr<std::string_view> Append(std::string_view bytes) = 0;
+  // Writes `bytes` into a part of the file that holds nothing. What is returned holds them until Free(), and takes no
+  // memory that the kernel could not use for something else. kResourceExhausted if the disk is full.
+  virtual absl::StatusOr<std::string_view> Write(uint64_t offset, std::string_view bytes) = 0;
+  // Gives the disk a part of the file back, where the file system can.
+  virtual void Free(uint64_t offset, uint64_t size) = 0;
 };
 
 // A program to run until it ends.
@@ -129,7 +131,7 @@ class Env {
   // Opens a regular file. Returns kInternal for anything else, including a link.
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) = 0;
 
-  // On the disk of that folder, for `capacity` bytes at most, which must not be 0. It takes the room of what is in it.
+  // On the disk of that folder, for `capacity` bytes at most, which must not be 0. It takes the room of what it holds.
   virtual absl::StatusOr<std::unique_ptr<ScratchFile>> MakeScratchFile(const std::string& folder,
                                                                        uint64_t capacity) = 0;
 

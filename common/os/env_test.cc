@@ -94,18 +94,17 @@ TEST_P(EnvTest, AnOpenFileStaysTheSameOne) {
 }
 
 TEST_P(EnvTest, AScratchFileKeepsWhatItWasGivenAndHasNoName) {
-  auto file = env().MakeScratchFile(root_, 10'000).value();
-  const std::string large(5'000, 'x');
-  const std::string_view first = file->Append("first").value();
-  const std::string_view second = file->Append(large).value();
-  const std::string_view nothing = file->Append("").value();
-  const std::string_view third = file->Append("third").value();
-  EXPECT_EQ(first, "first");
-  EXPECT_EQ(second, large);
-  EXPECT_EQ(nothing, "");
-  EXPECT_EQ(third, "third");
-  EXPECT_FALSE(file->Append(large).ok()) << "beyond its capacity";
-  EXPECT_EQ(file->Append("fourth").value(), "fourth");
+  auto file = env().MakeScratchFile(root_, 100'000).value();
+  const std::string large(50'000, 'x');
+  const std::string_view last = file->Write(50'000, large).value();
+  const std::string_view first = file->Write(0, "first").value();
+  const std::string_view second = file->Write(8192, "second").value();
+  EXPECT_FALSE(file->Write(99'999, "xx").ok()) << "beyond its capacity";
+  file->Free(0, 8192);
+  EXPECT_EQ(second, "second");
+  EXPECT_EQ(last, large);
+  EXPECT_EQ(file->Write(0, "again").value(), "again");
+  EXPECT_EQ(first.size(), 5u);
   EXPECT_THAT(env().ListDirectory(root_).value(), IsEmpty());
   EXPECT_TRUE(absl::IsNotFound(env().MakeScratchFile(At("nowhere"), 1).status()));
 }

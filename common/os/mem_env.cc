@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -34,16 +33,23 @@ class MemFile : public ReadableFile {
 
 class MemScratchFile : public ScratchFile {
  public:
-  explicit MemScratchFile(uint64_t capacity) : room_(capacity) {}
-  absl::StatusOr<std::string_view> Append(std::string_view bytes) override {
-    if (bytes.size() > room_) return absl::InternalError("no room in a scratch file");
-    room_ -= bytes.size();
-    return parts_.emplace_back(bytes);
+  explicit MemScratchFile(uint64_t capacity) : capacity_(capacity) {}
+  absl::StatusOr<std::string_view> Write(uint64_t offset, std::string_view bytes) override {
+    if (offset > capacity_ || bytes.size() > capacity_ - offset) {
+      return absl::InternalError("no room in a scratch file");
+    }
+    const MutexLock lock(mutex_);
+    return parts_[offset] = bytes;
+  }
+  void Free(uint64_t offset, uint64_t size) override {
+    const MutexLock lock(mutex_);
+    parts_.erase(parts_.lower_bound(offset), parts_.lower_bound(offset + size));
   }
 
  private:
-  uint64_t room_;
-  std::deque<std::string> parts_;
+  const uint64_t capacity_;
+  Mutex mutex_;
+  std::map<uint64_t, std::string> parts_ ABSL_GUARDED_BY(mutex_);  // by offset
 };
 
 // A round time in 2023, so that times in test output are easy to read.

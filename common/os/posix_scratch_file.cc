@@ -49,17 +49,23 @@ class PosixScratchFile : public ScratchFile {
     return mapping_.Map(fd_.get()) ? absl::OkStatus() : Failed("map a file of");
   }
 
-  absl::StatusOr<std::string_view> Append(std::string_view bytes) override {
-    const size_t begin = size_;
-    if (bytes.size() > mapping_.size() - begin) return absl::InternalError(StrCat("no room in a file of ", folder_));
-    while (!bytes.empty()) {
-      const ssize_t put = pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(size_));
+  absl::StatusOr<std::string_view> Write(uint64_t offset, std::string_view bytes) override {
+    if (offset > mapping_.size() || bytes.size() > mapping_.size() - offset) {
+      return absl::InternalError(StrCat("no room in a file of ", folder_));
+    }
+    for (size_t done = 0; done < bytes.size();) {
+      const ssize_t put =
+          pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
       if (put < 0 && errno == EINTR) continue;
       if (put < 0) return Failed("write to a file in");
-      size_ += static_cast<size_t>(put);
-      bytes.remove_prefix(static_cast<size_t>(put));
+      done += static_cast<size_t>(put);
     }
-    return std::string_view(mapping_.at(begin), size_ - begin);
+    return std::string_view(mapping_.at(offset), bytes.size());
+  }
+
+  void Free(uint64_t offset, uint64_t size) override {
+    (void)fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                    static_cast<off_t>(size));
   }
 
  private:
@@ -68,7 +74,6 @@ class PosixScratchFile : public ScratchFile {
   const std::string folder_;
   UniqueFd fd_;
   Mapping mapping_;
-  size_t size_ = 0;
 };
 
 }  // namespace

@@ -587,11 +587,10 @@ absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, c
         Conclude(load, flight, files, std::move(end));
       },
       load->early, load->looks,
-      std::make_shared<HeldOutputs>(HeldOutputsOptions{.env = env,
-                                                       .scratch_directory = cache.scratch_directory(),
-                                                       .max_bytes = options.max_made_bytes,
-                                                       .of_users = held_bytes,
-                                                       .user = load->tag.owner}));
+      std::make_shared<HeldOutputs>(env, HeldOutputsOptions{.scratch_directory = cache.scratch_directory(),
+                                                            .max_bytes = options.max_made_bytes,
+                                                            .of_users = held_bytes,
+                                                            .user = load->tag.owner}));
   return absl::OkStatus();
 }
 

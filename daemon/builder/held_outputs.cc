@@ -3,18 +3,21 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
-#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "common/base/error.h"
+#include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "daemon/exec/machine_limits.h"
 
 namespace kernix::build {
 namespace {
 
-// Address space, of which only what is written takes room. Files are larger for a larger output.
-constexpr size_t kFileBytes = 64 << 20;
+// Address space: only what is written takes room on the disk. So large that a load, whose outputs come and go, has few.
+constexpr uint64_t kFileBytes = 1 << 30;
+// What a file system gives back at a time.
+constexpr uint64_t kPageBytes = 4096;
 
 absl::Status TooLarge(std::string_view whose, uint64_t limit, std::string_view what_else) {
   return MakeError(v1::ErrorDetail::RESOURCE,
@@ -31,63 +34,100 @@ absl::Status NotHeld(const absl::Status& status) {
 
 }  // namespace
 
-// Some outputs, and what they count for.
-class HeldOutputs::File {
+// Where outputs lie. A file goes with the last of them. Thread-safe.
+class HeldOutputs::Files {
  public:
-  File(std::unique_ptr<ScratchFile> file, size_t capacity, std::shared_ptr<exec::ByteQuota> quota)
-      : file_(std::move(file)), room_(capacity), quota_(std::move(quota)) {}
+  // A part of a file that is nobody else's.
+  struct Part {
+    std::shared_ptr<ScratchFile> file;
+    uint64_t offset = 0;
+  };
 
-  size_t room() const { return room_; }
+  Files(Env& env, std::string folder) : env_(env), folder_(std::move(folder)) {}
 
-  absl::StatusOr<std::string_view> Append(std::string_view bytes, std::unique_ptr<exec::ByteQuota::Share> share) {
-    shares_.push_back(std::move(share));
-    room_ -= bytes.size();
-    return file_->Append(bytes);
+  absl::StatusOr<Part> Take(uint64_t bytes) {
+    const MutexLock lock(mutex_);
+    if (file_ == nullptr || bytes > room_) KERNIX_RETURN_IF_ERROR(MakeFile(bytes));
+    const Part part{file_, capacity_ - room_};
+    room_ -= bytes;
+    return part;
   }
 
  private:
-  const std::unique_ptr<ScratchFile> file_;
-  size_t room_;
-  const std::shared_ptr<exec::ByteQuota> quota_;  // outputs may outlive all builders
-  std::vector<std::unique_ptr<exec::ByteQuota::Share>> shares_;
+  // Not larger than this process may write.
+  absl::Status MakeFile(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const uint64_t most = exec::FileSizeLimit(env_, 0).value_or(UINT64_MAX);
+    if (bytes > most)
+      return absl::ResourceExhaustedError(
+          StrCat("it has ", bytes, " bytes, kernixd's own limit (ulimit -f) is ", most));
+    capacity_ = std::min(std::max(bytes, kFileBytes), most);
+    KERNIX_ASSIGN_OR_RETURN(file_, env_.MakeScratchFile(folder_, capacity_));
+    room_ = capacity_;
+    return absl::OkStatus();
+  }
+
+  Env& env_;
+  const std::string folder_;
+  Mutex mutex_;
+  std::shared_ptr<ScratchFile> file_
+      ABSL_GUARDED_BY(mutex_);  // takes what still fits into it; null: none has been made
+  uint64_t capacity_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t room_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// One output.
+struct HeldOutputs::Held {
+  Held() = default;
+  ~Held() {
+    if (part.file != nullptr) part.file->Free(part.offset, size);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  uint64_t size = 0;  // on the disk
+  // A quota goes after its share.
+  std::shared_ptr<exec::ByteQuota> of_plan, of_users;
+  std::unique_ptr<exec::ByteQuota::Share> share_of_plan, share_of_user;
+  Files::Part part;
+  std::string_view bytes;
+};
+
+HeldOutputs::HeldOutputs(Env& env, const HeldOutputsOptions& options)
+    : HeldOutputs(options, std::make_shared<Files>(env, options.scratch_directory)) {}
+
+HeldOutputs::HeldOutputs(HeldOutputsOptions options, std::shared_ptr<Files> files)
+    : options_(std::move(options)),
+      files_(std::move(files)),
+      of_plan_(std::make_shared<exec::ByteQuota>(options_.max_bytes)) {}
+
+HeldOutputs::~HeldOutputs() = default;
+
+std::shared_ptr<HeldOutputs> HeldOutputs::ForPart() const {
+  return std::shared_ptr<HeldOutputs>(new HeldOutputs(options_, files_));
+}
+
 absl::StatusOr<exec::Content> HeldOutputs::Hold(const exec::Content& content) {
-  struct Held {
-    std::shared_ptr<File> file;
-    std::string_view bytes;
-  };
   if (content->empty()) return content;
   const auto held = std::make_shared<Held>();
-  const MutexLock lock(mutex_);
-  KERNIX_RETURN_IF_ERROR(CheckSize(content->size()));
-  std::unique_ptr<exec::ByteQuota::Share> share = options_.of_users->Take(options_.user, content->size());
-  if (share == nullptr) {
+  held->size = (content->size() + kPageBytes - 1) / kPageBytes * kPageBytes;
+  held->of_plan = of_plan_;
+  held->of_users = options_.of_users;
+  held->share_of_plan = of_plan_->Take(options_.user, content->size());
+  if (held->share_of_plan == nullptr) {
+    return TooLarge("this load's steps", options_.max_bytes, "put fewer sources into one load");
+  }
+  held->share_of_user = options_.of_users->Take(options_.user, held->size);
+  if (held->share_of_user == nullptr) {
     return TooLarge("the steps of this user's unfinished loads", options_.of_users->max_per_user(),
                     "load fewer kernels at once");
   }
-  const absl::Status room = MakeRoom(content->size());
-  if (!room.ok()) return NotHeld(room);
-  const absl::StatusOr<std::string_view> added = file_->Append(*content, std::move(share));
-  if (!added.ok()) return NotHeld(added.status());
-  held->file = file_;
-  held->bytes = *added;
+  absl::StatusOr<Files::Part> part = files_->Take(held->size);
+  if (!part.ok()) return NotHeld(part.status());
+  held->part = *std::move(part);
+  const absl::StatusOr<std::string_view> bytes = held->part.file->Write(held->part.offset, *content);
+  if (!bytes.ok()) return NotHeld(bytes.status());
+  held->bytes = *bytes;
   return exec::Content(held, &held->bytes);
-}
-
-absl::Status HeldOutputs::CheckSize(size_t more) {
-  bytes_ += more;
-  if (options_.max_bytes == 0 || bytes_ <= options_.max_bytes) return absl::OkStatus();
-  return TooLarge("this load's steps", options_.max_bytes, "put fewer sources into one load");
-}
-
-absl::Status HeldOutputs::MakeRoom(size_t bytes) {
-  if (file_ != nullptr && bytes <= file_->room()) return absl::OkStatus();
-  const size_t capacity = std::max(bytes, kFileBytes);
-  KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<ScratchFile> file,
-                          options_.env.MakeScratchFile(options_.scratch_directory, capacity));
-  file_ = std::make_shared<File>(std::move(file), capacity, options_.of_users);
-  return absl::OkStatus();
 }
 
 }  // namespace kernix::build

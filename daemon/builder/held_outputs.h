@@ -9,9 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/exec/byte_quota.h"
@@ -19,37 +17,36 @@
 
 namespace kernix::build {
 
-// For whom outputs are held, and how many.
 struct HeldOutputsOptions {
-  Env& env;
   std::string scratch_directory;
-  uint64_t max_bytes = 0;  // of one HeldOutputs; 0: no limit
-  std::shared_ptr<exec::ByteQuota> of_users;
-  UserId user;
+  uint64_t max_bytes = 0;                     // of one plan at a time; 0: no limit
+  std::shared_ptr<exec::ByteQuota> of_users;  // of all plans
+  UserId user{};
 };
 
-// The outputs of one plan. They count for the user as long as one of them that lies in the same file is needed. Thread-
-// safe.
+// The outputs of one plan. They count as long as they are needed, which may be longer than the object exists.
+// Thread-safe.
 class HeldOutputs {
  public:
-  explicit HeldOutputs(HeldOutputsOptions options) : options_(std::move(options)) {}
+  // `env` must outlive the object.
+  HeldOutputs(Env& env, const HeldOutputsOptions& options);
+  ~HeldOutputs();
 
-  // For a plan that is a step of this one, whose outputs may go before.
-  std::shared_ptr<HeldOutputs> ForPart() const { return std::make_shared<HeldOutputs>(options_); }
+  // For a plan that is a step of this one. It has a limit of its own.
+  std::shared_ptr<HeldOutputs> ForPart() const;
 
   // The same bytes, on the disk. RESOURCE if they are too many for the plan or for the user, or if the disk is full.
   absl::StatusOr<exec::Content> Hold(const exec::Content& content);
 
  private:
-  class File;
+  class Files;
+  struct Held;
 
-  absl::Status CheckSize(size_t more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status MakeRoom(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  HeldOutputs(HeldOutputsOptions options, std::shared_ptr<Files> files);
 
   const HeldOutputsOptions options_;
-  Mutex mutex_;
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::shared_ptr<File> file_ ABSL_GUARDED_BY(mutex_);  // takes what still fits into it; null: none has been made
+  const std::shared_ptr<Files> files_;  // of all plans of a load
+  const std::shared_ptr<exec::ByteQuota> of_plan_;
 };
 
 using HeldOutputsPtr = std::shared_ptr<HeldOutputs>;

@@ -3,27 +3,43 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
+#include "common/os/fault_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {
 namespace {
 
+using ::testing::HasSubstr;
+
 class HeldOutputsTest : public ::testing::Test {
  protected:
   HeldOutputsPtr Make(uint64_t max_bytes = 0, UserId user = UserId{7}) {
-    return std::make_shared<HeldOutputs>(HeldOutputsOptions{.env = Env::Posix(),
-                                                            .scratch_directory = scratch_.path(),
-                                                            .max_bytes = max_bytes,
-                                                            .of_users = quota_,
-                                                            .user = user});
+    return std::make_shared<HeldOutputs>(
+        Env::Posix(),
+        HeldOutputsOptions{
+            .scratch_directory = scratch_.path(), .max_bytes = max_bytes, .of_users = quota_, .user = user});
   }
 
   static absl::StatusOr<exec::Content> Hold(const HeldOutputsPtr& outputs, size_t bytes, char byte = 'x') {
     return outputs->Hold(exec::MakeContent(std::string(bytes, byte)));
+  }
+
+  // Of this process' files without a name.
+  static uint64_t BytesOnDisk() {
+    const std::vector<std::string> names = Env::Posix().ListDirectory("/proc/self/fd").value();
+    uint64_t bytes = 0;
+    for (const std::string& name : names) {
+      struct stat info = {};
+      if (stat(("/proc/self/fd/" + name).c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 0)
+        bytes += static_cast<uint64_t>(info.st_blocks) * 512;
+    }
+    return bytes;
   }
 
   const ScratchDirectory scratch_;
@@ -52,15 +68,36 @@ TEST_F(HeldOutputsTest, CountForTheirUserUntilTheyHaveGone) {
   EXPECT_TRUE(Hold(Make(), 60 << 20).ok());
 }
 
-TEST_F(HeldOutputsTest, OfAPartHaveABoundOfTheirOwnAndGoWithIt) {
-  const HeldOutputsPtr outputs = Make(80 << 20);
+TEST_F(HeldOutputsTest, GiveTheDiskBackOneByOne) {
+  const HeldOutputsPtr outputs = Make();
+  const exec::Content first = Hold(outputs, 1 << 20, 'a').value();
+  exec::Content second = Hold(outputs, 8 << 20, 'b').value();
+  const exec::Content third = Hold(outputs, 1 << 20, 'c').value();
+  const uint64_t before = BytesOnDisk();
+  second.reset();
+  EXPECT_LE(BytesOnDisk() + (8 << 20), before);
+  EXPECT_EQ(*first, std::string(1 << 20, 'a'));
+  EXPECT_EQ(*third, std::string(1 << 20, 'c'));
+}
+
+TEST_F(HeldOutputsTest, OfAPartHaveABoundOfTheirOwn) {
+  const HeldOutputsPtr outputs = Make(40 << 20);
   const exec::Content own = Hold(outputs, 30 << 20).value();
-  {
-    const HeldOutputsPtr part = outputs->ForPart();
-    EXPECT_TRUE(Hold(part, 60 << 20).ok());
-    EXPECT_EQ(KindOf(Hold(part, 30 << 20).status()), v1::ErrorDetail::RESOURCE) << "more than a plan may have";
-  }
-  EXPECT_TRUE(Hold(outputs, 50 << 20).ok()) << "nothing of the part counts any more";
+  const HeldOutputsPtr part = outputs->ForPart();
+  exec::Content of_part = Hold(part, 30 << 20).value();
+  EXPECT_EQ(KindOf(Hold(part, 20 << 20).status()), v1::ErrorDetail::RESOURCE);
+  of_part.reset();
+  EXPECT_TRUE(Hold(part, 20 << 20).ok());
+}
+
+TEST_F(HeldOutputsTest, SayThatTheDiskIsFull) {
+  FaultEnv env(Env::Posix());
+  env.Inject(NoSpace(Operation::kMakeScratchFile, scratch_.path()));
+  HeldOutputs outputs(env, {.scratch_directory = scratch_.path(), .of_users = quota_, .user = UserId{7}});
+  const absl::Status status = outputs.Hold(exec::MakeContent("x")).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot set aside what a step has made"));
+  EXPECT_TRUE(outputs.Hold(exec::MakeContent("x")).ok()) << "there is room again";
 }
 
 }  // namespace

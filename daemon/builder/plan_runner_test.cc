@@ -124,15 +124,13 @@ class PlanRunnerTest : public ::testing::Test {
 
   // For the outputs of the next plan.
   void Hold(uint64_t max_bytes) {
-    outputs_ = std::make_shared<HeldOutputs>(HeldOutputsOptions{.env = env_,
-                                                                .scratch_directory = scratch_.path(),
-                                                                .max_bytes = max_bytes,
-                                                                .of_users = quota_,
-                                                                .user = UserId{7}});
+    outputs_ = std::make_shared<HeldOutputs>(
+        env_, HeldOutputsOptions{
+                  .scratch_directory = scratch_.path(), .max_bytes = max_bytes, .of_users = quota_, .user = UserId{7}});
   }
 
   FaultEnv env_{Env::Posix()};
-  const std::shared_ptr<exec::ByteQuota> quota_ = std::make_shared<exec::ByteQuota>(12);
+  const std::shared_ptr<exec::ByteQuota> quota_ = std::make_shared<exec::ByteQuota>(8192);
   HeldOutputsPtr outputs_;
   const exec::AskersPtr askers_ = std::make_shared<exec::Askers>();
   ManualExecutor executor_;
@@ -180,7 +178,7 @@ TEST_F(PlanRunnerTest, WhatAllPlansOfAUserMakeIsBounded) {
   executor_.Finish("other");
   ASSERT_TRUE(result_.has_value());
   EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
-  EXPECT_THAT(std::string(result_->status.message()), HasSubstr("unfinished loads have more than 12 bytes"));
+  EXPECT_THAT(std::string(result_->status.message()), HasSubstr("unfinished loads have more than 8192 bytes"));
   EXPECT_EQ(*first->outputs.at("other.out"), "other");
 }
 

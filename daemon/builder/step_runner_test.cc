@@ -210,11 +210,11 @@ TEST_F(StepRunnerTest, ALimitThatAPhaseExceedsIsNotTriedAgain) {
 }
 
 TEST_F(StepRunnerTest, WhatAllPhasesMakeIsBounded) {
-  outputs_ = std::make_shared<HeldOutputs>(HeldOutputsOptions{.env = Env::Posix(),
-                                                              .scratch_directory = scratch_.path(),
-                                                              .max_bytes = 60,
-                                                              .of_users = std::make_shared<exec::ByteQuota>(0),
-                                                              .user = UserId{7}});
+  outputs_ =
+      std::make_shared<HeldOutputs>(Env::Posix(), HeldOutputsOptions{.scratch_directory = scratch_.path(),
+                                                                     .max_bytes = 60,
+                                                                     .of_users = std::make_shared<exec::ByteQuota>(0),
+                                                                     .user = UserId{7}});
   const auto result = Run(Compile());
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE) << "60 bytes are some two of the texts";
   EXPECT_THAT(executor_.ran, Not(Contains("compile")));
