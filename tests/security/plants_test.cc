@@ -44,6 +44,7 @@ void (*keep)(void) = planted;
 // A kernel that begins with `text` and includes nothing else.
 Kernel BeginningWith(const std::string& text, const std::string& nvcc) {
   Kernel kernel = CudaKernel(nvcc, text);
+  kernel.request.mutable_options()->set_optimization_level(3);  // as most kernels are
   v1::Source& source = *kernel.request.mutable_source(0);
   const std::string all = source.text(), other = "\n#include \"brainevent/common.h\"\n";
   source.set_text(absl::StrReplaceAll(all.substr(text.size()), {{other, "\n"}}).insert(0, text));
