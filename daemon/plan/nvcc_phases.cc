@@ -61,6 +61,14 @@ std::string ArchitectureOf(const Command& command) {
   return number.empty() ? kHost : StrCat("compute_", number.substr(0, number.size() - 1));
 }
 
+// Whether g++ keeps static functions that nobody calls since it does not optimize: the last "-O..." counts.
+bool DoesNotOptimize(const Command& host_command) {
+  const auto last = std::find_if(host_command.rbegin(), host_command.rend(),
+                                 [](const std::string& word) { return word.starts_with("-O"); });
+  return last == host_command.rend() || *last == "-O0" || Has(host_command, "-fno-toplevel-reorder") ||
+         Has(host_command, "-fno-unit-at-a-time");
+}
+
 // "-g", "-ggdb", "-generate-line-info", "-fkeep-inline-functions".
 bool ShowsUnused(const Command& command) {
   return std::any_of(command.begin(), command.end(),
@@ -240,6 +248,7 @@ class PhaseMaker {
 
   // What cudafe++ wrote includes the stub that a cicc writes, and that includes the embedded fatbinary.
   bool AddHostCompile(Command command) {
+    if (DoesNotOptimize(command)) phases_.shows_unused = true;
     const std::string object = Value(command, "-o");
     const std::string dependencies = StrCat(object, ".d");
     std::vector<std::string> outputs = {object, dependencies};

@@ -29,7 +29,7 @@ constexpr char kOneArchitecture[] = R"(#$ CICC_PATH=toolchain/cuda/bin/../nvvm/b
 #$ "$CICC_PATH/cicc" -arch compute_90 --include_file_name "unit.fatbin.c" --module_id_file_name "u/keep/unit.module_id" --gen_c_file_name "u/keep/unit.cudafe1.c" --stub_file_name "u/keep/unit.cudafe1.stub.c" "u/keep/unit.cpp1.ii" -o "u/keep/unit.ptx"
 #$ ptxas -arch=sm_90 -m64 "u/keep/unit.ptx" -o "u/keep/unit.sm_90.cubin" 
 #$ fatbinary --create="u/keep/unit.fatbin" "--image3=kind=ptx,sm=90,file=u/keep/unit.ptx" "--image3=kind=elf,sm=90,file=u/keep/unit.sm_90.cubin" --embedded-fatbin="u/keep/unit.fatbin.c" 
-#$ toolchain/host/g++ -D__CUDA_ARCH__=900 -c -x c++ -Xassembler --MD -Xassembler u/as.d -ffile-prefix-map=/usr/include=host "u/keep/unit.cudafe1.cpp" -o "u/unit.o" 
+#$ toolchain/host/g++ -D__CUDA_ARCH__=900 -c -x c++ -O3 -Xassembler --MD -Xassembler u/as.d -ffile-prefix-map=/usr/include=host "u/keep/unit.cudafe1.cpp" -o "u/unit.o" 
 )";
 
 // The next three are made from public logs, with the paths that an action has and without most flags. The logs' dry
@@ -292,6 +292,11 @@ TEST(NvccPhasesTest, TellsWhetherWhatNobodyUsesShows) {
   EXPECT_TRUE(tells("-E", "-g -E"));
   EXPECT_TRUE(tells("-E", "-fkeep-inline-functions -E"));
   EXPECT_TRUE(tells("-arch compute_90", "-generate-line-info -arch compute_90"));
+  // Without optimization, g++ keeps static functions.
+  EXPECT_TRUE(tells("-O3", ""));
+  EXPECT_TRUE(tells("-O3", "-O3 -O0"));
+  EXPECT_FALSE(tells("-O3", "-O0 -Og"));
+  EXPECT_TRUE(tells("-O3", "-O3 -fno-toplevel-reorder"));
 }
 
 TEST(NvccPhasesTest, PhasesOfSeveralUnitsHaveTheirUnitsName) {

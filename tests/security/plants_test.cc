@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cctype>
 #include <set>
@@ -11,9 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "common/base/elf_image.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
+#include "common/wire/artifact_texts.h"
 #include "tests/security/security_fixture.h"
 #include "tests/support/test_util.h"
 
@@ -21,6 +25,7 @@ namespace kernix::security {
 namespace {
 
 constexpr char kPrograms[] = "14 what tools run";
+constexpr char kKept[] = "15 what is kept for others";
 constexpr char kReads[] = "4 diagnostics and includes";
 
 // A library that makes the canary while the loader prepares it, whatever it lacks: an indirect function is resolved
@@ -35,6 +40,16 @@ __attribute__((optimize("O1"))) static void* Resolve(void) {
 void planted(void) __attribute__((ifunc("Resolve")));
 void (*keep)(void) = planted;
 )";
+
+// A kernel that begins with `text` and includes nothing else.
+Kernel BeginningWith(const std::string& text, const std::string& nvcc) {
+  Kernel kernel = CudaKernel(nvcc, text);
+  kernel.request.mutable_options()->set_optimization_level(3);  // as most kernels are
+  v1::Source& source = *kernel.request.mutable_source(0);
+  const std::string all = source.text(), other = "\n#include \"brainevent/common.h\"\n";
+  source.set_text(absl::StrReplaceAll(all.substr(text.size()), {{other, "\n"}}).insert(0, text));
+  return kernel;
+}
 
 class PlantsTest : public SecurityTest {
  protected:
@@ -53,6 +68,16 @@ class PlantsTest : public SecurityTest {
     WriteAs(0, "libc.so.6", Library("libc.so.6"), 0755);
     RunAs(0, {"/bin/true"}, {{"LD_LIBRARY_PATH", root()}});
     EXPECT_NE(Canaries(), "") << "the planted library does nothing, even where the loader finds it";
+  }
+
+  // The unit that kernixd generates of a kernel that includes nothing.
+  std::string GeneratedUnit() {
+    const Kernel kernel = BeginningWith("__device__ float Uses(float x) { return sqrtf(x); }", nvcc());
+    const server::LoadOutcome outcome = Load(member(), kernel);
+    const std::string artifact = outcome.result ? member().Fetch(outcome.result->artifact_digest()).value_or("") : "";
+    const absl::StatusOr<ElfImage> image = ElfImage::Parse(artifact);
+    EXPECT_TRUE(image.ok()) << Answer(outcome);
+    return image.ok() ? ReadTexts(*image)->unit(0).text() : "";
   }
 
   // What is loaded from the folder of a build, if a label decides a name there.
@@ -188,6 +213,93 @@ TEST_F(PlantsTest, EachToolLooksInFoldersOfTheToolchainOnly) {
     if (entry.ends_with(kLabel)) StrAppend(&named, entry, "\n");
   }
   Judge(kPrograms, "a label in a working folder", named);
+}
+
+// A unit that reads in one way where all of it is preprocessed, and in another way where only what follows its first
+// `#include`s is. `#line` and the marker behind <iso646.h> then make the longer text end as the shorter one does, so
+// that the plant seems to be a part of the `#include`s' text.
+struct Planting {
+  std::string head;      // the `#include`s, if the unit has some of its own
+  std::string question;  // directives behind which only a whole pass reads on
+  // A #line that names the line before the one that follows the `#include`s, and what stands on the latter.
+  std::string line_before;
+  std::string again;
+};
+
+// Two of different numbers differ. {label}: what kernixd calls the member's source.
+std::string TextOf(const Planting& planting, const std::string& label, int number) {
+  const std::string text =
+      StrCat(planting.head, planting.question,
+             "\nstatic const char planted[] __attribute__((used)) = \"topsecretword planted\";\n", planting.line_before,
+             "\n#include <iso646.h>\n", planting.again, "#endif\n#line 50 \"{label}\"\n__device__ float Tried", number,
+             "(float x) { return sqrtf(x); }");
+  return absl::StrReplaceAll(text, {{"{label}", label}});
+}
+
+// There is a file with the macros of the `#include`s only where these are left out.
+constexpr char kAsksForMacros[] = "#define ASKS __has_inc##lude\n#if !ASKS(\"../kernix-preamble/macros.h\")";
+
+// Only there has nothing counted before. The unit must not seem to have counted in the end.
+constexpr char kCounts[] =
+    "#if __COUN\\\nTER__ == 0\n#define ALONE\n#endif\n# 9 \"{label}\" 3\n#undef __COUN\\\nTER__\n# 9 "
+    "\"{label}\"\n#define __COUN\\\nTER__ 0\n#ifndef ALONE";
+
+TEST_F(PlantsTest, APreambleHoldsNothingOfTheUnitThatTaughtIt) {
+  Serve("", /*with_nvcc=*/true);
+  if (nvcc().empty()) GTEST_SKIP() << "no nvcc: `make setup` installs one";
+  const auto other = Connect(TheUsers().other);
+  const auto root = Connect(0);
+  const std::string unit = GeneratedUnit();
+  const std::string line = unit.substr(0, unit.find("twice.cu\"\n")), begin = line.substr(line.rfind("#line 1 "));
+  const std::string label = begin.substr(begin.find('"') + 1) + "twice.cu";
+  const auto lines = std::count(line.begin(), line.end(), '\n');
+  const std::string own = "#include \"brainevent/common.h\"\n";
+  const std::string half = own + "#include <cuda_fp16.h>\n", tuple = own + "#include <cuda/std/tuple>\n";
+  const std::map<std::string, Planting> plantings = {
+      {"a question", {half, kAsksForMacros, "#line 2 \"{label}\"", ""}},
+      {"the counter", {tuple, kCounts, "#line 2 \"{label}\"", "# 9 \"{label}\" 3\n# 9 \"{label}\"\n"}},
+      {"a question, whatever the label",
+       {"", kAsksForMacros, StrCat("#line ", lines, " \"kernix-unit/unit.cu\""), "#line 1 \"{label}\"\n"}},
+  };
+  int number = 0;
+  for (const auto& [what, planting] : plantings) {
+    for (int round = 0; round < 3; ++round) {  // the first ones teach what cuda_runtime.h declares
+      Load(member(), BeginningWith(TextOf(planting, label, ++number), nvcc()));
+      root->AwaitEndOfLearning();
+    }
+    Kernel victim = BeginningWith(planting.head + "__device__ float Of(float x) { return sqrtf(x); }", nvcc());
+    if (planting.head.empty()) victim.request.mutable_source(0)->set_label("of_victim.cu");
+    const server::LoadOutcome outcome = Load(*other, victim);
+    JudgeTwin(kKept, "another member's kernel with the same #includes", outcome.result ? "" : Answer(outcome));
+    const std::string artifact = outcome.result ? other->Fetch(outcome.result->artifact_digest()).value_or("") : "";
+    Judge(kKept, StrCat("planted by ", what), SecretIn(artifact));
+  }
+}
+
+// GCC's list of files does not double a last backslash. So the blank after it seems to be a part of the name, and so
+// does the next file, if both stand on one line of the list.
+TEST_F(PlantsTest, NoLastBackslashHidesTheNextFile) {
+  Serve("", /*with_nvcc=*/true);
+  const std::string path = WriteAs(TheUsers().service, "secret/k.h", "const char* kept = \"topsecretword\";\n", 0600);
+  const std::string reads = StrCat("#define NAME \"", path, "\"\n#include NAME\n");
+  const auto reading = [&](Kernel kernel, const std::string& name, bool force) {
+    AddHeader(kernel, name, "#pragma once\n");
+    kernel.request.set_force_rebuild(force);
+    return kernel;
+  };
+  for (const int length : {1, 20, 34}) {  // one of them shares its line with the next file
+    const std::string name = std::string(length, 'a') + "\\", text = StrCat("#include \"", name, "\"\n", reads);
+    const std::string what = StrCat("kept behind a backslash and ", length, " letters");
+    for (const bool force : {false, true}) {
+      Attack(kReads, what, reading(CppKernel(text), name, force), Must::kBeRefused);
+      if (nvcc().empty()) continue;
+      Attack(kReads, "nvcc: " + what, reading(CudaKernel(nvcc(), text), name, force), Must::kBeRefused);
+    }
+  }
+  const std::string own = "#include \"a.h\"\n#define NAME \"b c.h\"\n#include NAME";
+  Kernel twin = reading(CppKernel(own), "a.h", true);
+  AddHeader(twin, "b c.h", "#pragma once\n");
+  Twin(kReads, "a header with a blank, by a macro", twin);
 }
 
 TEST_F(PlantsTest, NoNameOfAFileHidesAnother) {

@@ -227,13 +227,14 @@ TEST_F(ReadsTest, NvccShowsAndKeepsNothingElse) {
   Twin(kQuotes, "nvcc: #line with a name", cuda("#line 7 \"mine.cu\"", {"-lineinfo"}));
 }
 
-// Two seconds of work for the compiler each.
+// Two seconds of work for the compiler each; a member who includes the text is spared them.
 std::string SlowText() {
   std::string text =
+      "const char* of_the_other = \"topsecretword\";\n#ifndef IS_READ\n"
       "template <int N> constexpr long Work() { long s = N; for (long i = 0; i < 3000000; ++i) s = s * 3 + i % 7; "
       "return s & 1; }\n";
   for (int i = 0; i < 40; ++i) StrAppend(&text, "static_assert(Work<", i, ">() < 2, \"topsecretword\");\n");
-  return text;
+  return text + "#endif\n";
 }
 
 // Where the compiler that runs as the service works, as everybody may see: "" when none does.
@@ -274,6 +275,11 @@ TEST_F(ReadsTest, AnotherUsersSourceThatIsCompiledRightNowIsNotRead) {
     const Kernel reader = CppKernel(FillPath(text, folder + "/kernix-source/adder.cpp"));
     Attack(kQuotes, "another user's source: " + text, reader, Must::kBeHarmless);
   }
+  // The compiler's list of files hid the one behind a last backslash.
+  const std::string keeps = "#include \"a\\\"\n#define IS_READ\n#define add other_add\n#define NAME \"{path}\"\n";
+  Kernel hiding = CppKernel(FillPath(keeps + "#include NAME\n#undef add", folder + "/kernix-source/adder.cpp"));
+  AddHeader(hiding, "a\\", "#pragma once\n");
+  Attack(kQuotes, "another user's source behind a last backslash", hiding, Must::kBeRefused);
   ASSERT_NE(FolderOfARunningCompiler(), "") << "the other user's compiler has ended too early for this to count";
   compiling.Cancel();
 }
