@@ -123,7 +123,7 @@ TEST_F(KernixdLimitsTest, AUserWithTooManyConnectionsIsToldWhatToDo) {
 std::string Filler(size_t bytes) { return StrCat("/*", std::string(bytes, 'x'), "*/\n"); }
 
 TEST_F(KernixdLimitsTest, RequestsOfOneUserAreHeldWithinABound) {
-  const auto daemon = Serve({"--max-request-bytes-per-user", "8MiB"});
+  const auto daemon = Serve({"--max-request-bytes-per-user", "32MiB"});  // a text counts four times
   const std::string header = "#define MINE 1\n";
   const auto client = Connect();
   v1::LoadRequest large = WithHeader(header);

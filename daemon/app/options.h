@@ -75,7 +75,7 @@ struct ServerOptions {
   std::chrono::milliseconds upload_timeout{30'000};    // (F) time for a client to send headers, plus 1 s per MiB
   int max_loads_per_user = 500;                        // (F) at once; 0: no limit
   int max_connections_per_user = 1000;                 // (F) open at once; 0: limited only by file descriptors
-  uint64_t max_request_bytes_per_user = 256ull << 20;  // (F) of requests held at once, and of uploads; 0: no limit
+  uint64_t max_request_bytes_per_user = 512ull << 20;  // (F) of loads under way, and of uploads; 0: no limit
   bool shared = false;                          // (F) serves other users: registered toolchains only, stricter flags
   std::string socket_group;                     // (F) with shared: the group whose members may connect
   std::string admin_group;                      // (F) with shared: members may do what root may; empty: nobody

@@ -37,6 +37,7 @@
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/builder/upstream_cache.h"
+#include "daemon/builder/user_turns.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
@@ -68,6 +69,9 @@ constexpr uint64_t kStepCacheBytes = 256 << 20;
 
 // Each takes a few hundred bytes, and KnownLoads::kMostWarningBytes at most.
 constexpr size_t kKnownLoads = 4096;
+
+// Of one user's. It takes milliseconds, but up to a hundred megabytes for a hostile request.
+constexpr int kPlannedAtOnce = 4;
 
 // The name of the one file that nodes share of a load.
 constexpr char kArtifactFile[] = "artifact";
@@ -203,12 +207,13 @@ struct Builder::Impl {
   void CountJoined();
   // Lends the artifact to the load's user, and notes the tag.
   absl::Status GiveOut(const PlannedLoad& load, const v1::LoadResult& result);
-  absl::StatusOr<v1::LoadResult> Fly(const PlannedLoadPtr& load, const FlightPtr& flight, LoadObserver& observer,
-                                     bool verbose, const CancellationPtr& cancellation);
+  absl::StatusOr<v1::LoadResult> Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
+                                     LoadObserver& observer, bool verbose, const CancellationPtr& cancellation);
 
-  void StartBuild(const PlannedLoadPtr& load, const FlightPtr& flight, HeaderContents contents);
+  // From here on, the load's plan and what is set when a build starts are the build's. The asker reads the rest.
+  void StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight, HeaderContents contents);
   // If it fails, the caller calls Finish(); otherwise Finish() is called when the build ends.
-  absl::Status TryToStart(const PlannedLoad& load, const FlightPtr& flight, HeaderContents contents);
+  absl::Status TryToStart(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight, HeaderContents contents);
   // Takes what another node has built. Returns whether that ended the flight.
   bool TakeFromUpstream(const PlannedLoad& load, const FlightPtr& flight, const remote::SharedResult& found);
   absl::StatusOr<v1::LoadResult> KeepFromUpstream(const PlannedLoad& load, const remote::SharedResult& found);
@@ -247,6 +252,7 @@ struct Builder::Impl {
   HeaderCache header_cache{kHeaderCacheBytes};
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;
+  UserTurns planning_turns{kPlannedAtOnce};
   KnownLoads known_loads{kKnownLoads};
   Flights flights{env, options.linger};
 };
@@ -264,6 +270,7 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   if (!can_build && load->force) return NothingToBuildWith(*load->request.toolchain);
   if (request.only_cached() || !can_build) load->effort = Effort::kWait;
   KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, LimitsFor(load->max_parallel)));
+  for (Unit& unit : load->request.units) unit.functions = {};  // they are in the unit's text, and among the request's
   load->known = std::make_shared<const KnownLoad>(
       KnownLoad{LoadKey(load->request, load->plan), load->request.toolchain, LoadWarnings(load->request)});
   return load;
@@ -306,6 +313,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
         return early != nullptr;
       }));
   trace->Lap("identify tools");
+  std::optional<UserTurns::Turn> turn(std::in_place, planning_turns, owner);
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner, std::move(toolchain)));
   load->trace = trace;
   load->early = std::move(early);
@@ -316,6 +324,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
     load->request_digest = DigestOfRequest(request);
   }
   v1::LoadRequest().Swap(&request);  // frees its texts, which may be large; the load has its own copy
+  turn.reset();
   if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) return *std::move(hit);
   const Miss miss = ExplainMiss(cache, toolchains.digests(),
                                 *load);  // before a build replaces the entry that the reason is read from
@@ -344,7 +353,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   return result;
 }
 
-absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, const FlightPtr& flight,
+absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
                                                   LoadObserver& observer, bool verbose,
                                                   const CancellationPtr& cancellation) {
   bool started = false;
@@ -370,6 +379,7 @@ Builder::Impl::Asked Builder::Impl::Know(v1::LoadRequest request, const cache::T
   const Digest digest = DigestOfRequest(request);
   if (KnownLoadPtr known = known_loads.Find(digest, *toolchain)) return {std::move(known), digest, nullptr};
   request.set_name(tag.name);
+  const UserTurns::Turn turn(planning_turns, tag.owner);
   absl::StatusOr<std::shared_ptr<PlannedLoad>> load = Prepare(request, tag.owner, *toolchain);
   if (!load.ok()) return {};
   const bool is_certain = !DependsOnFiles((*load)->request);
@@ -387,7 +397,8 @@ bool Builder::Impl::LookUp(v1::LoadRequest request, UserId owner, const DeliverH
   std::optional<KnownHit> hit = Find(*load, owner);
   if (!hit) return asked.planned != nullptr && LookUpThere(asked.planned, deliver, cancellation);
   if (!deliver(hit->result)) return false;
-  if (asked.request) known_loads.Add(*asked.request, {load->key, load->toolchain, load->warnings, std::move(hit)});
+  if (asked.request)
+    known_loads.Add(*asked.request, owner, {load->key, load->toolchain, load->warnings, std::move(hit)});
   cache.Touch(load->key, tag);
   return true;
 }
@@ -517,46 +528,47 @@ PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
           .builders = options.builders};
 }
 
-void Builder::Impl::StartBuild(const PlannedLoadPtr& load, const FlightPtr& flight, HeaderContents contents) {
+void Builder::Impl::StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
+                               HeaderContents contents) {
   flights.BeginWork();
   // Whatever happens, the flight must end: everybody who asks for its key waits for it.
   const absl::Status started =
-      CatchExceptions(kLoadNotHandled, [&] { return TryToStart(*load, flight, std::move(contents)); });
+      CatchExceptions(kLoadNotHandled, [&] { return TryToStart(load, flight, std::move(contents)); });
   if (!started.ok()) Finish(*load, flight, started);
 }
 
-absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr& flight, HeaderContents contents) {
+absl::Status Builder::Impl::TryToStart(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
+                                       HeaderContents contents) {
   // Another build of this key may have ended between our lookup and the start of this flight.
-  if (std::optional<v1::LoadResult> hit = FindAndCount(load)) {
-    Finish(load, flight, *std::move(hit));
+  if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) {
+    Finish(*load, flight, *std::move(hit));
     return absl::OkStatus();
   }
-  if (load.effort != Effort::kLook) cache.Count(cache::Total::kMisses);  // the load counts, should this be in vain
-  if (flight->fetches()) load.trace->Lap("receive headers");
-  auto started = std::make_shared<PlannedLoad>(load);
-  started->started = load.early != nullptr ? load.early->start() : BuildStart{env.Now(), env.UnixMillis()};
-  started->headers = std::move(contents);
-  if (upstream == nullptr || load.force) return RunBuild(started, flight);
-  auto go_on = [this, started, flight](const std::optional<remote::SharedResult>& found) {
-    started->trace->Lap("ask upstream");
+  if (load->effort != Effort::kLook) cache.Count(cache::Total::kMisses);  // the load counts, should this be in vain
+  if (flight->fetches()) load->trace->Lap("receive headers");
+  load->started = load->early != nullptr ? load->early->start() : BuildStart{env.Now(), env.UnixMillis()};
+  load->headers = std::move(contents);
+  if (upstream == nullptr || load->force) return RunBuild(load, flight);
+  auto go_on = [this, load, flight](const std::optional<remote::SharedResult>& found) {
+    load->trace->Lap("ask upstream");
     const absl::Status went_on = CatchExceptions(kLoadNotHandled, [&] {
-      if (found && TakeFromUpstream(*started, flight, *found)) return absl::OkStatus();
-      return RunBuild(started, flight);
+      if (found && TakeFromUpstream(*load, flight, *found)) return absl::OkStatus();
+      return RunBuild(load, flight);
     });
-    if (!went_on.ok()) Finish(*started, flight, went_on);
+    if (!went_on.ok()) Finish(*load, flight, went_on);
   };
-  const bool may_build = load.effort == Effort::kBuild;
-  const LookBudgetPtr vain = load.effort != Effort::kLook ? flights.TakeVainLook(load.key()) : nullptr;
+  const bool may_build = load->effort == Effort::kBuild;
+  const LookBudgetPtr vain = load->effort != Effort::kLook ? flights.TakeVainLook(load->key()) : nullptr;
   // One that cannot build looks again if the lookup had no time left.
   const bool is_absent = vain != nullptr && (may_build || !vain->IsSpent());
-  started->looks = is_absent && may_build ? vain : upstream->NewBudget();
-  UpstreamCache::Wanted wanted{.key = load.key(),
-                               .toolchain = load.request.toolchain,
+  load->looks = is_absent && may_build ? vain : upstream->NewBudget();
+  UpstreamCache::Wanted wanted{.key = load->key(),
+                               .toolchain = load->request.toolchain,
                                .room = cache.limit_bytes(),
                                .cancellation = flight->build_cancellation(),
                                .is_absent = is_absent,
-                               .looks = started->looks};
-  switch (load.effort) {
+                               .looks = load->looks};
+  switch (load->effort) {
     case Effort::kBuild:
       upstream->FindOrWait(std::move(wanted), std::move(go_on));
       break;
@@ -700,7 +712,8 @@ void Builder::Impl::RememberBuilt(const PlannedLoad& load, const cache::Entry& e
                .headers = std::make_shared<const std::vector<WatchedFile>>(std::move(headers)),
                .cache_changes = cache_changes};
   hit.result.set_cache_hit(true);
-  known_loads.Add(*load.request_digest, {load.key(), load.known->toolchain, load.known->warnings, std::move(hit)});
+  known_loads.Add(*load.request_digest, load.tag.owner,
+                  {load.key(), load.known->toolchain, load.known->warnings, std::move(hit)});
 }
 
 void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
+#include "common/base/user_id.h"
 #include "common/os/file_look.h"
 #include "daemon/request/request.h"
 #include "daemon/toolchain/toolchain.h"
@@ -47,7 +48,8 @@ Digest DigestOfRequest(const v1::LoadRequest& request);
 // name, which may be others by the next load, or nvdisasm.
 bool DependsOnFiles(const BuildRequest& request);
 
-// Keeps loads by the digest of their request, at most `limit`; what is too much replaces all. Thread-safe.
+// Keeps loads by the digest of their request, at most `limit`. If there are too many, those go that the user with most
+// of them has loaded last. Thread-safe.
 class KnownLoads {
  public:
   // Loads with longer warnings are not kept.
@@ -62,16 +64,23 @@ class KnownLoads {
   // Null if the load is not known, or was made with another toolchain.
   KnownLoadPtr Find(const Digest& request, const toolchain::ToolchainPtr& toolchain);
 
-  void Add(const Digest& request, KnownLoad load);
+  // `user`: who has loaded it.
+  void Add(const Digest& request, UserId user, KnownLoad load);
 
  private:
-  void Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Lets loads with the same headers share one list.
-  void ShareHeaders(KnownHit& hit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  struct Kept {
+    UserId user;
+    KnownLoadPtr load;
+  };
+
+  // Drops the loads of the user who has most of them, and the lists that only these have had.
+  void DropOfLargest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets loads with the same headers share one list. False: there are too many lists.
+  bool ShareHeaders(KnownHit& hit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t limit_;
   Mutex mutex_;
-  absl::flat_hash_map<Digest, KnownLoadPtr> loads_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Digest, Kept> loads_ ABSL_GUARDED_BY(mutex_);
   std::vector<FileLook::Files> header_lists_ ABSL_GUARDED_BY(mutex_);
 };
 

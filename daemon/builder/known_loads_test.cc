@@ -12,6 +12,9 @@ namespace {
 using toolchain::Toolchain;
 using toolchain::ToolchainPtr;
 
+constexpr UserId kUser{1000};
+constexpr UserId kOther{1001};
+
 KnownLoad Load(const std::string& key, const ToolchainPtr& toolchain) { return {DigestOf(key), toolchain, {}}; }
 
 FileLook::Files Headers(const std::string& path) {
@@ -29,12 +32,12 @@ TEST(KnownLoads, AnotherToolchainIsAnotherLoad) {
   KnownLoads loads(10);
   const auto one = std::make_shared<const Toolchain>(), other = std::make_shared<const Toolchain>();
   EXPECT_EQ(loads.Find(DigestOf("a"), one), nullptr);
-  loads.Add(DigestOf("a"), Load("key of a", one));
+  loads.Add(DigestOf("a"), kUser, Load("key of a", one));
   ASSERT_NE(loads.Find(DigestOf("a"), one), nullptr);
   EXPECT_EQ(loads.Find(DigestOf("a"), one)->key, DigestOf("key of a"));
   EXPECT_EQ(loads.Find(DigestOf("a"), other), nullptr);
   EXPECT_EQ(loads.Find(DigestOf("b"), one), nullptr);
-  loads.Add(DigestOf("a"), Load("key of a by the other", other));
+  loads.Add(DigestOf("a"), kUser, Load("key of a by the other", other));
   EXPECT_EQ(loads.Find(DigestOf("a"), one), nullptr);
   EXPECT_NE(loads.Find(DigestOf("a"), other), nullptr);
 }
@@ -42,10 +45,20 @@ TEST(KnownLoads, AnotherToolchainIsAnotherLoad) {
 TEST(KnownLoads, AreBounded) {
   KnownLoads loads(2);
   const auto toolchain = std::make_shared<const Toolchain>();
-  for (const char* name : {"a", "b", "c"}) loads.Add(DigestOf(name), Load(name, toolchain));
+  for (const char* name : {"a", "b", "c"}) loads.Add(DigestOf(name), kUser, Load(name, toolchain));
   EXPECT_EQ(loads.Find(DigestOf("a"), toolchain), nullptr);
   EXPECT_EQ(loads.Find(DigestOf("b"), toolchain), nullptr);
   EXPECT_NE(loads.Find(DigestOf("c"), toolchain), nullptr);
+}
+
+TEST(KnownLoads, TheUserWithMostOfThemLosesThem) {
+  KnownLoads loads(3);
+  const auto toolchain = std::make_shared<const Toolchain>();
+  loads.Add(DigestOf("a"), kOther, Load("a", toolchain));
+  for (const char* name : {"b", "c", "d"}) loads.Add(DigestOf(name), kUser, Load(name, toolchain));
+  EXPECT_NE(loads.Find(DigestOf("a"), toolchain), nullptr);
+  EXPECT_EQ(loads.Find(DigestOf("b"), toolchain), nullptr);
+  EXPECT_NE(loads.Find(DigestOf("d"), toolchain), nullptr);
 }
 
 TEST(KnownLoads, LongWarningsAreNotKept) {
@@ -53,15 +66,15 @@ TEST(KnownLoads, LongWarningsAreNotKept) {
   const auto toolchain = std::make_shared<const Toolchain>();
   KnownLoad load{DigestOf("a"), toolchain, {}};
   load.warnings.emplace_back().set_text(std::string(KnownLoads::kMostWarningBytes, 'x'));
-  loads.Add(DigestOf("a"), load);
+  loads.Add(DigestOf("a"), kUser, load);
   EXPECT_EQ(loads.Find(DigestOf("a"), toolchain), nullptr);
 }
 
 TEST(KnownLoads, HitsWithTheSameHeadersShareTheirList) {
   KnownLoads loads(10);
   const KnownLoad one = Hit(Headers("/usr/include/math.h")), other = Hit(Headers("/usr/include/math.h"));
-  loads.Add(DigestOf("a"), one);
-  loads.Add(DigestOf("b"), other);
+  loads.Add(DigestOf("a"), kUser, one);
+  loads.Add(DigestOf("b"), kUser, other);
   EXPECT_EQ(loads.Find(DigestOf("a"), one.toolchain)->hit->headers,
             loads.Find(DigestOf("b"), other.toolchain)->hit->headers);
 }
@@ -69,9 +82,9 @@ TEST(KnownLoads, HitsWithTheSameHeadersShareTheirList) {
 TEST(KnownLoads, ListsOfHeadersAreBounded) {
   KnownLoads loads(10'000);
   const KnownLoad first = Hit(Headers("first"));
-  loads.Add(DigestOf("first"), first);
+  loads.Add(DigestOf("first"), kUser, first);
   for (size_t i = 0; i < KnownLoads::kMostHeaderLists; ++i) {
-    loads.Add(DigestOf(std::to_string(i)), Hit(Headers(std::to_string(i))));
+    loads.Add(DigestOf(std::to_string(i)), kUser, Hit(Headers(std::to_string(i))));
   }
   EXPECT_EQ(loads.Find(DigestOf("first"), first.toolchain), nullptr);
 }
@@ -79,7 +92,7 @@ TEST(KnownLoads, ListsOfHeadersAreBounded) {
 TEST(KnownLoads, LongAnswersAreNotKept) {
   KnownLoads loads(10);
   const KnownLoad load = Hit(Headers("h"), KnownLoads::kMostHitBytes + 1);
-  loads.Add(DigestOf("a"), load);
+  loads.Add(DigestOf("a"), kUser, load);
   ASSERT_NE(loads.Find(DigestOf("a"), load.toolchain), nullptr);
   EXPECT_FALSE(loads.Find(DigestOf("a"), load.toolchain)->hit.has_value());
 }

@@ -152,6 +152,7 @@ exec::InputFile StageMacros(const BuildRequest& request) {
 
 std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, Plan& plan) {
   std::vector<PlannedUnit> units;
+  const exec::InputFile macros = StageMacros(request);  // all units share its content
   for (size_t i = 0; i < request.units.size(); ++i) {
     const Unit& unit = request.units[i];
     PlannedUnit planned = PlaceUnit(request, i);
@@ -159,7 +160,7 @@ std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, Plan& plan) {
     plan.unit_texts.push_back(exec::MakeContent(TranslationUnit(request, unit)));
     planned.files.push_back(exec::MakeInput(planned.path, plan.unit_texts.back()));
     if (!request.headers.empty()) planned.files.push_back(ProloguePlace(planned, unit, plan.roots->list));
-    if (HasMacroHeader(request, unit.language)) planned.files.push_back(StageMacros(request));
+    if (HasMacroHeader(request, unit.language)) planned.files.push_back(macros);
     Append(planned.files, StageSources(unit));
     units.push_back(std::move(planned));
   }
@@ -400,6 +401,7 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
   plan.steps = request.language == v1::LANGUAGE_CUDA ? CudaSteps(inputs) : CppSteps(inputs);
   const Digest salt = SaltOf(request, limits.builders);
   for (Step& step : plan.steps) {
+    step.action.argv.shrink_to_fit();  // it has grown word by word, and waits
     step.action.salt = salt;
     step.action.needs_builder = request.toolchain->described != nullptr;
   }

@@ -21,6 +21,7 @@
 #include "common/wire/grpc_status.h"
 #include "daemon/rpc/blob_receiver.h"
 #include "daemon/rpc/event_queue.h"
+#include "daemon/rpc/load_cost.h"
 #include "daemon/rpc/load_log.h"
 
 namespace kernix::server {
@@ -33,6 +34,9 @@ std::string TooLarge(std::string_view what, uint64_t bytes, uint64_t limit) {
                 ": raise max_request_bytes in its config (--max-request-bytes, KERNIX_MAX_REQUEST_BYTES)");
 }
 
+constexpr std::string_view kRaise =
+    "raise max_request_bytes_per_user (--max-request-bytes-per-user, KERNIX_MAX_REQUEST_BYTES_PER_USER)";
+
 // An error quotes the faulty text, which may be most of a request.
 std::string BothEnds(const std::string& message) {
   constexpr size_t kLongestMessage = 64 << 10;
@@ -42,12 +46,14 @@ std::string BothEnds(const std::string& message) {
   return ToValidUtf8(ends.Text());
 }
 
-// By the headers' digests, as in the request.
-using HeaderSizes = absl::flat_hash_map<std::string, uint64_t>;
+using HeaderSizes = absl::flat_hash_map<Digest, uint64_t>;
 
 HeaderSizes SizesOf(const v1::LoadRequest& request) {
   HeaderSizes sizes;
-  for (const v1::Header& header : request.header()) sizes[header.digest()] = header.size();
+  for (const v1::Header& header : request.header()) {
+    const absl::StatusOr<Digest> digest = Digest::FromRaw(header.digest());
+    if (digest.ok()) sizes[*digest] = header.size();  // else the load will be refused
+  }
   return sizes;
 }
 
@@ -55,7 +61,7 @@ HeaderSizes SizesOf(const v1::LoadRequest& request) {
 uint64_t UploadBytes(const HeaderSizes& sizes, const std::vector<Digest>& digests) {
   uint64_t bytes = 0;
   for (const Digest& digest : digests) {
-    const auto found = sizes.find(digest.Raw());
+    const auto found = sizes.find(digest);
     if (found != sizes.end()) bytes += found->second;
   }
   return bytes;
@@ -102,7 +108,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   absl::StatusOr<build::HeaderContents> FetchHeaders(const std::vector<Digest>& digests) override {
     if (digests.empty()) return build::HeaderContents{};
     const uint64_t limit = backend_.options.max_request_bytes;
-    const uint64_t bytes = UploadBytes(header_sizes_, digests);
+    const uint64_t bytes = UploadBytes(std::exchange(header_sizes_, {}), digests);
     if (bytes > limit) return Invalid(TooLarge("the headers that this load needs are", bytes, limit));
     KERNIX_RETURN_IF_ERROR(ReserveUpload(bytes));
     AskFor(digests, bytes);
@@ -152,12 +158,10 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
       return Refuse(std::move(first), place.status());
     }
     place_ = *std::move(place);
-    const uint64_t bytes = first.request().ByteSizeLong();
-    if (IsCrumbs(first.request(), bytes)) return Refuse(std::move(first), TooManyParts(bytes));
-    request_share_ = backend_.requests.Take(caller_->id(), bytes);
-    if (request_share_ == nullptr) {
+    const absl::Status room = TakeRoom(first.request());
+    if (!room.ok()) {
       backend_.metrics.NoteRefusal(Refusal::kRequestBytes);
-      return Refuse(std::move(first), TooMuchAtOnce(bytes));
+      return Refuse(std::move(first), room);
     }
     request_ = std::move(*first.mutable_request());
     try {
@@ -172,23 +176,26 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     End(status);
   }
 
-  // Whether the request takes far more memory than it has bytes, as requests with many empty parts do.
-  static bool IsCrumbs(const v1::LoadRequest& request, uint64_t bytes) {
-    constexpr uint64_t kAnyRequest = 64 << 20;
-    return request.SpaceUsedLong() > std::max(kAnyRequest, 4 * bytes);
+  // Counts the load as what it costs, until the call is destroyed.
+  absl::Status TakeRoom(const v1::LoadRequest& request) {
+    const uint64_t cost = LoadCost(request);
+    const uint64_t limit = backend_.requests.max_per_user();
+    if (limit != 0 && cost > limit) return CostsTooMuch(request, cost, limit);
+    request_share_ = backend_.requests.Take(caller_->id(), cost);
+    return request_share_ != nullptr ? absl::OkStatus() : TooMuchAtOnce(cost, limit);
   }
 
-  static absl::Status TooManyParts(uint64_t bytes) {
-    return Invalid(StrCat("the request has ", bytes, " bytes in too many parts (sources, functions, headers)"));
+  static absl::Status CostsTooMuch(const v1::LoadRequest& request, uint64_t cost, uint64_t limit) {
+    return Invalid(StrCat("this load would take about ", cost,
+                          " bytes of kernixd's memory; all loads of a user may take ", limit, ". Most of it is for ",
+                          CostliestPart(request), ": put less into one load, or ", kRaise));
   }
 
-  absl::Status TooMuchAtOnce(uint64_t bytes) const {
+  absl::Status TooMuchAtOnce(uint64_t cost, uint64_t limit) const {
     return MakeError(v1::ErrorDetail::RESOURCE,
-                     StrCat("this request has ", bytes, " bytes; together with the requests under way of user ",
-                            caller_->name(), " it exceeds the limit of ", backend_.requests.max_per_user(),
-                            " bytes for one user: wait for some of them, or raise "
-                            "max_request_bytes_per_user (--max-request-bytes-per-user, "
-                            "KERNIX_MAX_REQUEST_BYTES_PER_USER)"));
+                     StrCat("this load takes about ", cost, " bytes of kernixd's memory; together with the loads ",
+                            "under way of user ", caller_->name(), " it exceeds the limit of ", limit,
+                            " bytes for one user: wait for some of them, or ", kRaise));
   }
 
   // Waits until other uploads of this user make room, but no longer than an upload may take: others may wait for the
@@ -203,8 +210,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
         v1::ErrorDetail::RESOURCE,
         StrCat("user ", caller_->name(), " has uploaded so many headers for loads under way that there was no ",
                "room for another ", bytes, " bytes within ", std::chrono::duration<double>(timeout).count(),
-               " s: load fewer kernels at once, or raise max_request_bytes_per_user "
-               "(--max-request-bytes-per-user, KERNIX_MAX_REQUEST_BYTES_PER_USER)"));
+               " s: load fewer kernels at once, or ", kRaise));
   }
 
   // Runs in the worker thread.
@@ -331,7 +337,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   bool started_ = false;  // whether the request has arrived; only used in read reactions, which run one after another
   v1::LoadClientMessage incoming_;              // of the read in progress
   v1::LoadRequest request_;                     // used by the worker until the builder has it
-  HeaderSizes header_sizes_;                    // used by the worker
+  HeaderSizes header_sizes_;                    // used by the worker until it has asked for headers
   std::unique_ptr<LoadBoard::Place> on_board_;  // used by the worker
   std::unique_ptr<exec::ByteQuota::Share> request_share_;
   std::unique_ptr<exec::ByteQuota::Share> upload_share_;

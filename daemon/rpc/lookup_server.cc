@@ -22,6 +22,7 @@
 #include "common/os/posix_error.h"
 #include "common/wire/frame_reader.h"
 #include "common/wire/quick_lookup.h"
+#include "daemon/rpc/load_cost.h"
 #include "daemon/rpc/load_log.h"
 
 namespace kernix::server {
@@ -29,6 +30,9 @@ namespace {
 
 // Reading a longer question takes long enough to hold others up, and so does sending a longer answer.
 constexpr size_t kMostInLoop = 64 << 10;
+
+// A load that costs more is for Load(), which says so. 20,000 headers cost this much.
+constexpr uint64_t kMostCost = 16 << 20;
 
 void LogFailure(std::string_view user, std::string_view error) {
   LogOf(user, LogLevel::kWarning, "lookup_failed", {{"user", user}, {"error", error}});
@@ -98,7 +102,8 @@ class Question {
 
   Question(Backend& backend, const Identity& user, std::string_view text, MonotonicTime begun)
       : backend_(backend), user_(user), begun_(begun) {
-    readable_ = request_.ParseFromArray(text.data(), static_cast<int>(text.size())) && request_.build_id() == BuildId();
+    readable_ = request_.ParseFromArray(text.data(), static_cast<int>(text.size())) &&
+                request_.build_id() == BuildId() && LoadCost(request_.load()) <= kMostCost;
   }
 
   // Answers what is known, after a look at files; `look` must be younger than the question. `send` is as for Answer().
@@ -170,8 +175,11 @@ bool SendAtOnce(int socket, std::string_view payload) {
 }
 
 // If one request exhausts memory, the daemon must survive for all others. Returns whether the connection can go on.
-bool AnswerSlowly(Backend& backend, LookupConnection& connection, const std::string& text, Duration patience,
-                  const CancellationPtr& cancellation) {
+bool AnswerSlowly(Backend& backend, exec::ByteQuota& reading, LookupConnection& connection, const std::string& text,
+                  Duration patience, const CancellationPtr& cancellation) {
+  const auto room =
+      reading.Await(connection.user().id(), text.size(), std::chrono::steady_clock::now() + patience, *cancellation);
+  if (room == nullptr) return false;
   const auto send = [&](const std::string& payload) {
     const MonotonicTime deadline = std::chrono::steady_clock::now() + patience;
     return SendFrame(connection.socket(), "", payload, deadline).ok();  // not: the client is gone or slow
@@ -384,7 +392,7 @@ void LookupServer::AnswerInThread(LookupConnection& connection, std::string text
     std::thread([this, cancellation, pass = *std::move(pass), text = std::move(text),
                  own = std::move(released)]() mutable {
       const int on_cancel = cancellation->OnCancel([&] { own->End(); });
-      const bool goes_on = AnswerSlowly(backend_, *own, text, options_.patience, cancellation);
+      const bool goes_on = AnswerSlowly(backend_, reading_, *own, text, options_.patience, cancellation);
       cancellation->Remove(on_cancel);
       if (goes_on) {
         own->Finish();

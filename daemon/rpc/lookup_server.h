@@ -19,7 +19,9 @@
 #include "common/base/mutex.h"
 #include "common/os/file_look.h"
 #include "common/os/unique_fd.h"
+#include "common/wire/quick_lookup.h"
 #include "daemon/rpc/backend.h"
+#include "daemon/exec/byte_quota.h"
 #include "daemon/rpc/load_gate.h"
 #include "daemon/rpc/user_limit.h"
 
@@ -51,6 +53,9 @@ class LookupServer {
  public:
   // Limit of concurrent lookups of one user: each may hold kMaxLookupBytes.
   static constexpr int kMaxPerUser = 64;
+  // Limit of what threads read and answer of one user's at a time: a question of many empty parts takes fifty times its
+  // bytes once it is read.
+  static constexpr uint64_t kMaxReadPerUser = 2 * kMaxLookupBytes;
 
   // `backend` must outlive it. Errors of the operating system.
   static absl::StatusOr<std::unique_ptr<LookupServer>> Start(Backend& backend, LookupOptions options = {});
@@ -103,6 +108,7 @@ class LookupServer {
   const UniqueFd epoll_;
   const UniqueFd wake_;                          // an eventfd
   UserLimit limit_{"lookups", "", kMaxPerUser};  // nobody sees its refusals
+  exec::ByteQuota reading_{kMaxReadPerUser};
   LoadGate gate_;
   std::atomic<int> kept_{0};
   std::atomic<uint64_t> asked_{0};

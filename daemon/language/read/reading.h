@@ -23,7 +23,9 @@ struct ReadingBudget {
   size_t tokens = 1'000'000;  // in the sources, including comments
   MacroBudget macros;
   size_t instance_tokens = 1'000'000;  // in the parameter lists of template instances
-  size_t parameters = 200'000;         // in all exported functions
+  // In all exported functions: so many, and more for each function.
+  size_t parameters = 1000;
+  static constexpr size_t kParametersOfFunction = 64;
 };
 
 // Reads `sources` as one translation unit, with `definitions` (preprocessor lines) before it. The texts must outlive

@@ -131,9 +131,11 @@ class Resolver {
   }
 
   absl::Status Spend(const FunctionSpec& spec) {
+    budget_.parameters += ReadingBudget::kParametersOfFunction;
     if (spec.parameters.size() > budget_.parameters) {
       return Invalid(StrCat("function '", spec.name, "': the functions of this load have more than ",
-                            ReadingBudget().parameters, " parameters in all. Load fewer of them at once"));
+                            ReadingBudget().parameters, " parameters in all, and ",
+                            ReadingBudget::kParametersOfFunction, " for each function. Load fewer of them at once"));
     }
     budget_.parameters -= spec.parameters.size();
     return absl::OkStatus();
