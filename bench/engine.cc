@@ -15,6 +15,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -100,7 +101,7 @@ class PlainClient {
     const auto writer = streams_->Write(&context, &response);
     google::bytestream::WriteRequest request;
     request.set_resource_name(UploadName(instance_, blob.digest, /*zstd=*/false));
-    const std::string& bytes = *blob.content;
+    const std::string_view bytes = *blob.content;
     for (size_t at = 0; at < bytes.size(); at += kMiB) {
       request.set_write_offset(static_cast<int64_t>(at));
       request.set_data(bytes.data() + at, std::min(kMiB, bytes.size() - at));

@@ -58,7 +58,7 @@ class SharedResultsTest : public ::testing::Test {
     if (!found.ok() || !*found) return "";
     EXPECT_EQ((*found)->detail, "detail");
     EXPECT_EQ((*found)->files.size(), 1u);
-    return *(*found)->files.front().second;
+    return std::string(*(*found)->files.front().second);
   }
 
   // A key for one test: other tests share the engine.

@@ -102,8 +102,7 @@ class Question {
 
   Question(Backend& backend, const Identity& user, std::string_view text, MonotonicTime begun)
       : backend_(backend), user_(user), begun_(begun) {
-    readable_ = request_.ParseFromArray(text.data(), static_cast<int>(text.size())) &&
-                request_.build_id() == BuildId() && LoadCost(request_.load()) <= kMostCost;
+    readable_ = request_.ParseFromArray(text.data(), static_cast<int>(text.size())) && request_.build_id() == BuildId();
   }
 
   // Answers what is known, after a look at files; `look` must be younger than the question. `send` is as for Answer().
@@ -146,6 +145,7 @@ class Question {
   }
 
   bool LookUp(const build::DeliverHit& deliver, const CancellationPtr& cancellation) {
+    if (LoadCost(request_.load()) > kMostCost) return false;
     v1::LoadRequest load = request_.load();
     auto toolchain = backend_.toolchains.Choose(load.toolchain(), load.language());
     if (!toolchain.ok()) return false;
