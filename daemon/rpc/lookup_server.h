@@ -20,8 +20,8 @@
 #include "common/os/file_look.h"
 #include "common/os/unique_fd.h"
 #include "common/wire/quick_lookup.h"
-#include "daemon/rpc/backend.h"
 #include "daemon/exec/byte_quota.h"
+#include "daemon/rpc/backend.h"
 #include "daemon/rpc/load_gate.h"
 #include "daemon/rpc/user_limit.h"
 

@@ -2,10 +2,10 @@
 //
 // Small requests whose steps make much, and that do not end: what steps have made waits on the disk, and takes each
 // member a bounded part of it.
-#include <dirent.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,10 +64,11 @@ class OutputsTest : public SecurityTest {
     return stream;
   }
 
-  // Their compilers end with them, which take more memory the longer they run.
+  // A daemon that is killed leaves compilers behind, and the one here takes more memory the longer it runs.
   void End(const std::vector<Stream>& streams) {
     for (const Stream& stream : streams) stream->Cancel();
-    Await("the compilers' end", [&] { return Compilers(daemon().pid()).empty(); });
+    daemon().Signal(SIGTERM);
+    EXPECT_EQ(daemon().AwaitExit(), 0);
   }
 
   uint64_t MemoryOfItsOwn() { return StatusBytes(StrCat(daemon().pid()), "RssAnon"); }
@@ -145,10 +146,11 @@ TEST_F(OutputsTest, OfManyLoadsTakeABoundedPartOfTheDisk) {
   Judge(kRow, "objects of eight loads", bytes <= kOfAUser + kMiB ? "" : StrCat("they take ", bytes / kMiB, " MiB"));
   const server::LoadOutcome other = Load(*Connect(TheUsers().other), CppKernel("int other;"));
   JudgeTwin(kRow, "another member's load beside them", other.result ? "" : Answer(other));
-  End(streams);
+  for (const Stream& stream : streams) stream->Cancel();
   Await("the files' end", [&] { return BytesSetAside() == 0; });
   const server::LoadOutcome own = Load(member(), CppKernel(LargeObject(10 * kMiB)));
   JudgeTwin(kRow, "the member's load after them", own.result ? "" : Answer(own));
+  End(streams);
 }
 
 }  // namespace

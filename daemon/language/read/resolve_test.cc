@@ -647,7 +647,8 @@ TEST(ListTest, WhatALoadIsReadForIsBounded) {
   EXPECT_THAT(Listed("#include \"f.h\"", {many}), IsInvalid(HasSubstr("more than 1000 parameters")));
   std::vector<std::string> list;
   for (int i = 0; i < 201; ++i) list.push_back(StrCat("f", i, many.substr(1, many.size() - 5)));
-  EXPECT_THAT(Listed("#include \"f.h\"", list), IsInvalid(HasSubstr("more than 1000 parameters in all, and 64 for each")));
+  EXPECT_THAT(Listed("#include \"f.h\"", list),
+              IsInvalid(HasSubstr("more than 1000 parameters in all, and 64 for each")));
 }
 
 TEST(TemplateTest, NamesWhatItCannotRead) {
