@@ -70,7 +70,7 @@ constexpr uint64_t kStepCacheBytes = 256 << 20;
 // Each takes a few hundred bytes, and KnownLoads::kMostWarningBytes at most.
 constexpr size_t kKnownLoads = 4096;
 
-// Of one user's. It takes milliseconds, but up to a hundred megabytes for a hostile request.
+// Loads of one user. It takes milliseconds, but up to a hundred megabytes for a hostile request.
 constexpr int kPlannedAtOnce = 4;
 
 // The name of the one file that nodes share of a load.
@@ -602,7 +602,7 @@ absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, c
       std::make_shared<HeldOutputs>(env, HeldOutputsOptions{.scratch_directory = cache.scratch_directory(),
                                                             .max_bytes = options.max_made_bytes,
                                                             .of_users = held_bytes,
-                                                            .user = load->tag.owner}));
+                                                            .askers = flight->build_askers()}));
   return absl::OkStatus();
 }
 

@@ -18,6 +18,8 @@ namespace {
 constexpr uint64_t kFileBytes = 1 << 30;
 // What a file system gives back at a time.
 constexpr uint64_t kPageBytes = 4096;
+// Whom a plan's own quota knows.
+constexpr UserId kThePlan{};
 
 absl::Status TooLarge(std::string_view whose, uint64_t limit, std::string_view what_else) {
   return MakeError(v1::ErrorDetail::RESOURCE,
@@ -28,8 +30,7 @@ absl::Status TooLarge(std::string_view whose, uint64_t limit, std::string_view w
 }
 
 absl::Status NotHeld(const absl::Status& status) {
-  const auto kind = absl::IsResourceExhausted(status) ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::INTERNAL;
-  return MakeError(kind, StrCat("cannot set aside what a step has made: ", status.message()));
+  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("cannot set aside what a step has made: ", status.message()));
 }
 
 }  // namespace
@@ -106,17 +107,24 @@ std::shared_ptr<HeldOutputs> HeldOutputs::ForPart() const {
   return std::shared_ptr<HeldOutputs>(new HeldOutputs(options_, files_));
 }
 
+std::unique_ptr<exec::ByteQuota::Share> HeldOutputs::TakeOfAnAsker(uint64_t bytes) const {
+  for (const exec::Place& place : options_.askers->Places(0, 0)) {
+    if (auto share = options_.of_users->Take(place.user, bytes)) return share;
+  }
+  return nullptr;
+}
+
 absl::StatusOr<exec::Content> HeldOutputs::Hold(const exec::Content& content) {
   if (content->empty()) return content;
   const auto held = std::make_shared<Held>();
   held->size = (content->size() + kPageBytes - 1) / kPageBytes * kPageBytes;
   held->of_plan = of_plan_;
   held->of_users = options_.of_users;
-  held->share_of_plan = of_plan_->Take(options_.user, content->size());
+  held->share_of_plan = of_plan_->Take(kThePlan, content->size());
   if (held->share_of_plan == nullptr) {
     return TooLarge("this load's steps", options_.max_bytes, "put fewer sources into one load");
   }
-  held->share_of_user = options_.of_users->Take(options_.user, held->size);
+  held->share_of_user = TakeOfAnAsker(held->size);
   if (held->share_of_user == nullptr) {
     return TooLarge("the steps of this user's unfinished loads", options_.of_users->max_per_user(),
                     "load fewer kernels at once");

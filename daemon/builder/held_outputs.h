@@ -10,18 +10,19 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "common/base/user_id.h"
 #include "common/os/env.h"
+#include "daemon/exec/askers.h"
 #include "daemon/exec/byte_quota.h"
 #include "daemon/exec/content.h"
 
 namespace kernix::build {
 
+// One of `askers` is charged who has room: nobody's quota fails a load of somebody else's.
 struct HeldOutputsOptions {
   std::string scratch_directory;
   uint64_t max_bytes = 0;                     // of one plan at a time; 0: no limit
   std::shared_ptr<exec::ByteQuota> of_users;  // of all plans
-  UserId user{};
+  exec::AskersPtr askers;
 };
 
 // The outputs of one plan. They count as long as they are needed, which may be longer than the object exists.
@@ -35,7 +36,7 @@ class HeldOutputs {
   // For a plan that is a step of this one. It has a limit of its own.
   std::shared_ptr<HeldOutputs> ForPart() const;
 
-  // The same bytes, on the disk. RESOURCE if they are too many for the plan or for the user, or if the disk is full.
+  // The same bytes, on the disk. RESOURCE if they are too many for the plan or for its users, or if there is no disk.
   absl::StatusOr<exec::Content> Hold(const exec::Content& content);
 
  private:
@@ -43,6 +44,9 @@ class HeldOutputs {
   struct Held;
 
   HeldOutputs(HeldOutputsOptions options, std::shared_ptr<Files> files);
+
+  // Null: no asker has room.
+  std::unique_ptr<exec::ByteQuota::Share> TakeOfAnAsker(uint64_t bytes) const;
 
   const HeldOutputsOptions options_;
   const std::shared_ptr<Files> files_;  // of all plans of a load

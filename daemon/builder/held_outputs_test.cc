@@ -20,10 +20,10 @@ using ::testing::HasSubstr;
 class HeldOutputsTest : public ::testing::Test {
  protected:
   HeldOutputsPtr Make(uint64_t max_bytes = 0, UserId user = UserId{7}) {
-    return std::make_shared<HeldOutputs>(
-        Env::Posix(),
-        HeldOutputsOptions{
-            .scratch_directory = scratch_.path(), .max_bytes = max_bytes, .of_users = quota_, .user = user});
+    return std::make_shared<HeldOutputs>(Env::Posix(), HeldOutputsOptions{.scratch_directory = scratch_.path(),
+                                                                          .max_bytes = max_bytes,
+                                                                          .of_users = quota_,
+                                                                          .askers = exec::OneAsker(user)});
   }
 
   static absl::StatusOr<exec::Content> Hold(const HeldOutputsPtr& outputs, size_t bytes, char byte = 'x') {
@@ -68,6 +68,16 @@ TEST_F(HeldOutputsTest, CountForTheirUserUntilTheyHaveGone) {
   EXPECT_TRUE(Hold(Make(), 60 << 20).ok());
 }
 
+TEST_F(HeldOutputsTest, CountForAnAskerWhoHasRoom) {
+  const exec::Content of_first = Hold(Make(0, UserId{7}), 90 << 20).value();
+  const auto both = std::make_shared<exec::Askers>(exec::Asker{UserId{7}});
+  both->Join({UserId{8}});
+  HeldOutputs joined(Env::Posix(), {.scratch_directory = scratch_.path(), .of_users = quota_, .askers = both});
+  const auto held = joined.Hold(exec::MakeContent(std::string(60 << 20, 'x')));
+  EXPECT_TRUE(held.ok()) << "the second one has all of theirs left";
+  EXPECT_FALSE(joined.Hold(exec::MakeContent(std::string(60 << 20, 'x'))).ok());
+}
+
 TEST_F(HeldOutputsTest, GiveTheDiskBackOneByOne) {
   const HeldOutputsPtr outputs = Make();
   const exec::Content first = Hold(outputs, 1 << 20, 'a').value();
@@ -93,7 +103,8 @@ TEST_F(HeldOutputsTest, OfAPartHaveABoundOfTheirOwn) {
 TEST_F(HeldOutputsTest, SayThatTheDiskIsFull) {
   FaultEnv env(Env::Posix());
   env.Inject(NoSpace(Operation::kMakeScratchFile, scratch_.path()));
-  HeldOutputs outputs(env, {.scratch_directory = scratch_.path(), .of_users = quota_, .user = UserId{7}});
+  HeldOutputs outputs(env,
+                      {.scratch_directory = scratch_.path(), .of_users = quota_, .askers = exec::OneAsker(UserId{7})});
   const absl::Status status = outputs.Hold(exec::MakeContent("x")).status();
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(std::string(status.message()), HasSubstr("cannot set aside what a step has made"));

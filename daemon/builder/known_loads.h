@@ -48,8 +48,8 @@ Digest DigestOfRequest(const v1::LoadRequest& request);
 // name, which may be others by the next load, or nvdisasm.
 bool DependsOnFiles(const BuildRequest& request);
 
-// Keeps loads by the digest of their request, at most `limit`. If there are too many, those go that the user with most
-// of them has loaded last. Thread-safe.
+// Keeps loads by the digest of their request, at most `limit`. If there are too many, all
+// are dropped that were last loaded by the user with most of them. Thread-safe.
 class KnownLoads {
  public:
   // Loads with longer warnings are not kept.

@@ -101,7 +101,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
 
   void OnDryRun(const Digest& digest, absl::StatusOr<exec::ActionResult> result) {
     Guard([&] {
-      if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED) return run_.done(result.status());
+      if (!result.ok() && WouldEndAgain(result.status())) return run_.done(result.status());
       if (!result.ok() || result->exit_code != 0) return RunWhole(compiler_.not_understood_);
       if (IsStillTheTool()) compiler_.KeepDryRun(digest, result->output);
       RunPhases(result->output);

@@ -13,6 +13,7 @@
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/mutex.h"
+#include "common/base/output_buffer.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/failure.h"
@@ -37,6 +38,8 @@ size_t StepsThatStart(const Plan& plan) {
   const auto starts = [](const Step& step) { return step.inputs_from_steps.empty(); };
   return std::max<size_t>(std::count_if(plan.steps.begin(), plan.steps.end(), starts), 1);
 }
+
+constexpr size_t kMostPrinted = 8 << 20;
 
 constexpr char kNotHandled[] = "kernixd could not run this load's steps";
 
@@ -212,13 +215,20 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     return absl::OkStatus();
   }
 
+  // Nobody reads more, and it is in memory now.
+  std::string AllPrinted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    OutputBuffer printed(kMostPrinted);
+    for (const exec::Content& text : printed_) printed.Append(*text);
+    return printed.Text();
+  }
+
   PlanEnd End() {
     const MutexLock lock(mutex_);
     if (end_.status.ok() && !waiting_.empty()) {
       end_.status = MakeError(v1::ErrorDetail::INTERNAL, StrCat("step \"", waiting_.front()->step.action.step,
                                                                 "\" needs a file that no other step makes"));
     }
-    for (const exec::Content& printed : printed_) end_.printed += printed == nullptr ? "" : *printed;
+    if (end_.status.ok()) end_.printed = AllPrinted();
     return std::move(end_);
   }
 

@@ -37,7 +37,7 @@ using PlanOutputs = std::map<std::string, exec::Content>;  // by path
 struct PlanEnd {
   absl::Status status;                 // the first failure
   PlanOutputs outputs;                 // of the steps that succeeded
-  std::string printed;                 // by these steps, in the plan's order, unless it is an output
+  std::string printed;                 // if all have, in the plan's order, unless it is an output
   std::shared_ptr<const Step> failed;  // the step whose command failed, as it ran, if `status` is about one
 };
 using PlanDone = std::function<void(PlanEnd)>;  // must not throw

@@ -124,13 +124,14 @@ class PlanRunnerTest : public ::testing::Test {
 
   // For the outputs of the next plan.
   void Hold(uint64_t max_bytes) {
-    outputs_ = std::make_shared<HeldOutputs>(
-        env_, HeldOutputsOptions{
-                  .scratch_directory = scratch_.path(), .max_bytes = max_bytes, .of_users = quota_, .user = UserId{7}});
+    outputs_ = std::make_shared<HeldOutputs>(env_, HeldOutputsOptions{.scratch_directory = scratch_.path(),
+                                                                      .max_bytes = max_bytes,
+                                                                      .of_users = quota_,
+                                                                      .askers = exec::OneAsker(UserId{7})});
   }
 
   FaultEnv env_{Env::Posix()};
-  const std::shared_ptr<exec::ByteQuota> quota_ = std::make_shared<exec::ByteQuota>(8192);
+  const std::shared_ptr<exec::ByteQuota> quota_ = std::make_shared<exec::ByteQuota>(3 * 4096);
   HeldOutputsPtr outputs_;
   const exec::AskersPtr askers_ = std::make_shared<exec::Askers>();
   ManualExecutor executor_;
@@ -166,19 +167,18 @@ TEST_F(PlanRunnerTest, WhatAllStepsMakeTogetherIsBounded) {
 
 TEST_F(PlanRunnerTest, WhatAllPlansOfAUserMakeIsBounded) {
   Plan plan;
-  plan.steps = {MakeStep("more", {}), MakeStep("other", {})};
+  plan.steps = {MakeStep("more", {}), MakeStep("other", {}), MakeStep("third", {})};
   Hold(0);
   Start(plan);
-  for (const char* step : {"more", "other"}) executor_.Finish(step);
+  for (const char* step : {"more", "other", "third"}) executor_.Finish(step);
   ASSERT_TRUE(result_->status.ok());
   const std::optional<PlanEnd> first = std::exchange(result_, std::nullopt);
   Hold(0);
   Start(plan);
-  executor_.Finish("more");
-  executor_.Finish("other");
+  for (const char* step : {"more", "other", "third"}) executor_.Finish(step);
   ASSERT_TRUE(result_.has_value());
   EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
-  EXPECT_THAT(std::string(result_->status.message()), HasSubstr("unfinished loads have more than 8192 bytes"));
+  EXPECT_THAT(std::string(result_->status.message()), HasSubstr("unfinished loads have more than 12288 bytes"));
   EXPECT_EQ(*first->outputs.at("other.out"), "other");
 }
 
@@ -295,14 +295,14 @@ TEST_F(PlanRunnerTest, StopsWhenItIsAskedTo) {
   EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::CANCELLED);
 }
 
-TEST_F(PlanRunnerTest, KeepsWhatStepsPrint) {
+TEST_F(PlanRunnerTest, AFailureHasOutputsButNotWhatWasPrinted) {
   Plan plan;
   plan.steps = {MakeStep("a", {}), MakeStep("b", {"a.out"}), MakeStep("c", {"b.out"})};
   Start(std::move(plan));
   executor_.Finish("a", "one\n");
   executor_.Finish("b", "two\n");
   executor_.Fail("c", 1);
-  EXPECT_EQ(result_->printed, "one\ntwo\n");
+  EXPECT_EQ(result_->printed, "");
   EXPECT_EQ(result_->outputs.size(), 2u);
 }
 

@@ -214,7 +214,7 @@ TEST_F(StepRunnerTest, WhatAllPhasesMakeIsBounded) {
       std::make_shared<HeldOutputs>(Env::Posix(), HeldOutputsOptions{.scratch_directory = scratch_.path(),
                                                                      .max_bytes = 60,
                                                                      .of_users = std::make_shared<exec::ByteQuota>(0),
-                                                                     .user = UserId{7}});
+                                                                     .askers = exec::OneAsker(UserId{7})});
   const auto result = Run(Compile());
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE) << "60 bytes are some two of the texts";
   EXPECT_THAT(executor_.ran, Not(Contains("compile")));

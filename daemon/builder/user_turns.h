@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lets some of each user's threads do at once what takes much memory for a moment. The user's other threads wait.
+// Limits how many threads of a user do at once what briefly takes much memory. The user's other threads wait.
 #pragma once
 
 #include <map>

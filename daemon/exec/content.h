@@ -10,7 +10,7 @@
 
 namespace kernix::exec {
 
-// They may lie in memory or on a disk (builder/held_outputs.h), and stay as long as a copy of the pointer.
+// They may lie in memory or on a disk (builder/held_outputs.h), and exist as long as a copy of the pointer.
 using Content = std::shared_ptr<const std::string_view>;
 
 // In memory.

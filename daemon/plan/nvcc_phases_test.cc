@@ -313,7 +313,7 @@ TEST(NvccPhasesTest, UnitsThatAreLinkedTogetherHaveDifferentModuleIds) {
     compile.object = object;
     compile.action.outputs.front() = object;
     const auto phases = PhasesOf(compile, absl::StrReplaceAll(kOneArchitecture, {{"u/unit.o", object}}));
-    return *ByName(*phases)["cicc compute_90"].action.inputs.back().content;
+    return std::string(*ByName(*phases)["cicc compute_90"].action.inputs.back().content);
   };
   EXPECT_EQ(id_of("u/0-a.cu/unit.o"), id_of("u/0-a.cu/unit.o"));
   EXPECT_NE(id_of("u/0-a.cu/unit.o"), id_of("u/1-b.cu/unit.o"));

@@ -31,6 +31,10 @@ constexpr uint64_t kFunction = 2000;
 constexpr uint64_t kParameter = 200;
 constexpr uint64_t kParameters = language::ReadingBudget().parameters;
 constexpr uint64_t kParametersOfFunction = language::ReadingBudget::kParametersOfFunction;
+// The same of the bytes of their names: as they were resolved, and in the handler's text.
+constexpr uint64_t kNameCopies = 3;
+constexpr uint64_t kNames = language::ReadingBudget().names;
+constexpr uint64_t kNamesOfFunction = language::ReadingBudget::kNamesOfFunction;
 // A step that waits for its turn, without the user's flags.
 constexpr uint64_t kStep = 36'000;
 // A word of a command, besides its text; and how often each step that waits has its command: in the plan, as it would
@@ -81,8 +85,8 @@ Part Functions(const v1::LoadRequest& request) {
   if (request.functions().from_annotations()) {
     for (const v1::Source& source : request.source()) count += CountOf("@BE", source.text());
   }
-  return {static_cast<double>(kParameters * kParameter) +
-              static_cast<double>(count) * (kFunction + kParametersOfFunction * kParameter),
+  constexpr uint64_t kEach = kFunction + kParametersOfFunction * kParameter + kNamesOfFunction * kNameCopies;
+  return {static_cast<double>(kParameters * kParameter + kNames * kNameCopies) + static_cast<double>(count) * kEach,
           StrCat(count, " functions")};
 }
 

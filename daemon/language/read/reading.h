@@ -26,6 +26,9 @@ struct ReadingBudget {
   // In all exported functions: so many, and more for each function.
   size_t parameters = 1000;
   static constexpr size_t kParametersOfFunction = 64;
+  // The same of the bytes of their names and expressions.
+  size_t names = 64 << 10;
+  static constexpr size_t kNamesOfFunction = 2048;
 };
 
 // Reads `sources` as one translation unit, with `definitions` (preprocessor lines) before it. The texts must outlive

@@ -138,6 +138,18 @@ class Resolver {
                             ReadingBudget::kParametersOfFunction, " for each function. Load fewer of them at once"));
     }
     budget_.parameters -= spec.parameters.size();
+    size_t names = 0;
+    for (const Parameter& parameter : spec.parameters) {
+      names += parameter.attribute_name.size() + parameter.declared_name.size() + parameter.expression.size();
+    }
+    budget_.names += ReadingBudget::kNamesOfFunction;
+    if (names > budget_.names) {
+      return Invalid(StrCat("function '", spec.name,
+                            "': the names of parameters and the expressions of this load have ", "more than ",
+                            ReadingBudget().names, " bytes in all, and ", ReadingBudget::kNamesOfFunction,
+                            " for each function. Choose shorter names, or load fewer functions at once"));
+    }
+    budget_.names -= names;
     return absl::OkStatus();
   }
 
