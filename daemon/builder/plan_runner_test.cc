@@ -115,11 +115,11 @@ class PlanRunnerTest : public ::testing::Test {
  protected:
   void Start(Plan plan, size_t max_parallel = 0) {
     askers_->Join({.user = UserId{7}, .max_parallel = max_parallel});
-    const auto end = [this](PlanEnd end) {
+    const auto note_end = [this](PlanEnd end) {
       ++ends_;
       result_ = std::move(end);
     };
-    RunPlan(std::move(plan), askers_, runner_, cancellation_, observer_, end, nullptr, nullptr, outputs_);
+    RunPlan(std::move(plan), askers_, runner_, cancellation_, observer_, note_end, nullptr, nullptr, outputs_);
   }
 
   // For the outputs of the next plan.

@@ -125,8 +125,9 @@ Part Sources(const v1::LoadRequest& request) {
 
 Part Flags(const v1::LoadRequest& request) {
   const v1::Options& options = request.options();
-  const auto count = static_cast<uint64_t>(options.compile_flags_size() + options.link_flags_size());
-  return {static_cast<double>(count * kFlag + kCommandCopies * BytesOf(options.link_flags())), StrCat(count, " flags")};
+  const double count = static_cast<double>(options.compile_flags_size()) + options.link_flags_size();
+  return {count * kFlag + static_cast<double>(kCommandCopies * BytesOf(options.link_flags())),
+          StrCat(options.compile_flags_size() + options.link_flags_size(), " flags")};
 }
 
 std::vector<Part> Parts(const v1::LoadRequest& request) {
