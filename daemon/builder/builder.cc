@@ -37,7 +37,6 @@
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/builder/upstream_cache.h"
-#include "daemon/builder/user_turns.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
@@ -71,7 +70,9 @@ constexpr uint64_t kStepCacheBytes = 256 << 20;
 constexpr size_t kKnownLoads = 4096;
 
 // Loads of one user. It takes milliseconds, but up to a hundred megabytes for a hostile request.
-constexpr int kPlannedAtOnce = 4;
+constexpr uint64_t kPlannedAtOnce = 4;
+// Longer than any user's loads can take to plan.
+constexpr std::chrono::hours kTurnComes{24};
 
 // The name of the one file that nodes share of a load.
 constexpr char kArtifactFile[] = "artifact";
@@ -182,6 +183,11 @@ struct Builder::Impl {
   // Begins the compiles of a load while its tools, which have answered, are being identified. Null: none has begun.
   std::shared_ptr<EarlyRuns> CompileEarly(const v1::LoadRequest& request, UserId owner,
                                           const toolchain::ToolchainPtr& asked);
+  // Waits until few enough of the user's loads are being planned. Null: `cancellation` (may be null) has fired.
+  std::unique_ptr<exec::ByteQuota::Share> TurnToPlan(UserId user, const CancellationPtr& cancellation) {
+    Cancellation never;
+    return planning.Await(user, 1, env.Now() + kTurnComes, cancellation != nullptr ? *cancellation : never);
+  }
   absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
                                                        toolchain::ToolchainPtr toolchain);
 
@@ -192,7 +198,7 @@ struct Builder::Impl {
     std::shared_ptr<PlannedLoad> planned;  // null if it has been planned before
   };
   // `request`: without its name.
-  Asked Know(v1::LoadRequest request, const cache::Tag& tag);
+  Asked Know(v1::LoadRequest request, const cache::Tag& tag, const CancellationPtr& cancellation);
   bool LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver, const CancellationPtr& cancellation);
   bool LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
                    const CancellationPtr& cancellation);
@@ -252,7 +258,7 @@ struct Builder::Impl {
   HeaderCache header_cache{kHeaderCacheBytes};
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;
-  UserTurns planning_turns{kPlannedAtOnce};
+  exec::ByteQuota planning{kPlannedAtOnce};  // of loads, not bytes
   KnownLoads known_loads{kKnownLoads};
   Flights flights{env, options.linger};
 };
@@ -313,7 +319,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
         return early != nullptr;
       }));
   trace->Lap("identify tools");
-  std::optional<UserTurns::Turn> turn(std::in_place, planning_turns, owner);
+  std::unique_ptr<exec::ByteQuota::Share> turn = TurnToPlan(owner, cancellation);
+  if (turn == nullptr) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner, std::move(toolchain)));
   load->trace = trace;
   load->early = std::move(early);
@@ -371,7 +378,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const std::shared_ptr<PlannedL
   return result;
 }
 
-Builder::Impl::Asked Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag) {
+Builder::Impl::Asked Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag,
+                                         const CancellationPtr& cancellation) {
   // Load() finds out what tools these are, and compiles meanwhile.
   if (!toolchains.HasFound(request.toolchain(), request.language())) return {};
   const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
@@ -379,7 +387,8 @@ Builder::Impl::Asked Builder::Impl::Know(v1::LoadRequest request, const cache::T
   const Digest digest = DigestOfRequest(request);
   if (KnownLoadPtr known = known_loads.Find(digest, *toolchain)) return {std::move(known), digest, nullptr};
   request.set_name(tag.name);
-  const UserTurns::Turn turn(planning_turns, tag.owner);
+  const auto turn = TurnToPlan(tag.owner, cancellation);
+  if (turn == nullptr) return {};
   absl::StatusOr<std::shared_ptr<PlannedLoad>> load = Prepare(request, tag.owner, *toolchain);
   if (!load.ok()) return {};
   const bool is_certain = !DependsOnFiles((*load)->request);
@@ -391,7 +400,7 @@ bool Builder::Impl::LookUp(v1::LoadRequest request, UserId owner, const DeliverH
   if (request.force_rebuild()) return false;
   const cache::Tag tag{std::move(*request.mutable_name()), owner};
   ForgetAsker(request);
-  const Asked asked = Know(std::move(request), tag);
+  const Asked asked = Know(std::move(request), tag, cancellation);
   const KnownLoadPtr& load = asked.known;
   if (load == nullptr) return false;
   std::optional<KnownHit> hit = Find(*load, owner);
