@@ -183,10 +183,10 @@ struct Builder::Impl {
   // Begins the compiles of a load while its tools, which have answered, are being identified. Null: none has begun.
   std::shared_ptr<EarlyRuns> CompileEarly(const v1::LoadRequest& request, UserId owner,
                                           const toolchain::ToolchainPtr& asked);
-  // Waits until few enough of the user's loads are being planned. Null: `cancellation` (may be null) has fired.
-  std::unique_ptr<exec::ByteQuota::Share> TurnToPlan(UserId user, const CancellationPtr& cancellation) {
-    Cancellation never;
-    return planning.Await(user, 1, env.Now() + kTurnComes, cancellation != nullptr ? *cancellation : never);
+  // Waits until few enough of the user's loads are being planned.
+  std::unique_ptr<exec::ByteQuota::Share> TurnToPlan(UserId user) {
+    Cancellation never;  // what is in the cache is given to a load that is cancelled, too
+    return planning.Await(user, 1, env.Now() + kTurnComes, never);
   }
   absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
                                                        toolchain::ToolchainPtr toolchain);
@@ -198,7 +198,7 @@ struct Builder::Impl {
     std::shared_ptr<PlannedLoad> planned;  // null if it has been planned before
   };
   // `request`: without its name.
-  Asked Know(v1::LoadRequest request, const cache::Tag& tag, const CancellationPtr& cancellation);
+  Asked Know(v1::LoadRequest request, const cache::Tag& tag);
   bool LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver, const CancellationPtr& cancellation);
   bool LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
                    const CancellationPtr& cancellation);
@@ -319,8 +319,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
         return early != nullptr;
       }));
   trace->Lap("identify tools");
-  std::unique_ptr<exec::ByteQuota::Share> turn = TurnToPlan(owner, cancellation);
-  if (turn == nullptr) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
+  std::unique_ptr<exec::ByteQuota::Share> turn = TurnToPlan(owner);
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner, std::move(toolchain)));
   load->trace = trace;
   load->early = std::move(early);
@@ -378,8 +377,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const std::shared_ptr<PlannedL
   return result;
 }
 
-Builder::Impl::Asked Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag,
-                                         const CancellationPtr& cancellation) {
+Builder::Impl::Asked Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag) {
   // Load() finds out what tools these are, and compiles meanwhile.
   if (!toolchains.HasFound(request.toolchain(), request.language())) return {};
   const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
@@ -387,8 +385,7 @@ Builder::Impl::Asked Builder::Impl::Know(v1::LoadRequest request, const cache::T
   const Digest digest = DigestOfRequest(request);
   if (KnownLoadPtr known = known_loads.Find(digest, *toolchain)) return {std::move(known), digest, nullptr};
   request.set_name(tag.name);
-  const auto turn = TurnToPlan(tag.owner, cancellation);
-  if (turn == nullptr) return {};
+  const auto turn = TurnToPlan(tag.owner);
   absl::StatusOr<std::shared_ptr<PlannedLoad>> load = Prepare(request, tag.owner, *toolchain);
   if (!load.ok()) return {};
   const bool is_certain = !DependsOnFiles((*load)->request);
@@ -400,7 +397,7 @@ bool Builder::Impl::LookUp(v1::LoadRequest request, UserId owner, const DeliverH
   if (request.force_rebuild()) return false;
   const cache::Tag tag{std::move(*request.mutable_name()), owner};
   ForgetAsker(request);
-  const Asked asked = Know(std::move(request), tag, cancellation);
+  const Asked asked = Know(std::move(request), tag);
   const KnownLoadPtr& load = asked.known;
   if (load == nullptr) return false;
   std::optional<KnownHit> hit = Find(*load, owner);
