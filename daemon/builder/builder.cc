@@ -227,6 +227,7 @@ struct Builder::Impl {
   // If it fails, the caller calls Finish(); otherwise Finish() is called when the build ends.
   absl::Status RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight);
   absl::Status StageBuild(PlannedLoad& load);
+  CompileMode ModeOf(const PlannedLoad& load) const;
   PlanLimits LimitsFor(size_t max_parallel) const;
   void Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
   bool CanBuildWith(const toolchain::Toolchain& tools) const {
@@ -523,6 +524,13 @@ absl::Status Builder::Impl::StageBuild(PlannedLoad& load) {
   return absl::OkStatus();
 }
 
+// Who shares a store gets the same bytes for a request, whoever has loaded it, and how. Nobody else compares the tools'
+// own calls with kernixd's.
+CompileMode Builder::Impl::ModeOf(const PlannedLoad& load) const {
+  if (!load.force) return CompileMode::kFast;
+  return shared() ? CompileMode::kAnew : CompileMode::kWhole;
+}
+
 PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
   const exec::ExecutorLoad pool = executor.load();
   // An action that counts as nearly the whole pool waits until the pool is free, and so does everybody behind it. An
@@ -598,7 +606,7 @@ absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, c
   const auto trees = load->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, load->trace, /*shows_output=*/!shared());
   RunPlan(
-      {.steps = std::move(load->plan.steps), .toolchain = load->request.toolchain, .take_shortcuts = !load->force},
+      {.steps = std::move(load->plan.steps), .toolchain = load->request.toolchain, .mode = ModeOf(*load)},
       flight->build_askers(), step_runner, flight->build_cancellation(), *observer,
       [this, load, flight, files, trees, observer](PlanEnd end) {
         header_trees.DropUnstaged(*trees);

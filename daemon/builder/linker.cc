@@ -99,7 +99,7 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
         quiet_(run_.observer) {}
 
   void Start() {
-    if (!run_.take_shortcuts || !MakeSmall()) return RunWhole();
+    if (run_.mode == CompileMode::kWhole || !MakeSmall()) return RunWhole();
     RunSmall(muted_, [](Link& self, Result result) { self.OnLinkedSmall(std::move(result)); });
   }
 
@@ -164,13 +164,14 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
   void OnLinkedWhole(Result result) {
     const absl::Status good = CatchExceptions(kNotLinked, [&]() -> absl::Status {
       KERNIX_ASSIGN_OR_RETURN(imported_, ImportedBy(step_, result));
-      return !run_.take_shortcuts && MakeSmall() ? absl::OkStatus() : absl::NotFoundError("nothing to compare");
+      return run_.mode == CompileMode::kWhole && MakeSmall() ? absl::OkStatus()
+                                                             : absl::NotFoundError("nothing to compare");
     });
     whole_ = std::move(result);
     good.ok() ? LinkAgain() : EndWithWhole();
   }
 
-  // Links once more, for the bytes of a load that is not forced.
+  // Links once more, for the bytes of the other modes.
   void LinkAgain() {
     const absl::Status started = CatchExceptions(kNotLinked, [&] {
       RunSmall(quiet_, [](Link& self, Result again) { self.OnLinkedAgain(std::move(again)); });

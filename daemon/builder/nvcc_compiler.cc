@@ -83,7 +83,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
         lines_count_(lines_count) {}
 
   void Start() {
-    if (!run_.take_shortcuts) return RunWhole(compiler_.not_wanted_);
+    if (run_.mode == CompileMode::kWhole) return RunWhole(compiler_.not_wanted_);
     exec::Action question = DryRunOf(step_);
     const Digest digest = exec::DigestOfAction(question, {}).hash;
     if (const auto answer = compiler_.DryRun(digest)) return RunPhases(*answer);
@@ -108,6 +108,8 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     });
   }
 
+  bool UsesEarlierBuilds() const { return run_.toolchain != nullptr && run_.mode == CompileMode::kFast; }
+
   // The question's digest names the tool that was identified.
   bool IsStillTheTool() const { return run_.toolchain == nullptr || Unchanged(compiler_.env_, run_.toolchain->files); }
 
@@ -126,6 +128,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
         if (step.reuse) step.reuse->device_unit.clear();
       }
     }
+    if (run_.mode == CompileMode::kAnew) return RunWithWholeHeader(compiler_.whole_forced_);
     if (!MayTakeStandIn(phases_) || run_.toolchain == nullptr) return RunWithWholeHeader(compiler_.whole_not_possible_);
     const KnownRuntimePtr known = Find(RuntimeParts());
     if (known->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
@@ -168,7 +171,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     reason.Add();
     known_ = nullptr;
     running_ = &phases_;
-    if (run_.toolchain != nullptr) {
+    if (UsesEarlierBuilds()) {
       preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain, run_.askers->First(), held_);
     }
     if (preprocessing_.uses_kept()) return RunPreprocessing(&Compile::OnPreprocessed);
@@ -192,7 +195,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   void RunHostCompile(PlanEnd& end) {
     if (!Take(end)) return;
     AddInputs(running_->host_compile, outputs_);
-    if (run_.toolchain == nullptr) return Run({running_->host_compile}, &Compile::OnCompiled);
+    if (!UsesEarlierBuilds()) return Run({running_->host_compile}, &Compile::OnCompiled);
     Step step = running_->host_compile;
     const auto& pass = preprocessing_.passes.at(running_->host_pass);
     const bool may_be_split = pass.split && !running_->shows_unused;
@@ -272,6 +275,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
 
   // Perhaps null ones. The runtime header comes first: with it, preambles change.
   std::vector<Learning::LessonPtr> PrepareLessons() {
+    if (!UsesEarlierBuilds()) return {};
     const UserId user = run_.askers->First();
     if (to_learn_) return {compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, user})};
     return {compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain),
@@ -294,8 +298,8 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   // Runs some of the phases, then calls `next`, or `otherwise` if they fail.
   void Run(std::vector<Step> steps, Next next, void (Compile::*otherwise)(const absl::Status&) = &Compile::OnFailure) {
     RunPlan(
-        {.steps = std::move(steps), .toolchain = run_.toolchain}, run_.askers, compiler_.runner_, run_.cancellation,
-        observer_,
+        {.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode}, run_.askers, compiler_.runner_,
+        run_.cancellation, observer_,
         [self = shared_from_this(), next, otherwise](PlanEnd end) {
           self->Guard([&] { end.status.ok() ? (self.get()->*next)(end) : (self.get()->*otherwise)(end.status); });
         },
@@ -366,6 +370,7 @@ void NvccCompiler::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kHeaders, kHeadersHelp, whole_not_possible_, {{"how", "whole_not_possible"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_not_known_, {{"how", "whole_not_known_yet"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_by_names_, {{"how", "whole_by_names"}});
+  registry.AddCounter(kHeaders, kHeadersHelp, whole_forced_, {{"how", "whole_forced"}});
   preambles_.Register(registry);
 }
 

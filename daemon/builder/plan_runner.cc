@@ -51,7 +51,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
           PlanDone done, std::shared_ptr<EarlyRuns> early, LookBudgetPtr looks, HeldOutputsPtr outputs, size_t share)
       : askers_(std::move(askers)),
         toolchain_(std::move(plan.toolchain)),
-        takes_shortcuts_(plan.take_shortcuts),
+        mode_(plan.mode),
         runner_(runner),
         early_(std::move(early)),
         looks_(std::move(looks)),
@@ -156,7 +156,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     const absl::Status submitted = CatchExceptions(kNotHandled, [&] {
       runner_.Submit(run->step, {.askers = askers_,
                                  .toolchain = toolchain_,
-                                 .take_shortcuts = takes_shortcuts_,
+                                 .mode = mode_,
                                  .share = share_of_step_,
                                  .early = early_,
                                  .looks = looks_,
@@ -234,7 +234,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
   const exec::AskersPtr askers_;
   const toolchain::ToolchainPtr toolchain_;
-  const bool takes_shortcuts_;
+  const CompileMode mode_;
   StepRunner& runner_;
   const std::shared_ptr<EarlyRuns> early_;
   const LookBudgetPtr looks_;

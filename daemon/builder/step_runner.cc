@@ -62,13 +62,14 @@ StepRunner::~StepRunner() = default;
 void StepRunner::Submit(const Step& step, Run run) {
   if (!step.dependencies.empty()) return shortcuts_->nvcc.Submit(step, std::move(run));
   const bool compiles_cpp = step.tool == Tool::kHostCompiler && step.reads_sources;
-  if (compiles_cpp && run.toolchain != nullptr && run.take_shortcuts)
+  if (compiles_cpp && run.toolchain != nullptr && run.mode == CompileMode::kFast)
     return shortcuts_->cpp.Submit(step, std::move(run));
   if (step.is_plain_link) return shortcuts_->linker.Submit(step, std::move(run));
-  if (step.reuse && run.toolchain != nullptr && run.take_shortcuts) {
+  if (step.reuse && run.toolchain != nullptr && run.mode != CompileMode::kWhole) {
     std::shared_ptr<TimedStep> timed = Measure(step.action, run);
     absl::StatusOr<Step> canonical = WithCanonicalDeviceUnit(step, run.outputs);
     if (!canonical.ok()) return run.done(canonical.status());
+    if (run.mode == CompileMode::kAnew) return Start(canonical->action, run, *timed, run.done);
     const Digest key = StepCache::KeyOf(*canonical, *run.toolchain);
     std::optional<exec::ActionResult> kept = cache_.Find(key, *run.toolchain);
     if (!kept) {

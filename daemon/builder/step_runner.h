@@ -38,7 +38,7 @@ class StepRunner {
   struct Run {
     exec::AskersPtr askers;
     toolchain::ToolchainPtr toolchain = nullptr;  // of the step; null: its result is neither kept nor reused
-    bool take_shortcuts = true;                   // false: runs the step's own command whatever earlier steps have made
+    CompileMode mode = CompileMode::kFast;        // of the plan
     size_t share = 1;                             // see RunPlan()
     std::shared_ptr<EarlyRuns> early = nullptr;   // of the load: a command that is among them is not run again
     LookBudgetPtr looks = nullptr;                // of the load; null: each step has a bound of its own

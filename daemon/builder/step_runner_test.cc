@@ -97,7 +97,7 @@ class StepRunnerTest : public ::testing::Test {
     std::optional<absl::StatusOr<exec::ActionResult>> result;
     runner_.Submit(step, {.askers = exec::OneAsker(UserId{7}),
                           .toolchain = toolchain_,
-                          .take_shortcuts = take_shortcuts_,
+                          .mode = mode_,
                           .outputs = outputs_,
                           .observer = &watcher_,
                           .cancellation = cancellation_,
@@ -117,7 +117,7 @@ class StepRunnerTest : public ::testing::Test {
 
   toolchain::ToolchainPtr toolchain_;
   HeldOutputsPtr outputs_;
-  bool take_shortcuts_ = true;
+  CompileMode mode_ = CompileMode::kFast;
   ScriptedExecutor executor_;
   const ScratchDirectory scratch_;
   toolchain::FileDigests digests_{Env::Posix()};
@@ -189,8 +189,22 @@ TEST_F(StepRunnerTest, ADryRunThatIsNotUnderstoodGivesOneWholeCall) {
   EXPECT_THAT(Metrics(), HasSubstr("{how=\"whole_not_understood\"} 1"));
 }
 
-TEST_F(StepRunnerTest, WithoutShortcutsACompileIsOneWholeCall) {
-  take_shortcuts_ = false;
+TEST_F(StepRunnerTest, ACompileAnewRunsEachPhaseAgainAndTakesTheWholeHeader) {
+  toolchain_ = std::make_shared<const toolchain::Toolchain>();
+  ASSERT_TRUE(Run(Compile()).ok());
+  const std::vector<std::string> on_a_new_store = std::exchange(executor_.ran, {});
+  mode_ = CompileMode::kAnew;
+  for (int i = 0; i < 2; ++i) {
+    executor_.ran.clear();
+    ASSERT_TRUE(Run(Compile()).ok());
+    // The dry run tells what nvcc is, which has not changed.
+    EXPECT_THAT(executor_.ran, testing::UnorderedElementsAreArray(on_a_new_store.begin() + 1, on_a_new_store.end()));
+  }
+  EXPECT_THAT(Metrics(), HasSubstr("kernix_cuda_runtime_headers_total{how=\"whole_forced\"} 2"));
+}
+
+TEST_F(StepRunnerTest, AWholeCompileIsOneCall) {
+  mode_ = CompileMode::kWhole;
   ASSERT_TRUE(Run(Compile()).ok());
   EXPECT_THAT(executor_.ran, ElementsAre("compile"));
   EXPECT_THAT(Metrics(), HasSubstr("{how=\"whole_forced\"} 1"));
@@ -325,9 +339,9 @@ class WaitingExecutor : public exec::Executor {
 
 class SameStepTest : public ::testing::Test {
  protected:
-  void Submit(UserId user = UserId{7}, bool take_shortcuts = true) { SubmitFor(exec::OneAsker(user), take_shortcuts); }
+  void Submit(UserId user = UserId{7}, CompileMode mode = CompileMode::kFast) { SubmitFor(exec::OneAsker(user), mode); }
 
-  void SubmitFor(exec::AskersPtr askers, bool take_shortcuts = true) {
+  void SubmitFor(exec::AskersPtr askers, CompileMode mode = CompileMode::kFast) {
     Step step;
     step.action.step = "step";
     step.action.argv = {"tool"};
@@ -335,7 +349,7 @@ class SameStepTest : public ::testing::Test {
     step.reuse = Reuse();
     runner_.Submit(step, {.askers = std::move(askers),
                           .toolchain = toolchain_,
-                          .take_shortcuts = take_shortcuts,
+                          .mode = mode,
                           .observer = &watcher_,
                           .cancellation = nullptr,
                           .done = [this](const absl::StatusOr<exec::ActionResult>& result) {
@@ -385,8 +399,20 @@ TEST_F(SameStepTest, NobodyWaitsInAnotherUsersTurn) {
   Submit(UserId{7});
   Submit(UserId{8});
   EXPECT_EQ(executor_.waiting.size(), 2u);
-  Submit(UserId{7}, /*take_shortcuts=*/false);
+  Submit(UserId{7}, CompileMode::kWhole);
   EXPECT_EQ(executor_.waiting.size(), 3u);
+}
+
+TEST_F(SameStepTest, AStepThatRunsAnewNeitherTakesNorJoinsAnything) {
+  Submit();
+  Submit(UserId{7}, CompileMode::kAnew);
+  ASSERT_EQ(executor_.waiting.size(), 2u);
+  executor_.EndNext();
+  executor_.EndNext();
+  Submit(UserId{7}, CompileMode::kAnew);
+  ASSERT_EQ(executor_.waiting.size(), 1u);
+  executor_.EndNext();
+  EXPECT_EQ(made_, 3);
 }
 
 TEST_F(SameStepTest, WhoJoinsAWaitingBuildDoesNotWaitInAnotherUsersTurn) {

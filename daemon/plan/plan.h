@@ -119,6 +119,13 @@ struct PlanFiles {
   std::vector<exec::InputLink> links;  // `dependencies` may name files through these links
 };
 
+// What a build takes of earlier ones. All three give the same machine code, the first two the same bytes.
+enum class CompileMode {
+  kFast,   // results of steps, and what earlier builds have taught
+  kAnew,   // nothing: runs what a new store would run
+  kWhole,  // nothing, and each tool does as it does by itself: one call per unit, linked with the whole libraries
+};
+
 struct Plan {
   std::vector<Step> steps;  // each step comes after those that it needs
   PlanFiles files;
@@ -128,7 +135,7 @@ struct Plan {
   std::shared_ptr<std::vector<exec::MountedTree>> trees;
   std::shared_ptr<std::vector<exec::MountedTree>> kernel_headers;  // these alone
   toolchain::ToolchainPtr toolchain;
-  bool take_shortcuts = true;  // false: compile as the tools themselves do, and use no result of an earlier build
+  CompileMode mode = CompileMode::kFast;
 };
 
 // Whether an input is a copy of a source, of which tools only show lines.

@@ -93,6 +93,11 @@ Kernel ShiftedTwin(Kernel kernel) {
   return kernel;
 }
 
+Kernel Forced(Kernel kernel) {
+  kernel.request.set_force_rebuild(true);
+  return kernel;
+}
+
 std::vector<Kernel> Twins(const Requests& requests, Kernel (*twin)(Kernel)) {
   std::vector<Kernel> twins;
   for (const auto& [name, kernel] : requests) twins.push_back(Named(name, twin(kernel)));
@@ -127,6 +132,7 @@ Got Get(server::TestClient& client, const Kernel& kernel) {
   result.clear_artifact_path();
   result.clear_build_ms();
   result.clear_miss_reason();
+  result.clear_cache_hit();
   return {.artifact = std::move(artifact), .answer = result.DebugString(), .key = key};
 }
 
@@ -174,6 +180,11 @@ class SameBytesTest : public SecurityTest {
     LoadAsOther(Twins(late, &ShiftedTwin));  // the first ones have taught what these need to teach more
     Connect(0)->AwaitEndOfLearning();
     compare(late, "after all lessons");
+    LoadAsOther(Twins(requests, &Forced));
+    compare(requests, "after others have forced it");
+    for (const auto& [name, kernel] : requests) {
+      Judge(kSame, StrCat(name, " forced"), Difference(alone.at(name), Get(*mine, Forced(kernel))));
+    }
     for (const auto& [key, headers] : RecordedHeaders(alone)) {
       Judge(kSame, "the recorded headers", headers == recorded_.at(key) ? "" : "the store recorded other ones");
     }
