@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "client/connection/artifact_file.h"
+#include "client/connection/busy_pause.h"
 #include "client/connection/daemon_watch.h"
 #include "client/connection/fetched_artifacts.h"
 #include "client/connection/grpc_session.h"
 #include "client/connection/load_runner.h"
 #include "client/connection/quick_lookup.h"
 #include "client/tools/environment.h"
+#include "common/base/cancellation.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -186,7 +188,11 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectedClient::Create(ClientEnvi
 template <typename Attempt>
 absl::Status ConnectedClient::WithSession(bool start, Attempt attempt) {
   Endpoint endpoint = endpoint_;
-  for (bool lost_before = false;;) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + kCallTimeout;
+  milliseconds pause{0};
+  bool lost_before = false;
+  for (int attempts = 1;; ++attempts) {
+    Pause(std::exchange(pause, {}), nullptr);
     ForkGate::Section section;
     const GrpcUse grpc;
     const Connector::Need need = start ? Connector::Need::kFit : Connector::Need::kAnyDaemon;
@@ -194,6 +200,8 @@ absl::Status ConnectedClient::WithSession(bool start, Attempt attempt) {
     const absl::Status status = session.ok() ? attempt(*session, section) : session.status();
     if (status.ok()) return status;
     if (section.interrupted() && !ForkGate::Ending()) continue;
+    pause = BusyPause(status, attempts);
+    if (pause.count() > 0 && std::chrono::steady_clock::now() + pause < deadline) continue;
     if (!DaemonWasLost(status) || std::exchange(lost_before, true)) return status;
     connector_.Distrust();
   }

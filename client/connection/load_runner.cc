@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection/load_runner.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -8,11 +9,13 @@
 #include <thread>
 #include <utility>
 
+#include "client/connection/busy_pause.h"
 #include "client/connection/grpc_session.h"
 #include "client/connection/load_attendant.h"
 #include "client/connection/load_conversation.h"
 #include "client/connection/load_mailbox.h"
 #include "client/connection/signals_blocked.h"
+#include "common/base/cancellation.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "common/wire/grpc_status.h"
@@ -20,8 +23,8 @@
 namespace kernix {
 namespace {
 
-// Makes attempts until one counts. An attempt does not count if a fork interrupted it or its daemon died. After
-// Finish(), uses only its own objects and the mailbox.
+// Makes attempts until one counts. An attempt does not count if a fork interrupted it, its daemon died, or the daemon
+// has too much to do for this user. After Finish(), uses only its own objects and the mailbox.
 class Attempts {
  public:
   Attempts(Connector& connector, Endpoint endpoint, const v1::LoadClientMessage& request, LoadMailbox& mailbox)
@@ -31,24 +34,27 @@ class Attempts {
   }
 
   void Run() {
-    while (true) {
-      ForkGate::Section section;
-      // Both outlive Finish(): ending gRPC takes milliseconds, in which the caller can already open the artifact.
-      const GrpcUse grpc;
-      Session session;
-      const int cancel_id = mailbox_.cancellation().OnCancel([&section] { section.Interrupt(); });
-      ConversationOutcome outcome = Attempt(section, session);
-      mailbox_.cancellation().Remove(cancel_id);
-      if (!mailbox_.cancellation().cancelled() && ShallRepeat(outcome, section)) continue;
-      // A private daemon must be gone, and the store free, before the caller can load again.
-      if (session.daemon != nullptr) session.grpc.reset();
-      session.daemon.reset();
-      mailbox_.Finish(std::move(outcome.result));
-      return;
-    }
+    while (!AttemptCounts()) Pause(std::exchange(pause_, {}), &mailbox_.cancellation());  // where forks can happen
   }
 
  private:
+  // True: the load has ended.
+  bool AttemptCounts() {
+    ForkGate::Section section;
+    // Both outlive Finish(): ending gRPC takes milliseconds, in which the caller can already open the artifact.
+    const GrpcUse grpc;
+    Session session;
+    const int cancel_id = mailbox_.cancellation().OnCancel([&section] { section.Interrupt(); });
+    ConversationOutcome outcome = Attempt(section, session);
+    mailbox_.cancellation().Remove(cancel_id);
+    if (!mailbox_.cancellation().cancelled() && ShallRepeat(outcome, section)) return false;
+    // A private daemon must be gone, and the store free, before the caller can load again.
+    if (session.daemon != nullptr) session.grpc.reset();
+    session.daemon.reset();
+    mailbox_.Finish(std::move(outcome.result));
+    return true;
+  }
+
   ConversationOutcome Attempt(ForkGate::Section& section, Session& session) {
     absl::StatusOr<Session> opened = connector_.Open(endpoint_, Connector::Need::kFitOrOneshot, section,
                                                      [this](std::string_view text) { Warn(text); });
@@ -64,9 +70,22 @@ class Attempts {
       connector_.Distrust();
       return !std::exchange(lost_before_, true);
     }
+    if (TakesPause(outcome.result.status())) return true;
     return endpoint_.kind == EndpointKind::kService &&
            KindOf(outcome.result.status()) == v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN &&
            FallBack(ToStd(outcome.result.status().message()));
+  }
+
+  // Whether there is one to make, because this user has too much under way.
+  bool TakesPause(const absl::Status& status) {
+    pause_ = BusyPause(status, ++pauses_);
+    if (pause_.count() == 0) return false;
+    v1::Progress progress;
+    progress.set_state(v1::Progress::QUEUED);
+    mailbox_.Push(std::move(progress));
+    constexpr int kPausesToMention = 6;  // after some five seconds
+    if (pauses_ == kPausesToMention) Warn(StrCat("this load waits: ", status.message()));
+    return true;
   }
 
   bool FallBack(std::string_view reason) {
@@ -80,6 +99,8 @@ class Attempts {
   const v1::LoadClientMessage& request_;
   LoadMailbox& mailbox_;
   bool lost_before_ = false;
+  int pauses_ = 0;
+  std::chrono::milliseconds pause_{0};  // before the next attempt
 };
 
 // The thread blocks all signals, so that handlers of the application run in the application's threads. It is detached,

@@ -4,6 +4,29 @@
 #include <algorithm>
 
 namespace kernix {
+namespace {
+
+struct Waiter {
+  Mutex mutex;
+  CondVar changed;
+  bool cancelled ABSL_GUARDED_BY(mutex) = false;
+
+  void Cancel() {
+    const MutexLock lock(mutex);
+    cancelled = true;
+    changed.NotifyAll();
+  }
+
+  bool WaitUntil(std::chrono::steady_clock::time_point deadline) {
+    const MutexLock lock(mutex);
+    while (!cancelled) {
+      if (!changed.WaitUntil(mutex, deadline)) return !cancelled;
+    }
+    return false;
+  }
+};
+
+}  // namespace
 
 void Cancellation::Cancel() {
   // Callbacks run under the lock, so that Remove() waits for them. They are destroyed after the lock is released.
@@ -41,6 +64,14 @@ void Cancellation::Remove(int id) {
   if (it == callbacks_.end()) return;
   removed = std::move(it->second);
   callbacks_.erase(it);
+}
+
+bool Pause(std::chrono::milliseconds time, Cancellation* cancellation) {
+  Waiter waiter;
+  const int id = cancellation == nullptr ? 0 : cancellation->OnCancel([&waiter] { waiter.Cancel(); });
+  const bool passed = waiter.WaitUntil(std::chrono::steady_clock::now() + time);
+  if (cancellation != nullptr) cancellation->Remove(id);
+  return passed;
 }
 
 }  // namespace kernix

@@ -3,6 +3,7 @@
 // Cancellation of blocking work across threads.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -36,5 +37,8 @@ class Cancellation {
 };
 
 using CancellationPtr = std::shared_ptr<Cancellation>;
+
+// Waits. Returns false at once when `cancellation` (which may be null) fires.
+bool Pause(std::chrono::milliseconds time, Cancellation* cancellation);
 
 }  // namespace kernix

@@ -82,5 +82,13 @@ TEST(CancellationTest, RemoveWaitsForARunningCallback) {
   releaser.join();
 }
 
+TEST(CancellationTest, ACancelledPauseEnds) {
+  Cancellation cancellation;
+  std::jthread canceller([&] { cancellation.Cancel(); });
+  EXPECT_FALSE(Pause(std::chrono::hours(1), &cancellation));
+  EXPECT_FALSE(Pause(std::chrono::hours(1), &cancellation)) << "cancelled before";
+  EXPECT_TRUE(Pause(std::chrono::milliseconds(1), nullptr));
+}
+
 }  // namespace
 }  // namespace kernix

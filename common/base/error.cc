@@ -46,6 +46,19 @@ std::optional<v1::ErrorDetail> PayloadOf(const absl::Status& status) {
 
 }  // namespace
 
+absl::Status MakeBusyError(std::string_view message) {
+  constexpr std::chrono::milliseconds kRetryAfter{200};
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::RESOURCE);
+  detail.set_message(std::string(message));
+  detail.set_retry_after_ms(kRetryAfter.count());
+  return MakeError(std::move(detail));
+}
+
+std::chrono::milliseconds RetryAfter(const absl::Status& status) {
+  return std::chrono::milliseconds(status.ok() ? 0 : GetErrorDetail(status).retry_after_ms());
+}
+
 absl::StatusCode CodeForKind(ErrorKind kind) {
   switch (kind) {
     case v1::ErrorDetail::INVALID_REQUEST:

@@ -4,6 +4,7 @@
 // kernix.v1.ErrorDetail as its payload. The Python exceptions and the wire protocol use the same detail.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,12 @@ absl::Status MakeError(ErrorKind kind, std::string_view message);
 
 // The same for a complete detail. If `detail.code` is zero, it is derived from the kind.
 absl::Status MakeError(v1::ErrorDetail detail);
+
+// A RESOURCE error for somebody who has too much under way: the same call succeeds later. kernix's clients repeat it.
+absl::Status MakeBusyError(std::string_view message);
+
+// When to repeat what a MakeBusyError() has ended. Zero for any other status.
+std::chrono::milliseconds RetryAfter(const absl::Status& status);
 
 // The detail of `status`, which must not be OK. A status without a payload gets a kind that matches its code, or
 // INTERNAL. The message may quote names, so characters that act on a terminal are escaped (see utf8.h).

@@ -56,7 +56,7 @@ LookupOptions LookupLimits(const ServerOptions& options) {
   constexpr int kShare = 8;
   LookupOptions lookups;
   lookups.max_kept = std::min(lookups.max_kept, Capacity(options) / kShare);
-  const int most = options.max_connections_per_user;
+  const int most = options.BoundsPerUser().connections;
   if (most > 0) lookups.max_kept_per_user = std::min(lookups.max_kept_per_user, most / kShare);
   return lookups;
 }
@@ -198,7 +198,7 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
     UniqueFd end = BehindRelay(std::move(fd), user);
     if (end.ok()) refusals_.Serve(std::move(end), reason);
   };
-  ConnectionQuota quota(options_.max_connections_per_user, Capacity(options_));
+  ConnectionQuota quota(options_.BoundsPerUser().connections, Capacity(options_));
   if (oneshot()) handler.all_closed = [this] { stop_.Set("the connection closed"); };
   KERNIX_ASSIGN_OR_RETURN(accept_loop_,
                           AcceptLoop::Start(listener, std::move(connection), std::move(quota), std::move(handler)));

@@ -80,14 +80,14 @@ Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegis
       builder_(env, BuilderOptions(options), registry_, executor_, *cache_, background_.get(),
                sharing_ ? &sharing_->cache() : nullptr),
       policy_(env, options.shared, options.toolchains, !options.toolchain_description.empty()),
-      loads_("loads", "max_loads_per_user", options.max_loads_per_user),
-      fetches_("fetches of artifacts", "max_fetches_per_user", options.max_fetches_per_user),
-      requests_(options.max_request_bytes_per_user),
-      uploads_(options.max_request_bytes_per_user),
+      loads_("loads", "max_loads_per_user", options.BoundsPerUser().loads),
+      fetches_("fetches of artifacts", "max_fetches_per_user", options.BoundsPerUser().fetches),
+      requests_(options.BoundsPerUser().request_bytes),
+      uploads_(options.BoundsPerUser().request_bytes),
       backend_{.env = env,
                .options = {.shared = options.shared,
                            .max_request_bytes = options.max_request_bytes,
-                           .max_fetches_per_user = options.max_fetches_per_user,
+                           .max_fetches_per_user = options.BoundsPerUser().fetches,
                            .upload_timeout = options.upload_timeout,
                            .reads_upstream = options.upstream.read,
                            .writes_upstream = options.upstream.write,
@@ -133,8 +133,8 @@ void Engine::Flush() {
 
 void Engine::Apply(const ServerOptions& options) {
   cache_->SetLimit(options.cache_limit_bytes);
-  loads_.SetMost(options.max_loads_per_user);
-  fetches_.SetMost(options.max_fetches_per_user);
+  loads_.SetMost(options.BoundsPerUser().loads);
+  fetches_.SetMost(options.BoundsPerUser().fetches);
   policy_.Replace(options.toolchains);
   CheckToolchains(options);
 }

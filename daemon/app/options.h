@@ -54,6 +54,14 @@ struct UpstreamSettings {
   bool operator==(const UpstreamSettings&) const = default;
 };
 
+// What one user may have at once. 0: no limit.
+struct UserBounds {
+  int loads;
+  int fetches;             // of artifacts
+  int connections;         // in any case, file descriptors limit them
+  uint64_t request_bytes;  // what loads under way cost, and of headers that are uploaded for them
+};
+
 // The TOML file can set every field except oneshot_fd and first_compiler, under its own name. For fields marked (F),
 // there are also a flag --with-dashes and an environment variable KERNIX_<NAME>. A field of a table has the table's
 // name before its own: --upstream-address, KERNIX_UPSTREAM_ADDRESS.
@@ -68,14 +76,14 @@ struct ServerOptions {
   std::chrono::milliseconds drain_timeout{30'000};  // (F) how long SIGTERM lets running loads continue
   uint64_t max_request_bytes = 64ull << 20;         // (F)
   uint64_t max_output_bytes = 1ull << 30;           // (F) of each file that a job makes, and of all its outputs
-  int max_fetches_per_user = 500;                   // (F) fetches of artifacts at once; 0: no limit
+  std::optional<int> max_fetches_per_user;          // (F) see UserBounds
   // (F) Of each process of a job; 0: no limit. Unset: 8 GiB with `shared`, otherwise no limit.
   std::optional<uint64_t> max_process_memory_bytes;
   std::optional<int> max_processes_per_job;  // (F) at once; 0: no limit. Unset: 256 with `shared`, otherwise no limit
   std::chrono::milliseconds upload_timeout{30'000};    // (F) time for a client to send headers, plus 1 s per MiB
-  int max_loads_per_user = 500;                        // (F) at once; 0: no limit
-  int max_connections_per_user = 1000;                 // (F) open at once; 0: limited only by file descriptors
-  uint64_t max_request_bytes_per_user = 512ull << 20;  // (F) of loads under way, and of uploads; 0: no limit
+  std::optional<int> max_loads_per_user;               // (F) see UserBounds, as the next two
+  std::optional<int> max_connections_per_user;         // (F)
+  std::optional<uint64_t> max_request_bytes_per_user;  // (F)
   bool shared = false;                          // (F) serves other users: registered toolchains only, stricter flags
   std::string socket_group;                     // (F) with shared: the group whose members may connect
   std::string admin_group;                      // (F) with shared: members may do what root may; empty: nobody
@@ -95,6 +103,9 @@ struct ServerOptions {
   // How long a step may wait for a builder. Where steps can run nowhere else, they are patient: builders may have to be
   // started first.
   std::chrono::milliseconds QueueTimeout() const;
+
+  // As they are set. Unset: no limit, since a private daemon has one user, or with `shared` what any user needs.
+  UserBounds BoundsPerUser() const;
 
   // For messages; empty if the file does not set it.
   std::string PlaceOf(std::string_view setting) const;

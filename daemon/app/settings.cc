@@ -190,14 +190,15 @@ std::vector<Setting> MakeSettings() {
        SetCount<&O::max_processes_per_job>, Same<&O::max_processes_per_job>},
       {"upload_timeout", "TIME", "time for a client to send headers, plus 1s for each MiB (default: 30s)",
        SetUploadTimeout, Same<&O::upload_timeout>},
-      {"max_loads_per_user", "N", "loads of one user at once; 0: no limit (default: 500)",
+      {"max_loads_per_user", "N", "loads of one user at once; 0: no limit (default: 500 if shared, else 0)",
        SetCount<&O::max_loads_per_user>, Same<&O::max_loads_per_user>, kReloadable},
-      {"max_fetches_per_user", "N", "artifacts sent to one user at once; 0: no limit (default: 500)",
+      {"max_fetches_per_user", "N", "artifacts sent to one user at once; 0: no limit (default: 500 if shared, else 0)",
        SetCount<&O::max_fetches_per_user>, Same<&O::max_fetches_per_user>, kReloadable},
-      {"max_connections_per_user", "N", "open connections of one user; 0: as many as descriptors allow (default: 1000)",
+      {"max_connections_per_user", "N",
+       "open connections of one user; 0: as many as descriptors allow (default: 1000 if shared, else 0)",
        SetCount<&O::max_connections_per_user>, Same<&O::max_connections_per_user>},
       {"max_request_bytes_per_user", "SIZE",
-       "memory for one user's loads, and for uploads; 0: no limit (default: 512MiB)",
+       "memory for one user's loads, and for uploads; 0: no limit (default: 512MiB if shared, else 0)",
        SetSize<&O::max_request_bytes_per_user>, Same<&O::max_request_bytes_per_user>},
       {"shared", "", "serve other users of this machine: registered toolchains only, stricter flags",
        SetSwitch<&O::shared>, Same<&O::shared>},
@@ -395,6 +396,13 @@ bool UpstreamSettings::BuildersRunAll() const { return !Placements().Has(exec::P
 std::chrono::milliseconds ServerOptions::QueueTimeout() const {
   const bool has_nowhere_else = upstream.Placements().Has(exec::Placement::kRemote) || !toolchain_description.empty();
   return upstream.queue_timeout.value_or(std::chrono::minutes(has_nowhere_else ? 10 : 2));
+}
+
+UserBounds ServerOptions::BoundsPerUser() const {
+  return {.loads = max_loads_per_user.value_or(shared ? 500 : 0),
+          .fetches = max_fetches_per_user.value_or(shared ? 500 : 0),
+          .connections = max_connections_per_user.value_or(shared ? 1000 : 0),
+          .request_bytes = max_request_bytes_per_user.value_or(shared ? 512ull << 20 : 0)};
 }
 
 std::string ServerOptions::PlaceOf(std::string_view setting) const {

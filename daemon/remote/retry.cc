@@ -2,11 +2,9 @@
 #include "daemon/remote/retry.h"
 
 #include <chrono>
-#include <memory>
 #include <random>
 
 #include "absl/strings/match.h"
-#include "common/base/mutex.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
@@ -15,26 +13,6 @@ namespace {
 
 constexpr Duration kFirstPause{50};
 constexpr int kGrowth = 4;
-
-struct Waiter {
-  Mutex mutex;
-  CondVar changed;
-  bool cancelled ABSL_GUARDED_BY(mutex) = false;
-
-  void Cancel() {
-    const MutexLock lock(mutex);
-    cancelled = true;
-    changed.NotifyAll();
-  }
-
-  bool WaitUntil(std::chrono::steady_clock::time_point deadline) {
-    const MutexLock lock(mutex);
-    while (!cancelled) {
-      if (!changed.WaitUntil(mutex, deadline)) return !cancelled;
-    }
-    return false;
-  }
-};
 
 }  // namespace
 
@@ -70,14 +48,6 @@ Duration PauseBeforeRetry(int retry) {
   for (int i = 1; i < retry; ++i) longest *= kGrowth;
   thread_local std::minstd_rand random{std::random_device{}()};
   return Duration(std::uniform_int_distribution<int64_t>(longest.count() / 2, longest.count())(random));
-}
-
-bool Pause(Duration time, Cancellation* cancellation) {
-  Waiter waiter;
-  const int id = cancellation == nullptr ? 0 : cancellation->OnCancel([&waiter] { waiter.Cancel(); });
-  const bool passed = waiter.WaitUntil(std::chrono::steady_clock::now() + time);
-  if (cancellation != nullptr) cancellation->Remove(id);
-  return passed;
 }
 
 }  // namespace kernix::remote

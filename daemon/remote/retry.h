@@ -7,7 +7,6 @@
 
 #include <optional>
 
-#include "common/base/cancellation.h"
 #include "common/os/env.h"
 
 namespace kernix::remote {
@@ -23,8 +22,5 @@ std::optional<Duration> AskedPause(const grpc::Status& status);
 // How long to wait before the nth retry, from 1: longer each time, and never the same for two callers, so that they do
 // not come back together.
 Duration PauseBeforeRetry(int retry);
-
-// Waits. Returns false at once when `cancellation` (which may be null) fires.
-bool Pause(Duration time, Cancellation* cancellation);
 
 }  // namespace kernix::remote

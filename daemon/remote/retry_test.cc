@@ -55,13 +55,5 @@ TEST(RetryTest, PausesGrowAndDiffer) {
   EXPECT_GT(seen.size(), 10U);
 }
 
-TEST(RetryTest, ACancelledPauseEnds) {
-  Cancellation cancellation;
-  std::jthread canceller([&] { cancellation.Cancel(); });
-  EXPECT_FALSE(Pause(std::chrono::hours(1), &cancellation));
-  EXPECT_FALSE(Pause(std::chrono::hours(1), &cancellation)) << "cancelled before";
-  EXPECT_TRUE(Pause(Duration(1), nullptr));
-}
-
 }  // namespace
 }  // namespace kernix::remote

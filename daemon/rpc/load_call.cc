@@ -167,7 +167,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     try {
       std::thread([self = shared_from_this()] { self->Run(); }).detach();
     } catch (const std::system_error& error) {
-      End(MakeError(v1::ErrorDetail::RESOURCE, StrCat("no thread for this load: ", error.what())));
+      End(MakeBusyError(StrCat("no thread for this load: ", error.what())));
     }
   }
 
@@ -192,10 +192,9 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   }
 
   absl::Status TooMuchAtOnce(uint64_t cost, uint64_t limit) const {
-    return MakeError(v1::ErrorDetail::RESOURCE,
-                     StrCat("this load takes about ", cost, " bytes of kernixd's memory; together with the loads ",
-                            "under way of user ", caller_->name(), " it exceeds the limit of ", limit,
-                            " bytes for one user: wait for some of them, or ", kRaise));
+    return MakeBusyError(StrCat("this load takes about ", cost, " bytes of kernixd's memory; together with the loads ",
+                                "under way of user ", caller_->name(), " it exceeds the limit of ", limit,
+                                " bytes for one user: wait for some of them, or ", kRaise));
   }
 
   // Waits until other uploads of this user make room, but no longer than an upload may take: others may wait for the
@@ -206,8 +205,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     if (upload_share_ != nullptr) return absl::OkStatus();
     if (cancellation_->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
     backend_.metrics.NoteRefusal(Refusal::kUploadBytes);
-    return MakeError(
-        v1::ErrorDetail::RESOURCE,
+    return MakeBusyError(
         StrCat("user ", caller_->name(), " has uploaded so many headers for loads under way that there was no ",
                "room for another ", bytes, " bytes within ", std::chrono::duration<double>(timeout).count(),
                " s: load fewer kernels at once, or ", kRaise));

@@ -15,10 +15,10 @@ absl::StatusOr<std::unique_ptr<UserLimit::Pass>> UserLimit::Enter(const Identity
   const MutexLock lock(mutex_);
   int& count = counts_[user.id()];
   if (most_ > 0 && count >= most_) {
-    return MakeError(
-        v1::ErrorDetail::RESOURCE,
-        StrCat("user ", user.name(), " has ", count, " ", things_, " under way, the most that this kernixd allows ",
-               "one user: wait for some of them, or raise ", setting_, " in its config"));
+    return MakeBusyError(StrCat("user ", user.name(), " has ", count, " ", things_,
+                                " under way, the most that this kernixd allows one user: wait for some of them, or "
+                                "raise ",
+                                setting_, " in its config"));
   }
   ++count;
   return std::make_unique<Pass>(*this, user.id());

@@ -33,7 +33,7 @@ class UserLimit {
     const UserId user_;
   };
 
-  // RESOURCE, with what to do, if `user` already has the allowed number.
+  // MakeBusyError(), with what to do, if `user` already has the allowed number.
   absl::StatusOr<std::unique_ptr<Pass>> Enter(const Identity& user);
 
   // Changes the limit. Users who have more than that keep it.

@@ -43,7 +43,7 @@ void RefusalServer::Start() {
 }
 
 void RefusalServer::Service::SetReason(const absl::Status& reason) {
-  const grpc::Status converted = ToGrpcStatus(MakeError(v1::ErrorDetail::RESOURCE, ToStd(reason.message())));
+  const grpc::Status converted = ToGrpcStatus(MakeBusyError(ToStd(reason.message())));
   const MutexLock lock(mutex_);
   reason_ = converted;
 }

@@ -150,6 +150,30 @@ def test_multiprocessing(own_place, run_python, method):
     assert own_place.stats()["builds"] == 1
 
 
+@pytest.mark.parametrize(
+    ("setting", "bound"),
+    [("loads", "1"), ("request_bytes", "600KiB"), ("connections", "2")],  # of a load and a half at once
+)
+def test_loads_above_what_a_user_may_have_at_once_wait(own_place, setting, bound):
+    """They come back until there is room, in every process, and none is lost."""
+    environment = own_place.environment | {f"KERNIX_MAX_{setting.upper()}_PER_USER": bound}
+    children = [
+        subprocess.Popen(
+            [sys.executable, SCRIPTS / "load_several.py", str(10 * number)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(3)
+    ]
+    ends = [(*child.communicate(timeout=300), child.returncode) for child in children]
+    assert [(out, code) for out, _, code in ends] == [("4\n", 0)] * 3, ends
+    turned_away = own_place.kernixctl("metrics").stdout
+    assert f'kernix_refusals_total{{reason="{setting}"}} 0' not in turned_away
+    assert f'kernix_refusals_total{{reason="{setting}"}}' in turned_away
+
+
 def test_many_processes_at_once_get_one_daemon_and_one_build(own_place):
     processes = 64  # two hundred of C++ are a test of their own (client_start_test.cc)
     gate_read, gate_write = os.pipe()
