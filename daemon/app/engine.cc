@@ -120,6 +120,7 @@ Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegis
   if (!files.ok()) {
     Log(LogLevel::kWarning, "known_files_unreadable", {{"error", files.status().message()}});
   }
+  if (!options.shared) registry_.RememberIn(cache_->toolchains_directory());
   if (sharing_) sharing_->AskEngine();
 }
 

@@ -709,6 +709,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, con
     load.trace->Lap("keep artifact");
     return load.trace->Trace();
   }));
+  toolchains.Remember(*load.request.toolchain);
   if (upstream != nullptr && upstream->writes()) Share(load, entry, artifact);
   if (headers.states) RememberBuilt(load, entry, *std::move(headers.states), changes_before + 1);
   v1::LoadResult result = ResultOf(*load.known, entry);

@@ -38,6 +38,13 @@ absl::Status NotCached(const std::string& name, const Miss& miss) {
 }
 
 absl::Status NotTaken(const std::string& name, const toolchain::Toolchain& toolchain, const UpstreamCache* upstream) {
+  if (toolchain.described->of_store && upstream == nullptr) {
+    return MakeError(
+        v1::ErrorDetail::TOOLCHAIN,
+        StrCat("there is no compiler here for module \"", Printable(name), "\", and the cache, which was filled by ",
+               toolchain::DescribeTools(toolchain),
+               ", does not have its kernels: install a compiler, or load it into this cache where that one is"));
+  }
   std::string where = "upstream.address names no engine to take them from";
   if (upstream != nullptr) {
     where = StrCat("the engine at ", upstream->address(),

@@ -85,6 +85,7 @@ std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digest
                                                   const toolchain::Toolchain& toolchain,
                                                   const std::vector<cache::ToolchainHeader>& headers,
                                                   std::vector<WatchedFile>& states) {
+  if (toolchain.described != nullptr && toolchain.described->of_store) return std::nullopt;  // they are not here
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   for (const cache::ToolchainHeader& header : headers) {
     const std::string path = LocalPath(folders, header.path);

@@ -80,6 +80,8 @@ absl::Status Cache::Wrap(const absl::Status& status) const { return StoreError(o
 
 std::string Cache::steps_directory() const { return StorePaths(options_.directory).steps; }
 
+std::string Cache::toolchains_directory() const { return StorePaths(options_.directory).toolchains; }
+
 std::string Cache::scratch_directory() const { return StorePaths(options_.directory).scratch; }
 
 // --- Lookups ---------------------------------------------------------------------------------------------------------

@@ -170,6 +170,7 @@ StorePaths::StorePaths(const std::string& store)
       lock(JoinPath(private_directory, "lock")),
       index(JoinPath(private_directory, "index.sqlite")),
       steps(JoinPath(private_directory, "steps")),
+      toolchains(JoinPath(private_directory, "toolchains")),
       scratch(JoinPath(private_directory, "tmp")) {}
 
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths, const std::string& socket) {

@@ -19,7 +19,7 @@ absl::Status StoreError(const std::string& directory, const absl::Status& status
 struct StorePaths {
   explicit StorePaths(const std::string& directory);
 
-  std::string directory, version, blobs, private_directory, lock, index, steps, scratch;
+  std::string directory, version, blobs, private_directory, lock, index, steps, toolchains, scratch;
 };
 
 // The suffix of a blob's file after its digest: debuggers and profilers expect it for libraries.

@@ -129,6 +129,15 @@ void Describe(const CudaToolkit& cuda, ToolchainDescription::CudaToolkit& descri
   description.set_programs_beside_host_compiler(cuda.programs_beside_host_compiler);
 }
 
+ToolchainDescription WithoutFiles(const Toolchain& toolchain) {
+  ToolchainDescription description;
+  description.set_format(kFormat);
+  Describe(toolchain.host, *description.mutable_host());
+  if (toolchain.cuda) Describe(*toolchain.cuda, *description.mutable_cuda());
+  description.set_complete(true);
+  return description;
+}
+
 absl::StatusOr<HostCompiler> HostOf(const ToolchainDescription::HostCompiler& description) {
   HostCompiler host;
   host.kind = description.is_clang() ? HostCompilerKind::kClang : HostCompilerKind::kGcc;
@@ -165,7 +174,7 @@ absl::StatusOr<Toolchain> ToolchainOf(const ToolchainDescription& description, c
   if (description.has_cuda()) {
     KERNIX_ASSIGN_OR_RETURN(toolchain.cuda, CudaOf(description.cuda()));
   }
-  auto files = std::make_shared<DescribedFiles>(DescribedFiles{file, {}});
+  auto files = std::make_shared<DescribedFiles>(DescribedFiles{.file = file});
   for (const ToolchainDescription::File& part : description.file()) {
     KERNIX_ASSIGN_OR_RETURN(files->digests[part.path()], Digest::FromRaw(part.digest()));
   }
@@ -181,10 +190,7 @@ absl::Status Unreadable(const std::string& file, std::string_view why) {
 }  // namespace
 
 absl::StatusOr<std::string> DescribeToolchain(Env& env, FileDigests& digests, const Toolchain& toolchain) {
-  ToolchainDescription description;
-  description.set_format(kFormat);
-  Describe(toolchain.host, *description.mutable_host());
-  if (toolchain.cuda) Describe(*toolchain.cuda, *description.mutable_cuda());
+  ToolchainDescription description = WithoutFiles(toolchain);
   FileList files(env);
   for (const std::string& folder : HeaderFolders(toolchain)) KERNIX_RETURN_IF_ERROR(files.AddTree(folder));
   files.Add(toolchain.host.lto_programs);
@@ -194,9 +200,10 @@ absl::StatusOr<std::string> DescribeToolchain(Env& env, FileDigests& digests, co
     if (disassembler) files.Add({*disassembler});
   }
   KERNIX_RETURN_IF_ERROR(files.Describe(digests, description));
-  description.set_complete(true);
   return description.SerializeAsString();
 }
+
+std::string DescribeWithoutFiles(const Toolchain& toolchain) { return WithoutFiles(toolchain).SerializeAsString(); }
 
 absl::StatusOr<Toolchain> ReadDescription(const std::string& file, std::string_view text, v1::Language language) {
   ToolchainDescription description;

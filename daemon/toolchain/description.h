@@ -23,11 +23,15 @@ namespace kernix::toolchain {
 struct DescribedFiles {
   std::string file;  // the description
   absl::flat_hash_map<std::string, Digest> digests;
+  bool of_store = false;  // of a RememberedToolchains: without digests, and good for what this store holds
 };
 
 // The description of a toolchain of this machine: reads all of its headers. RESOURCE if a folder or file cannot be
 // read.
 absl::StatusOr<std::string> DescribeToolchain(Env& env, FileDigests& digests, const Toolchain& toolchain);
+
+// The same without headers: what a toolchain is, but not what loads read of it.
+std::string DescribeWithoutFiles(const Toolchain& toolchain);
 
 // The toolchain that `text` describes, as ToolchainRegistry completes it; `file` is for messages. Without its CUDA
 // toolkit for C++. TOOLCHAIN if `text` is no description, or describes no toolkit and `language` is CUDA.

@@ -12,6 +12,7 @@
 #include "daemon/toolchain/description.h"
 #include "daemon/toolchain/host_compiler.h"
 #include "daemon/toolchain/host_facts.h"
+#include "daemon/toolchain/remembered_toolchains.h"
 #include "daemon/toolchain/tool_query.h"
 
 namespace kernix::toolchain {
@@ -149,6 +150,21 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths
   return found;
 }
 
+void ToolchainRegistry::RememberIn(std::string folder) {
+  auto memory = std::make_shared<RememberedToolchains>(env_, std::move(folder));
+  const MutexLock lock(mutex_);
+  memory_ = std::move(memory);
+}
+
+void ToolchainRegistry::Remember(const Toolchain& toolchain) {
+  if (const std::shared_ptr<RememberedToolchains> memory = Memory()) memory->Keep(toolchain);
+}
+
+std::shared_ptr<RememberedToolchains> ToolchainRegistry::Memory() {
+  const MutexLock lock(mutex_);
+  return memory_;
+}
+
 bool ToolchainRegistry::HasFound(const v1::ToolchainPaths& paths, v1::Language language) {
   return EntryOf(paths, language)->Get() != nullptr;
 }
@@ -175,7 +191,14 @@ std::vector<UsedTools> ToolchainRegistry::Used() {
 
 absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language,
                                                       const OnAsked& on_asked) {
-  if (LacksTools(paths, language)) return description_.empty() ? LackOf(paths) : Described(language);
+  if (LacksTools(paths, language)) {
+    if (!description_.empty()) return Described(language);
+    const std::shared_ptr<RememberedToolchains> memory = Memory();
+    std::optional<Toolchain> last = memory != nullptr ? memory->Last(language) : std::nullopt;
+    if (!last) return LackOf(paths);
+    last->identity = IdentityOf(*last);
+    return Complete(*std::move(last));
+  }
   Toolchain toolchain;
   std::vector<WatchedFile>& files = toolchain.files;
   std::function<bool(const HostCompiler&)> on_host_asked;

@@ -23,6 +23,7 @@ namespace kernix::toolchain {
 
 class FileDigests;
 class HostFacts;
+class RememberedToolchains;
 struct DescribedFiles;
 
 enum class HostCompilerKind { kGcc, kClang };
@@ -106,10 +107,18 @@ class ToolchainRegistry {
   // the toolchain that serves whoever names no tools; empty: none does.
   explicit ToolchainRegistry(Env& env, std::string_view compiler_setting = "CXX", std::string description = "");
 
+  // From now on, the toolchains that Remember() gets are kept in `folder`, and the last one of them serves whoever
+  // names no tools, if there is no description.
+  void RememberIn(std::string folder);
+
+  // Must be called with a toolchain that has filled the store.
+  void Remember(const Toolchain& toolchain);
+
   // TOOLCHAIN errors: no such program, it does not run, it is neither GCC nor Clang, or an nvcc lacks parts. If `paths`
-  // lack a tool, the described toolchain is the answer; without one, the error has the code kUnimplemented. `language`
-  // decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept. For
-  // C++, and if files must be read that take a while, calls `on_asked` (may be null) once in the meantime.
+  // lack a tool, the described or remembered toolchain is the answer; without one, the error has the code
+  // kUnimplemented. `language` decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses.
+  // Errors are not kept. For C++, and if files must be read that take a while, calls `on_asked` (may be null) once in
+  // the meantime.
   absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language,
                                        const OnAsked& on_asked = nullptr);
 
@@ -131,6 +140,7 @@ class ToolchainRegistry {
   std::shared_ptr<Entry> EntryOf(const v1::ToolchainPaths& paths, v1::Language language);
   absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language, const OnAsked& on_asked);
   absl::StatusOr<ToolchainPtr> Described(v1::Language language) const;
+  std::shared_ptr<RememberedToolchains> Memory();
   absl::Status LackOf(const v1::ToolchainPaths& paths) const;
   // Adds what does not depend on the tools.
   ToolchainPtr Complete(Toolchain toolchain) const;
@@ -141,6 +151,7 @@ class ToolchainRegistry {
   const std::shared_ptr<HostFacts> facts_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<RememberedToolchains> memory_ ABSL_GUARDED_BY(mutex_);  // null: nothing is remembered
 };
 
 }  // namespace kernix::toolchain

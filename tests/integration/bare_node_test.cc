@@ -172,6 +172,27 @@ TEST_F(BareNodeTest, TakesAndCallsWhatOthersHaveBuilt) {
   EXPECT_EQ(Probe(), "cpp: 7\ncuda: opened\n") << "also when kernixd has started anew";
 }
 
+// As a slim container has it that was made from the one that built.
+TEST_F(BareNodeTest, AStoreThatWasFilledElsewhereServesWhatItHolds) {
+  KERNIX_NEED_ROOT();
+  KERNIX_NEED_NVCC(nvcc);
+  SetVariable("PATH", nvcc.substr(0, nvcc.rfind('/')) + ":" + getenv("PATH"));
+  SetVariable("KERNIX_UPSTREAM_ADDRESS", "");
+  SetVariable("KERNIX_CACHE_DIR", root() + "/store");
+  settings_ = {"KERNIX_UPSTREAM_ADDRESS=", "KERNIX_CACHE_DIR=/store"};
+  Build();
+  EXPECT_EQ(Probe(), "cpp: 7\ncuda: opened\n");
+  Write("other.cpp", StrCat(kCpp, "// other\n"));
+  EXPECT_THAT(InRootWithErrors({"/bin/kernixctl", "compile", "/other.cpp"}).output,
+              AllOf(HasSubstr("there is no compiler here for module \"other\""), HasSubstr("filled by /usr/bin/"),
+                    HasSubstr("install a compiler")));
+  EXPECT_THAT(InRootWithErrors({"/bin/kernixctl", "compile", "/seven.cpp", "--force"}).output,
+              HasSubstr("force_rebuild needs a compiler"));
+  EXPECT_EQ(InRoot({"/bin/kernixctl", "cache", "purge", "--all"}).exit_code, ctl::kOk);
+  EXPECT_THAT(Probe(),
+              AllOf(HasSubstr("cpp: there is no compiler here"), HasSubstr("cuda: there is no compiler here")));
+}
+
 TEST_F(BareNodeTest, PrefetchesWhatWasRecordedWhereTheCompilersAre) {
   KERNIX_NEED_ROOT();
   KERNIX_NEED_NVCC(nvcc);
