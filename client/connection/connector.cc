@@ -108,6 +108,7 @@ absl::StatusOr<Connector::Meeting> Connector::MeetOrStart(const Endpoint& endpoi
     return absl::OkStatus();
   };
   KERNIX_RETURN_IF_ERROR(DaemonStarter(environment_, options_, fresh, section).Start(unwanted, greet));
+  meeting.was_started = true;
   return meeting;
 }
 
@@ -131,6 +132,7 @@ absl::StatusOr<Session> Connector::OpenOwn(const Endpoint& endpoint, ForkGate::S
                                            const WarningSink& warn) {
   if (!endpoint.unusable.ok()) return WithOneshotHelp(endpoint.unusable);
   KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, section));
+  if (meeting.was_started && !endpoint.hint.empty()) warn(endpoint.hint);
   if (meeting.verdict == Verdict::kFit) return std::move(meeting.session);
   // A stopping daemon is replaced as often as necessary; a daemon of another build only once.
   const bool replace = options_.allow_start && (meeting.verdict == Verdict::kLeaving || !replaced_.exchange(true));

@@ -65,6 +65,7 @@ class Connector {
     bool is_daemon = false;  // whether that is the daemon itself, rather than systemd
     Verdict verdict = Verdict::kFit;
     std::string peer_build;
+    bool was_started = false;
   };
 
   absl::StatusOr<PeerSocket> Connect(const Endpoint& endpoint, ForkGate::Section& section);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection/endpoint.h"
 
+#include <grp.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <optional>
@@ -14,6 +16,7 @@
 #include "common/os/places.h"
 #include "common/os/private_directory.h"
 #include "common/os/store_holder.h"
+#include "common/os/user_entry.h"
 
 namespace kernix {
 namespace {
@@ -57,8 +60,27 @@ std::string StrangersService(const ClientEnvironment& environment) {
       "that you want.");
 }
 
+// For a user who is not in the service's group. Empty: there is no service, or no group may use it.
+std::string HowToJoin(const ClientEnvironment& environment) {
+  constexpr mode_t kGroupMayUse = 0060;
+  const absl::StatusOr<FileInfo> info = environment.env->Stat(environment.service_socket);
+  if (!info.ok() || (info->mode & kGroupMayUse) != kGroupMayUse) return "";
+  if (!IsTrustedUser(info->uid, environment.uid)) return "";
+  const struct group* found = getgrgid(info->gid);
+  const std::string group = found != nullptr ? found->gr_name : StrCat(info->gid);
+  const std::string user = LookUpUser(environment.uid).name;
+  return StrCat("this machine has a kernixd for the members of the group ", group, " (", environment.service_socket,
+                "), which share what they compile; you are not in it, and use a kernixd of your own. To join: sudo "
+                "usermod -aG ",
+                group, " ", user.empty() ? "USER" : user, ", then log in again.");
+}
+
 absl::StatusOr<Endpoint> ServiceOrOwn(const ClientEnvironment& environment, const ClientOptions& options) {
-  if (!ServiceIsForUs(environment)) return OwnEndpoint(environment, options);
+  if (!ServiceIsForUs(environment)) {
+    KERNIX_ASSIGN_OR_RETURN(Endpoint own, OwnEndpoint(environment, options));
+    own.hint = HowToJoin(environment);
+    return own;
+  }
   std::string warning = StrangersService(environment);
   if (warning.empty()) {
     return Endpoint{

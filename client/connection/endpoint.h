@@ -25,6 +25,7 @@ struct Endpoint {
   std::string socket;   // empty: see `unusable`
   std::string origin;   // the source of the address, for messages: "$KERNIX_ADDRESS"
   std::string warning;  // a warning for the user before a load uses this endpoint
+  std::string hint;     // the same, but said only when a daemon is started: the machine's service, and how to join it
 
   // Only for kOwn.
   std::string store_directory;

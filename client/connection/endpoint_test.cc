@@ -2,10 +2,14 @@
 #include "client/connection/endpoint.h"
 
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -136,6 +140,43 @@ TEST_F(EndpointTest, AServiceSocketOfSomebodyElseIsRefusedByName) {
   EXPECT_EQ(endpoint->kind, EndpointKind::kOwn);
   EXPECT_THAT(endpoint->warning, AllOf(HasSubstr(environment_.service_socket), HasSubstr("uid 1)")));
   EXPECT_THAT(endpoint->warning, HasSubstr("set KERNIX_ADDRESS"));
+}
+
+// What ResolveEndpoint() says to a user without any group of the service.
+std::string HintForAnother(ClientEnvironment environment) {
+  constexpr uid_t kAnother = 65534;
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    environment.uid = kAnother;
+    const bool left = setgroups(0, nullptr) == 0 && setgid(kAnother) == 0 && setuid(kAnother) == 0;
+    const absl::StatusOr<Endpoint> endpoint = ResolveEndpoint(environment, {});
+    const std::string hint = !left ? "still root" : endpoint.ok() ? endpoint->hint : endpoint.status().ToString();
+    _exit(write(ends[1], hint.data(), hint.size()) == static_cast<ssize_t>(hint.size()) ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string hint;
+  for (char buffer[512]; const ssize_t got = read(ends[0], buffer, sizeof(buffer));)
+    hint.append(buffer, std::max<ssize_t>(got, 0));
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return hint;
+}
+
+TEST_F(EndpointTest, WhoIsNotInTheGroupOfTheServiceIsToldHowToJoin) {
+  KERNIX_NEED_ROOT("becoming another user takes root");
+  ASSERT_EQ(chmod(directory_.c_str(), 0755), 0);
+  EXPECT_EQ(HintForAnother(environment_), "") << "there is no service";
+  MakeServiceSocket();
+  ASSERT_EQ(chmod(environment_.service_socket.c_str(), 0600), 0);
+  EXPECT_EQ(HintForAnother(environment_), "") << "nobody may join";
+  ASSERT_EQ(chmod(environment_.service_socket.c_str(), 0660), 0);
+  EXPECT_THAT(HintForAnother(environment_), AllOf(HasSubstr("the group root"), HasSubstr(environment_.service_socket),
+                                                  HasSubstr("usermod -aG root nobody"), HasSubstr("log in again")));
+  ASSERT_EQ(chmod(environment_.service_socket.c_str(), 0666), 0);
+  EXPECT_EQ(HintForAnother(environment_), "") << "it serves everybody";
+  ASSERT_EQ(Resolve()->hint, "") << "root may use it";
 }
 
 TEST_F(EndpointTest, ARelativeRuntimeDirectoryIsIgnored) {

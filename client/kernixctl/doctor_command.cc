@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_replace.h"
+#include "client/connection/endpoint.h"
 #include "client/connection/kernixd_program.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
@@ -145,6 +146,12 @@ Finding DescribeDaemon(const DaemonInfo& info) {
                      "release if you meet trouble."));
 }
 
+// For a user who is alone beside a service.
+void CheckService(const ClientEnvironment& environment, const ClientOptions& options, Findings& findings) {
+  const absl::StatusOr<Endpoint> endpoint = ResolveEndpoint(environment, options);
+  if (endpoint.ok() && !endpoint->hint.empty()) findings.push_back(Warn("service", endpoint->hint));
+}
+
 bool CheckDaemon(Client& client, Findings& findings) {
   const absl::StatusOr<DaemonInfo> info = client.Info(/*start=*/true);
   if (!info.ok()) {
@@ -187,6 +194,7 @@ Findings Examine(const GlobalOptions& global) {
   std::string architecture;
   CheckGpu(findings, architecture);
   findings.push_back(CheckProgram(environment, global.client));
+  CheckService(environment, global.client, findings);
   const absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(global.client);
   if (!client.ok()) {
     findings.push_back(Fails("socket", client.status()));
