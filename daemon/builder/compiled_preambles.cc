@@ -134,7 +134,7 @@ CompiledPreambles::Prepared CompiledPreambles::Prepare(std::optional<SplitCompil
     return prepared;
   }
   not_known_.Add();
-  if (IsWorthCompiling(key)) prepared.to_learn = std::make_shared<const SplitCompile>(*std::move(split));
+  if (learning_.WasAskedFor(key)) prepared.to_learn = std::make_shared<const SplitCompile>(*std::move(split));
   return prepared;
 }
 
@@ -154,11 +154,6 @@ Learning::LessonPtr CompiledPreambles::PrepareLesson(const Prepared& prepared, e
   if (place == nullptr) return nullptr;
   learning_.Forget(StepCache::KeyOf(prepared.to_learn->preamble, *toolchain));
   return std::make_shared<Lesson>(std::move(place), *this, prepared, std::move(object), std::move(toolchain), user);
-}
-
-bool CompiledPreambles::IsWorthCompiling(const Digest& preamble) {
-  const bool came_before = learning_.WasAskedFor(preamble);
-  return came_before || !runner_.HasWaitingSteps();
 }
 
 bool CompiledPreambles::IsMisfit(const Digest& preamble, UserId user) {

@@ -39,16 +39,14 @@ class CompiledPreambles {
   };
 
   // All must outlive the object.
-  CompiledPreambles(StepRunner& runner, StepCache& cache, Learning& learning)
-      : runner_(runner), cache_(cache), learning_(learning), trees_(kMostBytes) {}
+  CompiledPreambles(StepCache& cache, Learning& learning) : cache_(cache), learning_(learning), trees_(kMostBytes) {}
 
   // `split`: nothing if the compile cannot be split. `dependencies`: its output that lists the files that were read.
   Prepared Prepare(std::optional<SplitCompile> split, const std::string& dependencies,
                    const toolchain::Toolchain& toolchain, UserId user);
 
-  // Prepares to learn what was not there. `object`: what the whole compile has made. Null if there is nothing to learn,
-  // or if
-  // too much else is.
+  // Prepares to learn what was not there, and has come before: making one takes about as long as the compile that it
+  // spares. `object`: what the whole compile has made. Null if there is nothing to learn, or if too much else is.
   Learning::LessonPtr PrepareLesson(const Prepared& prepared, exec::Content object, toolchain::ToolchainPtr toolchain,
                                     UserId user);
 
@@ -60,15 +58,10 @@ class CompiledPreambles {
 
   exec::InputTreePtr Find(const Step& preamble, const toolchain::Toolchain& toolchain, std::vector<std::string>& files);
 
-  // Making one takes about as long as the compile that it spares. So a preamble is compiled at once while no step
-  // waits, otherwise when it comes again; if it is dropped for room, when it comes twice again.
-  bool IsWorthCompiling(const Digest& preamble);
-
   // Whether some units of the user's have had another object with the compiled preamble, or none.
   bool IsMisfit(const Digest& preamble, UserId user);
   void NoteMisfit(const Digest& preamble, UserId user);
 
-  StepRunner& runner_;
   StepCache& cache_;
   Learning& learning_;
   MetricCounter used_;

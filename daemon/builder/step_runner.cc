@@ -38,7 +38,7 @@ absl::StatusOr<Step> WithCanonicalDeviceUnit(Step step, const HeldOutputsPtr& ou
 
 struct StepRunner::Shortcuts {
   Shortcuts(Env& env, StepRunner& runner, StepCache& cache, StepRunner* lessons)
-      : compiled_preambles(runner, cache, learning),
+      : compiled_preambles(cache, learning),
         nvcc(env, runner, cache, compiled_preambles, learning),
         cpp(runner, compiled_preambles),
         linker(env, runner),

@@ -58,9 +58,6 @@ class StepRunner {
   // Must be called when somebody has joined or left `askers`. Does not throw: without memory, places stay as they were.
   void AskersChanged(const exec::Askers& askers);
 
-  // Whether a step waits until this machine, or a builder, has room for it.
-  bool HasWaitingSteps() const { return executor_.load().queued > 0; }
-
   // How many lessons run or wait.
   size_t LessonsLeft() const;
 
