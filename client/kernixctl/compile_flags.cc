@@ -43,7 +43,8 @@ std::vector<std::string> JaxHeaders(const std::vector<std::string>& site_package
 std::vector<Option> OptionsOfEachModule(CompileFlags& flags) {
   return {
       {"--arch", &flags.architectures,
-       "CUDA: sm_90, 9.0, or a comma-separated list for a fat binary (default: this machine's first GPU)"},
+       "CUDA: sm_90, 9.0, all-major, or a comma-separated list for a fat binary (default: native, this machine's first "
+       "GPU)"},
       {"-D,--define", &flags.defines, "Define a macro: NAME or NAME=VALUE"},
       {"-I,--include", &flags.include_paths, "Search this folder for headers", {.names = Names::kFolders}},
       {"--flag", &flags.flags, "Pass a flag to the compiler, for example --flag=-fopenmp"},

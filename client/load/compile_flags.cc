@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/flags/tables.h"
+#include "common/flags/two_flags.h"
 
 namespace kernix {
 namespace {
@@ -56,7 +57,9 @@ bool TakeOut(Language language, const Flag& flag, SortedFlags& sorted) {
 
 absl::StatusOr<SortedFlags> SortFlags(Language language, const std::vector<std::string>& words) {
   SortedFlags sorted;
-  for (const Flag& flag : flags::ReadAll(language == Language::kCuda ? flags::kNvcc : flags::kCompiler, words)) {
+  const flags::Table& table = language == Language::kCuda ? flags::kNvcc : flags::kCompiler;
+  for (const Flag& flag : flags::ReadAll(table, words)) {
+    KERNIX_RETURN_IF_ERROR(flags::CheckIsOneFlag(table, flag));
     if (!TakeOut(language, flag, sorted)) {
       Append(flag.words, sorted.compile);
     } else if (flag.value.empty()) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "client/load/compile_flags.h"
@@ -56,6 +57,18 @@ absl::Status CheckFunctions(const std::optional<std::vector<Function>>& function
   return absl::OkStatus();
 }
 
+// Folders of "-I" flags come without the flag.
+absl::Status CheckFolders(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const size_t at = path.find("-I");
+    const bool is_flag = at == 0 || (at != std::string::npos && (path[at - 1] == ' ' || path[at - 1] == '/'));
+    if (!is_flag) continue;
+    return Invalid(
+        StrCat("the include path \"", path, "\" holds a flag: write each folder alone, \"", path.substr(at + 2), "\""));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckArguments(Language language, const std::string& name, const std::vector<Source>& sources,
                             const LoadOptions& options) {
   KERNIX_RETURN_IF_ERROR(CheckModuleName(name));
@@ -63,6 +76,7 @@ absl::Status CheckArguments(Language language, const std::string& name, const st
   KERNIX_RETURN_IF_ERROR(CheckFunctions(options.functions));
   KERNIX_RETURN_IF_ERROR(CheckUtf8("the compiler flag", options.compile_flags));
   KERNIX_RETURN_IF_ERROR(CheckUtf8("the linker flag", options.link_flags));
+  KERNIX_RETURN_IF_ERROR(CheckFolders(options.include_paths));
   KERNIX_RETURN_IF_ERROR(CheckUtf8("compute_capability", {options.compute_capability}));
   KERNIX_RETURN_IF_ERROR(flags::CheckOptimizationLevel(options.optimization_level));
   if (language == Language::kCpp && !options.compute_capability.empty()) {
@@ -168,12 +182,14 @@ absl::Status AddToolchain(Env& env, const GetEnv& get_env, const std::vector<std
 }
 
 absl::Status AddArchitectures(const CompilerEnvironment& environment, const LoadOptions& options, PreparedLoad& load) {
+  constexpr absl::string_view kOfGpu = "native";  // as nvcc has it
   std::string asked = options.compute_capability.empty() ? environment.compute_capability : options.compute_capability;
-  load.architecture_of_gpu = asked.empty();
-  if (asked.empty()) {
+  load.architecture_of_gpu = asked.empty() || absl::StripAsciiWhitespace(asked) == kOfGpu;
+  if (load.architecture_of_gpu) {
     KERNIX_ASSIGN_OR_RETURN(asked, DetectGpuArchitecture());
   }
   v1::Options& result = *load.request.mutable_options();
+  result.set_architectures_of_gpu(load.architecture_of_gpu);
   for (const absl::string_view one : absl::StrSplit(asked, absl::ByAnyChar(",; \t"), absl::SkipEmpty())) {
     result.add_architectures(std::string(one));
   }
@@ -334,6 +350,7 @@ absl::StatusOr<RequestToSend> RequestHere(const LoadSurroundings& surroundings, 
   if (const absl::StatusOr<std::string> gpu = DetectGpuArchitecture(); gpu.ok()) {
     request.mutable_options()->clear_architectures();
     request.mutable_options()->add_architectures(*gpu);
+    request.mutable_options()->set_architectures_of_gpu(true);
   }
   return result;
 }

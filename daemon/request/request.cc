@@ -380,7 +380,8 @@ absl::StatusOr<std::vector<std::string>> ReadArchitectures(const v1::Options& op
   if (options.architectures().empty()) {
     return Invalid("no GPU architecture: give compute_capability, for example \"sm_90\"");
   }
-  return toolchain::CheckArchitectures(cuda, {options.architectures().begin(), options.architectures().end()});
+  return toolchain::CheckArchitectures(cuda, {options.architectures().begin(), options.architectures().end()},
+                                       options.architectures_of_gpu());
 }
 
 // nvdisasm may be missing and is not part of the toolchain's identity. Must run after the flags are checked, because it

@@ -20,12 +20,15 @@ DEFINES = {
     "TEXT": r'"a, \"b\"\n"',
     "LIST": r"1, 2, sizeof(',') + ('\\'), 4",
     "EMPTY": "",
+    "LESS": "9 -WHOLE -g",
+    "g": 1,
 }
 
 CHECKS = r"""
 static_assert(WHOLE == 128 && LONG == 1099511627776 && 1-MINUS == 4 && OF_NUMPY == 7 && REAL == -0.1, "");
 static_assert(YES == 1 && NO == 0 && BARE == 1 && sizeof(TYPE) == 1 && sizeof(TEXT) == sizeof("a, .b..") , "");
 constexpr int kList[] = {LIST EMPTY};
+static_assert(LESS == 9 - 128 - 1, "");
 static_assert(sizeof(kList) == 4 * sizeof(int) && kList[2] == 1 + '\\' && TEXT[3] == '"', "");
 """
 

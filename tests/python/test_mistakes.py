@@ -117,6 +117,24 @@ LOADS = {
     ),
     "optimization_level too high": (lambda: cuda(optimization_level=4), R, "optimization_level.*4"),
     "flags in one string": (lambda: cpp(extra_cflags="-O2"), TypeError, "extra_cflags must be a list of strings"),
+    "two macros in one string": (
+        lambda: cpp(extra_cflags=["-DA=8 -DB=9"]),
+        R,
+        '"-DA=8 -DB=9" is two flags in one string: write two, "-DA=8" and "-DB=9"',
+    ),
+    "two folders in one string": (lambda: cpp(extra_cflags=["-I/a -I/b"]), R, 'write two, "-I/a" and "-I/b"'),
+    "two flags for nvcc in one string": (
+        lambda: cuda(extra_cuda_cflags=["-O3 --use_fast_math"]),
+        R,
+        'write two, "-O3" and "--use_fast_math"',
+    ),
+    "flag and value in one string": (
+        lambda: cuda(extra_cuda_cflags=["-Xptxas -v"]),
+        R,
+        'a flag and its value in one string: write two, "-Xptxas" and "-v"',
+    ),
+    "two libraries in one string": (lambda: cpp(extra_ldflags=["-L/a -lb"]), R, 'write two, "-L/a" and "-lb"'),
+    "flag in place of a folder": (lambda: cpp(extra_include_paths=["-I/a"]), R, 'holds a flag: write .* alone, "/a"'),
     "flag of the output": (lambda: cpp(extra_cflags=["-o", "x"]), R, '"-o" is not allowed'),
     "flag without its value": (lambda: cpp(extra_cflags=["-I"]), R, "-I needs a value"),
     "rpath": (lambda: cpp(extra_ldflags=["-Wl,-rpath,/opt"]), R, "rpath"),
@@ -184,6 +202,12 @@ SURROUNDINGS = {
     "no such nvcc": ({"BRAINEVENT_NVCC_PATH": "/no/nvcc"}, cuda, T, "BRAINEVENT_NVCC_PATH=/no/nvcc is not a program"),
     "no such host compiler of nvcc": ({"NVCC_CCBIN": "/no/g++"}, cuda, T, "/no/g\\+\\+"),
     "quote that does not end": ({"NVCC_APPEND_FLAGS": "-DX='"}, cuda, R, "NVCC_APPEND_FLAGS"),
+    "two flags in one word": (
+        {"NVCC_APPEND_FLAGS": "'-DA=8 -DB=9'"},
+        cuda,
+        R,
+        'write two, "-DA=8" and "-DB=9"',
+    ),
     "address of nobody": (
         {"KERNIX_ADDRESS": "unix:/nowhere/x.sock"},
         cpp,

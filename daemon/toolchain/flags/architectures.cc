@@ -54,18 +54,43 @@ absl::Status CheckKnown(const CudaToolkit& cuda, const Architecture& architectur
                           Known(cuda), ". Choose one of these with compute_capability, or use another CUDA toolkit"));
 }
 
+// What nvcc's words stand for; empty for any other text.
+std::set<Architecture> All(const CudaToolkit& cuda, std::string_view text) {
+  std::set<Architecture> all;
+  if (text != "all" && text != "all-major") return all;
+  for (const int number : cuda.architectures) {
+    const bool is_major = number % 10 == 0 || number == cuda.architectures.front();
+    if (text == "all" || is_major) all.insert({number, ""});
+  }
+  return all;
+}
+
+// For the GPU of this number alone: with wgmma, TMA multicast or FP4, which the plain target lacks since 9.0.
+void MakeSpecific(const CudaToolkit& cuda, Architecture& architecture) {
+  constexpr int kFirstSpecific = 90, kFirstWithFamily = 120;
+  const bool has_families = cuda.major_version > 12 || (cuda.major_version == 12 && cuda.minor_version >= 9);
+  if (architecture.first < kFirstSpecific || !architecture.second.empty()) return;
+  architecture.second.assign(1, architecture.first >= kFirstWithFamily && has_families ? 'f' : 'a');
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> CheckArchitectures(const CudaToolkit& cuda,
-                                                            const std::vector<std::string>& architectures) {
+                                                            const std::vector<std::string>& architectures,
+                                                            bool of_gpu) {
   std::set<Architecture> checked;
   for (const std::string& text : architectures) {
-    const std::optional<Architecture> architecture = Parse(text);
+    if (const std::set<Architecture> all = All(cuda, text); !all.empty()) {
+      checked.insert(all.begin(), all.end());
+      continue;
+    }
+    std::optional<Architecture> architecture = Parse(text);
     if (!architecture) {
       return MakeError(v1::ErrorDetail::INVALID_REQUEST,
                        StrCat("\"", text, "\" is not a compute capability: write \"sm_86\" or \"8.6\""));
     }
     KERNIX_RETURN_IF_ERROR(CheckKnown(cuda, *architecture));
+    if (of_gpu) MakeSpecific(cuda, *architecture);
     checked.insert(*architecture);
   }
   if (checked.empty()) {

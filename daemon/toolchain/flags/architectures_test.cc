@@ -29,6 +29,25 @@ TEST_F(ArchitecturesTest, AllSpellingsSortedWithoutDoubles) {
   EXPECT_THAT(*checked, ElementsAre("sm_75", "sm_86", "sm_90", "sm_90a", "sm_100", "sm_120"));
 }
 
+TEST_F(ArchitecturesTest, AGpuHasTheMostSpecificTargetOfTheToolkit) {
+  const std::vector<std::string> gpus = {"sm_75", "sm_86", "sm_90", "sm_100", "sm_120"};
+  cuda_.major_version = 13;
+  EXPECT_THAT(*CheckArchitectures(cuda_, gpus, /*of_gpu=*/true),
+              ElementsAre("sm_75", "sm_86", "sm_90a", "sm_100a", "sm_120f"));
+  cuda_.major_version = 12;
+  cuda_.minor_version = 9;
+  EXPECT_THAT(*CheckArchitectures(cuda_, {"sm_120"}, /*of_gpu=*/true), ElementsAre("sm_120f"));
+  cuda_.minor_version = 8;
+  EXPECT_THAT(*CheckArchitectures(cuda_, {"sm_120"}, /*of_gpu=*/true), ElementsAre("sm_120a"));
+  EXPECT_THAT(*CheckArchitectures(cuda_, gpus), ElementsAre("sm_75", "sm_86", "sm_90", "sm_100", "sm_120"));
+}
+
+TEST_F(ArchitecturesTest, WordsOfNvccStandForMany) {
+  EXPECT_THAT(*CheckArchitectures(cuda_, {"all"}), ElementsAre("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"));
+  EXPECT_THAT(*CheckArchitectures(cuda_, {"all-major", "sm_90a"}),
+              ElementsAre("sm_75", "sm_80", "sm_90", "sm_90a", "sm_100", "sm_120"));
+}
+
 TEST_F(ArchitecturesTest, WhatIsNoArchitectureIsRefused) {
   for (const char* text :
        {"", "sm_", "native", "8", "8.66", "sm_9x", "-90", "sm_90ab", "99999", "8.", ".6", "sm_ 90"}) {

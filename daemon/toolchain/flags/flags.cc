@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/flags/tables.h"
+#include "common/flags/two_flags.h"
 #include "daemon/toolchain/description.h"
 #include "daemon/toolchain/flags/flag_context.h"
 
@@ -53,6 +54,13 @@ absl::Status CheckText(const std::vector<std::string>& flags) {
       return RefuseFlag(flag, StrCat("kernixd puts paths in the place of words that begin with \"", kPlaceholderBegin,
                                      "\": choose another word"));
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckEachIsOne(const flags::Table& table, const std::vector<std::string>& words) {
+  for (const flags::Flag& flag : flags::ReadAll(table, words)) {
+    KERNIX_RETURN_IF_ERROR(flags::CheckIsOneFlag(table, flag));
   }
   return absl::OkStatus();
 }
@@ -142,8 +150,11 @@ absl::StatusOr<CheckedFlags> CheckFlags(Env& env, const Toolchain& toolchain, v1
                       result};
   KERNIX_RETURN_IF_ERROR(CheckText(compile_flags));
   KERNIX_RETURN_IF_ERROR(CheckText(link_flags));
+  const bool cuda = language == v1::LANGUAGE_CUDA;
+  KERNIX_RETURN_IF_ERROR(CheckEachIsOne(cuda ? flags::kNvcc : flags::kCompiler, compile_flags));
+  KERNIX_RETURN_IF_ERROR(CheckEachIsOne(cuda ? flags::kNvcc : flags::kCompilerAtLink, link_flags));
   KERNIX_RETURN_IF_ERROR(CheckHost(context, compile_flags));
-  if (language == v1::LANGUAGE_CUDA) {
+  if (cuda) {
     KERNIX_RETURN_IF_ERROR(CheckNvccFlags(context, compile_flags));
   } else {
     KERNIX_RETURN_IF_ERROR(CheckHostFlags(context, compile_flags, result.host));

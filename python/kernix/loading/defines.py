@@ -39,13 +39,17 @@ def _flags(defines: Defines, escaped: Callable[[str], str]) -> tuple[str, ...]:
         return ()
     if not isinstance(defines, Mapping):
         raise TypeError(f"defines must be a dict of names and values, not {defines!r}")
-    return tuple(_flag(name, value, escaped) for name, value in defines.items())
+    return tuple(word for name, value in defines.items() for word in _words(name, value, escaped))
 
 
-def _flag(name: str, value: SupportsIndex | float | str | None, escaped: Callable[[str], str]) -> str:
+def _words(
+    name: str, value: SupportsIndex | float | str | None, escaped: Callable[[str], str]
+) -> tuple[str] | tuple[str, str]:
     if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or name == "defined":
         raise KernelRequestError(f"defines: {name!r} is not the name of a macro")
-    return f"-D{name}" if value is None else f"-D{name}={escaped(_text(name, value))}"
+    macro = name if value is None else f"{name}={escaped(_text(name, value))}"
+    # In one word, "a -b" could be two flags in one string, which is an error.
+    return ("-D", macro) if " -" in macro else (f"-D{macro}",)
 
 
 def _text(name: str, value: SupportsIndex | float | str) -> str:
