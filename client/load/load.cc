@@ -64,8 +64,10 @@ absl::Status WithPaths(const absl::Status& status, const PreparedLoad& load) {
 }
 
 absl::StatusOr<std::shared_ptr<Module>> OpenResult(DaemonClient& daemon, const GetEnv& get_env,
-                                                   const v1::LoadRequest& request, const v1::LoadResult& result) {
-  Artifact artifact;
+                                                   const v1::LoadRequest& request, const v1::LoadResult& result,
+                                                   const LoadOptions& options) {
+  Artifact artifact{.instance = options.instance.empty() ? request.name() : options.instance,
+                    .begins_anew = options.begin_anew || options.force_rebuild};
   KERNIX_ASSIGN_OR_RETURN(artifact.digest, Digest::FromRaw(result.artifact_digest()));
   KERNIX_ASSIGN_OR_RETURN(artifact.path, daemon.LocalArtifact(result));
   artifact.required_symbol_versions = {result.required_symbol_versions().begin(),
@@ -117,11 +119,12 @@ void WarnOfSpills(const Module& module, const LoadOptions& options, const GetEnv
 }
 
 absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& get_env, const PreparedLoad& load,
-                                            const LoadCallbacks& callbacks) {
+                                            const LoadOptions& options) {
+  const LoadCallbacks& callbacks = options.callbacks;
   const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
   KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
                           daemon.SendLoad(load.request, blobs, WithPaths(callbacks, load.names)));
-  KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<Module> module, OpenResult(daemon, get_env, load.request, result));
+  KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<Module> module, OpenResult(daemon, get_env, load.request, result, options));
   for (const v1::LoadWarning& warning : result.warning()) {
     Warn(callbacks, get_env, warning.name(), load.names.Restore(warning.text()));
   }
@@ -158,7 +161,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   }
   NoteInputs(load, inputs);
   if (options.callbacks.inputs) options.callbacks.inputs(inputs.Paths());
-  absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options.callbacks);
+  absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options);
   if (!module.ok()) {
     return WithPaths(WithCudaAdvice(load.request, WithoutTools(module.status(), load.no_tools)), load);
   }
@@ -221,7 +224,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadDir(Client& client, Language languag
 
 LoadedModule FindLoaded(const Client& client, Language language, const std::string& name,
                         const std::vector<Source>& sources, const LoadOptions& options) {
-  if (options.verbose || options.force_rebuild || options.callbacks.inputs) return {};
+  if (options.verbose || options.force_rebuild || options.begin_anew || options.callbacks.inputs) return {};
   return LoadMemo::OfProcess().Find(MemoKey(client.options(), language, name, options), sources);
 }
 

@@ -49,6 +49,7 @@ void AddOptions(const LoadOptions& options, Fields& fields) {
   }
   fields.Add(static_cast<uint64_t>(options.optimization_level));
   fields.Add(options.compute_capability);
+  fields.Add(options.instance);
   AddFunctions(options.functions, fields);
   for (const auto* texts :
        {&options.compile_flags, &options.link_flags, &options.include_paths, &options.last_include_paths}) {

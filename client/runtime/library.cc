@@ -2,6 +2,7 @@
 #include "client/runtime/library.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,12 +27,13 @@ namespace kernix {
 namespace {
 
 using LibraryPtr = std::shared_ptr<const Library>;
+using OfInstance = std::pair<Digest, std::string>;  // of an artifact or of code, and the instance
 
 // What this process has open.
 struct OpenArtifacts {
   ForkSafeMutex mutex;
-  absl::flat_hash_map<Digest, OpenArtifact> by_digest ABSL_GUARDED_BY(mutex);
-  absl::flat_hash_map<Digest, LibraryPtr> by_code ABSL_GUARDED_BY(mutex);
+  absl::flat_hash_map<OfInstance, OpenArtifact> by_digest ABSL_GUARDED_BY(mutex);
+  absl::flat_hash_map<OfInstance, LibraryPtr> by_code ABSL_GUARDED_BY(mutex);
 };
 
 OpenArtifacts& AllOpen() {
@@ -41,7 +43,7 @@ OpenArtifacts& AllOpen() {
 
 [[maybe_unused]] const OpenArtifacts& kMadeAtLoad = AllOpen();
 
-std::optional<OpenArtifact> FindOpen(const Digest& digest) {
+std::optional<OpenArtifact> FindOpen(const OfInstance& digest) {
   OpenArtifacts& all = AllOpen();
   MutexLock lock(all.mutex);
   const auto found = all.by_digest.find(digest);
@@ -49,17 +51,22 @@ std::optional<OpenArtifact> FindOpen(const Digest& digest) {
   return found->second;
 }
 
-LibraryPtr FindCode(const Digest& code) {
+LibraryPtr FindCode(const OfInstance& code) {
   OpenArtifacts& all = AllOpen();
   MutexLock lock(all.mutex);
   const auto found = all.by_code.find(code);
   return found == all.by_code.end() ? nullptr : found->second;
 }
 
-// If two threads open the same code, the first one wins, so that both see the same addresses.
-OpenArtifact Remember(const Digest& digest, const Digest& code, OpenArtifact artifact) {
+// If two threads open the same code, the first one wins, so that both see the same addresses; what begins anew wins
+// over what was open.
+OpenArtifact Remember(const OfInstance& digest, const OfInstance& code, bool begins_anew, OpenArtifact artifact) {
   OpenArtifacts& all = AllOpen();
   MutexLock lock(all.mutex);
+  if (begins_anew) {
+    const LibraryPtr former = std::exchange(all.by_code[code], artifact.library);
+    absl::erase_if(all.by_digest, [&](const auto& open) { return open.second.library == former; });
+  }
   artifact.library = all.by_code.emplace(code, artifact.library).first->second;
   return all.by_digest.emplace(digest, std::move(artifact)).first->second;
 }
@@ -100,11 +107,34 @@ absl::StatusOr<ElfFile> Map(const std::string& path) {
   return LoaderError(ToStd(file.status().message()));
 }
 
+bool IsOpen(const std::string& path) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (handle != nullptr) dlclose(handle);
+  return handle != nullptr;
+}
+
+// Opens a copy, because the loader opens a file once only. Null if the system forbids to run memory. The file of the
+// copy stays open: the loader would take a later one of the same name, "/proc/self/fd/7", for this one.
+void* OpenCopy(std::string_view library) {
+  const int file = memfd_create("kernix.so", MFD_CLOEXEC);
+  if (file < 0) return nullptr;
+  std::string_view rest = library;
+  while (!rest.empty()) {
+    const ssize_t written = write(file, rest.data(), rest.size());
+    if (written <= 0 && errno != EINTR) break;
+    rest.remove_prefix(static_cast<size_t>(std::max<ssize_t>(written, 0)));
+  }
+  void* handle = rest.empty() ? dlopen(StrCat("/proc/self/fd/", file).c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (handle == nullptr) close(file);
+  return handle;
+}
+
 absl::StatusOr<LibraryPtr> Open(const Artifact& artifact, const ElfFile& file, const LibraryDirectories& directories) {
   const absl::StatusOr<std::vector<std::string>> needed = file.image().NeededLibraries();
   if (!needed.ok()) return LoaderError(ToStd(needed.status().message()));
   if (NeedsMoreThanTheSystem(*needed)) KERNIX_RETURN_IF_ERROR(OpenNeeded(directories(), *needed));
-  void* handle = dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* handle = IsOpen(artifact.path) ? OpenCopy(file.bytes()) : nullptr;
+  if (handle == nullptr) handle = dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle != nullptr) return std::make_shared<const Library>(handle);
   const std::string message = dlerror();
   if (access(artifact.path.c_str(), F_OK) != 0 && CodeForErrno(errno) == absl::StatusCode::kNotFound) {
@@ -130,14 +160,18 @@ NamedHandler Library::FindNamedHandler(const std::string& symbol) const {
 }
 
 absl::StatusOr<OpenArtifact> OpenLibrary(const Artifact& artifact, const LibraryDirectories& directories) {
-  if (std::optional<OpenArtifact> open = FindOpen(artifact.digest)) return *std::move(open);
+  const OfInstance digest(artifact.digest, artifact.instance);
+  if (!artifact.begins_anew) {
+    if (std::optional<OpenArtifact> open = FindOpen(digest)) return *std::move(open);
+  }
   KERNIX_ASSIGN_OR_RETURN(ElfFile file, Map(artifact.path));
-  const Digest code = CodeDigest(file.image()).value_or(artifact.digest);
-  LibraryPtr library = FindCode(code);
+  const OfInstance code(CodeDigest(file.image()).value_or(artifact.digest), artifact.instance);
+  LibraryPtr library = artifact.begins_anew ? nullptr : FindCode(code);
   if (library == nullptr) {
     KERNIX_ASSIGN_OR_RETURN(library, Open(artifact, file, directories));
   }
-  return Remember(artifact.digest, code, {std::move(library), std::make_shared<const ElfFile>(std::move(file))});
+  return Remember(digest, code, artifact.begins_anew,
+                  {std::move(library), std::make_shared<const ElfFile>(std::move(file))});
 }
 
 }  // namespace kernix

@@ -19,6 +19,8 @@ struct Artifact {
   std::string path;
   Digest digest;
   std::vector<std::string> required_symbol_versions;
+  std::string instance = {};  // instances of different names share no static variables
+  bool begins_anew = false;   // static variables begin with their first values, also if the instance is open already
 };
 
 // Code that is open. Stays open until the process ends. Immutable, thread-safe.
@@ -37,7 +39,7 @@ class Library {
   void* handle_;
 };
 
-// Artifacts whose texts alone differ share a library.
+// Artifacts of one instance whose texts alone differ share a library.
 struct OpenArtifact {
   std::shared_ptr<const Library> library;
   std::shared_ptr<const ElfFile> file;
@@ -46,10 +48,11 @@ struct OpenArtifact {
 // The folders to search first for libraries that an artifact needs. Called only if the artifact needs libraries.
 using LibraryDirectories = std::function<std::vector<std::string>()>;
 
-// Opens `artifact`, or returns what an earlier call opened for the same digest, even from another path.
-// Returns kNotFound if the file is gone, also if it disappears during the call (it was evicted: load again). Otherwise
-// returns LOAD errors: a runtime of this process is too old, a library that the artifact needs is missing, or the file
-// is not a library. Thread-safe.
+// Opens `artifact`, or returns what an earlier call opened for the same digest and instance, even from another path.
+// Where the system gives no memory that can be run, code that is open already is shared in any case. Returns kNotFound
+// if the file is gone, also if it disappears during the call (it was evicted: load again). Otherwise returns LOAD
+// errors: a runtime of this process is too old, a library that the artifact needs is missing, or the file is not a
+// library. Thread-safe.
 absl::StatusOr<OpenArtifact> OpenLibrary(const Artifact& artifact, const LibraryDirectories& directories);
 
 }  // namespace kernix

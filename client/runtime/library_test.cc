@@ -88,6 +88,30 @@ TEST(LibraryTest, TheSameCodeWithOtherTextsIsOpenedOnce) {
   EXPECT_EQ(ReadTexts(b.file->image())->unit(0).text(), "b");
 }
 
+TEST(LibraryTest, InstancesOfOtherNamesAndLoadsThatBeginAnewHaveTheirOwnVariables) {
+  ScratchFolder folder;
+  CompileLibrary("static int count; extern \"C\" int next() { return ++count; }", folder / "k.so");
+  const auto open = [&](const std::string& instance, bool anew) {
+    Artifact artifact = ArtifactAt(folder / "k.so");
+    artifact.instance = instance;
+    artifact.begins_anew = anew;
+    return OpenLibrary(artifact, NoFolders).value();
+  };
+  const auto next = [](const OpenArtifact& open) {
+    return reinterpret_cast<int (*)()>(open.library->FindHandler("next").value())();
+  };
+  const OpenArtifact a = open("a", false), b = open("b", false);
+  EXPECT_EQ(next(a), 1);
+  EXPECT_EQ(next(a), 2);
+  EXPECT_EQ(next(b), 1);
+  const OpenArtifact anew = open("a", true);
+  EXPECT_EQ(next(anew), 1);
+  EXPECT_EQ(open("a", false).library, anew.library) << "the latest is shared";
+  EXPECT_EQ(open("b", false).library, b.library);
+  EXPECT_NE(open("a", true).library, anew.library);
+  EXPECT_EQ(next(a), 3) << "it stays open";
+}
+
 TEST(LibraryTest, AnEvictedArtifactIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(OpenLibrary(ArtifactAt("/nonexistent/kernix.so"), NoFolders).status()));
 }

@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/fork_safety.h"
+#include "kernel/brainevent/internal/ffi_abi.h"
 
 namespace kernix {
 namespace {
@@ -35,7 +36,7 @@ struct Registry {
   ForkSafeMutex mutex;
   std::map<Key, Target> targets ABSL_GUARDED_BY(mutex);
   TrampolinePool trampolines ABSL_GUARDED_BY(mutex);
-  std::set<std::string> module_names ABSL_GUARDED_BY(mutex);  // for trampolines: never removed
+  std::set<std::string> names ABSL_GUARDED_BY(mutex);  // for trampolines: never removed
 };
 
 Registry& TheRegistry() {
@@ -149,7 +150,7 @@ absl::StatusOr<std::vector<Announcement>> Reserve(Registry& registry, const std:
 
 void Lead(Registry& registry, Trampoline& trampoline, const Live& next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mutex) {
   if (next.function.named_handler == nullptr) return trampoline.SetHandler(next.function.handler);
-  const std::string& name = *registry.module_names.insert(next.module).first;
+  const std::string& name = *registry.names.insert(next.module).first;
   trampoline.SetHandler(next.function.named_handler, name.c_str());
 }
 
@@ -211,6 +212,27 @@ absl::StatusOr<Binding> BindTarget(std::string_view target, std::string_view pla
   const std::vector<TargetName> names = {{std::string(target), std::string(function)}};
   KERNIX_ASSIGN_OR_RETURN(const std::vector<Binding> bindings, BindTargets(platform, module, names, replace));
   return bindings.front();
+}
+
+absl::Status RefuseOnCpu(const std::vector<std::string>& targets, const AnnounceTarget& announce) {
+  Registry& registry = TheRegistry();
+  for (const std::string& name : targets) {
+    const Key key(name, "cpu");
+    Handler address = nullptr;
+    {
+      MutexLock lock(registry.mutex);
+      if (registry.targets.contains(key)) continue;
+      KERNIX_ASSIGN_OR_RETURN(Trampoline trampoline, registry.trampolines.Create(nullptr));
+      trampoline.SetHandler(CudaFunctionOnCpu, registry.names.insert(name).first->c_str());
+      address = trampoline.address();
+      registry.targets.emplace(key, Target{trampoline, std::nullopt, std::nullopt});
+    }
+    if (!announce(name, address).ok()) continue;
+    MutexLock lock(registry.mutex);
+    std::optional<uint32_t>& traits = registry.targets.at(key).traits;
+    if (!traits) traits = kernix_ffi_abi::kCommandBufferCompatible;
+  }
+  return absl::OkStatus();
 }
 
 std::vector<TargetInfo> ListTargets() {

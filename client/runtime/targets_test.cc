@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "kernel/brainevent/internal/ffi_abi.h"
+#include "kernix/call_frame.h"
 
 namespace kernix {
 namespace {
@@ -125,6 +127,33 @@ TEST(BindTargetTest, OneArtifactMayServeTwoNamesAndTwoPlatforms) {
   ASSERT_TRUE(BindTarget(b, "cpu", MakeModule("bb", Numbered<2>), "f", true).ok());
   EXPECT_EQ(Call(cpu), 1u);
   EXPECT_EQ(Call(other), 2u);
+}
+
+TEST(RefuseOnCpuTest, ANameCanBeBoundLaterAndKeepsItsAddress) {
+  const std::string name = Name(), bound = Name(), refused = Name();
+  const Handler own = BindTarget(bound, "cpu", MakeModule("aa", Numbered<1>), "f", false)->address;
+  std::map<std::string, Handler> announced;
+  const auto announce = [&](const std::string& target, Handler address) {
+    if (target == refused) return absl::AbortedError("taken");
+    announced[target] = address;
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(RefuseOnCpu({name, bound, refused}, announce).ok());
+  EXPECT_EQ(announced.size(), 1u);
+  EXPECT_EQ(ProbeHandler(announced[name]).value(), 1u);
+  const absl::Status status = CallFrame().Call(announced[name]);
+  EXPECT_THAT(status.ToString(), AllOf(HasSubstr(name), HasSubstr("is CUDA code, which runs on a GPU")));
+  EXPECT_EQ(Call(own), 1u);
+  ASSERT_TRUE(RefuseOnCpu({name}, announce).ok());
+  for (const TargetInfo& info : ListTargets()) EXPECT_NE(info.target, name) << "no code is live";
+  const OneFunction module = MakeModule("bb", Numbered<2>, {"arg", "ret"}, 1);
+  const auto binding = BindTargets("cpu", module, {{name, "f"}}, false, announce);
+  ASSERT_TRUE(binding.ok()) << binding.status();
+  EXPECT_EQ(binding->front().address, announced[name]);
+  EXPECT_EQ(Call(announced[name]), 2u);
+  ASSERT_TRUE(BindTargets("cpu", module, {{refused, "f"}}, false, [&](const std::string&, Handler) {
+                return absl::OkStatus();
+              }).ok());
 }
 
 TEST(BindTargetTest, RefusesWhatCannotBe) {

@@ -41,12 +41,12 @@ v1::LoadWarning WithoutStream(const FunctionSpec& function) {
              "still computing. Take a 'cudaStream_t stream' as the last parameter, and launch on it."));
 }
 
-// Whether its tensors were taken for results only because none of them is const. A BE::Out is a result on purpose, and
-// so is a single one, as of a function that fills an array.
+// Whether its tensors, or pointers, were taken for results only because none of them is const. A BE::Out is a result on
+// purpose, and so is a single one, as of a function that fills an array.
 bool HasOnlyResults(const FunctionSpec& function) {
   if (!function.is_inferred || function.CountOf(ParameterKind::kResult) < 2) return false;
   const auto is_input_or_typed = [](const language::Parameter& parameter) {
-    return parameter.IsTyped() || parameter.kind == ParameterKind::kArgument ||
+    return (parameter.IsTyped() && !parameter.is_pointer) || parameter.kind == ParameterKind::kArgument ||
            parameter.kind == ParameterKind::kArguments || parameter.kind == ParameterKind::kOptionalArgument;
   };
   return std::none_of(function.parameters.begin(), function.parameters.end(), is_input_or_typed);
@@ -55,11 +55,12 @@ bool HasOnlyResults(const FunctionSpec& function) {
 v1::LoadWarning OnlyResults(const FunctionSpec& function) {
   std::string tokens;
   for (const std::string& token : function.Tokens()) StrAppend(&tokens, " ", token);
+  const std::string_view arrays = function.is_global ? "pointers" : "BE::Tensor parameters";
+  const std::string_view input = function.is_global ? "'const float* x'" : "'const BE::Tensor'";
   return Warning(warning::kOnlyResults,
                  StrCat(Place(function), "all arrays of function '", function.name,
-                        "' are results, because none of its BE::Tensor parameters is const. Write 'const BE::Tensor' "
-                        "for an input; or, if there are none, name the tokens: // @BE ",
-                        function.name, tokens));
+                        "' are results, because none of its ", arrays, " is const. Write ", input,
+                        " for an input; or, if there are none, name the tokens: // @BE ", function.name, tokens));
 }
 
 v1::LoadWarning Writable(const std::string& label, const language::WritableInput& input) {

@@ -109,6 +109,7 @@ struct float8_e8m0fnu_t {
 
 }  // namespace BE
 
+#define KERNIX_TYPES_FLOAT8 "the eight-bit floats except float8_e8m0fnu"
 #define KERNIX_CASES_FLOAT8(SCALAR, ...)                                          \
   KERNIX_CASE(Float8E4M3FN, ::BE::float8_e4m3fn_t, SCALAR, __VA_ARGS__)           \
   KERNIX_CASE(Float8E5M2, ::BE::float8_e5m2_t, SCALAR, __VA_ARGS__)               \
@@ -120,11 +121,11 @@ struct float8_e8m0fnu_t {
 
 // The eight-bit floats except float8_e8m0fnu, which is a scale and does not support arithmetic.
 #define BE_DISPATCH_FLOAT8(DTYPE, SCALAR, ...) \
-  KERNIX_DISPATCH("BE_DISPATCH_FLOAT8", DTYPE, KERNIX_CASES_FLOAT8(SCALAR, __VA_ARGS__))
+  KERNIX_DISPATCH("BE_DISPATCH_FLOAT8", #DTYPE, KERNIX_TYPES_FLOAT8, DTYPE, KERNIX_CASES_FLOAT8(SCALAR, __VA_ARGS__))
 
 // All types with a C++ type, which excludes the types of less than a byte.
 #define BE_DISPATCH_EVERYTHING(DTYPE, SCALAR, ...)                                                         \
-  KERNIX_DISPATCH("BE_DISPATCH_EVERYTHING", DTYPE,                                                         \
+  KERNIX_DISPATCH("BE_DISPATCH_EVERYTHING", #DTYPE, "all types that have one in C++", DTYPE,               \
                   KERNIX_CASES_HALF(SCALAR, __VA_ARGS__) KERNIX_CASES_FLOATING(SCALAR, __VA_ARGS__)        \
                       KERNIX_CASES_INTEGRAL(SCALAR, __VA_ARGS__) KERNIX_CASES_COMPLEX(SCALAR, __VA_ARGS__) \
                           KERNIX_CASES_FLOAT8(SCALAR, __VA_ARGS__)                                         \

@@ -25,8 +25,8 @@ if _typing.TYPE_CHECKING:
         KernelToolchainError,
         KernelWarning,
     )
+    from kernix.calling.derivatives import DifferentiableFunction
     from kernix.calling.function import KernelFunction
-    from kernix.calling.vjp import DifferentiableFunction
     from kernix.jax.targets import list_registered_targets
     from kernix.loading.background import LoadFuture
     from kernix.loading.cache import clear_cache, get_cache_dir, set_cache_dir
@@ -111,7 +111,7 @@ _PLACES = {
         "KernelWarning",
     ),
     "kernix.calling.function": ("KernelFunction",),
-    "kernix.calling.vjp": ("DifferentiableFunction",),
+    "kernix.calling.derivatives": ("DifferentiableFunction",),
     "kernix.jax.targets": ("list_registered_targets",),
     "kernix.loading.background": ("LoadFuture",),
     "kernix.loading.cache": ("clear_cache", "get_cache_dir", "set_cache_dir"),

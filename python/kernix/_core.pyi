@@ -69,6 +69,8 @@ class Request:
     use_fast_math: bool
     allow_cuda_graph: bool
     force_rebuild: bool
+    begin_anew: bool
+    instance: str
     verbose: bool
     max_parallel_jobs: int
     batch: bool
@@ -77,12 +79,12 @@ class Request:
         self,
         language: Language,
         name: str,
-        sources: Sequence[tuple[str | bytes, str]],
+        sources: Sequence[tuple[str | bytes, str | bytes]],
         functions: Sequence[tuple[str, Sequence[str]]] | None,
         compile_flags: Sequence[str],
         link_flags: Sequence[str],
-        include_paths: Sequence[str],
-        last_include_paths: Sequence[str],
+        include_paths: Sequence[str | bytes],
+        last_include_paths: Sequence[str | bytes],
     ) -> None: ...
     @property
     def name(self) -> str: ...
@@ -215,6 +217,7 @@ def bind_targets(
     replace: bool,
     announce: Callable[[str, Any], None],
 ) -> list[BindOutcome]: ...
+def refuse_on_cpu(targets: Sequence[str], announce: Callable[[str, Any], bool]) -> None: ...
 def list_targets() -> list[tuple[str, str]]: ...
 def target_address(target: str, platform: str) -> int: ...
 

@@ -28,6 +28,7 @@ __all__ = [
     "from_detail",
     "short_errors",
     "short_in_notebook",
+    "shortened",
     "user_line",
     "warn",
     "warning_listener",
@@ -35,6 +36,7 @@ __all__ = [
 
 
 _Error = TypeVar("_Error", bound=Exception)
+_BaseError = TypeVar("_BaseError", bound=BaseException)
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
@@ -234,20 +236,37 @@ def short_in_notebook(error: _Error) -> _Error:
     return error
 
 
+def shortened(error: _BaseError) -> _BaseError:
+    """Return an error to raise again from a public function: without the frames below it, unless users know them.
+
+    Frames of kernix and JAX say nothing to users. ``python -X dev`` shows them.
+    """
+    if isinstance(error, Exception):
+        short_in_notebook(error)
+    if isinstance(error, KeyboardInterrupt) and not sys.flags.dev_mode:
+        return error.with_traceback(None)
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or sys.flags.dev_mode or _package(trace.tb_frame) not in _WITHOUT_USERS_CODE:
+        return error
+    return error.with_traceback(None)
+
+
 def short_errors(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Wrap a public function so that :func:`short_in_notebook` applies to what it raises."""
+    """Wrap a public function so that :func:`shortened` applies to what it raises."""
 
     @wraps(function)
     def wrapper(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         try:
             return function(*args, **kwargs)
-        except Exception as error:
-            short_in_notebook(error)
-            raise
+        except (Exception, KeyboardInterrupt) as error:
+            raise shortened(error)  # noqa: B904 (it is the same error)
 
     return wrapper
 
 
+_WITHOUT_USERS_CODE = ("kernix", "jax", "jaxlib")
 _NOT_OF_USERS = ("kernix", "IPython")  # IPython calls the cell magics
 
 

@@ -130,6 +130,8 @@ void BindRequest(py::module_& module) {
   BindOption<&LoadOptions::use_fast_math>(request, "use_fast_math");
   BindOption<&LoadOptions::allow_cuda_graph>(request, "allow_cuda_graph");
   BindOption<&LoadOptions::force_rebuild>(request, "force_rebuild");
+  BindOption<&LoadOptions::begin_anew>(request, "begin_anew");
+  BindOption<&LoadOptions::instance>(request, "instance", "a string");
   BindOption<&LoadOptions::verbose>(request, "verbose");
   BindOption<&LoadOptions::max_parallel_jobs>(request, "max_parallel_jobs");
   BindOption<&LoadOptions::batch>(request, "batch");

@@ -46,6 +46,12 @@ std::vector<BindOutcome> Bind(const std::string& platform, const Module& module,
   return outcomes;
 }
 
+void RefuseCallsOnCpu(const std::vector<std::string>& targets, const py::function& announce) {
+  ThrowIfError(RefuseOnCpu(targets, [&](const std::string& target, Handler address) {
+    return announce(target, ToCapsule(address)).cast<bool>() ? absl::OkStatus() : absl::AbortedError("refused");
+  }));
+}
+
 Names List() {
   Names names;
   for (TargetInfo& info : ListTargets()) names.emplace_back(std::move(info.target), std::move(info.platform));
@@ -69,6 +75,7 @@ void BindTargets(py::module_& module) {
       .value("REPLACED", BindOutcome::kReplaced);
   module.def("bind_targets", &Bind, py::arg("platform"), py::arg("module"), py::arg("names"), py::arg("replace"),
              py::arg("announce"));
+  module.def("refuse_on_cpu", &RefuseCallsOnCpu, py::arg("targets"), py::arg("announce"));
   module.def("list_targets", &List);
   module.def("target_address", &TargetAddress, py::arg("target"), py::arg("platform"));
 }

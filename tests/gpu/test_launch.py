@@ -98,6 +98,51 @@ def test_a_launch_that_cuda_refuses_says_how(module, private_daemon):
     np.testing.assert_array_equal(module.vector_add(X, X, out=SPEC, **how(1000)), 2 * X)  # the error is forgotten
 
 
+def test_cooperative_launches(private_daemon):
+    source = """
+    #include <cooperative_groups.h>
+    // Each block adds what the block before it in the ring has written.
+    // @BE ring
+    __global__ void ring(const int* x, int* y, int* sums) {
+        y[blockIdx.x] = 2 * x[blockIdx.x];
+        cooperative_groups::this_grid().sync();
+        sums[blockIdx.x] = y[blockIdx.x] + y[(blockIdx.x + 1) % gridDim.x];
+    }
+    """
+    module = kernix.load_cuda_inline("launched_together", source)
+    out = [jax.ShapeDtypeStruct((64,), np.int32)] * 2
+
+    @jax.jit
+    def call(x):
+        return module.ring(x, grid=64, block=1, cooperative=True, out=out)
+
+    np.testing.assert_array_equal(call(numbers(64))[1], 2 * (numbers(64) + np.roll(numbers(64), -1)))
+    with pytest.raises(
+        jax.errors.JaxRuntimeError, match=r"block \(1, 1, 1\), shared 0, cooperative, failed: cudaError"
+    ):
+        jax.block_until_ready(module.ring(jnp.asarray(numbers(64)), grid=10**6, block=1, cooperative=True, out=out))
+
+
+def test_structs_and_vectors_by_value(private_daemon):
+    source = """
+    struct Affine { float scale; int shift; double more[3]; };
+    // @BE affine
+    __global__ void affine(const float* x, float* y, Affine a, float3 b, uint4 c) {
+        y[threadIdx.x] = a.scale * x[threadIdx.x] + a.shift + a.more[2] + b.x + 10 * b.z + c.w;
+    }
+    """
+    module = kernix.load_cuda_inline("launched_by_value", source)
+    affine = np.dtype([("scale", np.float32), ("shift", np.int32), ("more", np.float64, 3)], align=True)
+    value = np.array((2, 3, (0, 0, 4)), affine)[()]
+    x = jnp.arange(5, dtype=jnp.float32)
+
+    def call(x):
+        return module.affine(x, a=value, b=(1, 2, 3), c=(0, 0, 0, 100), grid=1, block=5)
+
+    np.testing.assert_array_equal(call(x), 2 * np.arange(5) + 138)
+    np.testing.assert_array_equal(jax.jit(call)(x), 2 * np.arange(5) + 138)
+
+
 # --- Other libraries -------------------------------------------------------------------------------------------------
 
 

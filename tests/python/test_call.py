@@ -341,3 +341,61 @@ def test_handler_of_a_module_can_be_registered_by_hand(add_one):
     handler = add_one.get_handler("add_one")
     jax.ffi.register_ffi_target("by_hand", jax.ffi.pycapsule(handler), platform="cpu")
     np.testing.assert_array_equal(call("by_hand", jnp.asarray(X)), X + 1)
+
+
+# --- What a kernel throws --------------------------------------------------------------------------------------------
+
+LATIN_1 = r"caf\xe9.dat"  # for C++
+THROWN = {
+    'throw std::runtime_error("cannot open $");': "threw std::runtime_error: cannot open caf\ufffd.dat",
+    'BE_CHECK(x.size() < 0) << "cannot open $";': "x.size() < 0: cannot open caf\ufffd.dat",
+    'throw "cannot open $";': "threw a text: cannot open caf\ufffd.dat",
+    'throw std::string("cannot open $");': "threw a std::string: cannot open caf\ufffd.dat",
+    "throw 42;": "threw the int 42",
+    "throw Unlucky{};": "threw Unlucky, which is no std::exception",
+    'throw Told("cannot open $");': "threw Told: cannot open caf\ufffd.dat",
+    r'throw std::runtime_error("\xc3\xa9\xf0\x9f\x90\x8d \xed\xa0\x80 \xc0\xaf \xf4\x90\x80\x80");': "threw "
+    "std::runtime_error: \xe9\U0001f40d \ufffd\ufffd\ufffd \ufffd\ufffd \ufffd\ufffd\ufffd\ufffd",
+    r"throw std::runtime_error(std::string(1000, 0xc3).c_str());": "threw std::runtime_error: \ufffd\ufffd",
+}
+
+
+@pytest.fixture(scope="module", name="thrower")
+def thrower_fixture(place):
+    cases = "".join(f"if (how == {how}) {{ {code.replace('$', LATIN_1)} }}\n" for how, code in enumerate(THROWN))
+    return kernix.load_cpp_inline(
+        "thrower",
+        f"""
+        #include <stdexcept>
+        #include <string>
+        #include "brainevent/common.h"
+        struct Unlucky {{ int value; }};
+        struct Told : std::exception {{
+            explicit Told(const char* text) : text(text) {{}}
+            const char* what() const noexcept override {{ return text; }}
+            const char* text;
+        }};
+        // @BE f
+        void f(BE::In<float> x, BE::Out<float> y, int how) {{ {cases} }}
+        """,
+    )
+
+
+@pytest.mark.parametrize("how", range(len(THROWN)), ids=list(THROWN))
+def test_what_is_thrown_is_shown_with_and_without_jax(thrower, how):
+    message = list(THROWN.values())[how]
+    x = np.zeros(1, np.float32)
+    with pytest.raises(kernix.KernelCallError) as direct:
+        thrower.f(x, how=how)
+    with pytest.raises(jax.errors.JaxRuntimeError) as by_jax:
+        jax.block_until_ready(thrower.f(jnp.asarray(x), how=how))
+    for caught in (direct, by_jax):
+        assert "thrower.f: " in str(caught.value)
+        assert message in str(caught.value)
+
+
+def test_what_is_thrown_without_rtti_is_an_error_all_the_same(fresh_name):
+    source = '#include "brainevent/common.h"\n// @BE f\nvoid f(BE::Out<float> y) { throw 4.5; }'
+    module = kernix.load_cpp_inline(fresh_name, source, extra_cflags=["-fno-rtti"], auto_register=False)
+    with pytest.raises(kernix.KernelCallError, match="threw something, which is no std::exception"):
+        module.f(out=np.zeros(1, np.float32))

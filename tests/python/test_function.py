@@ -3,7 +3,9 @@
 
 import copy
 import inspect
+import keyword
 import pickle
+import pydoc
 import re
 import sys
 import threading
@@ -85,7 +87,7 @@ def test_a_function_shows_its_parameters(module):
     assert str(module.scale) == "function.scale(x, /, *, factor: float32, out=None)"
     assert repr(module.scale) == f"<kernix function {module.scale}>"
     assert module.scale.__name__ == "scale"
-    assert "KernelCallError" in inspect.getdoc(module.scale)
+    assert "KernelCallError" in inspect.getdoc(type(module.scale))
     parameters = inspect.signature(module.scale).parameters
     assert list(parameters)[:3] == ["x", "factor", "out"]
     assert parameters["factor"].annotation == "float32"
@@ -478,7 +480,9 @@ def test_extended_parameters(extended, asarray):
     one = x[:1, 1]
     out = [asarray(np.empty(1, np.float32)) for _ in range(3)]
     assert [float(y[0]) for y in extended.copies(one, out=out)] == [1, 1, 1]
-    with pytest.raises(TypeError, match=r"plus\(\) takes 1 to 2 arrays, but 3 were given; .*a, b=None, /,"):
+    with pytest.raises(
+        TypeError, match=r"plus\(\) takes 1 to 2 arrays, but 3 were given: y is a result.*a, b=None, /,"
+    ):
         extended.plus(x, x, x)
     with pytest.raises(TypeError, match=r"copies\(\) has 0 or more results: pass"):
         extended.copies(x)
@@ -717,3 +721,158 @@ def test_signatures_show_the_names_of_cpp(fresh_name):
     assert inspect.signature(module.every).parameters["mask"].default is None
     with pytest.raises(TypeError, match=r"rest\(\) has tokens for the order of side effects.*ffi_call"):
         module.rest(X)
+
+
+# --- Names of attributes ---------------------------------------------------------------------------------------------
+
+# Those of the call itself, of what it calls in kernix and in JAX (jax/_src/ffi.py), and of Python.
+NAMES = [
+    "out",
+    "vmap_method",
+    "input_output_aliases",
+    "has_side_effect",
+    "attributes",
+    "self",
+    "args",
+    "kwargs",
+    "attrs",
+    "arguments",
+    "outputs",
+    "values",
+    "name",
+    "target",
+    "target_name",
+    "call_target_name",
+    "result_shape_dtypes",
+    "result_avals",
+    "input_layouts",
+    "output_layouts",
+    "operand_layouts",
+    "result_layouts",
+    "custom_call_api_version",
+    "legacy_backend_config",
+    "backend_config",
+    "api_version",
+    "operands",
+    "params",
+    "avals_in",
+    "prim",
+    "dims",
+    "function",
+    "handler",
+    "primals",
+    "tangents",
+    "grid",
+    "block",
+    "shared",
+    "cluster",
+    "cooperative",
+    "lambda",
+    "None",
+    "is",
+    "platform",
+]
+
+
+@pytest.fixture(scope="module", name="named")
+def named_fixture(place):
+    parts = ['#include "brainevent/common.h"']
+    for name in NAMES:
+        parts.append(f"// @BE f_{name} arg ret attr.{name}:float32")
+        parts.append(f"void f_{name}(BE::In<float> x, BE::Out<float> y, float value) {{ y[0] = value; }}")
+    return kernix.load_cpp_inline("named_attributes", "\n".join(parts))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_attribute_may_have_any_name(named, name):
+    function = named[f"f_{name}"]
+    with pytest.raises(TypeError) as left_out:
+        function(np.zeros(1, np.float32))
+    needs_dict = f'attributes={{"{name}": ...}}' in str(left_out.value)
+    assert needs_dict == (name in kernix.calling.call.OPTIONS or keyword.iskeyword(name))
+    given = {"attributes": {name: 2.0}} if needs_dict else {name: 2.0}
+    x = jnp.zeros(1, jnp.float32)
+    for call in (function, jax.jit(lambda x: function(x, **given))):
+        assert float((call(x, **given) if call is function else call(x))[0]) == 2
+    assert float(function(np.zeros(1, np.float32), **given)[0]) == 2
+    mapped = jax.vmap(lambda x: function(x, vmap_method="sequential", **given))(x[None])
+    assert mapped.tolist() == [[2]]
+
+
+def test_a_name_that_jax_cannot_pass_is_refused_at_load(fresh_name):
+    source = '#include "brainevent/common.h"\nvoid f(const BE::Tensor x, BE::Tensor y, float ctx) {}'
+    for functions in (["f"], {"f": ["arg", "ret", "attr.ctx"]}, {"f": ["arg", "ret", "attr.ctx:float32"]}):
+        with pytest.raises(kernix.KernelRequestError, match="cannot pass an attribute named 'ctx'.*rename"):
+            kernix.load_cpp_inline(fresh_name, source, functions)
+    module = kernix.load_cpp_inline(fresh_name, source, {"f": ["arg", "ret", "attr.context:float32"]})
+    assert module.f(jnp.zeros(1, jnp.float32), context=1).shape == (1,)
+
+
+# --- What print, help and notebooks show -----------------------------------------------------------------------------
+
+DESCRIBED = """#include "brainevent/common.h"
+/* Not this. */
+
+// Multiplies each element by lam.
+// Lengths are arbitrary.
+// @BE scale
+void scale(BE::In<float> x, BE::Out<float> y, float lam) {}
+
+/** Adds
+ * one. */
+void bare(BE::In<float> x, BE::Out<float> y) {}
+void silent(BE::In<float> x, BE::Out<float> y) {}
+"""
+
+
+def test_help_shows_the_signature_and_the_comment(place):
+    module = kernix.load_cpp_inline("described", DESCRIBED, ["scale", "bare", "silent"])
+    text = pydoc.plain(pydoc.render_doc(module.scale))
+    assert "described.scale(x: float32, /, *, lam: float32, out=None)" in text
+    assert "Multiplies each element by lam.\n" in text
+    assert "Lengths are arbitrary." in text
+    assert "Not this" not in text
+    assert "save_results" not in text
+    assert len(text.splitlines()) < 12
+    assert "Adds\none." in module.bare.__doc__
+    assert "Adds" not in module.silent.__doc__
+    assert "described.silent(" in module.silent.__doc__
+    assert "Parameters" in kernix.KernelFunction.__doc__
+
+
+def test_modules_show_a_table_and_complete_their_names(place):
+    module = kernix.load_cpp_inline("tabled", DESCRIBED, ["scale", "bare"])
+    lines = str(module).splitlines()
+    assert re.match("module 'tabled' on cpu, (from the cache|built in)", lines[0])
+    assert lines[1:] == [
+        "  scale(x: float32, /, *, lam: float32, out=None)",
+        "  bare(x: float32, /, *, out=None)",
+    ]
+    assert "<code>scale(x: float32, /, *, lam: float32, out=None)</code>" in module._repr_html_()
+    assert module._ipython_key_completions_() == ["scale", "bare"]
+
+
+# --- vmap_method of a function ---------------------------------------------------------------------------------------
+
+
+def test_a_function_may_have_a_vmap_method(place):
+    module = kernix.load_cpp_inline(
+        "doubles",
+        """#include "brainevent/common.h"
+// @BE twice
+void twice(BE::In<float, 1> x, BE::Out<float, 1> y) { for (int64_t i = 0; i < x.size(); ++i) y[i] = 2 * x[i]; }
+// @BE twice_back
+void twice_back(BE::In<float, 1> x, BE::In<float, 1> dy, BE::Out<float, 1> dx) {
+    for (int64_t i = 0; i < x.size(); ++i) dx[i] = 2 * dy[i];
+}""",
+    )
+    batch = jnp.ones((2, 3), jnp.float32)
+    twice = module.twice.with_vmap_method("sequential")
+    assert jax.vmap(twice)(batch).tolist() == [[2] * 3] * 2
+    with pytest.raises(Exception, match="vmap_method"):
+        jax.vmap(module.twice)(batch)
+    differentiable = twice.with_vjp("twice_back")
+    assert jax.vmap(jax.grad(lambda x: differentiable(x).sum()))(batch).tolist() == [[2] * 3] * 2
+    with pytest.raises(jax.errors.JaxRuntimeError, match="vmap"):
+        jax.block_until_ready(jax.vmap(lambda x: twice(x, vmap_method="expand_dims"))(batch))
+    assert twice(np.ones(1, np.float32)).tolist() == [2]

@@ -4,8 +4,11 @@
 tests/gpu launches them.
 """
 
+import ctypes
 import inspect
 import pathlib
+import re
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +18,7 @@ import pytest
 
 import kernix
 from kernix import _core
+from kernix.calling.launch import LAUNCH
 
 X = np.ones(5, np.float32)
 GOOD = {"n": 5, "grid": 1, "block": 256}
@@ -36,21 +40,19 @@ def test_signatures_become_tokens(module):
     }
     functions = module._code.core.functions
     assert all(function.is_global and function.traits & 1 for function in functions)
-    shown = "launched.vector_add(a: float32, b: float32, /, *, n: int32, grid, block, shared=0, cluster=None, out=None)"
-    assert str(module.vector_add) == shown
+    launch = "grid, block, shared=0, cluster=None, cooperative=False"
+    assert str(module.vector_add) == f"launched.vector_add(a: float32, b: float32, /, *, n: int32, {launch}, out=None)"
     parameters = inspect.signature(module.vector_add).parameters
-    assert [name for name in parameters if name in ("grid", "block", "shared", "cluster")] == [
-        "grid",
-        "block",
-        "shared",
-        "cluster",
-    ]
+    assert [name for name in parameters if name in LAUNCH] == ["grid", "block", "shared", "cluster", "cooperative"]
 
 
 def test_an_array_may_be_named_like_a_part_of_the_launch(fresh_name):
     source = "// @BE f\n__global__ void f(const float* grid, float* shared) { *shared = *grid; }"
     module = kernix.load_cuda_inline(fresh_name, source, compute_capability="sm_90", auto_register=False)
-    assert str(module.f) == f"{fresh_name}.f(arg0: float32, /, *, grid, block, shared=0, cluster=None, out=None)"
+    assert (
+        str(module.f)
+        == f"{fresh_name}.f(arg0: float32, /, *, grid, block, shared=0, cluster=None, cooperative=False, out=None)"
+    )
     assert list(inspect.signature(module.f).parameters)[:3] == ["arg0", "grid", "block"]
 
 
@@ -79,6 +81,7 @@ def test_jit_passes_the_launch_as_attributes(module):
     ):
         assert attribute in text.replace("dense<[", "array<i64: ").replace("]> : tensor<3xi64>", ">"), text
     assert "shared" not in lowered(lambda a, b: module.vector_add(a, b, **GOOD))
+    assert "cooperative = true" in lowered(lambda a, b: module.vector_add(a, b, cooperative=True, **GOOD))
 
 
 BAD = [
@@ -101,6 +104,8 @@ BAD = [
     ({"shared": (1, 2)}, TypeError, r"attribute 'shared' is of type tuple"),
     ({"grid": 3, "cluster": 2}, ValueError, r"grid is \(3, 1, 1\), which clusters of \(2, 1, 1\) do not divide"),
     ({"cluster": 0}, ValueError, r"cluster is 0; it must be 1 to"),
+    ({"cooperative": 2}, ValueError, r"attribute 'cooperative' is 2, which does not fit bool"),
+    ({"cooperative": "yes"}, TypeError, r"attribute 'cooperative' is of type str"),
     ({"n": None}, TypeError, r"attribute 'n' is None"),
     ({"n": 2**31}, ValueError, r"attribute 'n' is 2147483648, which does not fit int32"),
     ({"m": 1}, TypeError, r"has no attribute 'm'"),
@@ -176,6 +181,9 @@ ATTRIBUTES = {"n": ("int32", 5), "grid": ("int64", 1), "block": ("int64[]", [256
         ({"cluster": ("int64[]", [2])}, r"grid is \(1, 1, 1\), which clusters of \(2, 1, 1\) do not divide"),
         ({"shared": ("int64", -1)}, r"shared is -1; it must be 0 to 2147483647 bytes"),
         ({"shared": ("int64[]", [1, 2])}, r"shared must be an integer"),
+        ({"cooperative": ("int64", 2)}, r"cooperative is out of range"),
+        ({"cooperative": ("string", "1")}, r"cooperative must be a scalar"),
+        ({"more": ("int64", 1), "cooperative": ("bool", True)}, r"has no attribute 'more'"),
         ({"n": None}, r"attribute 'n' \(int32\) is missing"),
         ({"more": ("int64", 1)}, r"has no attribute 'more'"),
         ({"more": ("int64", 1), "shared": ("int64", 0)}, r"has no attribute 'more'"),
@@ -200,9 +208,10 @@ def test_the_handler_checks_the_arrays(module):
     [
         ({}, r"the launch, with grid \(1, 1, 1\), block \(256, 1, 1\), shared 0, failed: cudaError\w+: "),
         ({"shared": ("int64", 65536)}, r"asking for the shared memory, with .* shared 65536, failed: cudaError\w+: "),
+        ({"cooperative": ("bool", True)}, r"the launch, with .*, shared 0, cooperative, failed: cudaError\w+: "),
         ({"cluster": ("int64", 1)}, r"asking for clusters, with .*, cluster \(1, 1, 1\), failed: cudaError\w+: "),
     ],
-    ids=["launch", "shared", "cluster"],
+    ids=["launch", "shared", "cooperative", "cluster"],
 )
 def test_what_cuda_refuses_names_the_function_and_the_launch(module, more, message):
     """Here, CUDA refuses everything: there is no GPU."""
@@ -216,7 +225,14 @@ def test_what_cuda_refuses_names_the_function_and_the_launch(module, more, messa
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("struct S { int i; };\n// @BE f\n__global__ void f(S s, float* y) {}", r"'f' is 'S s'.*a pointer to the el"),
+        ("enum S { one };\n// @BE f\n__global__ void f(S s, float* y) {}", r"'f' is 'S s'.*a pointer to the el"),
+        (
+            "// @BE f\n__global__ void f(Unknown s, float* y) {}",
+            r"'f' is 'Unknown s'.*attr.<name>:uint8\[\] for|its by",
+        ),
+        ("struct S { int i; };\n// @BE f\n__global__ void f(S& s, float* y) {}", r"'f' is 'S& s'"),
+        ("// @BE f\n__global__ void f(float* y, float3& s) {}", r"takes its parameters by value"),
+        ("// @BE f\n__global__ void f(float* y, int cooperative) {}", r"'cooperative' has the name of a number that"),
         ("// @BE f\n__global__ void f(const float4* x, float* y) {}", r"'const float4\* x'.*Write out the tokens"),
         ("// @BE f\n__global__ void f(float* y, __half a) {}", r"'__half a'.*take a float, and convert it"),
         ("// @BE f\n__global__ void f(float* y, cudaStream_t s) {}", r"on the stream of the call.*leave the parameter"),
@@ -239,3 +255,135 @@ def test_a_kernel_needs_cuda(fresh_name):
     message = rf"'f' \({fresh_name}:2\) is a __global__ function, but the source is C\+\+: load it"
     with pytest.raises(kernix.KernelRequestError, match=message):
         kernix.load_cpp_inline(fresh_name, "// @BE f\n__global__ void f(float* y) {}")
+
+
+# --- Structs and vectors by value ------------------------------------------------------------------------------------
+
+BY_VALUE = """
+struct Pair { float scale; int shift; };
+struct alignas(16) Big { double values[4]; char tail; };
+union Either { int i; float f; };
+// @BE pair
+__global__ void pair(const float* x, float* y, Pair p) { y[0] = p.scale * x[0] + p.shift; }
+// @BE both
+__global__ void both(float* y, const Big big, Either either, int n) { y[0] = big.values[n] + either.f; }
+// @BE vectors
+__global__ void vectors(float* y, float3 a, int2 b, uchar4 c, double2 d, dim3 e) { y[0] = a.x + b.y + c.z + d.y + e.x; }
+// @BE token arg:float32 ret:float32 attr.bytes:uint8[]
+__global__ void token(const float* x, float* y, Pair p) { y[0] = p.scale; }
+"""
+PAIR = np.dtype([("scale", np.float32), ("shift", np.int32)])
+
+
+class PairOfC(ctypes.Structure):
+    """The struct Pair."""
+
+    _fields_ = (("scale", ctypes.c_float), ("shift", ctypes.c_int))
+
+
+@pytest.fixture(scope="module", name="by_value")
+def by_value_fixture(place):
+    return kernix.load_cuda_inline("by_value", BY_VALUE, compute_capability="sm_90")
+
+
+def test_structs_and_vectors_are_array_attributes(by_value):
+    assert {name: by_value.arg_spec(name) for name in by_value} == {
+        "pair": ["arg:float32", "ret:float32", "attr.p:uint8[]"],
+        "both": ["ret:float32", "attr.big:uint8[]", "attr.either:uint8[]", "attr.n:int32"],
+        "vectors": [
+            "ret:float32",
+            "attr.a:float32[]",
+            "attr.b:int32[]",
+            "attr.c:uint8[]",
+            "attr.d:float64[]",
+            "attr.e:uint32[]",
+        ],
+        "token": ["arg:float32", "ret:float32", "attr.bytes:uint8[]"],
+    }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array((2.5, 3), PAIR)[()],
+        np.array((2.5, 3), PAIR),
+        PairOfC(2.5, 3),
+        np.array((2.5, 3), PAIR).tobytes(),
+        bytearray(np.array((2.5, 3), PAIR).tobytes()),
+        list(np.array((2.5, 3), PAIR).tobytes()),
+    ],
+    ids=["scalar of NumPy", "array of NumPy", "ctypes", "bytes", "bytearray", "list"],
+)
+def test_a_struct_is_passed_by_its_bytes(by_value, value):
+    x = jax.ShapeDtypeStruct((5,), np.float32)
+    call = jax.jit(lambda x: by_value.pair(x, p=value, grid=1, block=1))
+    text = call.trace(x).lower(lowering_platforms=("cuda",)).as_text()
+    assert re.search(r"p = (dense<\[|array<i8: |dense<\")", text), text
+    if sys.byteorder == "little":
+        assert "0, 0, 32, 64, 3, 0, 0, 0" in text or "0x0000204003000000" in text, text
+
+
+@pytest.mark.parametrize(
+    ("function", "attributes", "message"),
+    [
+        ("pair", {"p": ("uint8[]", [0] * 7)}, r"attribute 'p' has 7 bytes; the C\+\+ parameter has 8"),
+        ("pair", {"p": ("uint8[]", [])}, r"attribute 'p' has 0 bytes; the C\+\+ parameter has 8"),
+        ("vectors", {"a": ("float32[]", [1.0, 2.0])}, r"attribute 'a' has 8 bytes; the C\+\+ parameter has 12"),
+        ("vectors", {"a": ("float64[]", [1.0])}, r"attribute 'a' \(float32\[\]\) is an array of float64"),
+        ("both", {"big": ("uint8[]", [0] * 40)}, r"attribute 'big' has 40 bytes; the C\+\+ parameter has 48"),
+    ],
+    ids=lambda value: str(value)[:24],
+)
+def test_the_handler_checks_the_size_of_a_struct(by_value, function, attributes, message):
+    good = {
+        "pair": {"p": ("uint8[]", [0] * 8)},
+        "vectors": {
+            "a": ("float32[]", [1.0] * 3),
+            "b": ("int32[]", [1] * 2),
+            "c": ("uint8[]", [1] * 4),
+            "d": ("float64[]", [1.0] * 2),
+            "e": ("uint32[]", [1] * 3),
+        },
+        "both": {"big": ("uint8[]", [0] * 48), "either": ("uint8[]", [0] * 4), "n": ("int32", 1)},
+    }[function]
+    launch = {name: value for name, value in ATTRIBUTES.items() if name != "n"}
+    with pytest.raises(kernix.KernelCallError, match=message):
+        handle(by_value, function, int(function == "pair"), **(good | attributes | launch))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (2.5, TypeError, "attribute 'p' is of type float"),
+        ([300], ValueError, "at element 0 is 300"),
+        (None, TypeError, "None"),
+    ],
+    ids=str,
+)
+def test_what_is_no_struct_is_refused(by_value, value, error, message):
+    with pytest.raises(error, match=message):
+        by_value.pair(jnp.zeros(5), p=value, grid=1, block=1)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            "struct S { S(); S(const S&); int i; };\n// @BE f\n__global__ void f(float* y, S s) { }",
+            "bytes make no object",
+        ),
+        (
+            "// @BE f ret:float32 attr.s:float32[]\n__global__ void f(float* y, float s) { }",
+            "takes 'float s' as parameter 2",
+        ),
+        (
+            '#include "brainevent/common.h"\n// @BE f ret:float32 attr.s:float32[]\n'
+            "__global__ void f(float* y, BE::Span<const float> s) { }",
+            "host memory|deleted|takes 'BE::Span",
+        ),
+    ],
+    ids=["constructors", "number", "span"],
+)
+def test_what_bytes_cannot_make_does_not_compile(fresh_name, source, message):
+    with pytest.raises(kernix.KernelError, match=message):
+        kernix.load_cuda_inline(fresh_name, source, compute_capability="sm_90", auto_register=False)

@@ -12,6 +12,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import traceback
 import warnings
 
 import conftest
@@ -264,6 +265,15 @@ TE, VE, JE = TypeError, ValueError, jax.errors.JaxRuntimeError
 CALLS = {
     "too few arrays": (lambda m: m.add(X), TE, r"add\(\) takes 2 arrays, but 1 were given; it is called.add\("),
     "too many arrays": (lambda m: m.scale(X, X, factor=1), TE, r"scale\(\) takes 1 array, but 2 were given"),
+    "attribute by position": (
+        lambda m: m.scale(X, 3),
+        TE,
+        r"scale\(\) takes 1 array, but 2 were given: .*pass factor by keyword: factor=3; it is",
+    ),
+    "attribute of NumPy by position": (lambda m: m.scale(jnp.asarray(X), np.int32(3)), TE, "pass factor by keyword"),
+    "array by keyword": (lambda m: m.scale(x=X, factor=3), TE, "arrays go by position, not as x="),
+    "second array by keyword": (lambda m: m.add(X, z=jnp.asarray(X)), TE, "arrays go by position, not as z="),
+    "result as an argument": (lambda m: m.add(X, X, X), TE, r"3 were given: y is a result, which out= describes"),
     "wrong element type": (
         lambda m: m.add(X, jnp.arange(4)),
         TE,
@@ -324,7 +334,7 @@ CALLS = {
     "something thrown": (
         lambda m: m.fail_oddly(X),
         kernix.KernelCallError,
-        "fail_oddly: threw something other than a std::exception",
+        "fail_oddly: threw the int 7",
     ),
     "wrong type through ffi_call": (
         lambda m: jax.ffi.ffi_call("called.fail", jax.ShapeDtypeStruct((4,), np.float32))(jnp.arange(4)),
@@ -463,7 +473,27 @@ def test_warning(name, monkeypatch, forget):
     assert messages(lambda: action(monkeypatch)) == []
 
 
+def test_pointers_without_const_are_warned_about(forget):
+    forget()
+    source = "// @BE k\n__global__ void k(float* x, float* y, int n) { y[threadIdx.x] = x[threadIdx.x]; }"
+    (message,) = messages(lambda: cuda(source))
+    assert re.search(r"mistake:2: all arrays of function 'k' are results, .* 'const float\* x' for an input", message)
+    with pytest.raises(TypeError, match=r"takes 0 arrays, but 1 were given: x and y are results.*pointers to const"):
+        cuda(source).k(X, n=4, grid=1, block=4)
+    in_place = cuda("// @BE k\n__global__ void k(float* x, int n) { x[0] = n; }")
+    with pytest.raises(TypeError, match=r"takes 0 arrays, but 1 were given: x is a result"):
+        in_place.k(X, n=4, grid=1, block=4)
+    mixed = cuda("// @BE k\n__global__ void k(float* x, const float* w, float* y) { y[0] = x[0] + w[0]; }")
+    with pytest.raises(TypeError, match=r"takes 1 array, but 2 were given: x and y are results"):
+        mixed.k(X, X, grid=1, block=4)
+
+
 QUIET = {
+    "kernel that fills an array": lambda: cuda("// @BE f\n__global__ void f(float* y) { *y = 1; }"),
+    "kernel with tokens": lambda: cuda("// @BE f ret ret\n__global__ void f(float* x, float* y) { *y = *x = 1; }"),
+    "kernel with typed results": lambda: cuda(
+        HEAD + "// @BE f\n__global__ void f(BE::Out<float> x, BE::Out<float> y) { y[0] = x[0] = 1; }"
+    ),
     "function that fills an array": lambda: cpp(function("BE::Tensor y")),
     "results with tokens": lambda: cpp(function("BE::Tensor x, BE::Tensor y"), {"f": ["ret", "ret"]}),
     "results by type": lambda: cpp(function("BE::Out<float> x, BE::Out<float> y")),
@@ -625,3 +655,110 @@ def test_there_are_a_hundred():
     tables = [LOADS, SURROUNDINGS, CALLS, WARNINGS, CONFIGURATIONS]
     assert all(isinstance(table, dict) for table in tables)
     assert sum(len(table) for table in tables) >= 100
+
+
+# --- Texts that UTF-8 cannot encode ----------------------------------------------------------------------------------
+
+ODD = "caf\udce9"  # os.fsdecode() makes it of Latin-1
+
+
+def test_bytes_of_another_encoding_pass_through_a_source_and_its_path(tmp_path):
+    source = function("BE::Out<float> y", "y[0] = 1;")
+    cpp(f"{source}// {ODD}")
+    kernix.load_cpp_inline("mistake", [source, f"// {ODD}"], auto_register=False)
+    folder = tmp_path / ODD
+    folder.mkdir()
+    (folder / "one.h").write_text("#define ONE 1\n")
+    path = folder / f"{ODD}.cpp"
+    path.write_text('#include "one.h"\n' + source.replace("= 1", "= ONE"))
+    for given in (path, str(path), os.fsencode(path)):
+        kernix.load_cpp_file(given, name="mistake", auto_register=False)
+    path.write_text(source + "nonsense;")
+    with pytest.raises(C, match=r"caf.*\.cpp:\d+:\d+: error: .*nonsense"):
+        kernix.load_cpp_file(path, name="mistake", auto_register=False)
+    inline = '#include "one.h"\n' + source
+    assert cpp(inline, extra_include_paths=[folder]).function_names == ["f"]
+
+
+UNENCODABLE = {
+    "source": lambda: cpp(function() + "// \ud800"),
+    "name": lambda: kernix.load_cpp_inline(ODD, function(), auto_register=False),
+    "flag": lambda: cpp(extra_cflags=["-O2", f'-DX="{ODD}"']),
+    "flag of nvcc": lambda: cuda(extra_cuda_cflags=[f"-I{ODD}"]),
+    "flag of the linker": lambda: cpp(extra_ldflags=[f"-L{ODD}"]),
+    "macro": lambda: cpp(defines={"X": ODD}),
+    "name of a macro": lambda: cpp(defines={ODD: 1}),
+    "function": lambda: cpp(functions=[ODD]),
+    "token": lambda: cpp(functions={"f": ["arg", f"ret:{ODD}"]}),
+    "prefix": lambda: cpp(target_prefix=ODD),
+    "target": lambda: kernix.register_ffi_target(ODD, cpp(), "f"),
+    "label": lambda: cpp().source(ODD),
+    "name in the cache": lambda: kernix.clear_cache(ODD),
+    "cache": lambda: kernix.set_cache_dir(f"/tmp/{ODD}"),
+}
+
+
+@pytest.mark.parametrize("place", UNENCODABLE)
+def test_other_texts_that_cannot_be_encoded_are_named_with_the_character(place):
+    with pytest.raises(kernix.KernelRequestError, match=r"\\ud[8c][0e][09]") as caught:
+        UNENCODABLE[place]()
+    assert "incompatible" not in str(caught.value)
+
+
+def test_a_file_whose_name_names_no_module_asks_for_one(tmp_path):
+    path = tmp_path / f"{ODD}.cpp"
+    path.write_text(function())
+    with pytest.raises(kernix.KernelRequestError, match=r"pass name=.*\\udce9"):
+        kernix.load_cpp_file(path)
+
+
+# --- What users of other libraries try -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("out", [(3, 4), 3, (3,), "float32", np.float32, ((3, 4), "float32"), [3, 4, 5]], ids=str)
+@pytest.mark.parametrize("array", [np.asarray, jnp.asarray], ids=["numpy", "jax"])
+def test_an_out_that_describes_nothing_says_what_it_takes(called, out, array):
+    with pytest.raises(TypeError, match=r"called.scale\(\): out \d is .*ShapeDtypeStruct\(\(3, 4\), \"float32\"\)"):
+        called.scale(array(X), factor=1, out=out)
+
+
+def test_a_compiled_module_of_a_path_says_how_to_load():
+    for arguments in (("/tmp/a.so",), ("/tmp/a.so", ["f"])):
+        with pytest.raises(TypeError, match=r"load_cpp_file.*load the source"):
+            kernix.CompiledModule(*arguments)
+
+
+FROM_ABOVE = {
+    "a load": lambda _: cpp(function(body="nonsense;")),
+    "a load that asks nobody": lambda _: cpp(extra_cflags="-O2"),
+    "many loads": lambda _: kernix.load_many([{"name": "m", "cpp_sources": function(body="nonsense;")}]),
+    "a call": lambda m: m.scale(X, 3),
+    "a call that the kernel refuses": lambda m: m.fail(X),
+    "a call by JAX": lambda m: m.fail(jnp.asarray(X)),
+    "a call under jit": lambda m: jax.jit(m.scale)(X),
+    "a gradient": lambda m: m.scale.with_vjp("nothing"),
+}
+
+
+@pytest.mark.parametrize("action", FROM_ABOVE)
+def test_a_traceback_has_one_frame_of_kernix(called, action):
+    errors = (kernix.KernelError, TypeError, KeyError, JE, VE, kernix.KernelBatchError)
+    with pytest.raises(errors) as caught:
+        FROM_ABOVE[action](called)
+    paths = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
+    package = os.path.dirname(kernix.__file__)
+    assert sum(path.startswith(package) for path in paths) == 1, paths
+    if action != "a call under jit":  # where JAX calls what calls kernix
+        assert paths[-1].startswith(package)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_the_developer_mode_keeps_all_frames():
+    program = "import kernix; kernix.load_cpp_inline('m', 3)"
+    lengths = [
+        subprocess.run(
+            [sys.executable, *mode, "-c", program], capture_output=True, text=True, check=False
+        ).stderr.count("  File ")
+        for mode in ([], ["-X", "dev"])
+    ]
+    assert lengths[0] == 2 < lengths[1]

@@ -52,8 +52,8 @@ WRONG_CALLS = {
         "ValueError: argnums=[3] names an argument that failing.f(x: float32, /, *, out=None) does not have"
     ),
     "jax.grad(lambda x: scale.with_vjp('scale')(x, factor=2)[0])(jnp.ones(1))": (
-        "TypeError: cell.scale() takes 1 array, but 2 were given; it is cell.scale(x: float32, /, *, factor: float32, "
-        "out=None)"
+        "TypeError: cell.scale() takes 1 array, but 2 were given: y is a result, which out= describes (inputs are a "
+        "BE::In and a const BE::Tensor); it is cell.scale(x: float32, /, *, factor: float32, out=None)"
     ),
     "kernix.load_cpp_inline('m', 3)": "TypeError: cpp_sources must be a list of strings, not 3",
     "kernix.load_cpp_file('missing.cpp')": "FileNotFoundError: [Errno 2] No such file or directory: 'missing.cpp'",

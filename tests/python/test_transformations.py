@@ -172,3 +172,175 @@ def test_forward_mode_is_refused(module):
 def test_shard_map_over_four_devices(run_python):
     flags = "--xla_force_host_platform_device_count=4"
     assert run_python("sharded.py", XLA_FLAGS=flags, JAX_PLATFORMS="cpu") == "4 devices, shards (2, 3) (2, 3)\n"
+
+
+# --- Tangents, and second derivatives --------------------------------------------------------------------------------
+
+# cube(x) = scale x^3 and its first and second derivatives, each as a kernel.
+CUBE = """
+#include "brainevent/common.h"
+#define EACH for (int64_t i = 0; i < x.size(); ++i)
+// @BE cube
+void cube(BE::In<float> x, BE::Out<float> y, float scale) { EACH y[i] = scale * x[i] * x[i] * x[i]; }
+// @BE cube_along
+void cube_along(BE::In<float> x, BE::In<float> t, BE::Out<float> dy, float scale) {
+    EACH dy[i] = 3 * scale * x[i] * x[i] * t[i];
+}
+// @BE cube_backward
+void cube_backward(BE::In<float> x, BE::In<float> c, BE::Out<float> dx, float scale) {
+    EACH dx[i] = 3 * scale * x[i] * x[i] * c[i];
+}
+// Of both, for they are alike.
+// @BE second_along
+void second_along(BE::In<float> x, BE::In<float> c, BE::In<float> tx, BE::In<float> tc, BE::Out<float> dy,
+                  float scale) {
+    EACH dy[i] = 6 * scale * x[i] * c[i] * tx[i] + 3 * scale * x[i] * x[i] * tc[i];
+}
+// @BE second_backward
+void second_backward(BE::In<float> x, BE::In<float> c, BE::In<float> g, BE::Out<float> dx, BE::Out<float> dc,
+                     float scale) {
+    EACH { dx[i] = 6 * scale * x[i] * c[i] * g[i]; dc[i] = 3 * scale * x[i] * x[i] * g[i]; }
+}
+// A product, of which n is a number of times, and a count.
+// @BE times
+void times(BE::In<float> x, BE::In<int> n, BE::Out<float> y, BE::Out<int> m) {
+    EACH { y[i] = n[i] * x[i]; m[i] = n[i]; }
+}
+// @BE times_along
+void times_along(BE::In<float> x, BE::In<int> n, BE::In<float> y, BE::In<int>, BE::In<float> t, BE::Out<float> dy) {
+    EACH dy[i] = y[i] / x[i] * t[i];
+}
+// @BE times_backward
+void times_backward(BE::In<float> x, BE::In<int> n, BE::In<float> c, BE::Out<float> dx) { EACH dx[i] = n[i] * c[i]; }
+"""
+V = jnp.array([1.0, 2.0, -3.0], jnp.float32)
+
+
+@pytest.fixture(scope="module", name="cubes")
+def cubes_fixture(place):
+    return kernix.load_cpp_inline("cubes", CUBE)
+
+
+def of_jax(x):
+    """The same as the kernel `cube`, which JAX can differentiate."""
+    return 2 * x**3
+
+
+def of_kernel(function):
+    return lambda x: function(x, scale=2, vmap_method="broadcast_all")
+
+
+def assert_equal(got, wanted):
+    np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_tangents(cubes, wrap):
+    cube = of_kernel(cubes.cube.with_jvp("cube_along"))
+    for got, wanted in zip(
+        wrap(lambda x, t: jax.jvp(cube, (x,), (t,)))(V, V), jax.jvp(of_jax, (V,), (V,)), strict=True
+    ):
+        assert_equal(got, wanted)
+    assert_equal(wrap(jax.jacfwd(cube))(V), jax.jacfwd(of_jax)(V))
+    assert_equal(wrap(cube)(V), of_jax(V))
+
+
+@pytest.mark.parametrize("order", ["vjp first", "jvp first"])
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_both_derivatives_and_second_ones(cubes, order, wrap):
+    backward = cubes.cube_backward.with_jvp("second_along").with_vjp("second_backward")
+    along = cubes.cube_along.with_vjp("second_backward").with_jvp("second_along")
+    if order == "vjp first":
+        both = cubes.cube.with_vjp(backward).with_jvp(along)
+    else:
+        both = cubes.cube.with_jvp(along).with_vjp(backward)
+    cube = of_kernel(both)
+    total, total_of_jax = (lambda x: cube(x).sum()), (lambda x: of_jax(x).sum())
+    assert_equal(wrap(jax.grad(total))(V), jax.grad(total_of_jax)(V))
+    assert_equal(wrap(jax.jacrev(cube))(V), jax.jacrev(of_jax)(V))
+    assert_equal(wrap(jax.jacfwd(cube))(V), jax.jacfwd(of_jax)(V))
+    assert_equal(wrap(jax.hessian(total))(V), jax.hessian(total_of_jax)(V))
+    assert_equal(
+        wrap(jax.grad(lambda x: jax.grad(total)(x)[1]))(V), jax.grad(lambda x: jax.grad(total_of_jax)(x)[1])(V)
+    )
+    assert_equal(wrap(jax.jacfwd(jax.jacfwd(cube)))(V), jax.jacfwd(jax.jacfwd(of_jax))(V))
+    batch = jnp.stack([V, 2 * V])
+    assert_equal(wrap(jax.vmap(jax.grad(total)))(batch), jax.vmap(jax.grad(total_of_jax))(batch))
+    assert_equal(wrap(jax.vmap(jax.hessian(total)))(batch), jax.vmap(jax.hessian(total_of_jax))(batch))
+    assert "with the backward function cube_backward and the tangents cube_along" in repr(both)
+    assert_equal(both(np.asarray(V), scale=2), of_jax(V))
+
+
+def test_integers_have_no_tangents(cubes):
+    out = (jax.ShapeDtypeStruct(V.shape, V.dtype), jax.ShapeDtypeStruct(V.shape, jnp.int32))
+    n = jnp.array([2, 3, 4], jnp.int32)
+    along = cubes.times.with_jvp("times_along", save_results=True)
+    (y, _), (dy, dm) = jax.jvp(lambda x: along(x, n, out=out), (V,), (V,))
+    assert_equal(y, n * V)
+    assert_equal(dy, n * V)
+    assert dm.dtype == jax.dtypes.float0
+    both = along.with_vjp("times_backward", argnums=0)
+    assert_equal(jax.grad(lambda x: both(x, n, out=out)[0].sum())(V), n)
+
+
+@pytest.mark.parametrize(
+    "derive", [jax.grad, lambda f: jax.grad(jax.jit(f)), lambda f: lambda x: jax.jvp(f, (x,), (x,))]
+)
+def test_a_kernel_without_derivatives_says_how_to_give_it_some(cubes, derive):
+    with pytest.raises(ValueError, match=r"cubes.cube\(\) cannot be differentiated.*with_vjp.*with_jvp"):
+        derive(lambda x: cubes.cube(x, scale=2).sum())(V)
+
+
+def test_a_kernel_is_only_differentiated_where_something_depends_on_it(cubes):
+    weights = cubes.cube(V, scale=2)
+    assert_equal(jax.grad(lambda x: (x * cubes.cube(V, scale=2)).sum())(V), weights)
+    assert_equal(jax.grad(jax.jit(lambda x: (x * cubes.cube(jax.lax.stop_gradient(x), scale=2)).sum()))(V), weights)
+
+
+def test_tangents_that_do_not_fit(cubes):
+    with pytest.raises(KeyError, match="no_such"):
+        cubes.cube.with_jvp("no_such")
+    with pytest.raises(TypeError, match=r"cube.with_jvp\(\) takes the name.*jax.custom_jvp"):
+        cubes.cube.with_jvp(lambda x, t: t)
+    with pytest.raises(TypeError, match="has the attribute 'scale', which .*times.* does not have"):
+        cubes.times.with_jvp("cube_along")
+
+
+# --- One name on two platforms ---------------------------------------------------------------------------------------
+
+
+def test_an_op_for_cpu_and_gpu_is_traced_and_run_without_a_gpu(fresh_name):
+    host = kernix.load_cpp_inline(fresh_name, CUBE)
+    kernel = "// @BE f\n__global__ void f(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }"
+    device = kernix.load_cuda_inline(f"{fresh_name}_gpu", kernel, compute_capability="sm_90")
+
+    @jax.jit
+    def op(x):
+        return jax.lax.platform_dependent(
+            x, cpu=lambda x: host.cube(x, scale=2), cuda=lambda x: device.f(x, grid=1, block=3)
+        )
+
+    assert_equal(op(V), of_jax(V))
+    assert f"{fresh_name}_gpu.f" in op.trace(V).lower(lowering_platforms=("cuda",)).as_text()
+
+
+def test_a_name_with_code_for_both_platforms(fresh_name):
+    source = """
+#include "brainevent/common.h"
+__global__ void half_kernel(BE::In<float> x, BE::Out<float> y) { y[threadIdx.x] = x[threadIdx.x] / 2; }
+// @BE half
+void half(BE::In<float> x, BE::Out<float> y, cudaStream_t stream) { half_kernel<<<1, x.size(), 0, stream>>>(x, y); }
+"""
+    device = kernix.load_cuda_inline(fresh_name, source, compute_capability="sm_90")
+    with pytest.raises(TypeError, match="is CUDA code, which runs on the GPU"):
+        device.half(V)
+    with pytest.raises(jax.errors.JaxRuntimeError, match=rf"{fresh_name}.half is CUDA code, which runs on a GPU"):
+        jax.block_until_ready(jax.jit(device.half)(V))
+    on_host = '#include "brainevent/common.h"\n// @BE half\n' + (
+        "void half(BE::In<float> x, BE::Out<float> y) { for (int64_t i = 0; i < x.size(); ++i) y[i] = x[i] / 2; }"
+    )
+    host = kernix.load_cpp_inline(fresh_name, on_host)
+    for function in (host.half, device.half):
+        assert_equal(function(V), V / 2)
+        assert_equal(jax.jit(function)(V), V / 2)
+        assert fresh_name in jax.jit(function).trace(V).lower(lowering_platforms=("cuda",)).as_text()

@@ -4,6 +4,7 @@
 import itertools
 import pathlib
 import re
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +44,22 @@ def taken():
     kernix.load_cpp_inline("trouble_taken", ADD_ONE.replace("+ 1", "+ 2"))
 
 
+def on_cpu():
+    return jax.device_put(X, jax.devices("cpu")[0])
+
+
+def one_more_dimension():
+    f = cpp(function("BE::In<float, 1> x, BE::Out<float, 1> y")).f
+    jax.block_until_ready(jax.vmap(lambda x: f(x, vmap_method="broadcast_all"))(jnp.zeros((3, 2), jnp.float32)))
+
+
+def without_const():
+    source = "// @BE f\n__global__ void f(float* x, float* y) { *y = *x; }"
+    with warnings.catch_warnings(action="ignore"):
+        module = kernix.load_cuda_inline(next(NAMES), source, compute_capability="sm_90")
+    module.f(X, grid=1, block=4)
+
+
 def traced():
     module = cpp(function("const BE::Tensor x, BE::Tensor y, float factor"))
     jax.jit(lambda x, factor: module.f(x, factor=factor))(X, 3)
@@ -61,10 +78,14 @@ PROVOKED = {
     "No FFI handler": lambda: jax.ffi.ffi_call("trouble.nobody", jax.ShapeDtypeStruct((), X.dtype))(X),
     "…() needs out=": lambda: cpp(function("const BE::Tensor x, const BE::Tensor z, BE::Tensor y")).f(X, X[1:]),
     "…(): attribute 'factor'": traced,
-    "…() is CUDA code": lambda: cuda("sm_90").f(jax.device_put(X, jax.devices("cpu")[0])),
-    "The FFI call to": lambda: jax.grad(lambda x: cpp(ADD_ONE).add_one(x).sum())(X),
+    "…() is CUDA code": lambda: cuda("sm_90").f(on_cpu()),
+    "… is CUDA code": lambda: jax.block_until_ready(jax.jit(cuda("sm_90").f)(on_cpu())),
+    "…() cannot be": lambda: jax.grad(lambda x: cpp(ADD_ONE).add_one(x).sum())(X),
     "vmap is only": lambda: jax.vmap(cpp(ADD_ONE).add_one)(jnp.zeros((2, 4), jnp.float32)),
-    "…(): argument 0": lambda: cpp(function("BE::In<float> x, BE::Out<float> y")).f(jnp.arange(4)),
+    "…(): argument 0 (x) takes float32,": lambda: cpp(function("BE::In<float> x, BE::Out<float> y")).f(jnp.arange(4)),
+    "…: argument 0 (x) takes float32[1]": one_more_dimension,
+    "…(): argument 0 (x) takes float64,": lambda: jax.jit(cpp(function("BE::In<double> x, BE::Out<double> y")).f)(X),
+    "…() takes 0 arrays": without_const,
 }
 
 # What needs a machine without a compiler, a GPU or a daemon: other tests provoke them, and the sources say them.

@@ -143,3 +143,98 @@ def test_inputs_are_read_only(fresh_name):
     source = '#include "brainevent/common.h"\n// @BE f\nvoid f(BE::In<float> x, BE::Out<float> y) { x[0] = 1; }'
     with pytest.raises(kernix.KernelCompilationError, match="read-only"):
         kernix.load_cpp_inline(fresh_name, source)
+
+
+# --- 64-bit types, which JAX narrows unless x64 is enabled ------------------------------------------------------------
+
+WIDE = """#include "brainevent/common.h"
+// @BE count
+void count(BE::Out<int64_t> y) { for (int64_t& value : y) value = 7000000000; }
+// @BE twice
+void twice(BE::In<double> x, BE::Out<double> y) { for (int64_t i = 0; i < y.size(); ++i) y[i] = 2 * x[i]; }
+// @BE widen
+void widen(BE::In<float> x, BE::Out<double> y) { for (int64_t i = 0; i < y.size(); ++i) y[i] = x[i]; }
+// @BE bits
+void bits(BE::In<float> x, BE::Out<uint64_t, 1> y) { for (uint64_t& value : y) value = 1ull << 40; }
+// @BE next
+void next(BE::In<uint64_t> x, BE::Out<uint64_t> y) { for (int64_t i = 0; i < y.size(); ++i) y[i] = x[i] + 1; }
+"""
+
+
+@pytest.fixture(scope="module", name="wide")
+def wide_fixture(place):
+    return kernix.load_cpp_inline("wide", WIDE)
+
+
+def spec64(dtype, *shape):
+    return jax.ShapeDtypeStruct(shape, np.dtype(dtype))
+
+
+def test_results_of_64_bits_are_delivered_without_x64(wide):
+    x = jnp.arange(3, dtype=jnp.float32)
+    y = wide.count(out=spec64("int64", 2))
+    assert (y.dtype, y.tolist()) == (np.int64, [7000000000] * 2)
+    y = jax.jit(lambda x: wide.widen(x, out=spec64("float64", 3)))(x)
+    assert (y.dtype, y.tolist()) == (np.float64, [0, 1, 2])
+    y = jax.vmap(lambda x: wide.bits(x, out=spec64("uint64", 1), vmap_method="sequential"))(x)
+    assert (y.dtype, y.tolist()) == (np.uint64, [[1 << 40]] * 3)
+
+
+SINGLE, WORDS = np.arange(3.0), np.arange(3, dtype=np.uint64)
+NARROWED = {
+    "an argument under jit": lambda m: jax.jit(m.twice)(SINGLE),
+    "an argument under vmap": lambda m: jax.vmap(lambda x: m.next(x, vmap_method="sequential"))(WORDS),
+    "an argument under grad": lambda m: jax.grad(lambda x: m.twice(x).sum())(jnp.asarray(SINGLE)),
+    "an argument of NumPy": lambda m: m.twice(SINGLE, out=spec64("float64", 3)),
+    "a result that JAX has made": lambda m: m.widen(jnp.zeros(3), out=jnp.zeros(3, float)),
+    "ffi_call": lambda m: jax.ffi.ffi_call("wide.twice", spec64("float64", 3))(SINGLE),
+    "ffi_call under jit": lambda m: jax.jit(jax.ffi.ffi_call("wide.next", spec64("uint64", 3)))(WORDS),
+}
+
+
+@pytest.mark.parametrize("way", NARROWED)
+@pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
+def test_an_error_for_what_jax_has_narrowed_names_x64(wide, way):
+    with pytest.raises((TypeError, jax.errors.JaxRuntimeError), match=r"takes \w+64, got \w+32.*jax_enable_x64"):
+        jax.block_until_ready(NARROWED[way](wide))
+
+
+def test_other_errors_do_not_name_x64(wide):
+    with pytest.raises(TypeError, match=r"takes float64, got int32$"):
+        wide.twice(jnp.arange(3))
+    with pytest.raises(TypeError, match=r"takes float64, got float32$"):
+        wide.twice(X)  # without JAX
+    with pytest.raises(TypeError, match="as the argument: describe it with out=$"):
+        wide.widen(jnp.asarray(X))
+
+
+# --- jax.vmap and a fixed number of dimensions ------------------------------------------------------------------------
+
+
+ADDS_AN_AXIS = """#include "brainevent/common.h"
+// @BE first
+void first(BE::In<float, 1> x, BE::Out<float, 1> y) { y[0] = x[0]; }
+// @BE outer
+void outer(BE::In<float> x, BE::Out<float, 2> y) {}
+// @BE scalar
+void scalar(BE::In<float, 0> x, BE::Out<float, 0> y) { y() = x(); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "method", "shape", "out"),
+    [
+        ("first", "broadcast_all", (3, 2), (2,)),
+        ("first", "expand_dims", (3, 2), (2,)),
+        ("first", "legacy_vectorized", (3, 2), (2,)),
+        ("outer", "broadcast_all", (3, 2), (2, 2)),
+        ("scalar", "expand_dims", (3,), ()),
+    ],
+)
+@pytest.mark.parametrize("wrap", [jax.vmap, lambda f: jax.jit(jax.vmap(f))], ids=["vmap", "jit of vmap"])
+def test_a_vmap_method_that_adds_a_dimension_is_named(place, function, method, shape, out, wrap):
+    module = kernix.load_cpp_inline("adds_an_axis", ADDS_AN_AXIS)
+    call = wrap(lambda x: module[function](x, out=jax.ShapeDtypeStruct(out, np.float32), vmap_method=method))
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r'vmap_method="sequential"') as caught:
+        jax.block_until_ready(call(jnp.ones(shape, jnp.float32)))
+    assert "clear_caches" not in str(caught.value)

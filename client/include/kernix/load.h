@@ -78,7 +78,11 @@ struct LoadOptions {
   int optimization_level = 3;  // 0 with `debug`
   bool use_fast_math = false;
   bool allow_cuda_graph = true;
-  bool force_rebuild = false;  // compiles without shortcuts, even if the cache has the result
+  bool force_rebuild = false;  // compiles without shortcuts, even if the cache has the result; `begin_anew`
+  // Gives the module static variables of its own, with their first values. Otherwise, loads of equal code with an equal
+  // `instance` share them: one that follows finds what an earlier one has left there.
+  bool begin_anew = false;
+  std::string instance;  // empty: the module's name
   // nullopt: $KERNIX_POLICY ("build" or "cached"), or kBuild if that is not set. kCached and force_rebuild contradict
   // each other.
   std::optional<LoadPolicy> policy;
@@ -96,8 +100,8 @@ struct LoadOptions {
 //
 // Repeating a load in this process returns the same module without asking a daemon, unless one of its inputs has
 // changed (an argument, the environment, the working folder, a file that it read), or this process has purged a cache.
-// LoadOptions::force_rebuild and `verbose` always ask the daemon, as LoadCallbacks::inputs does. The same holds for all
-// loads below.
+// LoadOptions::force_rebuild, `begin_anew` and `verbose` always ask the daemon, as LoadCallbacks::inputs does. The same
+// holds for all loads below.
 absl::StatusOr<std::shared_ptr<Module>> LoadCppInline(Client& client, const std::string& name,
                                                       const std::vector<std::string>& sources,
                                                       const LoadOptions& options = {});

@@ -59,6 +59,11 @@ absl::StatusOr<std::vector<Binding>> BindTargets(std::string_view platform, cons
 absl::StatusOr<Binding> BindTarget(std::string_view target, std::string_view platform, const Module& module,
                                    std::string_view function, bool replace);
 
+// Lets calls of `targets` on the CPU fail with an error that says that they are CUDA code, in place of the runtime's
+// own that there is no such target. Leaves names that are known on the CPU, or that `announce` refuses. They can be
+// bound later. Returns a REGISTRATION error if the system forbids executable memory.
+absl::Status RefuseOnCpu(const std::vector<std::string>& targets, const AnnounceTarget& announce);
+
 struct TargetInfo {
   std::string target;
   std::string platform;

@@ -25,6 +25,26 @@ AliasedType TypeOf(Tokens tokens) {
   return std::vector<Token>(tokens.begin(), tokens.end());
 }
 
+// The index behind the bracket that closes the one at `i`.
+size_t AfterBracket(Tokens tokens, size_t i) {
+  int depth = 0;
+  for (; i < tokens.size(); ++i) {
+    if (tokens[i].Is("(") || tokens[i].Is("[")) ++depth;
+    if ((tokens[i].Is(")") || tokens[i].Is("]")) && --depth == 0) return i + 1;
+  }
+  return i;
+}
+
+// The index of the first token from `i` on that belongs to no alignas(16), __attribute__((...)), or [[...]].
+size_t AfterAttributes(Tokens tokens, size_t i) {
+  while (i < tokens.size()) {
+    const bool named = tokens[i].IsIdentifier() && i + 1 < tokens.size() && tokens[i + 1].Is("(");
+    if (!named && !tokens[i].Is("[")) break;
+    i = AfterBracket(tokens, named ? i + 1 : i);
+  }
+  return i;
+}
+
 bool SameType(const AliasedType& a, const AliasedType& b) {
   const auto same = [](const Token& x, const Token& y) { return x.text == y.text; };
   return a.has_value() && b.has_value() && std::equal(a->begin(), a->end(), b->begin(), b->end(), same);
@@ -42,8 +62,11 @@ void Aliases::Read(Tokens declaration) {
   } else if (first.Is("typedef") && declaration[size - 1].IsIdentifier()) {
     Add(declaration[size - 1].text, TypeOf(declaration.subspan(1, size - 2)));
   } else if (first.Is("struct") || first.Is("class") || first.Is("union") || first.Is("enum")) {
-    const size_t name = declaration[1].Is("class") || declaration[1].Is("struct") ? 2 : 1;
-    if (name < size && declaration[name].IsIdentifier()) Add(declaration[name].text, std::nullopt);
+    const size_t begin = declaration[1].Is("class") || declaration[1].Is("struct") ? 2 : 1;
+    const size_t name = AfterAttributes(declaration, begin);
+    if (name >= size || !declaration[name].IsIdentifier()) return;
+    Add(declaration[name].text, std::nullopt);
+    if (!first.Is("enum")) classes_.insert(declaration[name].text);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -24,10 +25,14 @@ class Aliases {
   // Null if the source declares no type of that name.
   const AliasedType* Find(std::string_view name) const;
 
+  // Whether the source declares a class, struct or union of that name.
+  bool HasClass(std::string_view name) const { return classes_.contains(name); }
+
  private:
   void Add(std::string_view name, AliasedType type);
 
   std::map<std::string_view, AliasedType> types_;
+  std::set<std::string_view> classes_;
 };
 
 }  // namespace kernix::language

@@ -23,7 +23,8 @@ constexpr std::string_view kUnderstood =
 
 constexpr std::string_view kUnderstoodOfKernels =
     "a parameter of a __global__ function is a pointer to the elements of an array (const for an input), a BE::In<T>, "
-    "a BE::Out<T>, a BE::Tensor, a bool, an integer of 8 to 64 bits, a float or a double";
+    "a BE::Out<T>, a BE::Tensor, a bool, an integer of 8 to 64 bits, a float or a double, a vector such as a "
+    "float3, or a struct of the source. For a struct of a header, write out the tokens: attr.<name>:uint8[], its bytes";
 
 constexpr std::string_view kNoElement =
     "kernix cannot read its element type. Write out the tokens, such as arg:float32 or ret:float32";
@@ -380,11 +381,35 @@ std::string ProblemOfKernel(const Declarator& declarator, const SignatureParamet
   return std::string(HasText(declarator.type, "complex") ? remedy : kUnderstoodOfKernels);
 }
 
+// The element type of a vector type of CUDA, such as float3; nullopt for other types.
+std::optional<AttributeType> ElementOfVector(std::string_view type) {
+  static const auto& elements = *new absl::flat_hash_map<std::string_view, AttributeType>{
+      {"char", AttributeType::kInt8},        {"uchar", AttributeType::kUInt8},   {"short", AttributeType::kInt16},
+      {"ushort", AttributeType::kUInt16},    {"int", AttributeType::kInt32},     {"uint", AttributeType::kUInt32},
+      {"long", AttributeType::kInt64},       {"ulong", AttributeType::kUInt64},  {"longlong", AttributeType::kInt64},
+      {"ulonglong", AttributeType::kUInt64}, {"float", AttributeType::kFloat32}, {"double", AttributeType::kFloat64},
+  };
+  if (type == "dim3") return AttributeType::kUInt32;
+  if (type.empty() || type.back() < '1' || type.back() > '4') return std::nullopt;
+  const auto found = elements.find(type.substr(0, type.size() - 1));
+  return found == elements.end() ? std::nullopt : std::make_optional(found->second);
+}
+
+// Classifies a kernel's parameter that takes the bytes of an array attribute.
+void ClassifyBytes(AttributeType element, SignatureParameter& parameter) {
+  parameter.kind = ParameterClass::kArray;
+  parameter.scalar = element;
+}
+
 // Classifies a parameter of a __global__ function.
 void ClassifyOfKernel(const Aliases& aliases, const Declarator& declarator, SignatureParameter& parameter) {
   const int pointers = declarator.pointers + declarator.arrays;
   if (pointers == 1 && declarator.references == 0 && !IsTensorName(declarator.type)) {
     ClassifyPointer(declarator, parameter);
+    return;
+  }
+  if (const auto element = ElementOfVector(declarator.type); element && pointers + declarator.references == 0) {
+    ClassifyBytes(*element, parameter);
     return;
   }
   ClassifyNamed(aliases, declarator, parameter);
@@ -439,7 +464,10 @@ SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases, bool of_
   const Declarator declarator = DeclaratorReader(essential).Read();
   parameter.name = std::string(declarator.name);
   parameter.by_value = declarator.references == 0;
-  if (!known && of_kernel) {
+  const bool is_class = declarator.understood && !declarator.is_template && aliases.HasClass(declarator.type);
+  if (is_class && of_kernel && declarator.pointers + declarator.references + declarator.arrays == 0) {
+    ClassifyBytes(AttributeType::kUInt8, parameter);
+  } else if (!known && of_kernel) {
     parameter.problem = declarator.pointers > 0 ? kNoElement : kUnderstoodOfKernels;
   } else if (!known) {
     parameter.problem =

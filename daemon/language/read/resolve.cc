@@ -384,6 +384,7 @@ class Resolver {
     if (IsValidUtf8(declared.name)) parameter.declared_name = declared.name;  // a compiler takes any bytes
     if (parameter.kind != ParameterKind::kArgument && parameter.kind != ParameterKind::kResult) return;
     if (parameter.element.empty()) parameter.element = declared.element;
+    parameter.is_pointer = declared.is_pointer;
     if (parameter.rank == kAnyRank) parameter.rank = declared.rank;
   }
 

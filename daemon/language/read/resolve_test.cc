@@ -912,14 +912,30 @@ TEST(GlobalFunctionTest, TokensAgreeWithTheParameters) {
               HasSubstr("parameter 2: kernix cannot read its element type"));
   EXPECT_THAT(Described(Listed(text, {"f arg ret:float32 ret attr.n"})), HasSubstr("says 'ret:float32' there"));
   EXPECT_THAT(Described(Listed(text, {"f arg:int32 arg:float32 ret attr.n"})), HasSubstr("says 'arg:int32' there"));
-  for (const char* token : {"stream", "device_ordinal", "attr.n?", "attr.n:string", "attr.n:int32[]", "arg?", "args...",
-                            "arg.token", "scratch:4"}) {
+  for (const char* token :
+       {"stream", "device_ordinal", "attr.n?", "attr.n:string", "arg?", "args...", "arg.token", "scratch:4"}) {
     EXPECT_THAT(Described(Listed(text, {StrCat("f arg arg:float32 ret ", token)})),
                 HasSubstr("is not for a __global__ function"))
         << token;
   }
   EXPECT_THAT(Described(Listed("__global__ void f(int* y) {}\n__global__ void f(float* y) {}", {"f ret:int32"})),
               HasSubstr("give the __global__ function to export a name of its own"));
+}
+
+TEST(GlobalFunctionTest, VectorsAndStructsOfTheSourceAreArrayAttributes) {
+  EXPECT_EQ(Launched("float* y, float3 a, const uchar4 b, dim3 c"),
+            "f: ret:float32 attr.a:float32[] attr.b:uint8[] attr.c:uint32[]");
+  for (const char* declared : {"struct S { int i; };", "class alignas(16) S { };", "union S { int i; };", "struct S;",
+                               "struct __align__(8) S : Base { };", "typedef struct S S;\nstruct S { int i; };",
+                               "struct [[nodiscard]] S { };"}) {
+    const std::string text = StrCat(declared, "\n__global__ void f(float* y, const S s) {}");
+    EXPECT_EQ(Described(Listed(text, {"f"})), "f: ret:float32 attr.s:uint8[]") << declared;
+  }
+  for (const char* declared : {"", "enum S { one };", "enum class S { one };",
+                               "#ifdef X\nusing S = float;\n#else\nusing S = double;\n#endif"}) {
+    const std::string text = StrCat(declared, "\n__global__ void f(float* y, S s) {}");
+    EXPECT_THAT(Described(Listed(text, {"f"})), HasSubstr("parameter 2 's' of function 'f' is 'S s'")) << declared;
+  }
 }
 
 TEST(GlobalFunctionTest, AHostFunctionOfThatNameIsMeant) {

@@ -133,20 +133,21 @@ absl::StatusOr<ParsedToken> ParseTyped(std::string_view function, std::string_vi
   return parsed;
 }
 
-// A launch passes pointers and numbers.
+// A launch passes pointers, numbers, and the bytes of structs and vectors.
 absl::Status CheckLaunched(const FunctionSpec& spec) {
   const std::vector<std::string> tokens = spec.Tokens();
   for (size_t i = 0; i < spec.parameters.size(); ++i) {
     const Parameter& parameter = spec.parameters[i];
-    const bool number = parameter.kind == ParameterKind::kAttribute && !parameter.is_array && !parameter.has_default &&
-                        parameter.attribute_type != AttributeType::kString;
-    if (!number && parameter.kind != ParameterKind::kArgument && parameter.kind != ParameterKind::kResult) {
+    const bool attribute = parameter.kind == ParameterKind::kAttribute && !parameter.has_default &&
+                           parameter.attribute_type != AttributeType::kString;
+    if (!attribute && parameter.kind != ParameterKind::kArgument && parameter.kind != ParameterKind::kResult) {
       return Invalid(spec.name, StrCat("the token ", Quoted(tokens[i]),
                                        " is not for a __global__ function, which takes arg, ret, and attributes that "
-                                       "are numbers and that each call gives; it runs on the stream of the call"));
+                                       "are numbers or arrays of them (for a struct or a vector) and that each call "
+                                       "gives; it runs on the stream of the call"));
     }
-    if (!number || std::find(kLaunchAttributes.begin(), kLaunchAttributes.end(), parameter.attribute_name) ==
-                       kLaunchAttributes.end()) {
+    if (!attribute || std::find(kLaunchAttributes.begin(), kLaunchAttributes.end(), parameter.attribute_name) ==
+                          kLaunchAttributes.end()) {
       continue;
     }
     return Invalid(spec.name, StrCat("the attribute ", Quoted(parameter.attribute_name),
@@ -155,6 +156,9 @@ absl::Status CheckLaunched(const FunctionSpec& spec) {
   }
   return absl::OkStatus();
 }
+
+// JAX passes attributes as keywords to a function that has one parameter of its own.
+constexpr std::string_view kNameInJax = "ctx";
 
 absl::Status CheckSingles(const FunctionSpec& spec) {
   static constexpr std::pair<ParameterKind, std::string_view> kSingles[] = {
@@ -292,7 +296,13 @@ absl::Status CheckSpec(const FunctionSpec& spec) {
   }
   absl::flat_hash_set<std::string_view> names;
   for (const Parameter& parameter : spec.parameters) {
-    if (parameter.kind != ParameterKind::kAttribute || names.insert(parameter.attribute_name).second) continue;
+    if (parameter.kind != ParameterKind::kAttribute) continue;
+    if (parameter.attribute_name == kNameInJax) {
+      return Invalid(spec.name, StrCat("JAX cannot pass an attribute named ", Quoted(kNameInJax),
+                                       ", which is a parameter of its own: rename the parameter, or write out the "
+                                       "tokens with another name"));
+    }
+    if (names.insert(parameter.attribute_name).second) continue;
     return Invalid(spec.name, StrCat("duplicate attribute ", Quoted(parameter.attribute_name)));
   }
   return absl::OkStatus();

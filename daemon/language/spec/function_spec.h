@@ -71,6 +71,7 @@ struct Parameter {
   std::string element = {};
   int rank = kAnyRank;             // only with `element`
   std::string declared_name = {};  // the C++ parameter's name if the signature says it; arguments and results only
+  bool is_pointer = false;         // the C++ parameter is a T*, of a __global__ function
 
   bool IsTyped() const { return !element.empty(); }
 
@@ -88,7 +89,8 @@ struct Parameter {
 };
 
 // The attributes with which a call of a __global__ function says how to launch it.
-inline constexpr std::array<std::string_view, 4> kLaunchAttributes = {"grid", "block", "shared", "cluster"};
+inline constexpr std::array<std::string_view, 5> kLaunchAttributes = {"grid", "block", "shared", "cluster",
+                                                                      "cooperative"};
 
 // The stream parameter may have any C++ type that can be a stream: the wrapper converts.
 struct FunctionSpec {

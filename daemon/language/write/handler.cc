@@ -369,9 +369,16 @@ std::vector<std::string> LaunchArguments(const FunctionSpec& spec) {
   std::vector<std::string> expressions = PlainArguments(spec);
   int argument = 0;
   int result = spec.CountOf(ParameterKind::kArgument);
+  int attribute = 0;
   for (size_t i = 0; i < spec.parameters.size(); ++i) {
     const Parameter& parameter = spec.parameters[i];
-    if (parameter.kind == ParameterKind::kAttribute) continue;
+    if (parameter.kind == ParameterKind::kAttribute) {
+      const std::string block = StrCat("kernix_call.attributes[", attribute++, "].block");
+      if (!parameter.is_array) continue;
+      expressions[i] = StrCat("kernix_handler::LaunchBytes{", Literal(parameter.attribute_name), ", ", block, ".data, ",
+                              block, ".size * sizeof(", CppType(parameter.PassedAs()), ")}");
+      continue;
+    }
     const bool is_result = parameter.kind == ParameterKind::kResult;
     int& place = is_result ? result : argument;
     expressions[i] = StrCat("kernix_handler::LaunchArray<",

@@ -296,6 +296,10 @@ void thrower(BE::Tensor out, int what) {
   if (what == 3) out.shape(1);
   if (what == 4) BE_DISPATCH_INTEGRAL(out.dtype(), T, { static_cast<void>(T{}); });
   if (what == 5) throw BE::CheckError(std::string("text"));
+  struct Own {};
+  if (what == 6) throw Own{};
+  if (what == 7) throw "words";
+  if (what == 8) throw std::string("a string\xe9");
 }
 )");
   const auto thrown = [&](int64_t what) {
@@ -305,11 +309,17 @@ void thrower(BE::Tensor out, int what) {
   };
   EXPECT_EQ(thrown(0), "13: thrower: check failed at kernel.cpp:5: out.ndim() == 2: got 1 of float32");
   EXPECT_EQ(thrown(1), "13: thrower: threw std::runtime_error: mine");
-  EXPECT_EQ(thrown(2), "13: thrower: threw something other than a std::exception");
+  EXPECT_EQ(thrown(2), "13: thrower: threw the int 5");
   EXPECT_EQ(thrown(3), "13: thrower: BE::Tensor has no axis 1");
-  EXPECT_EQ(thrown(4), "13: thrower: check failed at kernel.cpp:9: BE_DISPATCH_INTEGRAL: unsupported dtype float32");
+  EXPECT_EQ(
+      thrown(4),
+      "13: thrower: check failed at kernel.cpp:9: BE_DISPATCH_INTEGRAL: unsupported dtype float32: out.dtype() must be "
+      "one of bool, int8 to int64, uint8 to uint64");
   EXPECT_EQ(thrown(5), "13: thrower: text");
-  EXPECT_EQ(thrown(6), "");
+  EXPECT_THAT(thrown(6), AllOf(StartsWith("13: thrower: threw thrower("), HasSubstr("::Own, which is no std::excep")));
+  EXPECT_EQ(thrown(7), "13: thrower: threw a text: words");
+  EXPECT_EQ(thrown(8), "13: thrower: threw a std::string: a string\xEF\xBF\xBD");
+  EXPECT_EQ(thrown(9), "");
 }
 
 TEST_F(HandlerTest, NamesTheModuleThatTheCallerSays) {

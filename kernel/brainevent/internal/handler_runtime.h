@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include <exception>
 #include <typeinfo>
 
 #include "brainevent/internal/attributes.h"
@@ -19,15 +20,45 @@
 #if defined(__GXX_RTTI)
 namespace __cxxabiv1 {
 extern "C" char* __cxa_demangle(const char*, char*, size_t*, int*);  // as in <cxxabi.h>, which includes much more
-}
+extern "C" std::type_info* __cxa_current_exception_type() noexcept;
+}  // namespace __cxxabiv1
 #endif
 
 namespace kernix_handler {
 
-// The XLA error for a failure in the function of `signature`; `format` is printf's.
+// How many bytes the UTF-8 character at `text` has; 0 if no character is there.
+KERNIX_COLD inline int CharacterSize(const unsigned char* text) {
+  const unsigned char first = text[0];
+  if (first < 0x80) return 1;
+  const int size = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+  unsigned char least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;  // what is less would be too long a form
+  unsigned char most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;   // what is more is no character
+  for (int i = 1; i < size; ++i) {
+    if (text[i] < least || text[i] > most) return 0;
+    least = 0x80;
+    most = 0xBF;
+  }
+  return size;
+}
+
+// Copies `text` with U+FFFD for each byte that is not UTF-8. `copy` has room for three times the size of `text`.
+KERNIX_COLD inline void CopyAsUtf8(const char* text, char* copy) {
+  while (*text != '\0') {
+    const int size = CharacterSize(reinterpret_cast<const unsigned char*>(text));
+    const int written = size > 0 ? size : 3;
+    __builtin_memcpy(copy, size > 0 ? text : "\xEF\xBF\xBD", static_cast<size_t>(written));
+    text += size > 0 ? size : 1;
+    copy += written;
+  }
+  *copy = '\0';
+}
+
+// The XLA error for a failure in the function of `signature`; `format` is printf's. The message is made UTF-8: it may
+// have an exception's text in any encoding, or end within a character, and Python would refuse it.
 ffi::Error* Fail(const ffi::CallFrame* frame, const Signature& signature, ffi::ErrorCode code, const char* format,
                  ...) {
   char message[768];
+  char utf8[3 * sizeof(message)];
   const bool named = signature.module != nullptr;
   const int start =
       __builtin_snprintf(message, 256, "%s%s%s: ", named ? signature.module : "", named ? "." : "", signature.name);
@@ -36,7 +67,8 @@ ffi::Error* Fail(const ffi::CallFrame* frame, const Signature& signature, ffi::E
   va_start(values, format);
   __builtin_vsnprintf(message + used, sizeof(message) - static_cast<size_t>(used), format, values);
   va_end(values);
-  ffi::ErrorCreateArgs args = {sizeof(args), nullptr, message, code};
+  CopyAsUtf8(message, utf8);
+  ffi::ErrorCreateArgs args = {sizeof(args), nullptr, utf8, code};
   return frame->api->error_create(&args);
 }
 
@@ -307,6 +339,23 @@ KERNIX_COLD inline void DescribeBuffer(const ffi::Buffer& buffer, bool shape, ch
   if (shape) __builtin_snprintf(text + used, 8, buffer.rank > BE::kMaxDim ? ",...]" : "]");
 }
 
+// Whether JAX makes elements of `narrow` of those of `wide`, unless its option jax_enable_x64 is set.
+KERNIX_COLD inline bool IsNarrowed(BE::DType wide, BE::DType narrow) {
+  using D = BE::DType;
+  return (wide == D::Float64 && narrow == D::Float32) || (wide == D::Int64 && narrow == D::Int32) ||
+         (wide == D::UInt64 && narrow == D::UInt32) || (wide == D::Complex128 && narrow == D::Complex64);
+}
+
+// The end of the error for an array of another type: the likely cause.
+KERNIX_COLD inline const char* CauseOf(const ArrayType& type, const ffi::Buffer& buffer) {
+  const BE::DType given = BE::internal::DTypeFromXla(buffer.dtype);
+  if (IsNarrowed(type.dtype, given)) return ". JAX makes 64-bit types 32-bit ones unless jax_enable_x64 is set";
+  if (given == type.dtype && buffer.rank > type.rank) {
+    return ". If jax.vmap has added a dimension: vmap_method=\"sequential\" calls the function without it";
+  }
+  return KERNIX_TRACE_AGAIN;
+}
+
 KERNIX_COLD inline ffi::Error* WrongArray(const ffi::CallFrame* frame, const Signature& signature,
                                           const ArrayType& type, int64_t place, const ffi::Buffer& buffer) {
   char takes[64];
@@ -314,9 +363,9 @@ KERNIX_COLD inline ffi::Error* WrongArray(const ffi::CallFrame* frame, const Sig
   DescribeType(type, takes);
   DescribeBuffer(buffer, type.rank != BE::kAnyRank, got);
   const bool named = type.name[0] != '\0';
-  return Fail(frame, signature, ffi::kInvalidArgument, "%s %lld%s%s%s takes %s, got %s" KERNIX_TRACE_AGAIN,
+  return Fail(frame, signature, ffi::kInvalidArgument, "%s %lld%s%s%s takes %s, got %s%s",
               type.is_result ? "result" : "argument", static_cast<long long>(place), named ? " (" : "", type.name,
-              named ? ")" : "", takes, got);
+              named ? ")" : "", takes, got, CauseOf(type, buffer));
 }
 
 // Checks the arrays of a call against `count` types. Run() checks what is missing or not an array.
@@ -376,6 +425,46 @@ KERNIX_COLD inline ffi::Error* Thrown(const ffi::CallFrame* frame, const Signatu
 #endif
   return Fail(frame, signature, ffi::kInternal, "%s", exception.what());
 }
+
+#if defined(__GXX_RTTI)
+// The text of a thrown object if it is a std::string of the GNU library, else null. <string> would double what it takes
+// to compile this header.
+KERNIX_COLD inline const char* ThrownString(const char* type) {
+  if (__builtin_strcmp(type, "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE") != 0) return nullptr;
+  const std::exception_ptr exception = std::current_exception();  // is a pointer to the object
+  const char** object = nullptr;
+  static_assert(sizeof(exception) == sizeof(object), "");
+  __builtin_memcpy(&object, &exception, sizeof(object));
+  return *object;  // a string begins with a pointer to its characters, which end with a 0
+}
+#endif
+
+// The error for another object that the user's function has thrown. Call it where the object is being handled.
+KERNIX_COLD inline ffi::Error* ThrownOther(const ffi::CallFrame* frame, const Signature& signature) {
+  try {
+    throw;
+  } catch (const char* text) {
+    return Fail(frame, signature, ffi::kInternal, "threw a text: %s", text);
+  } catch (int number) {
+    return Fail(frame, signature, ffi::kInternal, "threw the int %d", number);
+  } catch (...) {
+#if defined(__GXX_RTTI)
+    const char* type = __cxxabiv1::__cxa_current_exception_type()->name();
+    if (const char* text = ThrownString(type)) {
+      return Fail(frame, signature, ffi::kInternal, "threw a std::string: %s", text);
+    }
+    char* readable = __cxxabiv1::__cxa_demangle(type, nullptr, nullptr, nullptr);
+#else
+    const char* type = "something";
+    char* readable = nullptr;
+#endif
+    ffi::Error* error = Fail(frame, signature, ffi::kInternal,
+                             "threw %s, which is no std::exception: of one that is, the error shows the what()",
+                             readable != nullptr ? readable : type);
+    __builtin_free(readable);
+    return error;
+  }
+}
 #endif
 
 // Calls `function` and turns its exceptions into errors.
@@ -388,7 +477,7 @@ inline ffi::Error* Invoke([[maybe_unused]] const ffi::CallFrame* frame, [[maybe_
   } catch (const std::exception& e) {
     return Thrown(frame, signature, e);
   } catch (...) {
-    return Fail(frame, signature, ffi::kInternal, "threw something other than a std::exception");
+    return ThrownOther(frame, signature);
   }
 #else
   function(call);

@@ -2,13 +2,15 @@
 //
 // Handlers of __global__ functions, which they launch on the stream of the call. The call's attributes say how: `grid`
 // and `block`, an integer or an array of one to three; `shared`, bytes of dynamic shared memory, 0 if it is left out;
-// `cluster`, like `grid`, which may be left out. The generated code includes this header only for such functions.
+// `cluster`, like `grid`, and `cooperative`, a bool, which may be left out. The generated code includes this header
+// only for such functions.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "brainevent/internal/scalars.h"
 #include "brainevent/internal/typed_arrays.h"
+#include "brainevent/span.h"
 
 namespace kernix_handler {
 
@@ -28,6 +30,7 @@ struct LaunchConfig {
   Sizes block;
   Sizes cluster;
   int64_t shared = 0;
+  bool cooperative = false;
 };
 
 // The parameters of one launch.
@@ -131,6 +134,21 @@ KERNIX_COLD inline ffi::Error* ReadShared(const ffi::CallFrame* frame, const Sig
               static_cast<long long>(shared));
 }
 
+KERNIX_COLD inline ffi::Error* ReadCooperative(const ffi::CallFrame* frame, const Signature& signature,
+                                               bool& cooperative, bool& given) {
+  const int64_t place = FindAttribute(frame->attributes, "cooperative");
+  given = place >= 0;
+  if (!given) return nullptr;
+  Problem problem = {""};
+  AttributeValue value;
+  const AttributeSpec spec = {"cooperative", kBool};
+  if (!ReadScalarAttribute(spec, frame->attributes.types[place], frame->attributes.values[place], value, problem)) {
+    return Fail(frame, signature, ffi::kInvalidArgument, "cooperative %s", problem.text);
+  }
+  cooperative = value.integer != 0;
+  return nullptr;
+}
+
 // Checks what CUDA demands of the sizes together.
 KERNIX_COLD inline ffi::Error* CheckSizes(const ffi::CallFrame* frame, const Signature& signature,
                                           const LaunchConfig& config) {
@@ -156,15 +174,17 @@ KERNIX_COLD inline ffi::Error* CheckSizes(const ffi::CallFrame* frame, const Sig
 KERNIX_COLD inline ffi::Error* ReadConfig(const ffi::CallFrame* frame, const Signature& signature,
                                           LaunchConfig& config) {
   bool shared = false;
+  bool cooperative = false;
   ffi::Error* error = ReadSizes(frame, signature, kGridLimits, config.grid);
   if (error == nullptr) error = ReadSizes(frame, signature, kBlockLimits, config.block);
   if (error == nullptr) error = ReadSizes(frame, signature, kClusterLimits, config.cluster);
   if (error == nullptr) error = ReadShared(frame, signature, config.shared, shared);
+  if (error == nullptr) error = ReadCooperative(frame, signature, config.cooperative, cooperative);
   if (error == nullptr) error = CheckSizes(frame, signature, config);
   if (error != nullptr) return error;
   Signature with_launch = signature;
-  with_launch.attribute_count += 4;
-  const int given = signature.attribute_count + 2 + (config.cluster.count > 0) + shared;
+  with_launch.attribute_count += 5;
+  const int given = signature.attribute_count + 2 + (config.cluster.count > 0) + shared + cooperative;
   return frame->attributes.size > given ? UnexpectedAttribute(frame, with_launch) : nullptr;
 }
 
@@ -174,10 +194,10 @@ KERNIX_COLD inline ffi::Error* LaunchFailed(const LaunchCall& call, const char* 
   const LaunchConfig& config = call.config;
   const SizesText cluster(config.cluster);
   return Fail(call.frame, *call.signature, ffi::kInternal,
-              "%s, with grid %s, block %s, shared %lld%s%s, failed: %s: %s", what, SizesText(config.grid).text,
+              "%s, with grid %s, block %s, shared %lld%s%s%s, failed: %s: %s", what, SizesText(config.grid).text,
               SizesText(config.block).text, static_cast<long long>(config.shared),
               config.cluster.count > 0 ? ", cluster " : "", config.cluster.count > 0 ? cluster.text : "",
-              cudaGetErrorName(code), cudaGetErrorString(code));
+              config.cooperative ? ", cooperative" : "", cudaGetErrorName(code), cudaGetErrorString(code));
 }
 
 // Lets `function` have the dynamic shared memory of a call. More than 48 KiB must be asked for: all that there is, so
@@ -281,6 +301,38 @@ struct LaunchArray {
   }
 };
 
+// The elements of an array attribute. It converts to a struct or a vector of CUDA, which the function takes by value.
+struct LaunchBytes {
+  const char* name;
+  const void* data;
+  size_t size;
+
+  template <typename T>
+  operator T() const {
+    static_assert(__is_class(T) || __is_union(T),
+                  "an array attribute is for a struct: write the parameter's own type into its token");
+    static_assert(__is_trivially_copyable(T), "bytes make no object of this type: it has constructors of its own");
+    alignas(T) char bytes[sizeof(T)];
+    __builtin_memcpy(bytes, data, sizeof(T));
+    return __builtin_bit_cast(T, bytes);
+  }
+  template <typename T>
+  operator BE::Span<T>() const = delete;  // its elements would be in host memory
+};
+
+// Checks that there are as many bytes as the parameter has, which is a T.
+template <typename T, typename Value>
+inline void CheckBytes(LaunchCall&, const Value&) {}
+template <typename T>
+KERNIX_COLD inline void CheckBytes(LaunchCall& call, const LaunchBytes& value) {
+  if (value.size == sizeof(T) || call.error != nullptr) return;
+  call.error =
+      Fail(call.frame, *call.signature, ffi::kInvalidArgument,
+           "attribute '%s' has %lld bytes; the C++ parameter has %lld (a NumPy dtype is laid out like a struct "
+           "with align=True)",
+           value.name, static_cast<long long>(value.size), static_cast<long long>(sizeof(T)));
+}
+
 // Launches `function` with `values`, which must convert to its parameters.
 template <typename... Parameters, typename... Values>
 inline void Launch(LaunchCall& call, void (*function)(Parameters...), const Values&... values) {
@@ -290,18 +342,29 @@ inline void Launch(LaunchCall& call, void (*function)(Parameters...), const Valu
     call.error = AllowCluster(call, reinterpret_cast<const void*>(function));
   }
   if (call.error != nullptr) return;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = config.cluster.Dim3().x;
-  attribute.val.clusterDim.y = config.cluster.Dim3().y;
-  attribute.val.clusterDim.z = config.cluster.Dim3().z;
+  (CheckBytes<Parameters>(call, values), ...);
+  if (call.error != nullptr) return;
+  cudaLaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  if (config.cluster.count > 0) {
+    cudaLaunchAttribute& attribute = attributes[count++];
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = config.cluster.Dim3().x;
+    attribute.val.clusterDim.y = config.cluster.Dim3().y;
+    attribute.val.clusterDim.z = config.cluster.Dim3().z;
+  }
+  if (config.cooperative) {
+    cudaLaunchAttribute& attribute = attributes[count++];
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+  }
   cudaLaunchConfig_t launch = {};
   launch.gridDim = config.grid.Dim3();
   launch.blockDim = config.block.Dim3();
   launch.dynamicSmemBytes = static_cast<size_t>(config.shared);
   launch.stream = call.stream;
-  launch.attrs = &attribute;
-  launch.numAttrs = config.cluster.count > 0 ? 1 : 0;
+  launch.attrs = attributes;
+  launch.numAttrs = count;
   // As cudaLaunchKernelEx() does, which is in the part of the runtime header that takes longest to compile.
   const auto launch_with = [&](Parameters... parameters) {
     void* addresses[] = {&parameters..., nullptr};

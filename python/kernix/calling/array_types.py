@@ -39,7 +39,12 @@ class ArrayTypes(NamedTuple):
         return any(self.first) or any(self.last)
 
     def check(
-        self, function: str, what: str, arrays: Sequence[Any], name_of_dtype: Callable[[Any], str], hint: str = ""
+        self,
+        function: str,
+        what: str,
+        arrays: Sequence[Any],
+        name_of_dtype: Callable[[Any], str],
+        hint: Callable[[str, str], str],
     ) -> None:
         """Check arrays, or descriptions of arrays, against these types.
 
@@ -51,8 +56,8 @@ class ArrayTypes(NamedTuple):
             What a call passes. An element without dtype and shape is not checked.
         name_of_dtype : callable
             Returns the name of an element type.
-        hint : str, optional
-            The end of the message.
+        hint : callable
+            Returns the end of the message for the element type that a parameter takes and the one that it got.
 
         Raises
         ------
@@ -61,13 +66,15 @@ class ArrayTypes(NamedTuple):
         """
         for place, kind in self._places(len(arrays)):
             dtype, shape = getattr(arrays[place], "dtype", None), getattr(arrays[place], "shape", None)
-            if dtype is None or shape is None:
+            if dtype is None or shape is None or not hasattr(shape, "__len__"):
                 continue
             given = name_of_dtype(dtype)
             if not kind.fits(given, shape):
                 named = f" ({kind.name})" if kind.name else ""
                 extents = "" if kind.rank is None else f"[{','.join(map(str, shape))}]"
-                raise TypeError(f"{function}(): {what} {place}{named} takes {kind}, got {given}{extents}{hint}")
+                raise TypeError(
+                    f"{function}(): {what} {place}{named} takes {kind}, got {given}{extents}{hint(kind.dtype, given)}"
+                )
 
     def _places(self, count: int) -> Iterator[tuple[int, ArrayType]]:
         """Return the typed places of a call with `count` arrays."""

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import functools
+import keyword
 import math
 import numbers
 import operator
 import struct
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kernix.calling.call import OPTIONS
 from kernix.jax.constant import Constant
 from kernix.jax.interop import imported_jax
 
@@ -68,8 +71,15 @@ def _check_names(function: str, declared: Mapping[str, str], given: Mapping[str,
     if unknown:
         has = ", ".join(f"{name}: {kind}" for name, kind in declared.items()) or "none"
         raise TypeError(f"{function}() has no attribute {unknown[0]!r}; its attributes: {has}")
-    missing = [f"{name}: {kind}" for name, kind in declared.items() if name not in given]
-    raise TypeError(f"{function}() needs the attribute{'s' * (len(missing) > 1)} {', '.join(missing)} by keyword")
+    missing = [name for name in declared if name not in given]
+    shown = ", ".join(f"{name}: {declared[name]}" for name in missing)
+    raise TypeError(f"{function}() needs the attribute{'s' * (len(missing) > 1)} {shown} {_how_to_pass(missing)}")
+
+
+def _how_to_pass(names: Sequence[str]) -> str:
+    """Return how to pass attributes of these names: a call has parameters of its own, and Python has keywords."""
+    taken = [name for name in names if name in OPTIONS or keyword.iskeyword(name)]
+    return f'by attributes={{"{taken[0]}": ...}}, since Python or the call uses that name' if taken else "by keyword"
 
 
 # The errors below describe only the problem of a value. The caller adds which value it is, because building that text
@@ -134,6 +144,8 @@ def _string(value: Any) -> str | bytes:
 
 def _array(kind: str, value: Any) -> list[Any]:
     """Return the elements of an array attribute in row-major order."""
+    if kind == "uint8" and (content := _bytes_of(value)) is not None:
+        return list(content)
     is_array = hasattr(value, "__array__") and not _has_mask(value)
     if not is_array and not isinstance(value, (list, tuple, range)):
         raise TypeError(f"is {_kind_of(value)}; it must be a list, tuple or array of {kind}")
@@ -148,6 +160,15 @@ def _array(kind: str, value: Any) -> list[Any]:
         return elements
     flat = value.reshape(-1) if is_array else _flat(value)
     return [_element(i, kind, element) for i, element in enumerate(flat)]
+
+
+def _bytes_of(value: Any) -> bytes | None:
+    """Return the content of bytes, of a structured value of NumPy, and of a structure of ctypes; else ``None``."""
+    ctypes = sys.modules.get("ctypes")
+    if isinstance(value, (bytes, bytearray, memoryview)) or (ctypes and isinstance(value, ctypes.Structure)):
+        return bytes(value)
+    is_structured = getattr(getattr(value, "dtype", None), "names", None) is not None
+    return bytes(value.tobytes()) if is_structured else None
 
 
 def _element(index: int, kind: str, value: Any) -> Any:

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from kernix import _core
 from kernix.calling.arrays import is_array, name_of_dtype
 from kernix.calling.attributes import Attribute, to_jax
-from kernix.calling.call import Call, ambiguous
+from kernix.calling.call import Call, ambiguous, check_spec
 from kernix.jax.interop import (
     check_numpy_for_jax,
     imported_jax,
@@ -20,7 +21,7 @@ from kernix.jax.interop import (
     vary_alike,
 )
 
-__all__ = ["JaxCalls", "arrays_for_jax", "is_for_jax", "name_of_dtype_in_jax"]
+__all__ = ["JaxCalls", "arrays_for_jax", "is_for_jax", "name_of_dtype_in_jax", "x64_hint"]
 
 _FfiCall = Callable[..., Sequence[Any]]
 _MOST_KEPT = 256  # per function
@@ -56,8 +57,10 @@ class JaxCalls:
         arguments = arrays_for_jax(self._name, arguments)
         outputs = self._infer_output(arguments) if outputs is None else outputs
         arguments = vary_alike(arguments, outputs)
+        if not self._on_host:  # on the CPU, JAX would begin the call, and fail when its results are read
+            self._check_platform(arguments)
         ffi_call = self._make_ffi_call(call, arguments, outputs)
-        results = self._run_ffi_call(ffi_call, arguments, values)
+        results = self._run_ffi_call(self._without_derivative(call, ffi_call), arguments, values)
         if key is not None:
             self._keep(key, ffi_call)  # not earlier: a call that JAX refuses may have an equal key
         return results
@@ -71,11 +74,33 @@ class JaxCalls:
             self._check_platform(arguments)
             raise
 
+    def _without_derivative(self, call: Call, ffi_call: _FfiCall) -> _FfiCall:
+        """Return `ffi_call` with an error of kernix's own for whoever differentiates it."""
+        if call.has_side_effect or not is_tracing():  # JAX does not let effects into functions with derivatives
+            return ffi_call
+        import jax
+
+        def refuse(primals: Any, tangents: Any) -> Any:
+            raise ValueError(
+                f"{self._name}() cannot be differentiated: JAX cannot look into a kernel. Call the function that "
+                f'.with_vjp("backward") returns, for jax.grad, or .with_jvp("tangents"), for jax.jvp'
+            )
+
+        def run(*arguments: Any, **attributes: Any) -> Sequence[Any]:
+            function = jax.custom_jvp(lambda *arrays: ffi_call(*arrays, **attributes))
+            function.defjvp(refuse)
+            results: Sequence[Any] = function(*arguments)
+            return results
+
+        return run
+
     def _check_platform(self, arguments: Sequence[Any]) -> None:
         """Explain the failure of a call whose arrays are on another platform than the module."""
         platform = platform_of(arguments)
         if platform is None or (platform == "cpu") == self._on_host:
             return
+        if _core.target_address(self._target(), "CUDA" if self._on_host else "cpu"):
+            return  # the name has code on that platform, too
         code, place = ("C++", "CPU") if self._on_host else ("CUDA code", "GPU")
         where = "its arguments are" if arguments else "JAX's default device is"
         raise TypeError(
@@ -101,17 +126,15 @@ class JaxCalls:
     def _infer_output(self, arguments: Sequence[Any]) -> list[Any]:
         import jax
 
-        kinds = {(argument.dtype, argument.shape): argument for argument in arguments}
+        kinds = {(name_of_dtype_in_jax(argument.dtype), argument.shape): argument for argument in arguments}
         if len(kinds) != 1:
-            raise ambiguous(self._name, [f"{dtype.name}{list(shape)}" for dtype, shape in kinds])
+            raise ambiguous(self._name, [f"{dtype}{list(shape)}" for dtype, shape in kinds])
         like = arguments[0]
-        described = jax.ShapeDtypeStruct(like.shape, like.dtype)
+        described = jax.ShapeDtypeStruct(like.shape, jax.dtypes.canonicalize_dtype(like.dtype))
         return [next((argument for argument in arguments if isinstance(argument, jax.Array)), described)]
 
     def _spec(self, index: int, out: Any, arguments: Sequence[Any]) -> Any:
-        if not (hasattr(out, "shape") and hasattr(out, "dtype")):
-            kind = type(out).__qualname__
-            raise TypeError(f"{self._name}(): out {index} is of type {kind}; it must have shape and dtype")
+        check_spec(self._name, index, out)
         if is_array(out) and not _describes(out):
             is_numpy = isinstance(out, sys.modules["numpy"].ndarray)
             kind = "a NumPy array" if is_numpy else f"of type {type(out).__qualname__}"
@@ -145,6 +168,13 @@ def name_of_dtype_in_jax(dtype: Any) -> str:
     name = name_of_dtype(dtype)
     wide = name in ("float64", "complex128", "int64", "uint64")
     return jax.dtypes.canonicalize_dtype(name).name if wide else name
+
+
+def x64_hint(takes: str, given: str) -> str:
+    """Return the end of an error about an element type, if JAX may have made a narrower type of what a kernel takes."""
+    if takes == given or name_of_dtype_in_jax(takes) != given:
+        return ""
+    return f'. JAX makes {takes} {given} unless jax_enable_x64 is set: jax.config.update("jax_enable_x64", True)'
 
 
 def arrays_for_jax(name: str, arguments: Sequence[Any]) -> Sequence[Any]:

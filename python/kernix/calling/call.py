@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from kernix._errors import short_in_notebook
+from kernix._errors import shortened
 
-__all__ = ["OPTIONS", "Call", "Function", "ambiguous"]
+__all__ = ["OPTIONS", "Call", "Function", "ambiguous", "check_spec", "is_spec"]
 
 #: Names of the call's own parameters, so attributes with these names cannot be passed by keyword.
 OPTIONS = ("out", "vmap_method", "input_output_aliases", "has_side_effect", "stream", "attributes")
@@ -31,6 +32,7 @@ class Function(ABC):
     """A callable with the interface that :class:`kernix.KernelFunction` describes."""
 
     __qualname__: str
+    _vmap_method: str | None = None  # of calls that say none
 
     def __call__(
         self,
@@ -49,10 +51,23 @@ class Function(ABC):
             if attributes:
                 attrs = self._merge(attributes, attrs)
             aliases = self._read_aliases(input_output_aliases) if input_output_aliases else None
-            return self._run(Call(args, out, vmap_method, aliases, bool(has_side_effect), stream, attrs))
+            return self._run(
+                Call(args, out, vmap_method or self._vmap_method, aliases, bool(has_side_effect), stream, attrs)
+            )
         except Exception as error:
-            short_in_notebook(error)
-            raise
+            raise shortened(error)  # noqa: B904 (it is the same error)
+
+    def with_vmap_method(self, vmap_method: str) -> Self:
+        """Return this function with a `vmap_method` for all calls that do not say one.
+
+        Parameters
+        ----------
+        vmap_method : str
+            As in a call (see ``jax.ffi.ffi_call``).
+        """
+        function = copy.copy(self)
+        function._vmap_method = vmap_method
+        return function
 
     @abstractmethod
     def _run(self, call: Call) -> Any:
@@ -73,6 +88,25 @@ class Function(ABC):
         if twice:
             raise TypeError(f"{self.__qualname__}(): attribute {twice[0]!r} is given twice")
         return {**attributes, **attrs}
+
+
+def is_spec(out: Any) -> bool:
+    """Return whether a value says shape and element type. ``np.float32`` has only descriptors of these names."""
+    return hasattr(getattr(out, "shape", None), "__len__") and hasattr(out, "dtype")
+
+
+def check_spec(name: str, index: int, out: Any) -> None:
+    """Raise ``TypeError`` unless result number `index` is described by a value with shape and element type."""
+    if not is_spec(out):
+        raise TypeError(
+            f"{name}(): out {index} is {_shown(out)}; it must have shape and dtype. out= takes what the result is "
+            'like, such as jax.ShapeDtypeStruct((3, 4), "float32"), or an array; for several results, a tuple of them'
+        )
+
+
+def _shown(value: Any) -> str:
+    plain = isinstance(value, (int, float, str, type))
+    return f"{value!r}" if plain else f"of type {type(value).__qualname__}"
 
 
 def ambiguous(name: str, kinds: Sequence[str]) -> TypeError:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kernix import _core
 from kernix.calling.arrays import CPU, CUDA, Library, View, dtype_name, is_array, is_on_gpu, library_of
 from kernix.calling.attributes import Attribute
-from kernix.calling.call import ambiguous
+from kernix.calling.call import ambiguous, check_spec
 
 __all__ = ["Handler", "call_directly"]
 
@@ -113,10 +113,7 @@ class _Spec(NamedTuple):
 
 
 def _make(handler: Handler, index: int, library: Library, spec: Any, like: Any) -> Any:
-    if not (hasattr(spec, "shape") and hasattr(spec, "dtype")):
-        kind = type(spec).__qualname__
-        wanted = "it must be an array, or have shape and dtype"
-        raise TypeError(f"{handler.name}(): out {index} is of type {kind}; {wanted}")
+    check_spec(handler.name, index, spec)
     try:
         return library.empty(tuple(spec.shape), spec.dtype, like)
     except (TypeError, ValueError) as error:

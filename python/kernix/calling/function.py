@@ -4,20 +4,31 @@
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kernix._errors import short_errors
 from kernix.calling.call import OPTIONS, Function
+from kernix.calling.derivatives import DifferentiableFunction
 from kernix.calling.kernel import Kernel
 from kernix.calling.launch import LAUNCH, LAUNCH_DEFAULTS
 from kernix.calling.signature import Signature
-from kernix.calling.vjp import DifferentiableFunction
 
 if TYPE_CHECKING:
     import inspect
 
 __all__ = ["KernelFunction"]
+
+
+class _ShownDoc:
+    """The class's documentation, and for each function its own signature and the comment above it in the source."""
+
+    def __init__(self, of_class: str | None) -> None:
+        self._of_class = of_class
+
+    def __get__(self, function: KernelFunction | None, owner: type) -> str | None:
+        return self._of_class if function is None else function._doc()
 
 
 class _ShownSignature:
@@ -85,17 +96,22 @@ class KernelFunction(Kernel):
     """
 
     __module__ = "kernix"
+    __doc__ = _ShownDoc(__doc__)
     __signature__ = _ShownSignature()
+
+    def _doc(self) -> str:
+        comment = comment_of(self.__name__, (self._code.core.source("") or b"").decode(errors="replace"))
+        return f"{self}\n\n{comment}\n\nHow to call it: help(kernix.KernelFunction)".replace("\n\n\n\n", "\n\n")
 
     @short_errors
     def with_vjp(
-        self, backward: str | Kernel, *, argnums: int | Sequence[int] | None = None, save_results: bool = False
+        self, backward: str | Function, *, argnums: int | Sequence[int] | None = None, save_results: bool = False
     ) -> DifferentiableFunction:
         """Return this function with a backward pass, for ``jax.grad`` and ``jax.vjp``.
 
         Parameters
         ----------
-        backward : str or KernelFunction
+        backward : str, KernelFunction or DifferentiableFunction
             A function of the same module by name, or any function. It receives the arguments of this function, then
             (with `save_results`) its results, then the cotangent of each floating-point or complex result. For each
             differentiated argument, it returns an array with the shape and dtype of that argument. Attributes that
@@ -110,13 +126,46 @@ class KernelFunction(Kernel):
         DifferentiableFunction
             Called in the same way as this function.
         """
-        other = KernelFunction(self._code, backward) if isinstance(backward, str) else backward
-        if not isinstance(other, Kernel):
-            raise TypeError(
-                f"{self.__qualname__}.with_vjp() takes the name of a function of the module, or a function of another "
-                f"one such as module.backward, not {backward!r}. For a backward function in Python, use jax.custom_vjp"
-            )
-        return DifferentiableFunction(self, other, argnums, save_results)
+        return DifferentiableFunction(self).with_vjp(backward, argnums=argnums, save_results=save_results)
+
+    @short_errors
+    def with_jvp(self, tangents: str | Function, *, save_results: bool = False) -> DifferentiableFunction:
+        """Return this function with tangents, for ``jax.jvp`` and ``jax.jacfwd``.
+
+        For ``jax.grad``, add a backward function with ``.with_vjp(...)``.
+
+        Parameters
+        ----------
+        tangents : str, KernelFunction or DifferentiableFunction
+            A function of the same module by name, or any function. It receives the arguments of this function, then
+            (with `save_results`) its results, then the tangent of each floating-point or complex argument. It returns
+            the tangent of each such result. Attributes are passed on as by :meth:`with_vjp`.
+        save_results : bool, default False
+            Whether `tangents` takes the results of this function as well.
+
+        Returns
+        -------
+        DifferentiableFunction
+            Called in the same way as this function.
+        """
+        return DifferentiableFunction(self).with_jvp(tangents, save_results=save_results)
+
+
+def comment_of(function: str, source: str) -> str:
+    """Return the comment above a function's ``// @BE`` line, or above its definition."""
+    lines = source.splitlines()
+    annotations = (i for i, line in enumerate(lines) if function == _exported_name(line))
+    definitions = (i for i, line in enumerate(lines) if re.search(rf"\bvoid\s+{re.escape(function)}\s*\(", line))
+    begin = next(annotations, None) or next(definitions, 0)
+    end = begin
+    while begin > 0 and re.match(r"\s*(//|/\*|\*)|.*\*/\s*$", lines[begin - 1]) and "@BE" not in lines[begin - 1]:
+        begin -= 1
+    return "\n".join(re.sub(r"^\s*(//+|/?\*+/?)\s?|\s*\*/\s*$", "", line) for line in lines[begin:end]).strip()
+
+
+def _exported_name(line: str) -> str:
+    found = re.match(r"\s*//\s*@BE\s+([^\s(]+)", line)
+    return re.sub(r"\W+", "_", found[1]).strip("_") if found else ""
 
 
 def _inspect_signature(signature: Signature, is_global: bool) -> inspect.Signature:

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kernix import _core
 from kernix._errors import KernelCallError
-from kernix.calling.arrays import name_of_dtype, plain_arrays
+from kernix.calling.arrays import is_array, name_of_dtype, plain_arrays
 from kernix.calling.attributes import Attribute, convert_attributes
-from kernix.calling.by_jax import JaxCalls, is_for_jax, name_of_dtype_in_jax
-from kernix.calling.call import Call, Function
+from kernix.calling.by_jax import JaxCalls, is_for_jax, name_of_dtype_in_jax, x64_hint
+from kernix.calling.call import Call, Function, check_spec, is_spec
 from kernix.calling.direct import Handler, call_directly
 from kernix.calling.launch import LAUNCH, LAUNCH_DEFAULTS, launch_attributes, split_launch
 from kernix.calling.signature import calls_of, read_signature
@@ -44,6 +45,10 @@ class Kernel(Function):
         self.__qualname__ = f"{code.core.name}.{name}"
         self._jax_calls = JaxCalls(self.__qualname__, self._on_host, lambda: self.target)
 
+    def _of_module(self, name: str) -> Kernel:
+        """Return another function of the module."""
+        return type(self)(self._code, name)
+
     @property
     def target(self) -> str:
         """The name for ``jax.ffi.ffi_call``. Registers the function with JAX first if necessary."""
@@ -53,7 +58,7 @@ class Kernel(Function):
 
     def _run(self, call: Call) -> Any:
         self._check_live_code()
-        arguments = self._check_arguments(call.arguments)
+        arguments = self._check_arguments(call.arguments, call.attributes)
         values = self._convert_attributes(call.attributes)
         outputs = self._check_outputs(call.out)
         results = self._call_on_plain_arrays(call, arguments, outputs, values)
@@ -128,7 +133,7 @@ class Kernel(Function):
             )
         self._fits_after = replacements
 
-    def _check_arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _check_arguments(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> tuple[Any, ...]:
         """Check the number of arguments. An optional one at the end may be None."""
         if self._signature.order_tokens:
             raise TypeError(
@@ -140,11 +145,31 @@ class Kernel(Function):
             args = args[:-1]
         if len(args) not in count:
             takes = f"{count} array{'s' * (count.least != 1 or count.most != 1)}"
-            raise TypeError(f"{self.__qualname__}() takes {takes}, but {len(args)} were given; it is {self}")
+            reason = self._reason_of_count(args, given)
+            raise TypeError(f"{self.__qualname__}() takes {takes}, but {len(args)} were given{reason}; it is {self}")
         for i, argument in enumerate(args):
             if argument is None:
                 raise TypeError(f"{self.__qualname__}(): argument {i} is None; it must be an array")
         return args
+
+    def _reason_of_count(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> str:
+        """Return why a call may have the wrong number of arrays."""
+        signature = self._signature
+        by_name = next((name for name in given if name in signature.argument_names), None)
+        if by_name is not None:
+            return f": arrays go by position, not as {by_name}="
+        most = signature.arguments.most
+        if most is None or len(args) <= most:
+            return ""
+        extra, left_out = args[most], [name for name in signature.attributes if name not in given]
+        if left_out and not (is_array(extra) and getattr(extra, "shape", ()) != ()):
+            shown = f"{left_out[0]}={extra!r}" if isinstance(extra, (int, float, str)) else f"{left_out[0]}=..."
+            return f": attributes go by keyword, so pass {left_out[0]} by keyword: {shown}"
+        parameters = self._code.info(self.__name__).parameters
+        results = [each.name or "one" for each in parameters if each.role == _core.Parameter.Role.RESULT]
+        kind = "pointers to const" if self._is_global else "a BE::In and a const BE::Tensor"
+        verb = "is a result" if len(results) == 1 else "are results"
+        return f": {' and '.join(results)} {verb}, which out= describes (inputs are {kind})"
 
     def _check_outputs(self, out: Any) -> Sequence[Any] | None:
         """Return `out` as a sequence, or None if the result must be inferred."""
@@ -156,7 +181,11 @@ class Kernel(Function):
             return None
         outputs = out if isinstance(out, (list, tuple)) else (out,)
         if len(outputs) not in count:
-            raise TypeError(f"{self.__qualname__}() has {count} results, but out= names {len(outputs)}")
+            for index, spec in enumerate(outputs):
+                if not is_array(spec) and not is_spec(spec):
+                    check_spec(self.__qualname__, index, spec)
+            results = f"{count} result{'s' * (count.least != 1 or count.most != 1)}"
+            raise TypeError(f"{self.__qualname__}() has {results}, but out= names {len(outputs)}")
         return outputs
 
     def _check_types(self, arguments: Sequence[Any], outputs: Sequence[Any] | None, in_jax: bool) -> None:
@@ -165,20 +194,33 @@ class Kernel(Function):
             return
         takes, gives = self._signature.argument_types, self._signature.result_types
         name_of = name_of_dtype_in_jax if in_jax else name_of_dtype
-        takes.check(self.__qualname__, "argument", arguments, name_of)
+        hint = x64_hint if in_jax else _no_hint
+        takes.check(self.__qualname__, "argument", arguments, name_of, hint)
         if outputs is None:
-            gives.check(self.__qualname__, "result", arguments[:1], name_of, ", as the argument: describe it with out=")
-        else:
-            gives.check(self.__qualname__, "result", outputs, name_of)
+            gives.check(self.__qualname__, "result", arguments[:1], name_of, _hint_of_inferred_result)
+        else:  # a described result keeps its type, also in JAX
+            gives.check(self.__qualname__, "result", outputs, name_of_dtype, hint)
 
     def _handler(self) -> int:
         self._address = self._address or self._code.address(self.__name__)
         return self._address
 
     def __str__(self) -> str:
+        return f"{self._code.core.name}.{self.shown_signature()}"
+
+    def shown_signature(self) -> str:
+        """Return the name and the parameters, as ``print`` shows them, without the module's name."""
         defaults = {name: f"={default}" for name, default in LAUNCH_DEFAULTS.items()}
         launch = [name + defaults.get(name, "") for name in LAUNCH] if self._is_global else []
-        return f"{self.__qualname__}({', '.join(self._signature.parameters(launch))})"
+        return f"{self.__name__}({', '.join(self._signature.parameters(launch))})"
 
     def __repr__(self) -> str:
         return f"<kernix function {self}>"
+
+
+def _no_hint(takes: str, given: str) -> str:
+    return ""
+
+
+def _hint_of_inferred_result(takes: str, given: str) -> str:
+    return ", as the argument: describe it with out="

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a call launches a ``__global__`` function: ``grid=``, ``block=``, ``shared=`` and ``cluster=``."""
+"""How a call launches a ``__global__`` function: ``grid=``, ``block=``, ``shared=``, ``cluster=``, ``cooperative=``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LAUNCH", "LAUNCH_DEFAULTS", "launch_attributes", "split_launch"]
 _REQUIRED = ("grid", "block")
 
 #: The attributes that a call may omit, each with the default that is shown.
-LAUNCH_DEFAULTS = {"shared": 0, "cluster": None}
+LAUNCH_DEFAULTS = {"shared": 0, "cluster": None, "cooperative": False}
 
 #: Names of the attributes, in the order in which they are shown.
 LAUNCH = (*_REQUIRED, *LAUNCH_DEFAULTS)
@@ -54,7 +54,7 @@ def launch_attributes(function: str, given: Mapping[str, Any]) -> dict[str, Attr
         The function's name, for messages.
     given : mapping
         Those that the call has: ``grid``, ``block`` and ``cluster`` are integers or sequences of one to three;
-        ``shared`` is a number of bytes.
+        ``shared`` is a number of bytes, ``cooperative`` a bool.
 
     Returns
     -------
@@ -78,6 +78,8 @@ def launch_attributes(function: str, given: Mapping[str, Any]) -> dict[str, Attr
     if "shared" in given:
         attributes |= convert_attributes(function, {"shared": "int64"}, {"shared": given["shared"]})
         _check_shared(function, attributes["shared"].value)
+    if "cooperative" in given:
+        attributes |= convert_attributes(function, {"cooperative": "bool"}, {"cooperative": given["cooperative"]})
     return attributes
 
 

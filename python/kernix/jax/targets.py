@@ -20,6 +20,7 @@ _COMMAND_BUFFER_COMPATIBLE = 1  # bit of FunctionInfo.traits
 _lock = ForkSafeLock()  # one bind at a time
 _known_to_jax: set[tuple[str, str]] = set()
 _live: dict[tuple[str, str], _core.FunctionInfo] = {}  # what each target calls on a platform
+_instances: dict[tuple[str, str], list[int]] = {}  # the addresses of a function of a digest
 _replacements = 0  # how many times a target received other code
 _SEARCH_EVERY_S = 1.0
 _searched_in_vain = -_SEARCH_EVERY_S  # when the last search for JAX failed; monotonic clock
@@ -105,9 +106,19 @@ class Code:
         """
         if self._prefix is not None:
             return f"{self._prefix}.{function}"
-        target = f"kernix.{self.core.artifact_digest}.{function}"
+        target = f"kernix.{self._instance(function)}.{function}"
         self.register(target, function, self.platform, replace=False)
         return target
+
+    def _instance(self, function: str) -> str:
+        """Return the content's digest, with a number for each more of its instances, which have their own variables."""
+        digest = self.core.artifact_digest
+        instances = _instances.setdefault((digest, function), [])
+        address = self.core.address(function)
+        if address not in instances:
+            instances.append(address)
+        number = instances.index(address)
+        return f"{digest}.{number}" if number else digest
 
     def address(self, function: str) -> int:
         """Return the address to call: the live code under :meth:`register_all`'s name, or else this module's code."""
@@ -164,12 +175,30 @@ def _bind(names: list[tuple[str, str]], code: Code, platform: str, replace: bool
         replaced = [
             name for name, outcome in zip(names, outcomes, strict=True) if outcome == _core.BindOutcome.REPLACED
         ]
+        if platform == "CUDA":
+            _refuse_on_cpu(jax_ffi, [target for target, _ in names])
         _live.update({(target, platform): code.info(function) for target, function in names})
         _replacements += len(replaced)  # last: whoever sees the number finds the new code
         replacements = _replacements
     for target, function in replaced:
         _warn_about_graphs(target, code.info(function), platform)
     return replacements
+
+
+def _refuse_on_cpu(jax_ffi: ModuleType, targets: list[str]) -> None:
+    """Let calls of CUDA code on the CPU say what they are, in place of JAX's "No FFI handler registered"."""
+
+    def announce(target: str, capsule: Any) -> bool:
+        try:
+            _tell_jax(jax_ffi, target, capsule, "cpu")
+        except KernelRegistrationError:
+            return False  # other code has that name on the CPU
+        return True
+
+    waiting = _waiting_in_jax("cpu")
+    _core.refuse_on_cpu(
+        [name for name in targets if (name, "cpu") not in _known_to_jax and name not in waiting], announce
+    )
 
 
 def _import_jax_ffi(target: str) -> ModuleType:

@@ -9,6 +9,7 @@ from kernix import _core
 from kernix._errors import KernelDaemonError, KernelResourceError
 from kernix.loading import connection
 from kernix.loading.one_load import forget_modules
+from kernix.loading.request import check_text
 
 __all__ = ["clear_cache", "get_cache_dir", "set_cache_dir"]
 
@@ -28,7 +29,7 @@ def clear_cache(name: str | None = None) -> int:
     """
     if name is not None and not name:
         raise ValueError("clear_cache: the name is empty; pass None to remove everything")
-    removed = connection.client().purge(name or "")
+    removed = connection.client().purge(check_text("clear_cache: the name", name or ""))
     forget_modules()
     return removed
 
@@ -48,7 +49,7 @@ def set_cache_dir(path: str | os.PathLike[str]) -> None:
     KernelResourceError
         If the folder cannot be created.
     """
-    directory = os.path.abspath(os.path.expanduser(os.fspath(path)))
+    directory = check_text("set_cache_dir: the path", os.path.abspath(os.path.expanduser(os.fsdecode(path))))
     try:
         os.makedirs(directory, exist_ok=True)
     except OSError as error:

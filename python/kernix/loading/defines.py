@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import SupportsIndex
 
 from kernix._errors import KernelRequestError
+from kernix.loading.request import check_text
 
 __all__ = ["Defines", "define_flags", "nvcc_define_flags"]
 
@@ -56,7 +57,7 @@ def _text(name: str, value: SupportsIndex | float | str) -> str:
     if isinstance(value, str):
         if "\n" in value or "\r" in value:
             raise KernelRequestError(f"defines[{name!r}] has more than one line: {value!r}")
-        return value
+        return check_text(f"defines[{name!r}]", value)
     if isinstance(value, float):
         if not math.isfinite(value):
             raise KernelRequestError(f"defines[{name!r}] is {value}, which C++ has no literal for: pass an expression")

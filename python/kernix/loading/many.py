@@ -247,9 +247,7 @@ _Loads = Iterable[Mapping[str, Any] | str | os.PathLike[str]]
 
 
 @overload
-def load_many(
-    loads: _Loads, *, verbose: bool = False, wait: Literal[True] = True, **options: Any
-) -> LoadedModules: ...
+def load_many(loads: _Loads, *, verbose: bool = False, wait: Literal[True] = True, **options: Any) -> LoadedModules: ...
 @overload
 def load_many(
     loads: _Loads, *, verbose: bool = False, wait: Literal[False], **options: Any

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kernix import _core
 from kernix._errors import short_in_notebook
 from kernix.jax.targets import Code
+from kernix.loading.request import check_text
 from kernix.loading.resources import KernelResources
 
 if TYPE_CHECKING:
@@ -31,7 +32,12 @@ class CompiledModule:
     __module__ = "kernix"
     __slots__ = ("__weakref__", "_code", "_functions")
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Code, *others: object, **more: object) -> None:
+        if not isinstance(code, Code):
+            raise TypeError(
+                "a CompiledModule is what kernix.load_cpp_file(...) and the other loads return. What `kernixctl "
+                "compile -o` writes has no signatures: load the source, which the cache has compiled already"
+            )
         self._code = code
         self._functions: dict[str, KernelFunction] = {}
 
@@ -58,6 +64,9 @@ class CompiledModule:
             # With name=, Python's traceback adds no suggestion of its own.
             raise short_in_notebook(AttributeError(self._code.no_function(name, dir(self)), name=name))
         return self[name]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.function_names
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._code.function_names})
@@ -166,7 +175,7 @@ class CompiledModule:
             For a load with ``separate=True``: the label of the source whose unit to return. Default: all units, one
             after another.
         """
-        text = None if label == "" else self._code.core.source(_name_or_empty("label", label))
+        text = None if label == "" else self._code.core.source(check_text("label", _name_or_empty("label", label)))
         if text is None:
             raise KeyError(f"no source {label!r} in module {self.name!r}; it has {self._code.core.source_labels}")
         return text.decode(errors="replace")
@@ -226,6 +235,16 @@ class CompiledModule:
     def __repr__(self) -> str:
         return f"CompiledModule(path={self.path!r}, functions={self.function_names})"
 
+    def __str__(self) -> str:
+        functions = "".join(f"\n  {self[name].shown_signature()}" for name in self)
+        return f"module {self.name!r} on {self.platform}, {origin(self._code.core)}{functions}"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(f"<tr><td><code>{escape(self[name].shown_signature())}</code></td></tr>" for name in self)
+        return f"<b>{escape(self.name)}</b> on {self.platform}, {escape(origin(self._code.core))}<table>{rows}</table>"
+
 
 def hidden_functions(core: _core.Module) -> list[str]:
     """Return the functions that cannot be attributes of their module: its class has an attribute of that name."""
@@ -251,4 +270,4 @@ def _name_or_empty(parameter: str, name: str | None) -> str:
 def _architecture(name: str | None) -> str:
     if name == "":
         raise ValueError('architecture is empty; name one, such as "sm_90", or omit it for the newest')
-    return _name_or_empty("architecture", name)
+    return check_text("architecture", _name_or_empty("architecture", name))

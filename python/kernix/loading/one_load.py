@@ -13,7 +13,7 @@ from kernix.jax.targets import Code, jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
 from kernix.loading.module import CompiledModule, hidden_functions, origin
-from kernix.loading.request import folder_path
+from kernix.loading.request import check_text, folder_path
 
 __all__ = ["Delivery", "Fetched", "Policy", "PreparedLoad", "forget_modules"]
 
@@ -72,10 +72,14 @@ class PreparedLoad:
         if verbose or force_rebuild:
             request.verbose = verbose
             request.force_rebuild = force_rebuild
+        if replace:
+            request.begin_anew = True
         if policy is not None:
             request.policy = policy
         if not isinstance(target_prefix, str | None):
             raise TypeError(f"target_prefix must be a string, not {target_prefix!r}")
+        if target_prefix:
+            request.instance = check_text("target_prefix", target_prefix)
         self.request = request
         self._prefix = (target_prefix or request.name) if auto_register and jax_is_installed() else None
         self._folder = None if build_directory is None else folder_path(build_directory, "build_directory")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from kernix._errors import KernelRequestError
 from kernix.loading.module import CompiledModule
+from kernix.loading.request import check_text
 
 __all__ = ["register_ffi_target"]
 
@@ -45,6 +46,7 @@ def register_ffi_target(
     KeyError
         If the module has no such function.
     """
+    check_text("target_name", target_name)
     module._code.register(target_name, func_name, _platform(platform, module), replace=replace)
 
 

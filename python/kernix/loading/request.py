@@ -13,6 +13,7 @@ from kernix._errors import KernelRequestError
 __all__ = [
     "Functions",
     "SourceText",
+    "check_text",
     "file_source",
     "file_sources",
     "folder_path",
@@ -51,13 +52,38 @@ def make_request(
     return _core.Request(
         language,
         name,
-        sources,
+        [(_encoded("the source", text), _encoded("the path of the source", path)) for text, path in sources],
         _function_list(functions),
         compile_flags,
         link_flags,
-        include_paths,
-        _environment.jax_include_paths(),
+        [_encoded("extra_include_paths", path) for path in include_paths],
+        [os.fsencode(path) for path in _environment.jax_include_paths()],
     )
+
+
+def check_text(what: str, text: str) -> str:
+    """Return `text`. Refuse one that UTF-8 cannot encode, such as a name that ``os.fsdecode`` made of other bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise KernelRequestError(_without_encoding(what, text, error)) from None
+    return text
+
+
+def _encoded(what: str, text: str | bytes) -> str | bytes:
+    """Return what the compiler reads: the bytes that ``surrogateescape`` has put into a text are themselves again."""
+    if isinstance(text, bytes):
+        return text
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise KernelRequestError(_without_encoding(what, text, error)) from None
+
+
+def _without_encoding(what: str, text: str, error: UnicodeEncodeError) -> str:
+    line, shown = text.count("\n", 0, error.start) + 1, text[max(0, error.start - 20) : error.start + 20]
+    place = f"in line {line}" if "\n" in text else f"at {error.start}"
+    return f"{what} has the character {text[error.start]!r} {place}, which UTF-8 cannot encode: {shown!r}"
 
 
 def string_list(values: Sequence[str] | None, parameter: str) -> tuple[str, ...]:
@@ -65,7 +91,7 @@ def string_list(values: Sequence[str] | None, parameter: str) -> tuple[str, ...]
     strings = _items(values, parameter, "strings")
     if not all(isinstance(value, str) for value in strings):
         raise TypeError(f"{parameter} must be a list of strings, not {values!r}")
-    return strings
+    return tuple(check_text(parameter, string) for string in strings)
 
 
 def path_list(values: Sequence[str | os.PathLike[str]] | None, parameter: str) -> tuple[str, ...]:
@@ -106,7 +132,10 @@ def inline_sources(sources: str | Sequence[str], name: str, parameter: str) -> t
     _check_name(name)
     if isinstance(sources, str):
         return (SourceText(sources),)
-    return tuple(SourceText(text) for text in string_list(sources, parameter))
+    texts = _items(sources, parameter, "strings")
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{parameter} must be a list of strings, not {sources!r}")
+    return tuple(SourceText(text) for text in texts)
 
 
 def file_sources(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[SourceText, ...]:
@@ -122,7 +151,7 @@ def file_sources(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 def file_source(path: str | os.PathLike[str]) -> SourceText:
     """Return the text of a file as bytes, because a comment may be in another encoding than UTF-8."""
     with open(path, "rb") as file:
-        return SourceText(file.read(), os.path.abspath(path))
+        return SourceText(file.read(), os.path.abspath(os.fsdecode(path)))
 
 
 def stem(sources: tuple[SourceText, ...]) -> str:
@@ -132,10 +161,10 @@ def stem(sources: tuple[SourceText, ...]) -> str:
 
 def module_name(name: str | None, default: str) -> str:
     """Return the name of a module made from files: the user's `name`, or else `default`."""
-    return default if name is None else _check_name(name)
+    return check_text("the name of the file, so pass name=: it", default) if name is None else _check_name(name)
 
 
 def _check_name(name: str) -> str:
     if not isinstance(name, str) or not name:
         raise KernelRequestError(f"name must be a non-empty string, not {name!r}")
-    return name
+    return check_text("name", name)
