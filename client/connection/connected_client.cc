@@ -314,16 +314,25 @@ absl::StatusOr<std::string> ConnectedClient::Metrics() {
 }
 
 absl::Status ConnectedClient::Shutdown(milliseconds drain_timeout) {
-  KERNIX_ASSIGN_OR_RETURN(const DaemonInfo info, Info(/*start=*/false));
-  const DaemonWatch watch(connector_.environment(), endpoint_, static_cast<pid_t>(info.pid));
+  const absl::StatusOr<DaemonInfo> info = Info(/*start=*/false);
+  // Nobody may be able to connect, because the socket is gone.
+  const std::optional<pid_t> holder = info.ok() ? std::nullopt : HolderOf(connector_.environment(), endpoint_);
+  if (!info.ok() && !holder) return info.status();
+  const pid_t pid = holder ? *holder : static_cast<pid_t>(info->pid);
+  const DaemonWatch watch(connector_.environment(), endpoint_, pid);
+  KERNIX_RETURN_IF_ERROR(holder ? watch.Terminate() : AskToStop(drain_timeout));
+  const milliseconds drain = drain_timeout.count() > 0 ? drain_timeout : kDefaultDrain;
+  if (AwaitGone(watch, drain + kDrainMargin)) return absl::OkStatus();
+  const std::string where = holder ? StrCat("with the store ", endpoint_.store_directory) : "at " + info->address;
+  return absl::DeadlineExceededError(StrCat("kernixd (process ", pid, ") ", where, " still runs after ",
+                                            (drain + kDrainMargin).count(), " ms: kill that process if it hangs"));
+}
+
+absl::Status ConnectedClient::AskToStop(milliseconds drain_timeout) {
   v1::ShutdownRequest request;
   request.set_drain_timeout_ms(drain_timeout.count());
   request.set_reason("a client asked for it");
-  KERNIX_RETURN_IF_ERROR(Call(&v1::Kernix::Stub::Shutdown, request, /*start=*/false).status());
-  const milliseconds drain = drain_timeout.count() > 0 ? drain_timeout : kDefaultDrain;
-  if (AwaitGone(watch, drain + kDrainMargin)) return absl::OkStatus();
-  return absl::DeadlineExceededError(StrCat("kernixd (process ", info.pid, ") at ", info.address, " still runs after ",
-                                            (drain + kDrainMargin).count(), " ms: kill that process if it hangs"));
+  return Call(&v1::Kernix::Stub::Shutdown, request, /*start=*/false).status();
 }
 
 void ConnectedClient::AnnounceLoad() {

@@ -40,6 +40,9 @@ class ConnectedClient : public DaemonClient {
   ConnectedClient(ClientEnvironment environment, ClientOptions options, Endpoint endpoint)
       : connector_(std::move(environment), std::move(options)), endpoint_(std::move(endpoint)) {}
 
+  // Returns at once; the daemon ends later.
+  absl::Status AskToStop(std::chrono::milliseconds drain_timeout);
+
   std::optional<v1::LoadResult> LookUp(const v1::LoadRequest& request);
 
   // Calls `attempt(session, section)` in a separate section. Repeats it if a fork interrupted it, and once more if the

@@ -26,8 +26,12 @@ Session SessionWith(PeerSocket peer) {
                  .peer = StrCat("kernixd at ", peer.path)};
 }
 
-absl::Status NobodyThere(const Endpoint& endpoint, const absl::Status& why) {
-  return Unreachable(StrCat("no kernixd answers (", endpoint.origin, "): ", why.message()));
+absl::Status NobodyThere(const ClientEnvironment& environment, const Endpoint& endpoint, const absl::Status& why) {
+  const std::string nobody = StrCat("no kernixd answers (", endpoint.origin, "): ", why.message());
+  const std::optional<pid_t> holder = HolderOf(environment, endpoint);
+  if (!holder) return Unreachable(nobody);
+  return Unreachable(StrCat(nobody, ". But kernixd (process ", *holder, ") holds the store ", endpoint.store_directory,
+                            ": it is starting or stopping, or it hangs. `kernixctl shutdown` stops it"));
 }
 
 }  // namespace
@@ -97,7 +101,9 @@ absl::StatusOr<Connector::Meeting> Connector::MeetOrStart(const Endpoint& endpoi
     absl::StatusOr<PeerSocket> peer = Connect(endpoint, section);
     if (peer.ok()) return Meet(*std::move(peer), section);
     if (!absl::IsNotFound(peer.status())) return peer.status();
-    if (endpoint.kind != EndpointKind::kOwn || !options_.allow_start) return NobodyThere(endpoint, peer.status());
+    if (endpoint.kind != EndpointKind::kOwn || !options_.allow_start) {
+      return NobodyThere(environment_, endpoint, peer.status());
+    }
   }
   KERNIX_ASSIGN_OR_RETURN(Endpoint fresh, CreateOwnEndpoint(environment_, options_));
   if (!fresh.unusable.ok()) return WithOneshotHelp(fresh.unusable);
@@ -167,9 +173,9 @@ absl::StatusOr<Session> Connector::Open(Endpoint& endpoint, Need need, ForkGate:
   if (ForkGate::Ending()) return Unreachable("this process is exiting and starts no more work with kernixd");
   if (!endpoint.warning.empty()) warn(std::exchange(endpoint.warning, ""));
   if (need == Need::kAnyDaemon) {
-    if (!endpoint.unusable.ok()) return NobodyThere(endpoint, endpoint.unusable);
+    if (!endpoint.unusable.ok()) return NobodyThere(environment_, endpoint, endpoint.unusable);
     absl::StatusOr<PeerSocket> peer = Connect(endpoint, section);
-    if (absl::IsNotFound(peer.status())) return NobodyThere(endpoint, peer.status());
+    if (absl::IsNotFound(peer.status())) return NobodyThere(environment_, endpoint, peer.status());
     if (!peer.ok()) return peer.status();
     return SessionWith(*std::move(peer));
   }

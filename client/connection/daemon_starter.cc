@@ -174,6 +174,7 @@ absl::Status DaemonStarter::StartLocked(std::optional<pid_t> unwanted, const Gre
   DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
   command.log = endpoint_.place.log;
   command.environment["KERNIX_LOG_FILE"] = command.log;
+  command.environment["KERNIX_STARTED_BY_CLIENT"] = "1";
   if (!endpoint_.first_compiler.empty()) command.environment["KERNIX_FIRST_COMPILER"] = endpoint_.first_compiler;
   command.arguments = {"--socket", endpoint_.socket, "--store-directory", endpoint_.store_directory};
   if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {
@@ -237,10 +238,10 @@ absl::Status DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start,
                             WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
 }
 
-// Returns OK if another daemon has the place or the store, so that waiting for it makes sense.
+// Returns OK if another daemon has the place, so that waiting for it makes sense. One that holds the store and listens
+// nowhere does not answer later either: kernixd itself has waited for its end.
 absl::Status DaemonStarter::JudgeExit(int exit_code, size_t log_start) {
-  const bool is_taken = !PlaceIsFree() || !SocketElsewhere(environment_, endpoint_).empty();
-  if (exit_code == kExitAlreadyRunning && is_taken) return absl::OkStatus();
+  if (exit_code == kExitAlreadyRunning && !PlaceIsFree()) return absl::OkStatus();
   const ErrorKind kind = exit_code == kExitStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
   absl::Status status =
       MakeError(kind, StrCat("kernixd could not be started: ", program_, " ended with ", DescribeExit(exit_code), ". ",

@@ -2,11 +2,16 @@
 #include "client/connection/daemon_watch.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <utility>
+
 #include "client/connection/daemon_process.h"
 #include "client/connection/fork_gate.h"
+#include "common/os/posix_error.h"
 
 namespace kernix {
 
@@ -16,7 +21,14 @@ DaemonWatch::DaemonWatch(const ClientEnvironment& environment, const Endpoint& e
   const absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
   listener_ = peer.ok() ? peer->pid : 0;
   // Otherwise, the process id means another process here, or none.
-  if (listener_ == pid) process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  const bool is_daemon = listener_ == pid || HolderOf(environment_, endpoint_) == pid;
+  if (is_daemon) process_ = std::move(process);
+}
+
+absl::Status DaemonWatch::Terminate() const {
+  if (syscall(SYS_pidfd_send_signal, process_.get(), SIGTERM, nullptr, 0) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, "stop kernixd, which holds the store", endpoint_.store_directory);
 }
 
 bool DaemonWatch::Gone() const {

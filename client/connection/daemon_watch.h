@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Detects when a daemon that was asked to stop is gone.
+// Stops a daemon that nobody can connect to, and detects when one that was asked to stop is gone.
 #pragma once
 
 #include <sys/types.h>
 
+#include "absl/status/status.h"
 #include "client/connection/client_environment.h"
 #include "client/connection/endpoint.h"
 #include "common/os/unique_fd.h"
@@ -15,8 +16,12 @@ namespace kernix {
 // namespace, watches its socket instead. It does not connect, because systemd would start the next daemon.
 class DaemonWatch {
  public:
-  // `pid` is the process id that the daemon of `endpoint` reports. Keeps references to the first two arguments.
+  // `pid` is the process id that the daemon of `endpoint` reports, or the holder of its store. Keeps references to the
+  // first two arguments.
   DaemonWatch(const ClientEnvironment& environment, const Endpoint& endpoint, pid_t pid);
+
+  // Sends SIGTERM to it. The daemon drains as it is set to, and stops at once if it has been draining already.
+  absl::Status Terminate() const;
 
   // Whether the daemon has ended, even if another one has its place by now. Do not call it inside a ForkGate::Section.
   bool Gone() const;

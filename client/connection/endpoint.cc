@@ -115,6 +115,13 @@ absl::StatusOr<Endpoint> EndpointAt(decltype(FindPlaceForStore)& place_for_store
   return endpoint;
 }
 
+// Where the daemon that holds the endpoint's store listens, if that is another place than the endpoint's; else empty.
+std::string SocketElsewhere(const ClientEnvironment& environment, const Endpoint& endpoint) {
+  if (endpoint.kind != EndpointKind::kOwn) return "";
+  std::string socket = SocketOfStoreHolder(*environment.env, endpoint.store_directory);
+  return socket == endpoint.socket ? "" : socket;
+}
+
 }  // namespace
 
 absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
@@ -140,10 +147,9 @@ absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, c
   return ServiceOrOwn(environment, options);
 }
 
-std::string SocketElsewhere(const ClientEnvironment& environment, const Endpoint& endpoint) {
-  if (endpoint.kind != EndpointKind::kOwn) return "";
-  std::string socket = SocketOfStoreHolder(*environment.env, endpoint.store_directory);
-  return socket == endpoint.socket ? "" : socket;
+std::optional<pid_t> HolderOf(const ClientEnvironment& environment, const Endpoint& endpoint) {
+  if (endpoint.kind != EndpointKind::kOwn) return std::nullopt;
+  return ProcessOfStoreHolder(*environment.env, endpoint.store_directory);
 }
 
 absl::StatusOr<PeerSocket> ConnectTo(const ClientEnvironment& environment, const Endpoint& endpoint) {

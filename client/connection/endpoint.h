@@ -3,6 +3,9 @@
 // Which daemon a client connects to.
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -53,7 +56,7 @@ absl::StatusOr<Endpoint> CreateOwnEndpoint(const ClientEnvironment& environment,
 // connects to the daemon that holds the store: a process with another environment has started it at another place.
 absl::StatusOr<PeerSocket> ConnectTo(const ClientEnvironment& environment, const Endpoint& endpoint);
 
-// Where the daemon that holds the endpoint's store listens, if that is another place than the endpoint's; else empty.
-std::string SocketElsewhere(const ClientEnvironment& environment, const Endpoint& endpoint);
+// For this user's own daemon: the process that holds the store, whether or not anybody can connect to it.
+std::optional<pid_t> HolderOf(const ClientEnvironment& environment, const Endpoint& endpoint);
 
 }  // namespace kernix

@@ -4,6 +4,9 @@
 // places, for example with and without XDG_RUNTIME_DIR, but there can be only one.
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,5 +27,9 @@ std::string DescribeStoreHolder(Env& env, const std::string& store_directory);
 // Where the latest holder listens, or has listened; empty if that is not known. Whoever connects has to check whose
 // socket it is.
 std::string SocketOfStoreHolder(Env& env, const std::string& store_directory);
+
+// The process that holds the store's lock, as far as this one sees it: not one of another user (unless this is root's),
+// nor of another process namespace.
+std::optional<pid_t> ProcessOfStoreHolder(Env& env, const std::string& store_directory);
 
 }  // namespace kernix

@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/log.h"
 #include "common/base/paths.h"
@@ -32,6 +34,8 @@ constexpr Duration kPatience{10'000};
 // all of this time.
 constexpr Duration kLastWords{200};
 constexpr Duration kDrainRound{50};
+// How often to look for the socket and the store if changes cannot be watched.
+constexpr Duration kLookAtPlaces{1'000};
 // The time from the answer to a client until it has opened the artifact, on a busy machine.
 constexpr Duration kLendTime{30'000};
 
@@ -202,6 +206,9 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   if (oneshot()) handler.all_closed = [this] { stop_.Set("the connection closed"); };
   KERNIX_ASSIGN_OR_RETURN(accept_loop_,
                           AcceptLoop::Start(listener, std::move(connection), std::move(quota), std::move(handler)));
+  std::vector<std::string> places = engine_->cache().Files();
+  if (listener_ != nullptr) places.push_back(listener_->path());
+  place_watch_.emplace(std::move(places));
   Log(LogLevel::kInfo, "ready");
   sd_notify(/*unset_environment=*/0, "READY=1");
   return absl::OkStatus();
@@ -233,6 +240,7 @@ StopReason Daemon::WaitForStop() {
     WaitForEvent(idle.Pause(env_.Now()));
     if (const std::optional<std::string> signal = NextStopSignal()) return {.text = *signal};
     if (std::optional<StopReason> reason = stop_.Get()) return *std::move(reason);
+    if (const std::string lost = FirstLost(); !lost.empty()) return {.text = lost + " was removed or exchanged"};
     if (idle.Step(CurrentActivity(), env_.Now())) return {.text = "idle"};
     engine_->Flush();
     LogLeftOut();
@@ -277,8 +285,18 @@ absl::StatusOr<ReloadReport> Daemon::Reload() {
 }
 
 void Daemon::WaitForEvent(Duration timeout) {
-  std::array<pollfd, 2> fds = {pollfd{signals_.fd(), POLLIN, 0}, pollfd{stop_.fd(), POLLIN, 0}};
+  if (place_watch_->events() < 0) timeout = std::min(timeout, kLookAtPlaces);
+  std::array<pollfd, 4> fds = {pollfd{signals_.fd(), POLLIN, 0}, pollfd{stop_.fd(), POLLIN, 0},
+                               pollfd{place_watch_->events(), POLLIN, 0}, pollfd{place_watch_->mounts(), POLLPRI, 0}};
   poll(fds.data(), fds.size(), static_cast<int>(timeout.count()));
+  if (fds[2].revents != 0 || fds[3].revents != 0) place_watch_->Renew();
+}
+
+// Without its socket, nobody reaches the daemon, but it keeps the store from others; without its store it serves
+// nobody. The next daemon makes both anew.
+std::string Daemon::FirstLost() const {
+  std::string lost = listener_ == nullptr ? "" : listener_->file().FirstLost();
+  return lost.empty() ? engine_->cache().FirstLost() : lost;
 }
 
 Activity Daemon::CurrentActivity() {
@@ -299,6 +317,7 @@ uint64_t Daemon::WorkSoFar() const {
 // --- Stop ------------------------------------------------------------------------------------------------------------
 
 KernixdExit Daemon::Stop(const StopReason& reason) {
+  const std::string lost = FirstLost();
   const Duration timeout = reason.drain_timeout.count() > 0 ? reason.drain_timeout : live_.Latest().drain_timeout;
   Log(LogLevel::kInfo, "drain",
       {{"reason", reason.text}, {"running_loads", gate().inside()}, {"timeout_ms", timeout.count()}});
@@ -312,7 +331,8 @@ KernixdExit Daemon::Stop(const StopReason& reason) {
   engine_.reset();
   LogLeftOut(/*all=*/true);
   Log(LogLevel::kInfo, "stop", {{"drained", drained ? "true" : "false"}});
-  return drained ? kExitOk : kExitDrainTimeout;
+  if (!drained) return kExitDrainTimeout;
+  return lost.empty() ? kExitOk : kExitFailure;  // whoever supervises it starts another
 }
 
 // Waits for the running loads. A second signal ends the wait. Returns false if some loads had to be cancelled.

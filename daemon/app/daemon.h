@@ -16,6 +16,7 @@
 #include "daemon/app/live_options.h"
 #include "daemon/app/log_file.h"
 #include "daemon/app/options.h"
+#include "daemon/app/place_watch.h"
 #include "daemon/app/server.h"
 #include "daemon/app/stop_request.h"
 #include "daemon/app/stop_signals.h"
@@ -67,6 +68,7 @@ class Daemon {
   void KeepLogSmall();
   void ReturnMemoryOnceIdle();
   void WaitForEvent(Duration timeout);
+  std::string FirstLost() const;
   Activity CurrentActivity();
   // How much has been started that takes memory: all but lookups whose answers were known.
   uint64_t WorkSoFar() const;
@@ -102,6 +104,7 @@ class Daemon {
   std::unique_ptr<Relay> relay_;  // of a shared daemon
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<AcceptLoop> accept_loop_;
+  std::optional<PlaceWatch> place_watch_;
 };
 
 }  // namespace kernix::server

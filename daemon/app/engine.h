@@ -32,6 +32,7 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   Backend& backend() { return backend_; }
+  const cache::Cache& cache() const { return *cache_; }
 
   // Writes deferred data: uses, counts and facts about compilers. Must be called from time to time, and at the end.
   void Flush();

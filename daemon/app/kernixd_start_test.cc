@@ -2,6 +2,7 @@
 //
 // The real kernixd: its command line, its socket, its exit codes, and the other ways to start it.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,6 +98,14 @@ TEST_F(KernixdStartTest, LooksAtTheCompilerOfItsFirstLoadBeforeThatComes) {
   Await("a look at the compiler", [&] { return daemon->Log().find("first_look") != std::string::npos; });
   EXPECT_THAT(daemon->Log(), HasSubstr("found=true"));
   EXPECT_THAT(Env::Posix().Stat(asked), IsOk());
+}
+
+TEST_F(KernixdStartTest, KeepsThePriorityThatItsUserGivesIt) {
+  const std::string script = place_.root() + "/nice-kernixd";
+  ASSERT_THAT(Env::Posix().WriteFile(script, "#!/bin/sh\nexec nice -n 3 " KERNIXD_PROGRAM " \"$@\"\n", 0700), IsOk());
+  const auto daemon = Launch(KernixdCommand{.program = script});
+  ASSERT_THAT(daemon->AwaitReady(), IsOk());
+  EXPECT_EQ(getpriority(PRIO_PROCESS, static_cast<id_t>(daemon->pid())), getpriority(PRIO_PROCESS, 0) + 3);
 }
 
 // The look waits for what the store knows.

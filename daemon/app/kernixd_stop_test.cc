@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -137,6 +138,56 @@ TEST_F(KernixdStopTest, ReturnsMemoryWhenItsClientsHaveGone) {
 
   const auto client = Connect();
   EXPECT_TRUE(client->Load(AddKernel(2)).result);  // the code comes back
+}
+
+// logind removes a user's runtime folder at the last logout, cleaners remove sockets in /tmp.
+TEST_F(KernixdStopTest, EndsOnceItsSocketIsNotItsOwn) {
+  const std::string folder = place_.root() + "/run";
+  const std::string socket = folder + "/k.sock";
+  const auto is_removed = [&] { ASSERT_THAT(Env::Posix().RemoveFile(socket), IsOk()); };
+  const auto goes_with_its_folder = [&] { ASSERT_THAT(Env::Posix().RemoveTree(folder), IsOk()); };
+  const auto is_moved_with_its_folder = [&] { ASSERT_THAT(Env::Posix().Rename(folder, folder + "-before"), IsOk()); };
+  const auto is_replaced = [&] {
+    ASSERT_THAT(Env::Posix().WriteFile(socket + "2", "", 0600), IsOk());
+    ASSERT_THAT(Env::Posix().Rename(socket + "2", socket), IsOk());
+  };
+  const std::pair<const char*, std::function<void()>> ways[] = {{"removed", is_removed},
+                                                                {"removed with its folder", goes_with_its_folder},
+                                                                {"moved", is_moved_with_its_folder},
+                                                                {"replaced", is_replaced}};
+  for (const auto& [name, happens] : ways) {
+    SCOPED_TRACE(name);
+    ASSERT_THAT(Env::Posix().CreateDirectories(folder, 0700), IsOk());
+    const auto daemon = Launch(KernixdCommand{.arguments = {"--socket", socket, "--store-directory", place_.store()},
+                                              .place_arguments = false});
+    ASSERT_THAT(daemon->AwaitReady(), IsOk());
+    happens();
+    EXPECT_EQ(daemon->AwaitExit(), kExitFailure);
+    EXPECT_THAT(daemon->Log(), HasSubstr(socket + " was removed or exchanged"));
+  }
+  EXPECT_THAT(Env::Posix().ReadFile(socket), IsOk()) << "what is there now is another's";
+}
+
+TEST_F(KernixdStopTest, ALoadUnderWayFinishesWithoutTheSocket) {
+  const auto daemon = Serve();
+  const auto client = Connect();
+  LoadStream running(client->stub());
+  running.Send(WithHeader("\n"));
+  ASSERT_TRUE(running.Next()->has_need_blobs());
+  ASSERT_THAT(Env::Posix().RemoveFile(place_.socket()), IsOk());
+  AwaitDraining(*client);
+  running.SendBlob("\n");
+  EXPECT_TRUE(running.Finish().result);
+  EXPECT_EQ(daemon->AwaitExit(), kExitFailure);
+}
+
+TEST_F(KernixdStopTest, ItsSocketMayGetAnotherModeAndFilesBesideIt) {
+  const auto daemon = Serve();
+  ASSERT_EQ(chmod(place_.socket().c_str(), 0666), 0);
+  ASSERT_THAT(Env::Posix().WriteFile(place_.root() + "/beside", "", 0600), IsOk());
+  EXPECT_TRUE(Connect()->Load(AddKernel(1)).result);
+  daemon->Signal(SIGTERM);
+  EXPECT_EQ(daemon->AwaitExit(), kExitOk);
 }
 
 TEST_F(KernixdStopTest, EndsWhenIdle) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real kernixd on stores that are not writable or are full.
+// The real kernixd on stores that are not writable, are full, or go away.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "common/base/paths.h"
 #include "daemon/app/server.h"
@@ -94,6 +95,74 @@ TEST_F(KernixdStoreTest, AStoreBelowAFolderOfSomebodyElseEndsTheStart) {
   ASSERT_EQ(chown(his.c_str(), 0, 0), 0);
   const auto harmless = Launch(command);
   EXPECT_THAT(harmless->AwaitReady(), IsOk());
+}
+
+// As the field's usual advice has it: "delete the cache folder".
+TEST_F(KernixdStoreTest, ADaemonWhoseStoreIsRemovedEndsAndTheNextMakesItAnew) {
+  for (const char* part :
+       {"", "/version", "/artifacts", "/private", "/private/tmp", "/private/lock", "/private/index.sqlite"}) {
+    const auto daemon = Serve();
+    const auto client = Connect();
+    ASSERT_TRUE(client->Load(AddKernel(1)).result) << part;
+    client->AwaitEndOfLearning();
+    ASSERT_THAT(Env::Posix().RemoveTree(place_.store() + part), IsOk());
+    EXPECT_EQ(daemon->AwaitExit(), kExitFailure) << part;
+    EXPECT_THAT(daemon->Log(), AllOf(HasSubstr(place_.store() + part), HasSubstr("was removed or exchanged")));
+  }
+  const auto daemon = Serve();
+  EXPECT_TRUE(Connect()->Load(AddKernel(1)).result);
+}
+
+TEST_F(KernixdStoreTest, ADaemonWhoseStoreIsEmptiedOrMovedEndsToo) {
+  for (const bool moved : {false, true}) {
+    const auto daemon = Serve();
+    const auto client = Connect();
+    ASSERT_TRUE(client->Load(AddKernel(1)).result);
+    client->AwaitEndOfLearning();
+    if (moved) {
+      ASSERT_THAT(Env::Posix().Rename(place_.store(), place_.root() + "/moved"), IsOk());
+    } else {
+      const std::vector<std::string> names = Env::Posix().ListDirectory(place_.store()).value();
+      for (const std::string& name : names) {
+        ASSERT_THAT(Env::Posix().RemoveTree(place_.store() + "/" + name), IsOk());
+      }
+    }
+    EXPECT_EQ(daemon->AwaitExit(), kExitFailure);
+  }
+}
+
+TEST_F(KernixdStoreTest, ADaemonBehindALinkThatLeadsElsewhereEnds) {
+  const std::string link = place_.root() + "/link";
+  ASSERT_EQ(symlink(place_.store().c_str(), link.c_str()), 0);
+  ASSERT_EQ(mkdir(place_.store().c_str(), 0700), 0);
+  const auto daemon = Launch(
+      KernixdCommand{.arguments = {"--store-directory", link, "--socket", place_.socket()}, .place_arguments = false});
+  ASSERT_THAT(daemon->AwaitReady(), IsOk());
+  ASSERT_TRUE(Connect()->Load(AddKernel(1)).result);
+  ASSERT_EQ(unlink(link.c_str()), 0);
+  EXPECT_EQ(daemon->AwaitExit(), kExitFailure);
+}
+
+// The client comes back to the next daemon after that answer.
+TEST_F(KernixdStoreTest, ALoadWhoseStoreIsRemovedIsTurnedAwayAsByADaemonThatStops) {
+  const auto daemon = Serve({"--drain-timeout", "1h"});
+  const auto client = Connect();
+  LoadStream running(client->stub());
+  running.Send(WithHeader("\n"));
+  ASSERT_TRUE(running.Next()->has_need_blobs());
+  ASSERT_THAT(Env::Posix().RemoveTree(place_.store()), IsOk());
+  const LoadOutcome late = client->Load(AddKernel(2));
+  EXPECT_EQ(late.status.error_code(), grpc::StatusCode::UNAVAILABLE) << late.status.error_message();
+  EXPECT_TRUE(client->Info()->draining());
+  running.SendBlob("\n");
+  const LoadOutcome outcome = running.Finish();
+  EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::UNAVAILABLE) << outcome.status.error_message();
+  EXPECT_EQ(outcome.failure->kind(), v1::ErrorDetail::UNREACHABLE);
+  EXPECT_THAT(outcome.failure->message(), HasSubstr(place_.store() + " was removed"));
+  EXPECT_EQ(daemon->AwaitExit(), kExitFailure);
+
+  const auto next = Serve();
+  EXPECT_TRUE(Connect()->Load(AddKernel(2)).result) << "what the build has left there is no obstacle";
 }
 
 // A file system of a few megabytes as the store.

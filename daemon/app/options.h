@@ -62,7 +62,7 @@ struct UserBounds {
   uint64_t request_bytes;  // what loads under way cost, and of headers that are uploaded for them
 };
 
-// The TOML file can set every field except oneshot_fd and first_compiler, under its own name. For fields marked (F),
+// The TOML file can set every field except those at the end, under its own name. For fields marked (F),
 // there are also a flag --with-dashes and an environment variable KERNIX_<NAME>. A field of a table has the table's
 // name before its own: --upstream-address, KERNIX_UPSTREAM_ADDRESS.
 struct ServerOptions {
@@ -99,6 +99,9 @@ struct ServerOptions {
   // $KERNIX_FIRST_COMPILER, from the client that starts kernixd: the host compiler of the load that it will send.
   // kernixd may look at it at once, and may ignore it. Not a flag, which a kernixd of another build would refuse.
   std::string first_compiler;
+
+  // $KERNIX_STARTED_BY_CLIENT, from the same client: kernixd sheds what it has inherited; see ShedInherited().
+  bool started_by_client = false;
 
   // How long a step may wait for a builder. Where steps can run nowhere else, they are patient: builders may have to be
   // started first.

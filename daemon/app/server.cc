@@ -16,6 +16,7 @@
 #include "daemon/app/daemon.h"
 #include "daemon/app/describe_toolchain.h"
 #include "daemon/app/grpc_log.h"
+#include "daemon/app/inherited.h"
 #include "daemon/app/process_memory.h"
 #include "daemon/app/stop_signals.h"
 
@@ -46,6 +47,9 @@ int RunServer(Env& env, const ServerOptions& options, ReadOptions read) {
   SetLogLevel(options.log_level);
   LimitArenas();
   RouteGrpcLog();
+  if (options.started_by_client) {
+    for (const std::string& left : ShedInherited()) Log(LogLevel::kWarning, "inherited", {{"has", left}});
+  }
   RaiseDescriptorLimit();
   absl::StatusOr<StopSignals> signals = StopSignals::Take();
   if (signals.ok()) return Daemon(env, options, std::move(read), *std::move(signals)).Run();

@@ -51,6 +51,7 @@ absl::StatusOr<std::unique_ptr<Cache>> Cache::Open(Env& env, CacheOptions option
   parts.actions = *index;
   parts.journal = *std::move(index);
   parts.blobs = std::make_shared<BlobFolder>(env, paths.blobs);
+  parts.files = FilesOfStore(env, paths);
   return Make(env, std::move(options), std::move(parts));
 }
 
@@ -65,6 +66,7 @@ Cache::Cache(Env& env, CacheOptions options, CacheParts parts)
       options_(std::move(options)),
       limit_bytes_(options_.limit_bytes),
       lock_(std::move(parts.lock)),
+      files_(std::move(parts.files)),
       actions_(std::move(parts.actions)),
       blobs_(std::move(parts.blobs)),
       journal_(std::move(parts.journal)) {}
@@ -283,7 +285,7 @@ void Cache::RemoveBlobs(const std::vector<Digest>& artifacts) {
 }
 
 void Cache::RemoveBlob(const Digest& artifact) {
-  if (pins_.contains(artifact)) return;
+  if (pins_.contains(artifact) || !FirstLost().empty()) return;
   // An Insert() may have committed after the journal said that no entry names the blob. In doubt, the blob stays: the
   // next start checks again.
   const absl::StatusOr<bool> named = journal_->IsNamed(artifact);

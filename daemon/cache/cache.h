@@ -41,6 +41,7 @@
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
+#include "common/os/files_in_place.h"
 #include "daemon/cache/action_cache.h"
 #include "daemon/cache/blob_store.h"
 #include "daemon/cache/journal.h"
@@ -89,7 +90,8 @@ struct CacheParts {
   std::shared_ptr<ActionCache> actions;
   std::shared_ptr<BlobStore> blobs;
   std::shared_ptr<Journal> journal;
-  std::unique_ptr<FileLock> lock;  // held as long as the cache lives; may be null
+  std::unique_ptr<FileLock> lock;       // held as long as the cache lives; may be null
+  std::unique_ptr<FilesInPlace> files;  // without which they work no more; may be null
 };
 
 using MakeTrace = std::function<BuildTrace()>;
@@ -181,6 +183,12 @@ class Cache {
   // Writes pending uses and totals. Must be called from time to time, and at the end.
   absl::Status Flush();
 
+  // The first of the store's files and folders that somebody has removed or exchanged; empty: none. After that, the
+  // store works no more, and what is at its place belongs to others: only a new Cache can make it anew.
+  std::string FirstLost() const { return files_ == nullptr ? "" : files_->FirstLost(); }
+  // Their names.
+  std::vector<std::string> Files() const { return files_ == nullptr ? std::vector<std::string>() : files_->Names(); }
+
   const std::string& directory() const { return options_.directory; }
   uint64_t limit_bytes() const { return limit_bytes_; }
   // Evicts down to the new limit if it can; otherwise the next Insert() does.
@@ -225,6 +233,7 @@ class Cache {
   std::atomic<uint64_t> limit_bytes_;
   std::atomic<uint64_t> changes_{0};
   const std::unique_ptr<FileLock> lock_;  // destroyed last
+  const std::unique_ptr<FilesInPlace> files_;
   const std::shared_ptr<ActionCache> actions_;
   const std::shared_ptr<BlobStore> blobs_;
   const std::shared_ptr<Journal> journal_;

@@ -186,6 +186,40 @@ TEST_F(CacheTest, FolderWithSomebodyElsesFilesIsRefusedAndLeftAlone) {
   }
 }
 
+TEST_F(CacheTest, MissesEachPartOfItsStoreAndIsMadeAnewByTheNext) {
+  for (const char* part : {"", "version", "artifacts", "private", "private/lock", "private/owner", "private/tmp",
+                           "private/index.sqlite", "private/index.sqlite-wal"}) {
+    Open();
+    Insert(1);
+    EXPECT_EQ(cache_->FirstLost(), "") << part;
+    const std::string path = *part == '\0' ? store() : JoinPath(store(), part);
+    ASSERT_TRUE(env_.RemoveTree(path).ok());
+    EXPECT_EQ(cache_->FirstLost().substr(0, path.size()), path);
+    Open();
+    EXPECT_EQ(cache_->FirstLost(), "");
+    if (!Has(1)) Insert(1);
+    EXPECT_TRUE(Env::Posix().Stat(BlobOf(1)).ok()) << part;
+  }
+}
+
+TEST_F(CacheTest, VersionAloneRemovedLosesNoEntry) {
+  Open();
+  Insert(1);
+  ASSERT_TRUE(env_.RemoveTree(JoinPath(store(), "version")).ok());
+  Open();
+  EXPECT_TRUE(Has(1));
+}
+
+TEST_F(CacheTest, RemovesNothingFromTheStoreThatIsAtItsPlaceNow) {
+  Open(1 << 30, Duration(10));
+  Insert(1);
+  ASSERT_TRUE(env_.Rename(JoinPath(store(), "private"), folder_ / "moved").ok());
+  ASSERT_TRUE(cache_->Remove(TestKey(1)).ok());
+  env_.now += 1000;
+  ASSERT_TRUE(cache_->Flush().ok());
+  EXPECT_TRUE(Env::Posix().Stat(BlobOf(1)).ok());
+}
+
 TEST_F(CacheTest, DamagedIndexIsMovedAsideAndANewOneStarted) {
   Open();
   Insert(1);

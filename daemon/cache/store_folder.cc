@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
+#include "common/base/digest.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/paths.h"
@@ -26,6 +27,9 @@ namespace {
 
 constexpr int kLayout = 2;
 constexpr int kNoLayout = 0;
+
+// A kernixd that lost its socket ends at once. Whoever needs the store next starts another, and waits for that.
+constexpr Duration kPatience{2'000};
 
 // The store's own folder decides who gets this far. These users can open artifacts that the daemon has told them of,
 // but cannot see what else there is.
@@ -48,8 +52,8 @@ absl::Status HeldError(const StorePaths& paths, const std::string& holder) {
 }
 
 absl::StatusOr<std::unique_ptr<FileLock>> TakeLock(Env& env, const StorePaths& paths, const std::string& socket) {
-  absl::StatusOr<std::unique_ptr<FileLock>> lock = env.TryLockFile(paths.lock);
-  if (absl::IsUnavailable(lock.status())) return HeldError(paths, DescribeStoreHolder(env, paths.directory));
+  absl::StatusOr<std::unique_ptr<FileLock>> lock = env.LockFile(paths.lock, env.Now() + kPatience);
+  if (absl::IsDeadlineExceeded(lock.status())) return HeldError(paths, DescribeStoreHolder(env, paths.directory));
   if (!lock.ok()) return StoreError(paths.directory, lock.status());
   const absl::Status noted = NoteStoreHolder(env, paths.directory, socket);
   if (!noted.ok()) return StoreError(paths.directory, noted);
@@ -77,23 +81,40 @@ absl::Status CheckOwner(Env& env, const StorePaths& paths) {
   return Refuse(StrCat(status.message(), ". Or ", kChooseAnother));
 }
 
-// Whether there is nothing at `path`, or a folder that contains only `ours`.
-bool HoldsOnly(Env& env, const std::string& path, const std::set<std::string>& ours) {
+using IsOurs = bool (*)(std::string_view name);
+
+// Whether there is nothing at `path`, or a folder that contains only our files.
+bool HoldsOnly(Env& env, const std::string& path, IsOurs is_ours) {
   if (absl::IsNotFound(env.Stat(path, /*follow=*/false).status())) return true;
   const absl::StatusOr<std::vector<std::string>> names = env.ListDirectory(path);
-  return names.ok() && std::all_of(names->begin(), names->end(), [&](const auto& name) { return ours.contains(name); });
+  return names.ok() && std::all_of(names->begin(), names->end(), is_ours);
 }
 
-// We are about to delete files by name, so they must be ours.
+// Also one that was not complete yet.
+bool IsBlob(std::string_view name) { return Digest::FromHex(name.substr(0, name.find('.'))).ok(); }
+
+bool IsPrivateFile(std::string_view name) {
+  const StorePaths paths("");
+  const std::string ours[] = {paths.lock, paths.steps, paths.scratch, kHolderFile, kPlaceFolder};
+  return name.starts_with(Basename(paths.index)) ||
+         std::any_of(std::begin(ours), std::end(ours), [&](const std::string& path) { return name == Basename(path); });
+}
+
+// See MakeScratchFolder() and Env::MakeScratchFile().
+bool IsScratch(std::string_view name) {
+  return name.starts_with("action-") || name.starts_with("tree-") || name.starts_with("scratch-");
+}
+
+// We are about to delete files by name, so they must be ours. A store of which somebody has removed a part may have
+// lost its version. What is left of it, and what a daemon that had it open has made there since, is known by its names.
 absl::Status CheckNothingForeign(Env& env, const StorePaths& paths) {
-  const OldStorePaths old(paths.directory);
-  const std::pair<std::string, std::set<std::string>> places[] = {
-      {paths.blobs, {}},
-      {paths.private_directory, {Basename(paths.lock), kHolderFile, kPlaceFolder}},
-      {old.index, {}},
+  constexpr auto kNothing = [](std::string_view) { return false; };
+  const std::pair<std::string, IsOurs> places[] = {
+      {paths.blobs, IsBlob},      {paths.private_directory, IsPrivateFile},         {paths.steps, IsBlob},
+      {paths.scratch, IsScratch}, {OldStorePaths(paths.directory).index, kNothing},
   };
-  for (const auto& [path, ours] : places) {
-    if (HoldsOnly(env, path, ours)) continue;
+  for (const auto& [path, is_ours] : places) {
+    if (HoldsOnly(env, path, is_ours)) continue;
     return Refuse(StrCat(paths.directory, " is not a kernix store (it has no file \"version\") but has a \"",
                          Basename(path), "\" that kernix would write to: ", kChooseAnother));
   }
@@ -180,6 +201,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths&
   KERNIX_RETURN_IF_ERROR(MakePrivateDirectory(env, paths));
   KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, TakeLock(env, paths, socket));
   KERNIX_RETURN_IF_ERROR(SettleLayout(env, paths));
+  KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.blobs, kBlobFolderMode)));
   if (const absl::Status removed = RemoveOldStore(env, OldStorePaths(paths.directory)); !removed.ok()) {
     Log(LogLevel::kWarning, "old_store_not_removed", {{"error", removed.ToString()}});
   }
@@ -189,6 +211,17 @@ absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths&
   }
   KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.scratch, 0700)));
   return lock;
+}
+
+// Of an index without a log, nothing is missing.
+std::unique_ptr<FilesInPlace> FilesOfStore(Env& env, const StorePaths& paths) {
+  auto files = std::make_unique<FilesInPlace>(env);
+  for (const std::string& path : {paths.directory, paths.version, paths.blobs, paths.private_directory, paths.lock,
+                                  JoinPath(paths.private_directory, kHolderFile), paths.index,
+                                  StrCat(paths.index, "-wal"), StrCat(paths.index, "-shm"), paths.scratch}) {
+    files->Add(path);
+  }
+  return files;
 }
 
 absl::Status MoveIndexAside(Env& env, const StorePaths& paths) {

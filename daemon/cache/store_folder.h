@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/os/env.h"
+#include "common/os/files_in_place.h"
 
 namespace kernix::cache {
 
@@ -27,8 +28,12 @@ inline constexpr char kBlobSuffix[] = ".so";
 
 // Creates the folder, refuses a folder that belongs to another user or that others may write to, takes its lock
 // (released when the result is destroyed), checks or writes the layout's number, converts a store of an older layout,
-// and empties the scratch folder. `socket`: see CacheOptions.
+// makes what is missing of it, and empties the scratch folder. A process that is about to end may still hold the lock:
+// waits two seconds for it. `socket`: see CacheOptions.
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths, const std::string& socket = "");
+
+// What a store consists of while a process uses it. Call it once the store is claimed and its index open.
+std::unique_ptr<FilesInPlace> FilesOfStore(Env& env, const StorePaths& paths);
 
 // Renames the index's files to "index.sqlite.damaged...", replacing an older such set.
 absl::Status MoveIndexAside(Env& env, const StorePaths& paths);

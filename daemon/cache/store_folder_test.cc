@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/base/error.h"
+#include "common/base/paths.h"
 #include "tests/support/need_right.h"
 #include "tests/support/test_util.h"
 
@@ -30,6 +31,35 @@ class StoreFolderTest : public testing::Test {
   ScratchDirectory scratch_;
   const std::string store_ = scratch_ / "store";
 };
+
+// What daemons leave in a folder that somebody has emptied, or of which somebody has removed a part.
+TEST_F(StoreFolderTest, OneThatHoldsOnlyWhatDaemonsLeaveIsMadeAnew) {
+  const std::string digest(64, 'a');
+  const StorePaths paths(store_);
+  for (const std::string& left :
+       {paths.scratch + "/action-x1/file", paths.scratch + "/tree-x1/file", paths.steps + "/" + digest,
+        paths.steps + "/" + digest + ".tmp", paths.blobs + "/" + digest + ".so", paths.private_directory + "/run/lock",
+        paths.index, paths.index + ".damaged-wal", paths.lock, paths.private_directory + "/owner"}) {
+    ASSERT_THAT(Env::Posix().CreateDirectories(Dirname(left), 0700), IsOk());
+    ASSERT_THAT(Env::Posix().WriteFile(left, "", 0600), IsOk());
+    EXPECT_THAT(Claim(), IsOk()) << left;
+    EXPECT_EQ(Env::Posix().ReadFile(paths.version).value(), "2\n") << left;
+    ASSERT_THAT(Env::Posix().RemoveTree(store_), IsOk());
+  }
+}
+
+TEST_F(StoreFolderTest, WithoutAVersionAndWithSomebodysFilesItIsRefusedAndLeftAlone) {
+  const StorePaths paths(store_);
+  for (const std::string& precious : {paths.scratch + "/precious", paths.steps + "/precious", paths.blobs + "/precious",
+                                      paths.blobs + "/precious.so", paths.private_directory + "/precious"}) {
+    ASSERT_THAT(Env::Posix().CreateDirectories(Dirname(precious), 0700), IsOk());
+    ASSERT_THAT(Env::Posix().WriteFile(precious, "x", 0600), IsOk());
+    EXPECT_THAT(std::string(Claim().status().message()), HasSubstr("is not a kernix store")) << precious;
+    EXPECT_THAT(Env::Posix().Stat(precious), IsOk());
+    EXPECT_FALSE(Env::Posix().Stat(paths.version).ok());
+    ASSERT_THAT(Env::Posix().RemoveTree(store_), IsOk());
+  }
+}
 
 TEST_F(StoreFolderTest, OneThatOthersMayReadIsFine) {
   ASSERT_EQ(chmod(store_.c_str(), 0755), 0);

@@ -20,6 +20,7 @@
 #include "daemon/builder/resolved_function.h"
 #include "daemon/rpc/daemon_status.h"
 #include "daemon/rpc/load_call.h"
+#include "daemon/rpc/lost_store.h"
 
 namespace kernix::server {
 namespace {
@@ -134,6 +135,7 @@ grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* KernixService::Lo
 }
 
 grpc::Status KernixService::GetInfo(grpc::ServerContext*, const v1::GetInfoRequest*, v1::GetInfoResponse* response) {
+  LeaveLostStore(backend_);
   const exec::ExecutorLoad load = backend_.executor.load();
   response->set_version(Version());
   response->set_build_id(BuildId());

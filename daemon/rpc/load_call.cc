@@ -23,6 +23,7 @@
 #include "daemon/rpc/event_queue.h"
 #include "daemon/rpc/load_cost.h"
 #include "daemon/rpc/load_log.h"
+#include "daemon/rpc/lost_store.h"
 
 namespace kernix::server {
 namespace {
@@ -146,6 +147,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     // Drops a refused request at once, because clients can be slow to receive the refusal.
     v1::LoadClientMessage first = std::exchange(incoming_, {});
     if (!first.has_request()) return Refuse(std::move(first), Invalid("a Load begins with a request"));
+    LeaveLostStore(backend_);
     auto pass = backend_.gate.Enter(cancellation_);
     if (!pass.ok()) {
       backend_.metrics.NoteRefusal(Refusal::kDraining);
@@ -217,7 +219,11 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     const std::string name = request_.name();
     on_board_ = backend_.board.Add(caller_->id(), request_, begin);
     // If one request exhausts memory, the daemon must survive for all others.
-    const absl::StatusOr<v1::LoadResult> result = CatchExceptions(kLoadNotHandled, [&] { return LoadOrFail(); });
+    absl::StatusOr<v1::LoadResult> result = CatchExceptions(kLoadNotHandled, [&] { return LoadOrFail(); });
+    if (LeaveLostStore(backend_)) {
+      result = absl::UnavailableError(StrCat("the store ", backend_.cache.directory(),
+                                             " was removed while this load ran, and this kernixd ends: load again"));
+    }
     on_board_ = nullptr;
     const auto took = backend_.env.Now() - begin;
     backend_.metrics.NoteLoad(result, took);

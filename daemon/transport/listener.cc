@@ -133,12 +133,14 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(Env& env, const Listene
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.ok()) return ErrnoStatus(errno, "make a socket for", options.path);
   absl::Status status = ListenAt(staged, fd.get(), options);
+  FilesInPlace file(env);
+  if (const absl::StatusOr<FileInfo> info = env.Stat(staged); info.ok()) file.Add(options.path, FileId::Of(*info));
   if (status.ok() && is_staged) status = env.Rename(staged, options.path);
   if (!status.ok()) {
     if (is_staged) env.RemoveFile(staged).IgnoreError();  // at its own place, it may be another program's
     return status;
   }
-  return std::unique_ptr<Listener>(new Listener(env, std::move(fd), options.path, /*owns_file=*/true));
+  return std::unique_ptr<Listener>(new Listener(env, std::move(fd), options.path, std::move(file), /*owns_file=*/true));
 }
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::FromSystemd(Env& env) {
@@ -154,13 +156,16 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::FromSystemd(Env& env) {
   if (listen(fd.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on", "the socket that systemd passed");
   fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
   std::string path = BoundPath(fd.get());
-  return std::unique_ptr<Listener>(new Listener(env, std::move(fd), std::move(path), /*owns_file=*/false));
+  FilesInPlace file(env);
+  file.Add(path);
+  return std::unique_ptr<Listener>(
+      new Listener(env, std::move(fd), std::move(path), std::move(file), /*owns_file=*/false));
 }
 
 Listener::~Listener() {
   // Removes the name first: new clients then start another daemon instead of queueing on a socket that nobody accepts
   // from.
-  if (owns_file_) env_.RemoveFile(path_).IgnoreError();
+  if (owns_file_ && file_.FirstLost().empty()) env_.RemoveFile(path_).IgnoreError();
 }
 
 }  // namespace kernix::server

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/os/env.h"
+#include "common/os/files_in_place.h"
 #include "common/os/places.h"
 #include "common/os/unique_fd.h"
 
@@ -29,7 +30,7 @@ struct ListenerOptions {
   std::string group;
 };
 
-// Stops listening when destroyed; removes the socket's file if it created it.
+// Stops listening when destroyed; removes the socket's file if it created it and nobody has exchanged it.
 class Listener {
  public:
   // Binds and listens; whoever sees the socket's file can connect. The caller must hold the lock of the socket:
@@ -47,14 +48,18 @@ class Listener {
 
   int fd() const { return fd_.get(); }
   const std::string& path() const { return path_; }
+  // The file that clients connect to. Without it, nobody can. None for a socket of systemd's whose file this process
+  // does not see.
+  const FilesInPlace& file() const { return file_; }
 
  private:
-  Listener(Env& env, UniqueFd fd, std::string path, bool owns_file)
-      : env_(env), fd_(std::move(fd)), path_(std::move(path)), owns_file_(owns_file) {}
+  Listener(Env& env, UniqueFd fd, std::string path, FilesInPlace file, bool owns_file)
+      : env_(env), fd_(std::move(fd)), path_(std::move(path)), file_(std::move(file)), owns_file_(owns_file) {}
 
   Env& env_;
   UniqueFd fd_;
   const std::string path_;
+  const FilesInPlace file_;
   const bool owns_file_;
 };
 

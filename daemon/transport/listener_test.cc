@@ -52,6 +52,25 @@ TEST_F(ListenerTest, RemovesItsFileAtTheEnd) {
   EXPECT_THAT(ConnectTo(socket_), HasError(absl::StatusCode::kNotFound, testing::_));
 }
 
+TEST_F(ListenerTest, NoticesThatItsFileIsGone) {
+  const auto listener = Bind();
+  EXPECT_EQ((*listener)->file().FirstLost(), "");
+  ASSERT_EQ(chmod(socket_.c_str(), 0666), 0);
+  EXPECT_EQ((*listener)->file().FirstLost(), "");
+  ASSERT_THAT(TheEnv().RemoveFile(socket_), IsOk());
+  EXPECT_EQ((*listener)->file().FirstLost(), socket_);
+}
+
+TEST_F(ListenerTest, LeavesTheFileThatAnotherHasPutInItsPlace) {
+  auto first = Bind();
+  ASSERT_THAT(TheEnv().RemoveFile(socket_), IsOk());
+  const auto second = Bind();
+  ASSERT_THAT(second, IsOk());
+  EXPECT_EQ((*first)->file().FirstLost(), socket_);
+  first->reset();
+  EXPECT_THAT(ConnectTo(socket_), IsOk());
+}
+
 TEST_F(ListenerTest, ASharedOneLetsAGroupIn) {
   const struct group* own = getgrgid(getegid());
   ASSERT_NE(own, nullptr);

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Daemons that die, and daemons of another build.
+// Daemons that die or lose their store or socket, and daemons of another build.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
 
 #include "client/connection/connected_client.h"
 #include "common/base/digest.h"
@@ -82,6 +87,72 @@ TEST_F(ClientRestartTest, ALoadWhoseDaemonsKeepDyingFails) {
   const auto module = LoadCppInline(*client, "slow", {source}, options);
   ASSERT_FALSE(module.ok());
   EXPECT_EQ(KindOf(module.status()), v1::ErrorDetail::UNREACHABLE) << module.status();
+}
+
+TEST_F(ClientRestartTest, AStoreThatIsRemovedIsMadeAnewByTheNextLoad) {
+  const auto client = MakeClient();
+  for (const char* part : {"", "/version", "/artifacts", "/private", "/private/tmp"}) {
+    SCOPED_TRACE(part);
+    const auto before = LoadKernel(*client, 1);
+    ASSERT_TRUE(before.ok()) << before.status();
+    const int64_t pid = client->Info()->pid;
+    std::filesystem::remove_all(Path("store") + part);
+    const auto after = LoadKernel(*client, 1, {.force_rebuild = true});
+    ASSERT_TRUE(after.ok()) << after.status();
+    EXPECT_NE(client->Info()->pid, pid);
+    const auto again = LoadKernel(*MakeClient(), 1);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_TRUE((*again)->cache_hit());
+    EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "status"}).exit_code, 0);
+  }
+}
+
+TEST_F(ClientRestartTest, ALoadWhoseStoreIsRemovedIsMadeAgain) {
+  const auto client = MakeClient();
+  ASSERT_TRUE(client->Info().ok());
+  LoadOptions options;
+  int removals = 0;
+  options.callbacks.progress = [&](std::string_view) {
+    std::error_code busy;  // the daemon makes files there at the same time
+    if (removals++ == 0) std::filesystem::remove_all(Path("store"), busy);
+  };
+  const auto module = LoadKernel(*client, 1, options);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_GE(removals, 1);
+  EXPECT_TRUE(Env::Posix().Stat((*module)->path()).ok());
+}
+
+TEST_F(ClientRestartTest, ADaemonWhoseSocketIsGoneIsReplacedWithItsStore) {
+  const std::string runtime = Path("runtime");
+  ASSERT_TRUE(Env::Posix().CreateDirectories(runtime, 0700).ok());
+  SetVariable("XDG_RUNTIME_DIR", runtime);
+  const DaemonPlace place = Place();
+  ASSERT_TRUE(LoadKernel(*MakeClient(), 1).ok());
+  const auto make_anew = [&] {
+    std::filesystem::remove_all(runtime);
+    return Env::Posix().CreateDirectories(runtime, 0700).ok();
+  };
+  const std::pair<const char*, std::function<bool()>> ways[] = {
+      {"the socket", [&] { return std::filesystem::remove(place.socket); }},
+      {"socket and lock", [&] { return std::filesystem::remove(place.socket) && std::filesystem::remove(place.lock); }},
+      {"the daemon's folder", [&] { return std::filesystem::remove_all(place.directory) > 0; }},
+      {"the runtime folder, made anew", make_anew},
+      {"the runtime folder, for good", [&] { return std::filesystem::remove_all(runtime) > 0; }},
+  };
+  for (const auto& [what, goes] : ways) {
+    SCOPED_TRACE(what);
+    const int64_t pid = MakeClient()->Info()->pid;
+    ASSERT_TRUE(goes());
+    LoadOptions options;
+    options.callbacks.warning = [](std::string_view text) { ADD_FAILURE() << text; };
+    const auto module = LoadKernel(*MakeClient(), 1, options);
+    ASSERT_TRUE(module.ok()) << module.status();
+    EXPECT_TRUE((*module)->cache_hit());
+    EXPECT_NE(MakeClient()->Info()->pid, pid);
+  }
+  const std::string last = Place().directory;  // outside the test's own folder
+  EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "shutdown"}).exit_code, 0);
+  std::filesystem::remove_all(last);
 }
 
 TEST_F(ClientRestartTest, ADaemonOfAnotherBuildIsDrainedAndReplaced) {

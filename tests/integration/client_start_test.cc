@@ -3,9 +3,12 @@
 // How a client comes to a daemon.
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <set>
 #include <thread>
@@ -125,6 +128,50 @@ TEST_F(ClientStartTest, TheDaemonInheritsNothing) {
   EXPECT_THAT(environment, HasSubstr("HOME="));
   EXPECT_THAT(environment, Not(HasSubstr("LD_PRELOAD_OF_THE_CLIENT")));
   EXPECT_THAT(environment, Not(HasSubstr("CPATH")));
+}
+
+// A job's first load may run on one core, under nice and ulimit; later ones of other programs do not.
+TEST_F(ClientStartTest, TheDaemonShedsPrioritiesAndLimitsOfItsFirstClient) {
+  constexpr rlim_t kHardFileSize = rlim_t{1} << 40;
+  cpu_set_t mine;
+  ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
+  ASSERT_EQ(ForkAndRun([this] {
+              cpu_set_t one;
+              CPU_ZERO(&one);
+              CPU_SET(sched_getcpu(), &one);
+              sched_setaffinity(0, sizeof one, &one);
+              const rlimit address_space{rlim_t{3} << 30, RLIM_INFINITY};
+              const rlimit time{1000, RLIM_INFINITY};
+              const rlimit stack{1 << 20, RLIM_INFINITY};
+              const rlimit file_size{rlim_t{1} << 30, kHardFileSize};
+              setrlimit(RLIMIT_AS, &address_space);
+              setrlimit(RLIMIT_CPU, &time);
+              setrlimit(RLIMIT_STACK, &stack);
+              setrlimit(RLIMIT_FSIZE, &file_size);
+              umask(0777);
+              errno = 0;
+              if (geteuid() == 0 && nice(5) != 5) return 1;
+              return MakeClient()->Info().ok() ? 0 : 2;
+            }),
+            0);
+  const auto pid = static_cast<pid_t>(MakeClient()->Info(/*start=*/false)->pid);
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(pid, sizeof all, &all), 0);
+  EXPECT_GE(CPU_COUNT(&all), CPU_COUNT(&mine));
+  EXPECT_EQ(getpriority(PRIO_PROCESS, static_cast<id_t>(pid)), 0);
+  const auto limit_of = [pid](__rlimit_resource resource) {
+    rlimit limit{};
+    EXPECT_EQ(prlimit(pid, resource, nullptr, &limit), 0);
+    return limit.rlim_cur;
+  };
+  EXPECT_EQ(limit_of(RLIMIT_AS), RLIM_INFINITY);
+  EXPECT_EQ(limit_of(RLIMIT_CPU), RLIM_INFINITY);
+  EXPECT_EQ(limit_of(RLIMIT_STACK), rlim_t{8} << 20);
+  EXPECT_EQ(limit_of(RLIMIT_FSIZE), kHardFileSize);
+  EXPECT_THAT(Env::Posix().ReadFile(StrCat("/proc/", pid, "/status")).value(), HasSubstr("Umask:\t0022\n"));
+
+  EXPECT_THAT(Env::Posix().ReadFile(Place().log).value(),
+              HasSubstr(StrCat("warning inherited has=\"at most ", uint64_t{kHardFileSize}, " bytes of each file\"")));
 }
 
 TEST_F(ClientStartTest, ADaemonGoesAfterAQuarterOfAnHourUnlessToldOtherwise) {

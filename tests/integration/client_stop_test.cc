@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Client::Shutdown(): when it says that a daemon is gone, it is.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
 #include <thread>
 
+#include "common/os/store_holder.h"
 #include "common/os/unique_fd.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/kernixd_process.h"
 
 namespace kernix {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 class ClientStopTest : public ClientWorld {};
 
@@ -40,6 +48,73 @@ TEST_F(ClientStopTest, OneWhosePlaceAnotherTakesAtOnceIsGoneToo) {
   others.join();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_NE(client->Info()->pid, first);
+}
+
+// A process that holds the store of the test as a kernixd does that nobody can connect to.
+class Holder {
+ public:
+  Holder(const std::string& store, const std::string& socket) : child_(fork()) {
+    const std::string lock = store + "/private/lock";
+    if (child_ == 0) {
+      alarm(60);
+      const int fd = open(lock.c_str(), O_RDWR | O_CREAT, 0600);
+      const bool holds = flock(fd, LOCK_EX) == 0 && NoteStoreHolder(Env::Posix(), store, socket).ok();
+      while (holds) pause();
+      _exit(1);
+    }
+    EXPECT_TRUE(Eventually([&] { return ProcessOfStoreHolder(Env::Posix(), store) == child_; }));
+  }
+  ~Holder() {
+    if (!ended_) kill(child_, SIGKILL);
+    if (!ended_) AwaitEnd();
+  }
+  // The signal that ended it.
+  int AwaitEnd() {
+    ended_ = true;
+    int status = 0;
+    EXPECT_EQ(waitpid(child_, &status, 0), child_);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  }
+  std::string process() const { return "process " + std::to_string(child_); }
+
+ private:
+  const pid_t child_;
+  bool ended_ = false;
+};
+
+TEST_F(ClientStopTest, OneThatNobodyCanConnectToIsNamedAndStoppedByItsStore) {
+  ASSERT_TRUE(Env::Posix().CreateDirectories(Path("store") + "/private", 0700).ok());
+  for (const std::string& socket : {Path("gone.sock"), Place().socket, std::string()}) {
+    Holder holder(Path("store"), socket);
+    const absl::Status status = MakeClient()->Info(/*start=*/false).status();
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(holder.process()), HasSubstr(Path("store")), HasSubstr("`kernixctl shutdown`")));
+    std::thread reaper([&] { EXPECT_EQ(holder.AwaitEnd(), SIGTERM); });
+    EXPECT_TRUE(MakeClient()->Shutdown().ok());
+    reaper.join();
+    EXPECT_TRUE(absl::IsUnavailable(MakeClient()->Shutdown()));
+  }
+}
+
+// It says what kernixd has said, and serves without the store.
+TEST_F(ClientStopTest, ALoadDoesNotWaitForOneThatNobodyCanConnectTo) {
+  ASSERT_TRUE(Env::Posix().CreateDirectories(Path("store") + "/private", 0700).ok());
+  Holder holder(Path("store"), Path("gone.sock"));
+  std::string warnings;
+  LoadOptions options;
+  options.callbacks.warning = [&](std::string_view text) { warnings += text; };
+  const auto module = LoadKernel(*MakeClient(), 1, options);  // far from its time limit of two minutes
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT(warnings, AllOf(HasSubstr("exit code 4 (another kernixd uses the store)"), HasSubstr(holder.process()),
+                              HasSubstr("`kernixctl shutdown`")));
+}
+
+TEST_F(ClientStopTest, AProcessThatIsOnlyNotedIsNotTheHolder) {
+  ASSERT_TRUE(Env::Posix().CreateDirectories(Path("store") + "/private", 0700).ok());
+  ASSERT_TRUE(NoteStoreHolder(Env::Posix(), Path("store"), Path("gone.sock")).ok());
+  ASSERT_TRUE(Env::Posix().WriteFile(Path("store/private/lock"), "", 0600).ok());  // which nobody has open
+  EXPECT_EQ(ProcessOfStoreHolder(Env::Posix(), Path("store")), std::nullopt);
+  EXPECT_TRUE(absl::IsUnavailable(MakeClient()->Shutdown()));
 }
 
 // What systemd does for a socket unit.
