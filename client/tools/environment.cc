@@ -18,6 +18,7 @@
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "common/os/fork_safety.h"
 
 namespace kernix {
@@ -33,8 +34,8 @@ constexpr Ineffective kIneffective[] = {
     {"BRAINEVENT_COMPILE_TIMEOUT", "the time limit of a job is a setting of kernixd"},
     {"BRAINEVENT_TOOLCHAIN_DEBUG", "pass verbose=True, or call kernix.print_diagnostics()"},
     {"BRAINEVENT_CSR_HYBRID_CONFIG", "it tunes brainevent's own kernels"},
-    {"COMPILER_PATH", "kernix uses the compiler's own parts; choose a compiler with CXX"},
-    {"GCC_EXEC_PREFIX", "kernix uses the compiler's own parts; choose a compiler with CXX"},
+    {"COMPILER_PATH", "a compiler that runs without it uses its own parts; choose a compiler with CXX"},
+    {"GCC_EXEC_PREFIX", "a compiler that runs without it uses its own parts; choose a compiler with CXX"},
     {"C_INCLUDE_PATH", "it applies to C; use CPATH, CPLUS_INCLUDE_PATH or extra_include_paths"},
     {"LD_RUN_PATH",
      "a compiled kernel names no folder; set LD_LIBRARY_PATH before the program starts, or open the library before the "
@@ -116,6 +117,9 @@ bool IsKnown(std::string_view name) {
          std::any_of(std::begin(kIneffective), std::end(kIneffective),
                      [&](const Ineffective& ineffective) { return name == ineffective.variable; });
 }
+
+// What a compiler of a module system may need to run. kernixd passes them to compilers that do not run without.
+constexpr const char* kCompilersOwn[] = {"LD_LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH"};
 
 std::vector<std::string> IneffectiveVariables(const GetEnv& get_env) {
   std::vector<std::string> warnings;
@@ -217,6 +221,15 @@ absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_en
   environment.warnings = IneffectiveVariables(get_env);
   if (language == Language::kCuda) KERNIX_RETURN_IF_ERROR(ReadCudaVariables(get_env, environment));
   return environment;
+}
+
+std::vector<std::string> VariablesOfCompilers(const GetEnv& get_env) {
+  std::vector<std::string> variables;
+  for (const char* name : kCompilersOwn) {
+    const std::optional<std::string> value = get_env(name);
+    if (value && IsValidUtf8(*value)) variables.push_back(StrCat(name, "=", *value));
+  }
+  return variables;
 }
 
 std::vector<std::string> UpstreamVariables() {

@@ -29,6 +29,9 @@ struct CompilerEnvironment {
 // value of a variable cannot be parsed.
 absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, Language language);
 
+// "NAME=value" of those variables without which a compiler may not run, as far as they are set.
+std::vector<std::string> VariablesOfCompilers(const GetEnv& get_env);
+
 // The names of the variables that a daemon reads as settings of its upstream.
 std::vector<std::string> UpstreamVariables();
 

@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "client/tools/absolute_path.h"
+#include "client/tools/environment.h"
 #include "client/tools/program_search.h"
 #include "client/tools/split_words.h"
 #include "common/base/error.h"
@@ -313,6 +314,7 @@ absl::StatusOr<v1::ToolchainPaths> FindToolchain(Env& env, const GetEnv& get_env
     AddWheelFolders(env, search.site_packages, nvcc, paths);
   }
   KERNIX_ASSIGN_OR_RETURN(*paths.mutable_host_compiler(), FindHostCompiler(env, get_env, search));
+  for (std::string& variable : VariablesOfCompilers(get_env)) paths.add_variable(std::move(variable));
   return paths;
 }
 

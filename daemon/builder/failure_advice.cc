@@ -41,7 +41,118 @@ constexpr KnownLibrary kLibraries[] = {
 constexpr std::string_view kZlib[] = {"deflate", "deflateInit_", "deflateInit2_", "deflateReset", "deflateEnd",
                                       "inflate", "inflateInit_", "inflateInit2_", "inflateReset", "inflateEnd"};
 
-constexpr std::string_view kOpenMp[] = {"omp_", "GOMP_", "__kmpc_"};
+// Of compilers. Nobody else's functions begin so.
+constexpr std::string_view kOpenMp[] = {"GOMP_", "__kmpc_"};
+
+// What follows "omp_" in the names of OpenMP's functions.
+constexpr std::string_view kOpenMpFunctions[] = {"aligned_alloc",
+                                                 "aligned_calloc",
+                                                 "alloc",
+                                                 "calloc",
+                                                 "capture_affinity",
+                                                 "control_tool",
+                                                 "destroy_allocator",
+                                                 "destroy_lock",
+                                                 "destroy_nest_lock",
+                                                 "display_affinity",
+                                                 "display_env",
+                                                 "free",
+                                                 "fulfill_event",
+                                                 "get_active_level",
+                                                 "get_affinity_format",
+                                                 "get_ancestor_thread_num",
+                                                 "get_cancellation",
+                                                 "get_default_allocator",
+                                                 "get_default_device",
+                                                 "get_device_num",
+                                                 "get_dynamic",
+                                                 "get_initial_device",
+                                                 "get_interop_int",
+                                                 "get_interop_name",
+                                                 "get_interop_ptr",
+                                                 "get_interop_rc_desc",
+                                                 "get_interop_str",
+                                                 "get_interop_type_desc",
+                                                 "get_level",
+                                                 "get_mapped_ptr",
+                                                 "get_max_active_levels",
+                                                 "get_max_task_priority",
+                                                 "get_max_teams",
+                                                 "get_max_threads",
+                                                 "get_nested",
+                                                 "get_num_devices",
+                                                 "get_num_interop_properties",
+                                                 "get_num_places",
+                                                 "get_num_procs",
+                                                 "get_num_teams",
+                                                 "get_num_threads",
+                                                 "get_partition_num_places",
+                                                 "get_partition_place_nums",
+                                                 "get_place_num",
+                                                 "get_place_num_procs",
+                                                 "get_place_proc_ids",
+                                                 "get_proc_bind",
+                                                 "get_schedule",
+                                                 "get_supported_active_levels",
+                                                 "get_team_num",
+                                                 "get_team_size",
+                                                 "get_teams_thread_limit",
+                                                 "get_thread_limit",
+                                                 "get_thread_num",
+                                                 "get_wtick",
+                                                 "get_wtime",
+                                                 "in_final",
+                                                 "in_parallel",
+                                                 "init_allocator",
+                                                 "init_lock",
+                                                 "init_lock_with_hint",
+                                                 "init_nest_lock",
+                                                 "init_nest_lock_with_hint",
+                                                 "is_initial_device",
+                                                 "pause_resource",
+                                                 "pause_resource_all",
+                                                 "realloc",
+                                                 "set_affinity_format",
+                                                 "set_default_allocator",
+                                                 "set_default_device",
+                                                 "set_dynamic",
+                                                 "set_lock",
+                                                 "set_max_active_levels",
+                                                 "set_nest_lock",
+                                                 "set_nested",
+                                                 "set_num_teams",
+                                                 "set_num_threads",
+                                                 "set_schedule",
+                                                 "set_teams_thread_limit",
+                                                 "target_alloc",
+                                                 "target_associate_ptr",
+                                                 "target_disassociate_ptr",
+                                                 "target_free",
+                                                 "target_is_accessible",
+                                                 "target_is_present",
+                                                 "target_memcpy",
+                                                 "target_memcpy_async",
+                                                 "target_memcpy_rect",
+                                                 "target_memcpy_rect_async",
+                                                 "test_lock",
+                                                 "test_nest_lock",
+                                                 "unset_lock",
+                                                 "unset_nest_lock"};
+
+// The words with which names of the CUDA driver's functions go on behind "cu". A capital letter follows, or nothing.
+constexpr std::string_view kDriverWords[] = {
+    "Array",     "Checkpoint", "Coredump",  "Ctx",       "Destroy", "Device",   "Driver",   "Event",  "External",
+    "Flush",     "Func",       "GetError",  "GetExport", "GetProc", "Graph",    "Graphics", "Green",  "Import",
+    "Init",      "Ipc",        "Kernel",    "Launch",    "Library", "Link",     "Mem",      "Memcpy", "Memset",
+    "Mipmapped", "Module",     "Multicast", "Occupancy", "Pointer", "Profiler", "Signal",   "Stream", "Surf",
+    "Tensor",    "Tex",        "Thread",    "User",      "Wait"};
+
+constexpr char kLeaveOut[] =
+    ". If only functions need it that the kernel does not call, leave them out: pass -ffunction-sections and "
+    "-fvisibility=hidden in extra_cflags (CUDA: behind -Xcompiler in extra_cuda_cflags), and -Wl,--gc-sections in "
+    "extra_ldflags";
+constexpr char kDriverByCuda[] =
+    "the CUDA driver: load the source as CUDA, which needs the driver only when a function of it is called";
 
 // What follows the first of `phrases` that `error` has, up to a quote or a space; empty if it has none.
 std::string_view NameAfter(std::string_view error, std::initializer_list<std::string_view> phrases) {
@@ -69,11 +180,29 @@ const KnownLibrary* Find(const Matches& matches) {
   return found == std::end(kLibraries) ? nullptr : found;
 }
 
+bool IsOfOpenMp(std::string_view symbol) {
+  constexpr std::string_view kPrefix = "omp_";
+  const bool is_of_compilers = std::any_of(std::begin(kOpenMp), std::end(kOpenMp),
+                                           [&](std::string_view prefix) { return symbol.starts_with(prefix); });
+  return is_of_compilers ||
+         (symbol.starts_with(kPrefix) && std::find(std::begin(kOpenMpFunctions), std::end(kOpenMpFunctions),
+                                                   symbol.substr(kPrefix.size())) != std::end(kOpenMpFunctions));
+}
+
+bool IsOfTheDriver(std::string_view symbol) {
+  constexpr std::string_view kPrefix = "cu";
+  return symbol.starts_with(kPrefix) &&
+         std::any_of(std::begin(kDriverWords), std::end(kDriverWords), [&](std::string_view word) {
+           const std::string_view name = symbol.substr(kPrefix.size());
+           return name == word || BeginsWith(name, word);
+         });
+}
+
+std::string DefineOrLeaveOut() { return StrCat(kDefineOrNameLibrary, kLeaveOut); }
+
 std::string AdviceForSymbol(std::string_view symbol) {
-  if (IsCxxName(symbol)) return std::string(kDefineOrNameLibrary);  // none of the known libraries has such names
-  for (const std::string_view prefix : kOpenMp) {
-    if (symbol.starts_with(prefix)) return "It is part of OpenMP: compile with -fopenmp (CUDA: -Xcompiler=-fopenmp)";
-  }
+  if (IsCxxName(symbol)) return DefineOrLeaveOut();  // none of the known libraries has such names
+  if (IsOfOpenMp(symbol)) return "It is part of OpenMP: compile with -fopenmp (CUDA: -Xcompiler=-fopenmp)";
   const auto advice = [](std::string_view name, std::string_view flag) {
     return StrCat("It is part of ", name, ": pass ", flag, " in extra_ldflags");
   };
@@ -81,7 +210,7 @@ std::string AdviceForSymbol(std::string_view symbol) {
     return advice(library->name, library->flag);
   }
   if (std::find(std::begin(kZlib), std::end(kZlib), symbol) != std::end(kZlib)) return advice("zlib", "-lz");
-  return BeginsWith(symbol, "cu") ? advice("the CUDA driver", "-lcuda") : std::string(kDefineOrNameLibrary);
+  return IsOfTheDriver(symbol) ? StrCat("It is part of ", kDriverByCuda) : DefineOrLeaveOut();
 }
 
 std::string AdviceForInstalling(const KnownLibrary* library) {
@@ -125,6 +254,7 @@ std::string AdviceForFailure(std::string_view error) {
   }
   std::string_view flag = NameAfter(error, {"cannot find ", "unable to find library "});  // ld, lld
   if (flag.ends_with(":")) flag.remove_suffix(1);
+  if (flag == "-lcuda") return StrCat("That is ", kDriverByCuda);
   return AdviceForInstalling(Find([&](const KnownLibrary& each) { return flag == each.flag; }));
 }
 

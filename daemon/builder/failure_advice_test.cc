@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/strings.h"
 #include "common/base/undefined_symbol.h"
 
 namespace kernix::build {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(FailureAdviceTest, NamesTheLibraryOfASymbol) {
   EXPECT_EQ(AdviceForFailure("undefined reference to `cublasLtMatmul'"),
@@ -19,8 +21,13 @@ TEST(FailureAdviceTest, NamesTheLibraryOfASymbol) {
   for (const char* error : {"undefined reference to `deflateInit_'", "undefined symbol: inflate"}) {
     EXPECT_EQ(AdviceForFailure(error), "It is part of zlib: pass -lz in extra_ldflags") << error;
   }
-  EXPECT_THAT(AdviceForFailure("undefined reference to `cuLaunchKernel'"), HasSubstr("-lcuda"));
-  EXPECT_THAT(AdviceForFailure("undefined reference to `omp_get_max_threads'"), HasSubstr("-fopenmp"));
+  for (const char* name : {"cuLaunchKernel", "cuInit", "cuMemAlloc_v2", "cuTensorMapEncodeTiled", "cuGetErrorString"}) {
+    EXPECT_THAT(AdviceForFailure(StrCat("undefined reference to `", name, "'")), HasSubstr("load the source as CUDA"));
+  }
+  EXPECT_THAT(AdviceForFailure("cannot find -lcuda: No such file or directory"), HasSubstr("load the source as CUDA"));
+  for (const char* name : {"omp_get_max_threads", "omp_set_lock", "omp_target_alloc"}) {
+    EXPECT_THAT(AdviceForFailure(StrCat("undefined reference to `", name, "'")), HasSubstr("-fopenmp"));
+  }
   EXPECT_THAT(AdviceForFailure("undefined reference to `GOMP_parallel'"), HasSubstr("-fopenmp"));
 }
 
@@ -29,8 +36,11 @@ TEST(FailureAdviceTest, AnotherSymbolMustBeDefined) {
        {"undefined reference to `mine(int)'", "undefined reference to `cublas_of_mine(int)'",
         "undefined reference to `cuSolver::run'", "undefined reference to `cut'", "undefined reference to `cudaOdd'",
         "undefined reference to `deflate_mine'", "undefined reference to `deflateMine'", "undefined symbol: nccl_mine",
-        "undefined symbol: cublas"}) {
-    EXPECT_EQ(AdviceForFailure(error), kDefineOrNameLibrary) << error;
+        "undefined symbol: cublas", "undefined reference to `omp_num_blocks'", "undefined reference to `omp_get_mine'",
+        "undefined reference to `cuMine'", "undefined reference to `cuMemory'",
+        "undefined reference to `cuDeviceful'"}) {
+    EXPECT_THAT(AdviceForFailure(error), StartsWith(kDefineOrNameLibrary)) << error;
+    EXPECT_THAT(AdviceForFailure(error), HasSubstr("-Wl,--gc-sections")) << error;
   }
 }
 

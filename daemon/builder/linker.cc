@@ -12,6 +12,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "daemon/builder/driver_functions.h"
 #include "daemon/builder/small_libraries.h"
 
 namespace kernix::build {
@@ -215,13 +216,15 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
   Imported imported_;
 };
 
-void Linker::Submit(const Step& step, StepRunner::Run run) {
+void Linker::Submit(Step step, StepRunner::Run run) {
+  if (run.toolchain != nullptr) step.action = WithDriverFunctions(env_, std::move(step.action), *run.toolchain);
+  if (!step.is_plain_link) return runner_.RunCommand(step.action, std::move(run));
   absl::StatusOr<std::vector<std::string>> names = NamesNeeded(step);
   if (!names.ok()) {
     whole_.Add();
     return runner_.RunCommand(step.action, std::move(run));
   }
-  std::make_shared<Link>(*this, step, std::move(run), *std::move(names))->Start();
+  std::make_shared<Link>(*this, std::move(step), std::move(run), *std::move(names))->Start();
 }
 
 void Linker::Register(MetricsRegistry& registry) const {

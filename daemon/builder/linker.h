@@ -26,11 +26,12 @@ class Linker {
   // `runner` runs the commands. Both must outlive the linker.
   Linker(Env& env, StepRunner& runner) : env_(env), runner_(runner) {}
 
-  // As StepRunner::Submit(), for a step that `is_plain_link`. If a link with small libraries fails, or finds too little
-  // in them, the step's own command runs, whose output and errors are what users see. Without shortcuts, that command
-  // runs in any case; if it imports what the link with small libraries does, that one's result is taken: it is the same
-  // bytes.
-  void Submit(const Step& step, StepRunner::Run run);
+  // As StepRunner::Submit(), for a step that `is_link`. What it needs of the CUDA driver comes with it
+  // (driver_functions.h). Only one that `is_plain_link` gets small libraries. If a link with these fails, or finds too
+  // little in them, the step's own command runs, whose output and errors are what users see. Without shortcuts, that
+  // command runs in any case; if it imports what the link with small libraries does, that one's result is taken: it is
+  // the same bytes.
+  void Submit(Step step, StepRunner::Run run);
 
   // The registry must not be read after the linker is destroyed.
   void Register(MetricsRegistry& registry) const;

@@ -8,8 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
+#include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/builder/faster_action.h"
@@ -67,6 +70,23 @@ void AddInputs(Step& step, const PlanOutputs& made) {
     step.action.inputs.push_back(exec::MakeInput(path, found->second));
     return true;
   });
+}
+
+bool IsCudafe(const Step& step) { return step.action.argv.front().ends_with("cudafe++"); }
+
+// Whether all places that cudafe++ names are lines of the user's sources, "k.cu(3): error: ...", outside of templates.
+// What it says of them is the same, whichever parts of cuda_runtime.h the unit has read.
+bool IsAboutUsersLines(std::string_view output) {
+  size_t places = 0;
+  for (const absl::string_view line : absl::StrSplit(ToAbsl(output), '\n')) {
+    if (absl::StrContains(line, "detected during")) return false;
+    const size_t end = line.find("): ");
+    const size_t begin = end == line.npos ? line.npos : line.rfind('(', end);
+    if (begin == line.npos || absl::StartsWith(line, " ")) continue;
+    if (absl::StrContains(line.substr(0, begin), '/')) return false;
+    ++places;
+  }
+  return places > 0;
 }
 
 }  // namespace
@@ -230,8 +250,8 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     (this->*next_)(end);
   }
 
-  void OnRestFailed(const absl::Status& status) {
-    if (WouldEndAgain(status)) return run_.done(status);
+  void OnRestFailed(PlanEnd& end) {
+    if (WouldEndAgain(end.status)) return run_.done(end.status);
     RunWithoutPreambles();
   }
 
@@ -296,19 +316,47 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   }
 
   // Runs some of the phases, then calls `next`, or `otherwise` if they fail.
-  void Run(std::vector<Step> steps, Next next, void (Compile::*otherwise)(const absl::Status&) = &Compile::OnFailure) {
+  void Run(std::vector<Step> steps, Next next, Next otherwise = &Compile::OnFailure) {
     RunPlan(
         {.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode}, run_.askers, compiler_.runner_,
         run_.cancellation, observer_,
         [self = shared_from_this(), next, otherwise](PlanEnd end) {
-          self->Guard([&] { end.status.ok() ? (self.get()->*next)(end) : (self.get()->*otherwise)(end.status); });
+          self->Guard([&] { (self.get()->*(end.status.ok() ? next : otherwise))(end); });
         },
         /*early=*/nullptr, run_.looks, held_, run_.share);
   }
 
-  void OnFailure(const absl::Status& status) {
-    if (WouldEndAgain(status)) return run_.done(status);
-    RunWhole(compiler_.phase_failed_);
+  // Of all that follows preprocessing, nvcc runs cudafe++ first. So what that says is nvcc's message, also if cicc has
+  // found the error at the same time and earlier.
+  void OnFailure(PlanEnd& end) {
+    if (WouldEndAgain(end.status)) return run_.done(end.status);
+    const bool is_alone = end.failed != nullptr && printed_->empty() && !end.has_printed;
+    if (!is_alone || running_ == nullptr) return RunWhole(compiler_.phase_failed_);
+    if (IsCudafe(*end.failed)) return OnCudafeFailed(end);
+    const auto is_same = [&](const Step& step) { return step.action.step == end.failed->action.step; };
+    const auto cudafe = std::find_if(running_->compile.begin(), running_->compile.end(), IsCudafe);
+    if (cudafe == running_->compile.end() ||
+        std::none_of(running_->compile.begin(), running_->compile.end(), is_same)) {
+      return RunWhole(compiler_.phase_failed_);
+    }
+    Step step = *cudafe;
+    AddInputs(step, end.outputs);
+    if (!step.inputs_from_steps.empty()) return RunWhole(compiler_.phase_failed_);
+    Run({std::move(step)}, &Compile::OnCudafeEnded, &Compile::OnCudafeFailed);
+  }
+
+  void OnCudafeEnded(PlanEnd&) { RunWhole(compiler_.phase_failed_); }
+
+  void OnCudafeFailed(PlanEnd& end) {
+    if (WouldEndAgain(end.status)) return run_.done(end.status);
+    const v1::ErrorDetail detail = GetErrorDetail(end.status);
+    if (end.failed == nullptr || !IsAboutUsersLines(detail.compiler_output())) return RunWhole(compiler_.phase_failed_);
+    compiler_.in_phases_.Add();
+    if (run_.observer != nullptr) run_.observer->OnOutput(detail.compiler_output());
+    exec::ActionResult result;
+    result.exit_code = detail.exit_code();
+    result.output = detail.compiler_output();
+    run_.done(std::move(result));
   }
 
   void RunWhole(MetricCounter& reason) {

@@ -228,6 +228,8 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
       end_.status = MakeError(v1::ErrorDetail::INTERNAL, StrCat("step \"", waiting_.front()->step.action.step,
                                                                 "\" needs a file that no other step makes"));
     }
+    end_.has_printed = std::any_of(printed_.begin(), printed_.end(),
+                                   [](const exec::Content& text) { return text != nullptr && !text->empty(); });
     if (end_.status.ok()) end_.printed = AllPrinted();
     return std::move(end_);
   }

@@ -38,6 +38,7 @@ struct PlanEnd {
   absl::Status status;                 // the first failure
   PlanOutputs outputs;                 // of the steps that succeeded
   std::string printed;                 // if all have, in the plan's order, unless it is an output
+  bool has_printed = false;            // whether one of these has, unless it is an output
   std::shared_ptr<const Step> failed;  // the step whose command failed, as it ran, if `status` is about one
 };
 using PlanDone = std::function<void(PlanEnd)>;  // must not throw

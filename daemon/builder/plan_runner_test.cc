@@ -303,6 +303,7 @@ TEST_F(PlanRunnerTest, AFailureHasOutputsButNotWhatWasPrinted) {
   executor_.Finish("b", "two\n");
   executor_.Fail("c", 1);
   EXPECT_EQ(result_->printed, "");
+  EXPECT_TRUE(result_->has_printed);
   EXPECT_EQ(result_->outputs.size(), 2u);
 }
 

@@ -64,7 +64,7 @@ void StepRunner::Submit(const Step& step, Run run) {
   const bool compiles_cpp = step.tool == Tool::kHostCompiler && step.reads_sources;
   if (compiles_cpp && run.toolchain != nullptr && run.mode == CompileMode::kFast)
     return shortcuts_->cpp.Submit(step, std::move(run));
-  if (step.is_plain_link) return shortcuts_->linker.Submit(step, std::move(run));
+  if (step.is_link) return shortcuts_->linker.Submit(step, std::move(run));
   if (step.reuse && run.toolchain != nullptr && run.mode != CompileMode::kWhole) {
     std::shared_ptr<TimedStep> timed = Measure(step.action, run);
     absl::StatusOr<Step> canonical = WithCanonicalDeviceUnit(step, run.outputs);

@@ -169,17 +169,13 @@ void SetNvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std
 std::vector<Step> CudaSteps(const PlanInputs& inputs) {
   std::vector<Step> steps;
   for (const PlannedUnit& unit : inputs.units) steps.push_back(CompileStep(inputs, unit));
-  Step link = LinkStep(inputs, RuntimeLibraries(inputs));
   const bool has_device_code = std::any_of(inputs.units.begin(), inputs.units.end(),
                                            [](const PlannedUnit& unit) { return unit.language == v1::LANGUAGE_CUDA; });
-  if (inputs.request.relocatable_device_code && has_device_code) {
-    steps.push_back(DeviceLinkStep(inputs));
-    link.action.argv.push_back(kDeviceObject);
-    link.inputs_from_steps.push_back(kDeviceObject);
-  }
+  const bool links_device_code = inputs.request.relocatable_device_code && has_device_code;
+  if (links_device_code) steps.push_back(DeviceLinkStep(inputs));
   if (inputs.request.keep) Append(steps, KeptSteps(inputs));
   if (CompilesHandlers(inputs.request)) steps.push_back(HandlerStep(inputs));
-  steps.push_back(std::move(link));
+  steps.push_back(LinkStep(inputs, RuntimeLibraries(inputs), links_device_code ? kDeviceObject : ""));
   return steps;
 }
 

@@ -242,6 +242,17 @@ const exec::InputFile& HandlersInput() {
   return input;
 }
 
+// What a link by g++ or clang++ has, for a driver of C. Clang has both in one program. GCC's libraries are those of
+// g++, which alone knows -static-libstdc++.
+std::vector<std::string> CxxLibraries(const BuildRequest& request, const std::vector<std::string>& flags) {
+  const toolchain::HostCompiler& host = request.toolchain->host;
+  if (host.links_cxx) return {};
+  if (host.kind == toolchain::HostCompilerKind::kClang) return {"--driver-mode=g++"};
+  const bool is_static = std::find(flags.begin(), flags.end(), "-static-libstdc++") != flags.end();
+  if (is_static) return {"-Wl,-Bstatic", "-lstdc++", "-Wl,-Bdynamic", "-lm"};
+  return {"-lstdc++", "-lm"};
+}
+
 bool CompilesForLto(const BuildRequest& request) {
   return flags::Has(flags::kCompiler, request.host_flags, Meaning::kLinkTimeOptimization);
 }
@@ -340,7 +351,7 @@ Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t mem
   return step;
 }
 
-Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& libraries) {
+Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& libraries, const std::string& device_object) {
   const BuildRequest& request = inputs.request;
   Step step = NewStep(inputs, Tool::kHostCompiler, "link", kLinkMemory);
   step.action.work = exec::Work::kLink;
@@ -360,9 +371,14 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& librarie
     step.action.argv.push_back(unit.object);
     step.inputs_from_steps.push_back(unit.object);
   }
+  if (!device_object.empty()) {
+    step.action.argv.push_back(device_object);
+    step.inputs_from_steps.push_back(device_object);
+  }
   step.action.argv.emplace_back(kHandlerObject);
   Append(step.action.argv, request.link_flags);
   Append(step.action.argv, libraries);
+  Append(step.action.argv, CxxLibraries(request, step.action.argv));
   step.action.inputs = inputs.link_files;
   if (CompilesHandlers(request)) {
     step.inputs_from_steps.emplace_back(kHandlerObject);
@@ -370,6 +386,7 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& librarie
     step.action.inputs.push_back(HandlersInput());
   }
   step.action.outputs = {kArtifact};
+  step.is_link = true;
   step.is_plain_link = request.link_flags.empty() && !MayNameFiles(HostFlagsAtLink(request)) && !lto;
   return step;
 }

@@ -112,7 +112,9 @@ Step HandlerStep(const PlanInputs& inputs);
 
 // Links the units' objects and the handlers' part with the host compiler. The command repeats compile flags of the
 // host compiler, because some of them also affect the link (-fopenmp, -fsanitize=...). `libraries` go last.
-Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& libraries);
+// `device_object`: what a device link has made, if there is one; it needs the libraries, too.
+Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& libraries,
+              const std::string& device_object = "");
 
 template <typename T>
 void Append(std::vector<T>& to, const std::vector<T>& from) {

@@ -54,6 +54,17 @@ TEST_F(ToolchainPolicyTest, ASharedOneTakesItsOwnToolOfTheSameContent) {
   EXPECT_EQ(policy.Choose(Paths("/home/my-g++"), v1::LANGUAGE_CPP)->host_compiler(), "/usr/g++");
 }
 
+TEST_F(ToolchainPolicyTest, ASharedOneTakesNoVariables) {
+  ToolchainPolicy policy = Shared();
+  v1::ToolchainPaths asked = Paths("/opt/g++", "/opt/nvcc");
+  asked.add_variable("LD_LIBRARY_PATH=/home/me");
+  EXPECT_EQ(policy.Choose(asked, v1::LANGUAGE_CUDA)->variable_size(), 0);
+  asked.set_host_compiler("/usr/g++");
+  EXPECT_EQ(policy.ChooseByName(asked, v1::LANGUAGE_CPP)->variable_size(), 0);
+  ToolchainPolicy own(env_, /*shared=*/false, {});
+  EXPECT_EQ(own.Choose(asked, v1::LANGUAGE_CPP)->variable_size(), 1);
+}
+
 TEST_F(ToolchainPolicyTest, ADescribedToolchainIsForWhoNamesNoTools) {
   ToolchainPolicy described(env_, /*shared=*/true, {}, /*has_description=*/true);
   for (const v1::Language language : {v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA}) {

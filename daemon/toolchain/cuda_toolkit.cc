@@ -226,7 +226,7 @@ std::optional<absl::Status> AskAboutHost(Env& env, const HostCompiler& host, con
   argv.push_back("/dev/null");
   // A shell would interpret these words, and there is no action here that could rename them.
   if (!std::all_of(argv.begin(), argv.end(), IsHarmlessWord)) return std::nullopt;
-  return AskTool(env, argv).status();
+  return AskTool(env, argv, host.variables).status();
 }
 
 absl::Status CheckHost(Env& env, const HostCompiler& host, const std::optional<absl::Status>& answered,
@@ -265,8 +265,9 @@ absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, con
                                              const HostCompiler& host, std::vector<WatchedFile>& files) {
   KERNIX_RETURN_IF_ERROR(CheckThere(env, paths.nvcc()));
   KERNIX_RETURN_IF_ERROR(Watch(env, paths.nvcc(), files));
-  KERNIX_ASSIGN_OR_RETURN(std::string dry_run_text,
-                          AskTool(env, {paths.nvcc(), "-ccbin", host.path, "--dryrun", "-x", "cu", "-E", "/dev/null"}));
+  KERNIX_ASSIGN_OR_RETURN(
+      std::string dry_run_text,
+      AskTool(env, {paths.nvcc(), "-ccbin", host.path, "--dryrun", "-x", "cu", "-E", "/dev/null"}, host.variables));
   const DryRun dry_run(std::move(dry_run_text));
   CudaToolkit cuda;
   KERNIX_ASSIGN_OR_RETURN(cuda.nvcc, RealNvcc(env, paths.nvcc(), dry_run));
@@ -277,10 +278,10 @@ absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, con
   std::optional<absl::Status> about_host;
   RunSideBySide({[&] { about_host = AskAboutHost(env, host, cuda); },
                  [&] {
-                   version = AskTool(env, {cuda.nvcc, "--version"});
+                   version = AskTool(env, {cuda.nvcc, "--version"}, host.variables);
                  },
                  [&] {
-                   architectures = AskTool(env, {cuda.nvcc, "--list-gpu-code"});
+                   architectures = AskTool(env, {cuda.nvcc, "--list-gpu-code"}, host.variables);
                  }});
   KERNIX_RETURN_IF_ERROR(version.status());
   KERNIX_RETURN_IF_ERROR(ReadVersion(*version, cuda));

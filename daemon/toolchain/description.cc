@@ -113,6 +113,7 @@ void Describe(const HostCompiler& host, ToolchainDescription::HostCompiler& desc
   Assign(host.sanitizer_files, description.mutable_sanitizer_file());
   Assign(host.system_include_directories, description.mutable_system_include_directory());
   Assign(host.library_directories, description.mutable_library_directory());
+  description.set_links_no_cxx(!host.links_cxx);
 }
 
 void Describe(const CudaToolkit& cuda, ToolchainDescription::CudaToolkit& description) {
@@ -149,6 +150,7 @@ absl::StatusOr<HostCompiler> HostOf(const ToolchainDescription::HostCompiler& de
   host.sanitizer_files = ListOf(description.sanitizer_file());
   host.system_include_directories = ListOf(description.system_include_directory());
   host.library_directories = ListOf(description.library_directory());
+  host.links_cxx = !description.links_no_cxx();
   return host;
 }
 

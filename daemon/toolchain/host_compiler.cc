@@ -116,8 +116,8 @@ bool ReadVersion(const std::string& answer, HostCompiler& compiler) {
 
 // The libraries that the loader would load for `program`. Compilers and linkers of distributions are thin; libLLVM or
 // libbfd does the work. A static program prints its version instead, which names no libraries.
-std::vector<std::string> LoadedLibraries(Env& env, const std::string& program) {
-  ProcessSpec spec = ToolQuery({program, "--version"});
+std::vector<std::string> LoadedLibraries(Env& env, const std::string& program, const Variables& variables) {
+  ProcessSpec spec = ToolQuery({program, "--version"}, variables);
   spec.environment.emplace("LD_TRACE_LOADED_OBJECTS", "1");
   const absl::StatusOr<ProcessResult> result = env.RunProcess(spec, nullptr, nullptr);
   std::vector<std::string> libraries;
@@ -154,7 +154,8 @@ absl::Status AddClangParts(Env& env, const HostCompiler& compiler, const std::st
     constexpr std::string_view kTitle = "Configuration file: ";
     if (line.starts_with(kTitle)) parts.Add(StrCat("configuration ", number++), line.substr(kTitle.size()));
   }
-  KERNIX_ASSIGN_OR_RETURN(const std::string said, AskTool(env, {compiler.path, "-print-resource-dir"}));
+  KERNIX_ASSIGN_OR_RETURN(const std::string said,
+                          AskTool(env, {compiler.path, "-print-resource-dir"}, compiler.variables));
   const std::string resources(ToStd(absl::StripAsciiWhitespace(said)));
   std::vector<std::string> folders;
   for (const char* folder : kResourceFolders) folders.push_back(JoinPath(resources, folder));
@@ -173,6 +174,7 @@ struct Program {
 // What the compiler says about itself.
 struct Answers {
   std::string description;                   // -v
+  std::string link;                          // -###, for a link; empty: it does not tell
   std::string folders;                       // -print-search-dirs
   std::vector<std::string> program_folders;  // of these
   std::map<std::string, Program> programs;   // by name, those of kGccPrograms that are there; and kDriver
@@ -180,35 +182,44 @@ struct Answers {
 constexpr char kDriver[] = "driver";
 
 std::map<std::string, Program> FindPrograms(Env& env, const std::string& driver,
-                                            const std::vector<std::string>& folders) {
+                                            const std::vector<std::string>& folders, const Variables& variables) {
   std::map<std::string, Program> programs{{kDriver, {.path = driver, .libraries = {}}}};
   for (const char* name : kGccPrograms) {
     if (std::optional<std::string> path = FindFile(env, folders, name)) programs[name].path = *std::move(path);
   }
   std::vector<std::function<void()>> queries;
   for (auto& [name, program] : programs) {
-    queries.emplace_back([&env, &found = program] { found.libraries = LoadedLibraries(env, found.path); });
+    queries.emplace_back([&, &found = program] { found.libraries = LoadedLibraries(env, found.path, variables); });
   }
   RunSideBySide(queries);
   return programs;
 }
 
 // Some questions are about answers to others, so that they wait for one another as little as possible.
-absl::StatusOr<Answers> Ask(Env& env, const std::string& path) {
+absl::StatusOr<Answers> Ask(Env& env, const std::string& path, const Variables& variables) {
   Answers answers;
-  absl::StatusOr<std::string> description, folders;
+  absl::StatusOr<std::string> description, folders, link;
   RunSideBySide({[&] {
-                   description = AskTool(env, {path, "-v", "-E", "-x", "c++", "/dev/null"});
+                   description = AskTool(env, {path, "-v", "-E", "-x", "c++", "/dev/null"}, variables);
                  },
                  [&] {
-                   folders = AskTool(env, {path, "-print-search-dirs"});
+                   link = AskTool(env, {path, "-###", "-shared", "-x", "c++", "/dev/null"}, variables);
+                 },
+                 [&] {
+                   folders = AskTool(env, {path, "-print-search-dirs"}, variables);
                    if (!folders.ok()) return;
                    answers.program_folders = ProgramFoldersOf(path, *folders);
-                   answers.programs = FindPrograms(env, path, answers.program_folders);
+                   answers.programs = FindPrograms(env, path, answers.program_folders, variables);
                  }});
   KERNIX_ASSIGN_OR_RETURN(answers.description, std::move(description));
   KERNIX_ASSIGN_OR_RETURN(answers.folders, std::move(folders));
+  answers.link = link.value_or("");
   return answers;
+}
+
+// By what it links, not by its name: "cc" may be either, and so may a script.
+bool LinksCxx(const std::string& answer) {
+  return answer.empty() || answer.find("-lstdc++") != std::string::npos || answer.find("-lc++") != std::string::npos;
 }
 
 Parts PartsOf(Env& env, const HostCompiler& compiler, const Answers& answers) {
@@ -245,16 +256,18 @@ absl::StatusOr<std::string> ResolveFolder(Env& env, const std::string& path, std
 }  // namespace
 
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
-                                               std::string_view setting, std::vector<WatchedFile>& files,
+                                               std::string_view setting, const Variables& variables,
+                                               std::vector<WatchedFile>& files,
                                                const std::function<bool(const HostCompiler&)>& on_asked) {
-  HostCompiler compiler;
+  HostCompiler compiler{.variables = variables};
   KERNIX_ASSIGN_OR_RETURN(compiler.path, ResolveFolder(env, path, setting));
   KERNIX_RETURN_IF_ERROR(Watch(env, path, files));
-  KERNIX_ASSIGN_OR_RETURN(const Answers answers, Ask(env, compiler.path));
+  KERNIX_ASSIGN_OR_RETURN(const Answers answers, Ask(env, compiler.path, variables));
   if (!ReadVersion(answers.description, compiler)) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN,
                      StrCat(path, " is neither a GCC nor a Clang: set ", setting, " to one of them"));
   }
+  compiler.links_cxx = LinksCxx(answers.link);
   compiler.system_include_directories = IncludeFolders(answers.description);
   compiler.library_directories = ExistingFolders(env, SearchFolders(answers.folders, "libraries"));
   if (compiler.kind == HostCompilerKind::kGcc) {

@@ -56,8 +56,9 @@ absl::StatusOr<std::vector<std::string>> HostFacts::ExpandNative(const HostCompi
     const auto known = native_.find(key);
     if (known != native_.end()) return known->second;
   }
-  KERNIX_ASSIGN_OR_RETURN(const std::string answer,
-                          AskTool(env_, {compiler.path, flag, "-###", "-E", "-x", "c++", "/dev/null"}));
+  KERNIX_ASSIGN_OR_RETURN(
+      const std::string answer,
+      AskTool(env_, {compiler.path, flag, "-###", "-E", "-x", "c++", "/dev/null"}, compiler.variables));
   const std::vector<std::string> words = CompilerProper(answer);
   const bool tune_only = flag.starts_with("-mtune");
   std::vector<std::string> flags =

@@ -28,22 +28,31 @@ absl::Status AskError(const std::vector<std::string>& argv, std::string_view wha
 
 }  // namespace
 
-std::map<std::string, std::string> ToolEnvironment(const std::string& program) {
+Variables ToolEnvironment(const std::string& program, const Variables& needed) {
   std::string path = Dirname(program);
   for (const char* folder : {"/usr/bin", "/bin"}) {
     if (path != folder) path += StrCat(":", folder);
   }
   // nvcc puts a folder in front of LD_LIBRARY_PATH. An empty one, which follows if the variable is not set, would be
   // the working folder. There is no such folder on any machine.
-  return {{"LC_ALL", "C"}, {"LD_LIBRARY_PATH", "/nonexistent"}, {"PATH", path}};
+  Variables environment = needed;
+  environment.insert({{"LC_ALL", "C"}, {"LD_LIBRARY_PATH", "/nonexistent"}, {"PATH", path}});
+  return environment;
 }
 
-ProcessSpec ToolQuery(const std::vector<std::string>& argv) {
-  return {.argv = argv, .environment = ToolEnvironment(argv.front()), .working_directory = "/", .timeout = kPatience};
+ProcessSpec ToolQuery(const std::vector<std::string>& argv, const Variables& needed) {
+  return {.argv = argv,
+          .environment = ToolEnvironment(argv.front(), needed),
+          .working_directory = "/",
+          .timeout = kPatience};
 }
 
-absl::StatusOr<std::string> AskTool(Env& env, const std::vector<std::string>& argv) {
-  const absl::StatusOr<ProcessResult> result = env.RunProcess(ToolQuery(argv), nullptr, nullptr);
+bool DoesNotWork(const absl::Status& status) {
+  return KindOf(status) == v1::ErrorDetail::TOOLCHAIN && GetErrorDetail(status).exit_code() != 0;
+}
+
+absl::StatusOr<std::string> AskTool(Env& env, const std::vector<std::string>& argv, const Variables& needed) {
+  const absl::StatusOr<ProcessResult> result = env.RunProcess(ToolQuery(argv, needed), nullptr, nullptr);
   if (!result.ok()) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN, StrCat("cannot run ", argv.front(), ": ", result.status().message()));
   }

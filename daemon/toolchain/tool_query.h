@@ -14,16 +14,21 @@
 
 namespace kernix::toolchain {
 
-// The environment of a tool at `program`, in queries and in builds: no locale, nothing from a client, and a PATH with
-// the program's folder and the system's folders.
-std::map<std::string, std::string> ToolEnvironment(const std::string& program);
+using Variables = std::map<std::string, std::string>;
+
+// The environment of a tool at `program`, in queries and in builds: no locale, nothing from a client but `needed`, and
+// a PATH with the program's folder and the system's folders.
+Variables ToolEnvironment(const std::string& program, const Variables& needed = {});
 
 // A quick query to a tool, ready to run.
-ProcessSpec ToolQuery(const std::vector<std::string>& argv);
+ProcessSpec ToolQuery(const std::vector<std::string>& argv, const Variables& needed = {});
 
 // The output of the command. TOOLCHAIN, with that output, if the command cannot be started, fails, or does not end
 // within a minute.
-absl::StatusOr<std::string> AskTool(Env& env, const std::vector<std::string>& argv);
+absl::StatusOr<std::string> AskTool(Env& env, const std::vector<std::string>& argv, const Variables& needed = {});
+
+// Whether `status` says that a tool was started, but did not work.
+bool DoesNotWork(const absl::Status& status);
 
 // The lines of `text`, without line ends.
 std::vector<std::string> SplitLines(std::string_view text);

@@ -5,6 +5,8 @@
 #include <functional>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -30,16 +32,36 @@ Digest IdentityOf(const Toolchain& toolchain) {
   CanonicalHasher hasher("kernix-toolchain-1");
   hasher.Field("host", toolchain.host.identity);
   if (toolchain.cuda) hasher.Field("cuda", toolchain.cuda->identity);
+  for (const auto& [name, value] : toolchain.host.variables) hasher.Field(name, value);
   return hasher.Finish();
 }
 
 std::string EntryKey(const v1::ToolchainPaths& paths, v1::Language language) {
   std::string key = StrCat(static_cast<int>(language), "\n", paths.host_compiler());
+  for (const std::string& variable : paths.variable()) StrAppend(&key, "\nV", variable);
   if (language != v1::LANGUAGE_CUDA) return key;
   StrAppend(&key, "\n", paths.nvcc());
   for (const std::string& folder : paths.cuda_include_directories()) StrAppend(&key, "\nI", folder);
   for (const std::string& folder : paths.cuda_library_directories()) StrAppend(&key, "\nL", folder);
   return key;
+}
+
+v1::ToolchainPaths WithoutVariables(v1::ToolchainPaths paths) {
+  paths.clear_variable();
+  return paths;
+}
+
+// A folder that is not absolute would be one of the action's root.
+Variables VariablesOf(const v1::ToolchainPaths& paths) {
+  Variables variables;
+  for (const std::string& variable : paths.variable()) {
+    const size_t equals = variable.find('=');
+    if (equals == std::string::npos) continue;
+    std::vector<std::string> folders = absl::StrSplit(variable.substr(equals + 1), ':');
+    std::erase_if(folders, [](const std::string& folder) { return !folder.starts_with('/'); });
+    if (!folders.empty()) variables[variable.substr(0, equals)] = absl::StrJoin(folders, ":");
+  }
+  return variables;
 }
 
 }  // namespace
@@ -134,6 +156,28 @@ std::shared_ptr<ToolchainRegistry::Entry> ToolchainRegistry::EntryOf(const v1::T
 
 absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths& paths, v1::Language language,
                                                         const OnAsked& on_asked) {
+  const absl::StatusOr<ToolchainPtr> found = ResolveAs(WithoutVariables(paths), language, on_asked);
+  if (found.ok() || !DoesNotWork(found.status())) return found;
+  if (!paths.variable().empty()) {
+    const absl::StatusOr<ToolchainPtr> found_with = ResolveAs(paths, language, on_asked);
+    if (found_with.ok()) return found_with;
+  }
+  return WithRemedy(found.status());
+}
+
+absl::Status ToolchainRegistry::WithRemedy(const absl::Status& does_not_work) const {
+  v1::ErrorDetail detail = GetErrorDetail(does_not_work);
+  std::string& message = *detail.mutable_message();
+  if (!message.ends_with('\n')) message += '\n';
+  StrAppend(&message,
+            "kernixd runs compilers without the variables of your shell; a private one tries LD_LIBRARY_PATH, "
+            "GCC_EXEC_PREFIX and COMPILER_PATH. If the compiler needs others, set ",
+            compiler_setting_, " to a script that sets them and runs the compiler");
+  return MakeError(std::move(detail));
+}
+
+absl::StatusOr<ToolchainPtr> ToolchainRegistry::ResolveAs(const v1::ToolchainPaths& paths, v1::Language language,
+                                                          const OnAsked& on_asked) {
   const std::shared_ptr<Entry> entry = EntryOf(paths, language);
   bool has_told = false;
   const auto tell_once = [&](const ToolchainPtr& asked) {
@@ -166,11 +210,16 @@ std::shared_ptr<RememberedToolchains> ToolchainRegistry::Memory() {
 }
 
 bool ToolchainRegistry::HasFound(const v1::ToolchainPaths& paths, v1::Language language) {
-  return EntryOf(paths, language)->Get() != nullptr;
+  return Found(paths, language) != nullptr;
+}
+
+ToolchainPtr ToolchainRegistry::Found(const v1::ToolchainPaths& paths, v1::Language language) {
+  ToolchainPtr found = EntryOf(WithoutVariables(paths), language)->Get();
+  return found != nullptr || paths.variable().empty() ? found : EntryOf(paths, language)->Get();
 }
 
 ToolchainPtr ToolchainRegistry::FindKnown(const v1::ToolchainPaths& paths, v1::Language language, FileLook& look) {
-  ToolchainPtr known = EntryOf(paths, language)->Get();
+  ToolchainPtr known = Found(paths, language);
   if (known == nullptr || !look.Unchanged({known, &known->files})) return nullptr;
   return known;
 }
@@ -201,6 +250,7 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& 
   }
   Toolchain toolchain;
   std::vector<WatchedFile>& files = toolchain.files;
+  const Variables variables = VariablesOf(paths);
   std::function<bool(const HostCompiler&)> on_host_asked;
   if (language == v1::LANGUAGE_CPP) {
     on_host_asked = [&](const HostCompiler& host) {
@@ -209,7 +259,7 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& 
     };
   }
   KERNIX_ASSIGN_OR_RETURN(toolchain.host, ProbeHostCompiler(env_, facts_->digests(), paths.host_compiler(),
-                                                            compiler_setting_, files, on_host_asked));
+                                                            compiler_setting_, variables, files, on_host_asked));
   if (language == v1::LANGUAGE_CUDA) {
     KERNIX_ASSIGN_OR_RETURN(toolchain.cuda, ProbeCudaToolkit(env_, facts_->digests(), paths, toolchain.host, files));
   }
@@ -244,7 +294,7 @@ absl::Status ToolchainRegistry::LackOf(const v1::ToolchainPaths& paths) const {
 
 ToolchainPtr ToolchainRegistry::Complete(Toolchain toolchain) const {
   RemoveDoubles(toolchain.files);
-  toolchain.environment = ToolEnvironment(toolchain.host.path);
+  toolchain.environment = ToolEnvironment(toolchain.host.path, toolchain.host.variables);
   toolchain.environment["PWD"] = "/proc/self/cwd";
   // The value of __DATE__ and __TIME__, so that they do not make every artifact different: 2000-01-01.
   toolchain.environment["SOURCE_DATE_EPOCH"] = "946684800";

@@ -44,6 +44,10 @@ struct HostCompiler {
   std::vector<std::string> sanitizer_files;
   std::vector<std::string> system_include_directories;  // listed by `-v`; headers under these are not the user's
   std::vector<std::string> library_directories;         // where the compiler looks for -lfoo, in order
+  // Those of the client's variables without which it does not run; mostly none. The toolchain's identity covers them.
+  std::map<std::string, std::string> variables;
+  // gcc and clang compile C++, but link no C++ library by themselves, as g++ and clang++ do.
+  bool links_cxx = true;
 };
 
 struct CudaToolkit {
@@ -70,8 +74,8 @@ struct Toolchain {
   // The files from which the identity was made, in their state before they were read. The identity is valid while all
   // are Unchanged().
   std::vector<WatchedFile> files;
-  // The complete environment of a compile or link action; it contains nothing from a client. It has PWD=/proc/self/cwd,
-  // so that compilers that record their working folder write the same bytes in every folder.
+  // The complete environment of a compile or link action; it contains nothing from a client but `host.variables`. It
+  // has PWD=/proc/self/cwd, so that compilers that record their working folder write the same bytes in every folder.
   std::map<std::string, std::string> environment;
   // A memo of what CheckFlags() has found out about this host. May be null: then it finds out each time.
   std::shared_ptr<HostFacts> facts;
@@ -114,6 +118,7 @@ class ToolchainRegistry {
   // Must be called with a toolchain that has filled the store.
   void Remember(const Toolchain& toolchain);
 
+  // Tools that do not work are asked once more with the variables of `paths`.
   // TOOLCHAIN errors: no such program, it does not run, it is neither GCC nor Clang, or an nvcc lacks parts. If `paths`
   // lack a tool, the described or remembered toolchain is the answer; without one, the error has the code
   // kUnimplemented. `language` decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses.
@@ -137,10 +142,16 @@ class ToolchainRegistry {
 
  private:
   struct Entry;
+  // `paths` with its variables are another toolchain than without.
+  absl::StatusOr<ToolchainPtr> ResolveAs(const v1::ToolchainPaths& paths, v1::Language language,
+                                         const OnAsked& on_asked);
   std::shared_ptr<Entry> EntryOf(const v1::ToolchainPaths& paths, v1::Language language);
+  // The toolchain that was found at `paths`, without their variables or with them; null: none was.
+  ToolchainPtr Found(const v1::ToolchainPaths& paths, v1::Language language);
   absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language, const OnAsked& on_asked);
   absl::StatusOr<ToolchainPtr> Described(v1::Language language) const;
   std::shared_ptr<RememberedToolchains> Memory();
+  absl::Status WithRemedy(const absl::Status& does_not_work) const;
   absl::Status LackOf(const v1::ToolchainPaths& paths) const;
   // Adds what does not depend on the tools.
   ToolchainPtr Complete(Toolchain toolchain) const;

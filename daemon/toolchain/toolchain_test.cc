@@ -272,6 +272,62 @@ TEST_F(ToolchainTest, AChangedCompilerIsFoundOutAgain) {
   EXPECT_NE(before->identity, after->identity);
 }
 
+TEST_F(ToolchainTest, ADriverOfCIsFoundOutByWhatItLinks) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  KERNIX_NEED_PROGRAM(gcc, "gcc");
+  EXPECT_TRUE(MustResolve(gxx)->host.links_cxx);
+  EXPECT_FALSE(MustResolve(gcc)->host.links_cxx);
+  EXPECT_TRUE(MustResolve(temp_.Write("gcc", Script("exec " + gxx + " \"$@\""), true))->host.links_cxx);
+  EXPECT_FALSE(MustResolve(temp_.Write("g++", Script("exec " + gcc + " \"$@\""), true))->host.links_cxx);
+}
+
+// --- Compilers that need variables -----------------------------------------------------------------------------------
+
+class NeedyCompilerTest : public ToolchainTest {
+ protected:
+  // A compiler that works only if `variable` has "/needed" among its folders.
+  v1::ToolchainPaths Needing(const std::string& gxx, const std::string& variable) {
+    v1::ToolchainPaths paths;
+    paths.set_host_compiler(temp_.Write(
+        "g++-" + variable,
+        Script(StrCat("case \":$", variable, ":\" in *:/needed:*) unset ", variable, "; exec ", gxx, " \"$@\";; esac\n",
+                      "echo 'cc1plus: error while loading shared libraries: libmpfr.so.6' >&2; exit 127")),
+        true));
+    return paths;
+  }
+};
+
+TEST_F(NeedyCompilerTest, RunsWithTheVariablesThatTheClientHas) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  for (const char* variable : {"LD_LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX"}) {
+    v1::ToolchainPaths paths = Needing(gxx, variable);
+    const auto without = registry_.Resolve(paths, v1::LANGUAGE_CPP);
+    EXPECT_THAT(std::string(without.status().message()), HasSubstr("libmpfr.so.6"));
+    EXPECT_THAT(std::string(without.status().message()), HasSubstr("set CXX to a script that sets them"));
+    paths.add_variable(StrCat(variable, "=/needed:relative::/opt/x"));
+    const auto with = registry_.Resolve(paths, v1::LANGUAGE_CPP);
+    ASSERT_TRUE(with.ok()) << with.status();
+    EXPECT_EQ((*with)->environment.at(variable), "/needed:/opt/x") << "only absolute folders";
+    FileLook look(env_);
+    EXPECT_EQ(registry_.FindKnown(paths, v1::LANGUAGE_CPP, look), *with);
+    paths.set_variable(0, StrCat(variable, "=/opt/y:/needed"));
+    EXPECT_NE((*registry_.Resolve(paths, v1::LANGUAGE_CPP))->identity, (*with)->identity);
+    paths.set_variable(0, StrCat(variable, "=/opt/y"));
+    EXPECT_FALSE(registry_.Resolve(paths, v1::LANGUAGE_CPP).ok());
+  }
+}
+
+TEST_F(NeedyCompilerTest, ACompilerThatRunsWithoutDoesNotSeeThem) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  v1::ToolchainPaths paths;
+  paths.set_host_compiler(gxx);
+  const auto without = registry_.Resolve(paths, v1::LANGUAGE_CPP);
+  ASSERT_TRUE(without.ok()) << without.status();
+  paths.add_variable("LD_LIBRARY_PATH=/opt/x");
+  EXPECT_EQ(*registry_.Resolve(paths, v1::LANGUAGE_CPP), *without);
+  EXPECT_EQ((*without)->environment.at("LD_LIBRARY_PATH"), "/nonexistent");
+}
+
 // GCC's own answer about where it has a program or a file; empty if it has none.
 std::string PartOfGcc(const std::string& gxx, const std::string& question) {
   const absl::StatusOr<std::string> answer = AskTool(Env::Posix(), {gxx, question});

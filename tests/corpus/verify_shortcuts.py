@@ -33,7 +33,8 @@ import kernix
 
 CORPUS = pathlib.Path(__file__).resolve().parent
 KERNIXCTL = pathlib.Path(kernix.__file__).parent / "bin/kernixctl"
-MODULE_ID = re.compile(rb"[0-9a-f]{8}_7_unit_cu_(?:[0-9a-f]{8}|_\w+)")
+# Eight hex digits, or the name of the first external function.
+MODULE_ID = re.compile(rb"[0-9a-f]{8}_7_unit_cu_\w+?(?=_[0-9a-f]{8}|\b)(?:_[0-9a-f]{8})?")
 COUNTERS = (
     "kernix_nvcc_compiles_total",
     "kernix_cuda_runtime_headers_total",

@@ -7,10 +7,23 @@ import sys
 # tests/gpu is copied to GPU machines without us, so what both have is there.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "gpu"))
 
+from hopper_kernels import LAUNCHES, TILE, WGMMA
 from launched_kernels import LAUNCHED
 from reference_kernels import ADD_BY_REFERENCE, SCALE_BY, VECTOR_ADD
 
-__all__ = ["ADD_BY_REFERENCE", "ADD_ONE", "ENDLESS", "ENDLESS_FLAGS", "LAUNCHED", "SCALE_BY", "VECTOR_ADD", "constant"]
+__all__ = [
+    "ADD_BY_REFERENCE",
+    "ADD_ONE",
+    "ENDLESS",
+    "ENDLESS_FLAGS",
+    "LAUNCHED",
+    "LAUNCHES",
+    "SCALE_BY",
+    "TILE",
+    "VECTOR_ADD",
+    "WGMMA",
+    "constant",
+]
 
 ADD_ONE = """
 #include "brainevent/common.h"

@@ -46,6 +46,17 @@ def test_spellings_of_a_capability_are_one_build(counters):
     assert counters.builds <= 1  # 0 when an earlier test has built it
 
 
+@pytest.mark.parametrize(
+    ("source", "function", "flags"),
+    [(kernels.WGMMA, "multiply", []), (kernels.TILE, "tile", []), (kernels.LAUNCHES, "run", ["-rdc=true"])],
+    ids=["wgmma", "tma", "launches"],
+)
+def test_kernels_for_hopper(source, function, flags):
+    """tests/gpu calls them."""
+    options = {"compute_capability": "sm_90a", "auto_register": False, "extra_cuda_cflags": flags}
+    assert kernix.load_cuda_inline("hopper", source, **options).function_names == [function]
+
+
 def code_in(library):
     """Return kind and architecture of every piece of device code in the fat binary of a library."""
     kinds = {1: "ptx", 2: "machine"}
@@ -64,6 +75,22 @@ def test_fat_binary_has_code_for_all_and_ptx_of_the_newest(tmp_path):
         "cuda_fat", kernels.VECTOR_ADD, compute_capability="8.6,sm_80", auto_register=False, build_directory=tmp_path
     )
     assert code_in((tmp_path / "cuda_fat.so").read_bytes()) == {("machine", 80), ("machine", 86), ("ptx", 86)}
+
+
+def test_words_of_nvcc_for_many(tmp_path):
+    def built(capability):
+        folder = tmp_path / capability
+        folder.mkdir()
+        kernix.load_cuda_inline(
+            "cuda_many", kernels.VECTOR_ADD, compute_capability=capability, auto_register=False, build_directory=folder
+        )
+        return code_in((folder / "cuda_many.so").read_bytes())
+
+    major = built("all-major")
+    code = {number for kind, number in major if kind == "machine"}
+    assert {80, 90} < code
+    assert all(number % 10 == 0 or number == min(code) for number in code)
+    assert {number for kind, number in major if kind == "ptx"} == {max(code)}
 
 
 def test_file_and_folder(tmp_path, counters):
@@ -214,6 +241,42 @@ def test_no_gpu_and_no_capability(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(kernix.KernelToolchainError, match="compute_capability"):
         kernix.load_cuda_inline("cuda_where", kernels.VECTOR_ADD)
+
+
+WRONG = {
+    "device": ("", "*y = nope;", ""),
+    "host": ("", "", "nope();"),
+    "type": ("", "int* p = y;", ""),
+    "overload": ("__device__ int g(int*); __device__ int g(float);", "g((char*)nullptr);", ""),
+    "template": ("template <class T> __device__ void g(T t) { t.nope(); }", "g(1);", ""),
+    "function of CUDA": ("", "atomicAdd(y, nullptr, nullptr);", ""),
+    "two": ("", "*y = nope; return 1;", ""),
+    "warning": ("", "int unused; *y = nope;", ""),
+    "#warning": ("#warning look", "*y = nope;", ""),
+    "header": ("#include <cooperative_groups.h>", "cooperative_groups::nope();", ""),
+    "device only": ("", 'asm("nope;");', ""),
+    "host compiler": ("", "", "__builtin_nope(0, 0, 0);"),
+    "preprocessor": ("#error no", "", ""),
+}
+
+
+@mistake
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_error_is_what_nvcc_says(wrong):
+    """Whether phases of nvcc have found it or the whole call."""
+    before, device, host = WRONG[wrong]
+    source = (
+        f'#include <cuda_runtime.h>\n#include "brainevent/common.h"\n{before}\n'
+        f"__global__ void k(float* y) {{\n  {device}\n}}\n"
+        f"// @BE f\nvoid f(BE::Out<float> y, cudaStream_t s) {{\n  {host}\n  k<<<1, 1, 0, s>>>(y.data());\n}}\n"
+    )
+    errors = []
+    for forced in (False, True):
+        with pytest.raises(kernix.KernelCompilationError) as caught:
+            kernix.load_cuda_inline("cuda_wrong", source, compute_capability="sm_90", force_rebuild=forced)
+        command = re.sub(r"build-\w+", "build", caught.value.command)
+        errors.append((str(caught.value), caught.value.compiler_output, command))
+    assert errors[0] == errors[1]
 
 
 @mistake

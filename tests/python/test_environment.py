@@ -156,6 +156,87 @@ def test_clang_is_the_host_compiler_of_nvcc(monkeypatch):
     assert load_cuda(source).function_names == ["vector_add"]
 
 
+# Each compiles C++ and links no C++ library.
+C_DRIVERS = ["gcc", "cc", "clang"]
+THROWS = kernels.constant("thrown()").replace(
+    "// @BE",
+    """#include <stdexcept>
+#include <string>
+static float thrown() {
+    static const std::string text = std::to_string(42);
+    try { throw std::runtime_error(text); } catch (const std::exception& error) { return std::stof(error.what()); }
+}
+// @BE""",
+)
+
+
+@pytest.fixture(name="c_driver", params=[*C_DRIVERS, "a script"])
+def c_driver_fixture(request, tmp_path):
+    """A compiler that is a driver of C."""
+    program = shutil.which("gcc" if request.param == "a script" else request.param)
+    if program is None:
+        pytest.skip(f"there is no {request.param} on this machine")
+    if request.param != "a script":
+        return program
+    script = tmp_path / "compiler"
+    script.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_a_driver_of_c_gets_the_libraries_of_cpp(c_driver, fresh_name, monkeypatch):
+    monkeypatch.setenv("CXX", c_driver)
+    kernix.load_cpp_inline(fresh_name, THROWS)
+    assert call(f"{fresh_name}.value") == 42
+    flags = {"extra_cflags": ["-O1"], "extra_ldflags": ["-static-libstdc++", "-lm"]}
+    kernix.load_cpp_inline(fresh_name, THROWS, replace=True, **flags)
+    assert call(f"{fresh_name}.value") == 42
+
+
+def test_a_driver_of_c_is_the_host_compiler_of_nvcc(c_driver, monkeypatch):
+    source = THROWS + kernels.VECTOR_ADD
+    assert load_cuda(source, extra_cuda_cflags=["-ccbin", c_driver]).function_names == ["value", "vector_add"]
+    monkeypatch.setenv("NVCC_CCBIN", c_driver)
+    assert load_cuda(source, force_rebuild=True).function_names == ["value", "vector_add"]
+
+
+def needy(tmp_path, variable):
+    """Return a compiler that works only if a folder is in a variable."""
+    script = tmp_path / f"g++-{variable}"
+    script.write_text(
+        f"""#!/bin/sh
+case "${variable}" in *{tmp_path}/gcc13*) unset {variable}; exec {shutil.which("g++")} "$@";; esac
+echo "cc1plus: error while loading shared libraries: libmpfr.so.6: cannot open shared object file" >&2
+exit 127
+"""
+    )
+    script.chmod(0o755)
+    return str(script)
+
+
+@pytest.mark.parametrize("variable", ["LD_LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH"])
+@pytest.mark.filterwarnings("ignore:.*has no effect")
+def test_a_compiler_that_needs_a_variable(variable, tmp_path, fresh_name, monkeypatch, forget):
+    monkeypatch.setenv("CXX", needy(tmp_path, variable))
+    monkeypatch.delenv(variable, raising=False)
+    message = r"libmpfr.so.6(.|\n)*tries LD_LIBRARY_PATH, .*set CXX to a script"
+    with pytest.raises(kernix.KernelToolchainError, match=message):
+        kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE)
+    monkeypatch.setenv(variable, f":/opt/a:{tmp_path}/gcc13")
+    kernix.load_cpp_inline(fresh_name, kernels.constant("42"), extra_cflags=["-march=native"])
+    assert call(f"{fresh_name}.value") == 42
+    forget()
+    assert kernix.load_cpp_inline(fresh_name, kernels.constant("42"), extra_cflags=["-march=native"]).cache_hit
+    load_cuda(kernels.VECTOR_ADD)
+
+
+def test_a_compiler_that_needs_another_variable(tmp_path, fresh_name, monkeypatch):
+    monkeypatch.setenv("CXX", needy(tmp_path, "LM_LICENSE_FILE"))
+    monkeypatch.setenv("LM_LICENSE_FILE", f"{tmp_path}/gcc13")
+    with pytest.raises(kernix.KernelToolchainError, match="set CXX to a script that sets them and runs the compiler"):
+        kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE)
+
+
 # --- XLA's own headers -----------------------------------------------------------------------------------------------
 
 FFI = '#include "xla/ffi/api/ffi.h"\n'

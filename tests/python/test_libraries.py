@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels on NVIDIA's libraries: headers and libraries come from the wheels of this environment."""
 
+import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
+import kernels
 import pytest
 
 import kernix
@@ -110,3 +113,90 @@ def test_a_wheel_beside_the_toolkit(wheel, tmp_path, run_python):
     shutil.move(wheel, other)
     output = run_python("load_with_site.py", str(tmp_path / "other"), str(source), str(tmp_path))
     assert output.split() == ["True", str(other / "lib" / "libkxfake.so.7")]
+
+
+# --- Device code that launches --------------------------------------------------------------------------------------
+
+
+def device_runtime():
+    """Return the archive of the device runtime."""
+    return str(next(toolkit().glob("**/libcudadevrt.a")))
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param(list, id="none"),
+        pytest.param(lambda: ["-lcudadevrt"], id="by name"),
+        pytest.param(lambda: [device_runtime()], id="by path"),
+        pytest.param(lambda: ["-L" + str(pathlib.Path(device_runtime()).parent), "-lcudadevrt"], id="by folder"),
+        pytest.param(
+            lambda: ["-Wl,--whole-archive", device_runtime(), "-Wl,--no-whole-archive"], id="the whole archive"
+        ),
+    ],
+)
+def test_device_code_that_launches_is_linked_with_the_device_runtime(flags):
+    options = {**OPTIONS, "extra_cuda_cflags": ["-rdc=true"], "extra_ldflags": flags()}
+    for forced in (False, True):
+        module = kernix.load_cuda_inline("launches", kernels.LAUNCHES, force_rebuild=forced, **options)
+        assert module.function_names == ["run"]
+
+
+def test_units_that_launch_each_others_kernels(tmp_path):
+    child, parent = kernels.LAUNCHES.split("__global__ void parent")
+    (tmp_path / "child.cu").write_text(child)
+    declared = child.split("{ y[")[0].strip() + ";\n"
+    (tmp_path / "parent.cu").write_text(f"{declared}__global__ void parent{parent}")
+    module = kernix.load_cuda_dir(tmp_path, extra_cuda_cflags=["-dc"], separate=True, **OPTIONS)
+    assert module.function_names == ["run"]
+
+
+# --- The driver -----------------------------------------------------------------------------------------------------
+
+# With as many arguments as go through registers, and more.
+DRIVER = """
+#include <stdarg.h>
+extern "C" int cuInit(unsigned flags) { return 100 + flags; }
+extern "C" int cuTexRefSetMipmapLevelClamp(void* texture, float low, float high) { return low * 10 + high; }
+extern "C" int cuLaunchKernel(void*, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f, unsigned g,
+                              void* stream, void** arguments, void** extra) {
+    return a + 10 * b + 100 * c + 1000 * d + 10000 * e + 100000 * f + (extra == arguments);
+}
+"""
+CALLS_DRIVER = f"""{HEAD}#include <cuda.h>
+extern "C" int init() {{ return cuInit(7); }}
+extern "C" int again() {{ return cuInit(1) + cuInit(2); }}
+extern "C" int clamp() {{ return cuTexRefSetMipmapLevelClamp(nullptr, 4, 2); }}
+extern "C" int launch() {{ return cuLaunchKernel(nullptr, 1, 2, 3, 4, 5, 6, 7, nullptr, nullptr, nullptr); }}
+extern "C" int newer() {{ return cuMemFree(0); }}
+// @BE f
+void f(BE::Out<float> y) {{}}
+"""
+ASK = "import ctypes, sys; print(*(getattr(ctypes.CDLL(sys.argv[1]), name)() for name in sys.argv[2:]))"
+
+
+def ask(module, *functions, **environment):
+    """Call functions of a module's library in a process of its own."""
+    command = [sys.executable, "-c", ASK, module.path, *functions]
+    return subprocess.run(command, env=os.environ | environment, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("flags", [[], ["-lcuda"], ["-L/usr/local/cuda/lib64/stubs", "-lcuda"]], ids=str)
+def test_the_driver_is_found_when_one_of_its_functions_is_called(flags, tmp_path):
+    module = kernix.load_cuda_inline("calls_driver", CALLS_DRIVER, extra_ldflags=flags, **OPTIONS)
+    (tmp_path / "driver.cc").write_text(DRIVER)
+    library = ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", "libcuda.so.1", "driver.cc"]
+    subprocess.run(["g++", *library], cwd=tmp_path, check=True)
+    answers = ask(module, "init", "again", "clamp", "launch", "newer", LD_LIBRARY_PATH=str(tmp_path))
+    assert answers.split() == ["107", "203", "42", "654322", "500"]  # 500: this driver has no such function
+    dynamic = subprocess.run(["readelf", "-dW", module.path], check=True, capture_output=True, text=True).stdout
+    assert "libcuda.so" not in dynamic
+
+
+def test_an_archive_that_calls_the_driver(tmp_path):
+    (tmp_path / "part.c").write_text("int cuInit(unsigned); int part(void) { return cuInit(0); }\n")
+    subprocess.run(["gcc", "-fPIC", "-c", "part.c"], cwd=tmp_path, check=True)
+    subprocess.run(["ar", "rcs", "libpart.a", "part.o"], cwd=tmp_path, check=True)
+    source = f'{HEAD}extern "C" int part();\n// @BE f\nvoid f(BE::Out<int> y) {{ part(); }}\n'
+    module = kernix.load_cuda_inline("calls_part", source, extra_ldflags=[f"-L{tmp_path}", "-lpart"], **OPTIONS)
+    assert module.function_names == ["f"]

@@ -191,6 +191,8 @@ TEST_F(PlantsTest, EachToolLooksInFoldersOfTheToolchainOnly) {
   int number = 0;
   const auto load = [&](Kernel kernel, bool force) {
     const std::string text = StrCat("static int of_second_source_", ++number, ";");
+    kernel.request.mutable_toolchain()->add_variable("LD_LIBRARY_PATH=" + root());
+    kernel.request.mutable_toolchain()->add_variable("COMPILER_PATH=" + root());
     Load(member(), WithSecondSource(std::move(kernel), kLabel, text, force));
   };
   for (const bool force : {false, true}) {
@@ -202,12 +204,14 @@ TEST_F(PlantsTest, EachToolLooksInFoldersOfTheToolchainOnly) {
   watch.Stop();
   EXPECT_TRUE(watch.programs().contains("cc1plus")) << "no tool was seen";
   EXPECT_TRUE(nvcc().empty() || watch.programs().contains("nvcc")) << "no whole call of nvcc was seen";
-  std::string bad;
+  std::string bad, of_request;
   for (const std::string& variable : watch.variables()) {
+    if (variable.ends_with("PATH=" + root())) StrAppend(&of_request, variable, "\n");
     const std::string why = BadFolder(variable.substr(variable.find(' ') + 1));
     if (!why.empty()) StrAppend(&bad, variable.substr(0, variable.find(' ')), ": ", why, "\n");
   }
   Judge(kPrograms, "folders that the working folder decides", bad);
+  Judge(kPrograms, "folders that a request names", of_request);
   std::string named;
   for (const std::string& entry : watch.entries()) {
     if (entry.ends_with(kLabel)) StrAppend(&named, entry, "\n");

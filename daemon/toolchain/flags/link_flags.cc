@@ -114,8 +114,9 @@ class LinkFlags {
   absl::Status AddLibrary(const std::string& name) {
     if (name.find('/') != std::string::npos) return RefuseFlag("-l" + name, "a library's name cannot contain '/'");
     KERNIX_RETURN_IF_ERROR(CheckHostWord(context_, "-l" + name, name));
-    if (name == "cudart" && context_.language == v1::LANGUAGE_CUDA)
-      return absl::OkStatus();  // linked statically anyway
+    // The runtime is linked statically anyway, and what a link needs of the driver comes with it.
+    const bool comes_anyway = name == "cudart" || name == "cuda";
+    if (comes_anyway && context_.language == v1::LANGUAGE_CUDA) return absl::OkStatus();
     for (size_t i = 0; i < folders_.size(); ++i) {
       if (const auto found = FindLibrary({folders_[i]}, name)) return AddStaged(StrCat("L", i), *found);
     }

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user of Hopper expects to compile and run without a word about it: wgmma, TMA, kernels that launch kernels."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hopper_kernels import LAUNCHES, TILE, WGMMA
+
+import kernix
+
+
+def capability():
+    """Return the compute capability of the first GPU, (9, 0) for Hopper."""
+    return tuple(int(part) for part in jax.devices("gpu")[0].compute_capability.split("."))
+
+
+@pytest.fixture(name="hopper")
+def hopper_fixture():
+    """Skip a test on any other GPU."""
+    if capability() != (9, 0):
+        pytest.skip(f"needs a GPU of compute capability 9.0; this one has {capability()}")
+
+
+@pytest.mark.usefixtures("hopper")
+def test_wgmma_without_a_word():
+    module = kernix.load_cuda_inline("wgmma", WGMMA)
+    random = np.random.default_rng(1)
+    a, b = (random.integers(-4, 5, shape).astype(np.float16) for shape in ((64, 16), (16, 8)))
+    y = module.multiply(jnp.asarray(a), jnp.asarray(b), out=jax.ShapeDtypeStruct((64, 8), jnp.float32))
+    np.testing.assert_array_equal(y, a.astype(np.float32) @ b.astype(np.float32))
+    # A named architecture is what it says, and another build.
+    with pytest.raises(kernix.KernelCompilationError, match=r"wgmma|sm_90"):
+        kernix.load_cuda_inline("wgmma", WGMMA, compute_capability="sm_90", auto_register=False)
+    assert kernix.load_cuda_inline("wgmma", WGMMA, compute_capability="native").cache_hit
+
+
+def test_a_descriptor_for_tma_by_the_driver():
+    if capability() < (9, 0):
+        pytest.skip(f"TMA came with 9.0; this GPU has {capability()}")
+    module = kernix.load_cuda_inline("tma", TILE)
+    x = jnp.arange(16 * 32, dtype=jnp.float32).reshape(16, 32)
+    y = module.tile(x, out=jax.ShapeDtypeStruct((8, 8), jnp.float32))
+    np.testing.assert_array_equal(y, x[8:16, 16:24])
+
+
+def test_a_kernel_that_launches_a_kernel():
+    module = kernix.load_cuda_inline("launches", LAUNCHES, extra_cuda_cflags=["-rdc=true"])
+    y = module.run(out=jax.ShapeDtypeStruct((32,), jnp.float32))
+    np.testing.assert_array_equal(y, np.arange(32, dtype=np.float32))
