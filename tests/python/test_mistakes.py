@@ -65,6 +65,11 @@ LOADS = {
         R,
         "^mistake:2: an annotation without a function.*'vector_ad'.*Did you mean vector_add",
     ),
+    "handler of XLA's own": (
+        lambda: cpp('#include "xla/ffi/api/ffi.h"\nXLA_FFI_DEFINE_HANDLER_SYMBOL(H, Impl, Bind());', ["H"]),
+        R,
+        r"kernix writes the handlers itself.*jax.ffi.register_ffi_target",
+    ),
     "function of no tensors": (lambda: cpp(function("int n")), R, "mistake:3.*no 'ret'"),
     "double array": (lambda: cpp(function("const double* x, BE::Tensor y")), R, "mistake:3: parameter 1 'x'.*pointer"),
     "array of C": (lambda: cpp(function("float x[4], BE::Tensor y")), R, "mistake:3: parameter 1 'x'"),

@@ -259,6 +259,16 @@ class Resolver {
            });
   }
 
+  // What to do about handlers that the source defines by XLA's own macros; empty if there are none.
+  std::string_view AboutHandlersOfXla() const {
+    const auto defines = [](const Token& token) { return token.text.starts_with("XLA_FFI_DEFINE_HANDLER"); };
+    return std::none_of(preprocessed_.tokens.begin(), preprocessed_.tokens.end(), defines)
+               ? ""
+               : " kernix writes the handlers itself: export a function with BE::In and BE::Out parameters. Or compile "
+                 "a handler of XLA's own, XLA_FFI_DEFINE_HANDLER..., yourself, and give it to "
+                 "jax.ffi.register_ffi_target().";
+  }
+
   // The only signature of `name`. `purpose`, for errors, is what the caller infers from it.
   absl::StatusOr<const Signature*> SignatureOf(const std::string& name, std::string_view purpose) const {
     const std::vector<const Signature*> candidates = Candidates();
@@ -267,9 +277,10 @@ class Resolver {
           StrCat("function '", name, "' is a template: name the instance to export, such as '", name, "<float>'"));
     }
     if (candidates.empty()) {
-      return Invalid(StrCat(
-          "function '", name, "': no signature 'void ", name, "(...)' in ", Labels(), ", so ", purpose,
-          " cannot be inferred. Name the tokens, such as arg, ret, stream, attr.<name>:<type>.", OtherFunctions(name)));
+      return Invalid(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", Labels(), ", so ",
+                            purpose,
+                            " cannot be inferred. Name the tokens, such as arg, ret, stream, attr.<name>:<type>.",
+                            OtherFunctions(name), AboutHandlersOfXla()));
     }
     if (candidates.size() > 1 && DifferInConst(*candidates[0], *candidates[1])) {
       return Invalid(StrCat(

@@ -316,7 +316,8 @@ void thrower(BE::Tensor out, int what) {
       "13: thrower: check failed at kernel.cpp:9: BE_DISPATCH_INTEGRAL: unsupported dtype float32: out.dtype() must be "
       "one of bool, int8 to int64, uint8 to uint64");
   EXPECT_EQ(thrown(5), "13: thrower: text");
-  EXPECT_THAT(thrown(6), AllOf(StartsWith("13: thrower: threw thrower("), HasSubstr("::Own, which is no std::excep")));
+  EXPECT_THAT(thrown(6),
+              AllOf(StartsWith("13: thrower: threw thrower("), testing::HasSubstr("::Own, which is no std::excep")));
   EXPECT_EQ(thrown(7), "13: thrower: threw a text: words");
   EXPECT_EQ(thrown(8), "13: thrower: threw a std::string: a string\xEF\xBF\xBD");
   EXPECT_EQ(thrown(9), "");

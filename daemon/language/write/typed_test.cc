@@ -87,7 +87,8 @@ TEST_F(TypedTest, EveryCallIsChecked) {
   EXPECT_EQ(Add({2}, ffi::kS32, {2, 2}), Misfit("3: add: argument 0 (x) takes float32, got int32"));
   EXPECT_EQ(Add({2}, ffi::kF32, {5}), Misfit("3: add: argument 1 (w) takes float32[2] (2 dimensions), got float32[5]"));
   EXPECT_EQ(Add({2}, ffi::kF32, {2, 1, 2}),
-            Misfit("3: add: argument 1 (w) takes float32[2] (2 dimensions), got float32[2,1,2]"));
+            "3: add: argument 1 (w) takes float32[2] (2 dimensions), got float32[2,1,2]. If jax.vmap has added a "
+            "dimension: vmap_method=\"sequential\" calls the function without it");
   EXPECT_EQ(Add({2}, ffi::kF32, {}), Misfit("3: add: argument 1 (w) takes float32[2] (2 dimensions), got float32[]"));
   EXPECT_EQ(Add({2}, ffi::kF32, {2, 2}, ffi::kF64), Misfit("3: add: result 0 (y) takes float32, got float64"));
   EXPECT_THAT(y_, testing::ElementsAre(0, 0));
