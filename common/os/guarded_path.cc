@@ -98,7 +98,11 @@ class Walk {
   }
 
   std::string BelongsTo(uid_t user) const {
-    return StrCat("it belongs to ", DescribeUser(user), ", neither to root nor to ", DescribeUser(owners_.front()),
+    const std::string owner = DescribeUser(owners_.front());
+    if (owners_.front() == 0) {
+      return StrCat("it belongs to ", DescribeUser(user), ", not to ", owner, ". Have its owner changed to ", owner);
+    }
+    return StrCat("it belongs to ", DescribeUser(user), ", neither to root nor to ", owner,
                   ". Have its owner changed to one of them");
   }
 

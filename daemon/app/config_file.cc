@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/app/config_file.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
 #include "common/base/error.h"
+#include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/app/settings.h"
@@ -66,6 +68,14 @@ class ConfigReader {
     return AllProblems(problems);
   }
 
+  // ": did you mean cache_limit_bytes?", or nothing. Also a key that `key` is the beginning of.
+  static std::string Meant(std::string_view key, const std::vector<std::string>& names) {
+    std::string nearest = NearestName(key, names);
+    const auto longer = std::find_if(names.begin(), names.end(), [&](const auto& name) { return name.starts_with(key); });
+    if (nearest.empty() && longer != names.end()) nearest = *longer;
+    return nearest.empty() ? "" : StrCat(": did you mean ", nearest, "?");
+  }
+
   // Names the keys of the same table alone: errors that travel have a bound.
   static std::string UnknownKey(std::string_view key) {
     const bool is_of_upstream = key.starts_with(kUpstream);
@@ -73,8 +83,8 @@ class ConfigReader {
     for (const Setting& setting : Settings()) {
       if (setting.name.starts_with(kUpstream) == is_of_upstream) names.emplace_back(setting.name);
     }
-    return StrCat("unknown key \"", key, "\"; known keys are ", absl::StrJoin(names, ", "),
-                  is_of_upstream ? "" : ", [upstream] and [[toolchain]]");
+    const std::string known = StrCat(absl::StrJoin(names, ", "), is_of_upstream ? "" : ", [upstream] and [[toolchain]]");
+    return StrCat("unknown key \"", key, "\"", Meant(key, names), "; known keys are ", known);
   }
 
   static std::optional<std::string> ScalarText(const toml::node& node) {

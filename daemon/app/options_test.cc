@@ -325,6 +325,9 @@ TEST_F(OptionsTest, ErrorsInTheFileNameTheLine) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"jobs = 1\ncolour = \"red\"\n",
        "/kernixd.toml:2: unknown key \"colour\"; known keys are socket, store_directory"},
+      {"cache_limit_byte = 1\n", "unknown key \"cache_limit_byte\": did you mean cache_limit_bytes?; known keys are"},
+      {"cache_limit = 1\n", "unknown key \"cache_limit\": did you mean cache_limit_bytes?"},
+      {"[upstream]\nadress = \"x\"\n", "unknown key \"upstream.adress\": did you mean upstream.address?"},
       {"[upstream]\ncolour = 1\n",
        "/kernixd.toml:2: unknown key \"upstream.colour\"; known keys are upstream.address, upstream.instance"},
       {"jobs = \"many\"\n", "/kernixd.toml:1: jobs: \"many\" is not a whole number"},

@@ -190,7 +190,7 @@ absl::Status CheckForShell(const Action& action, const std::string& root) {
   return MakeError(
       v1::ErrorDetail::RESOURCE,
       StrCat(
-          "step \"", action.step, "\": ", Basename(action.argv.front()), " cannot work in ", Dirname(root),
+          "step \"", action.step, "\": ", Basename(ToolPath(action)), " cannot work in ", Dirname(root),
           ", because it passes that path to a shell, which would interpret its $, `, \" or \\: ", kKeepStoreElsewhere));
 }
 

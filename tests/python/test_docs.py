@@ -8,8 +8,10 @@ import io
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 
 import kernels
 import pytest
@@ -18,6 +20,7 @@ import kernix
 from kernix import _environment
 
 ROOT = pathlib.Path(__file__).parents[2]
+CONTRIBUTING = ROOT / "docs" / "contributing.md"
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -262,9 +265,42 @@ def test_cpp(prefix, own_place, tmp_path):
     for command in (configure, ["cmake", "--build", build]):
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
-    environment = own_place.environment | {"KERNIXD": str(prefix / "bin" / "kernixd")}
+    environment = own_place.environment | {"PATH": f"{prefix / 'bin'}:{os.environ['PATH']}"}
+    environment.pop("KERNIXD", None)
     done = subprocess.run([build / "program"], env=environment, capture_output=True, text=True)
     assert (done.stdout.split(), done.stderr) == (re.findall(r"std::cout.*// (.*)", program)[0].split(), "")
+
+
+def loop():
+    """Return the commands that the page for contributors repeats."""
+    (block,) = re.findall(r"^## The loop\n\n```console\n(.*?)^```$", CONTRIBUTING.read_text(), re.MULTILINE | re.DOTALL)
+    return [line.removeprefix("$ ").partition("  #")[0].strip() for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("command", loop())
+def test_the_loop_of_contributors(command):
+    """Each command is one that works: its targets are there, and its filters select a test."""
+    build = pathlib.Path(kernix.__file__).parents[2]
+    if not (build / "build.ninja").exists():
+        pytest.skip("kernix does not come from a build folder")
+    words = shlex.split(command)
+    if words[0] == "make":
+        words.insert(1, "--dry-run")
+    elif words[0] == "ninja":
+        words = ["ninja", "-C", str(build), "-t", "query", *words[3:]]
+    elif "pytest" in words:
+        words = [sys.executable, *words[1:], "--collect-only", "--quiet"]
+    elif words[0].startswith("build/"):
+        words[0] = str(build / words[0].removeprefix("build/"))
+        if not os.access(words[0], os.X_OK):
+            pytest.skip("the C++ tests are not built")
+        words.append("--gtest_list_tests")
+    else:
+        assert os.access(ROOT / words[0], os.X_OK)
+        return
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    assert done.stdout.strip()
 
 
 def test_every_load_is_on_the_cpp_page():

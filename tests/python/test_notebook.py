@@ -79,6 +79,8 @@ def jit():
     "cuda module": "vector_add is gpu.vector_add, gpu.platform, '.target sm_90' in gpu.ptx()",
     "cuda again": f"%%cuda gpu --arch sm_90\n{CUDA}\n// changed",
     "cuda module again": "vector_add is gpu.vector_add, 'changed' in gpu.source()",
+    "cuda unchanged": f"%%cuda gpu --arch sm_90\n{CUDA}\n// changed",
+    "wrong arch": f"%%cuda gpu --arch sm_900\n{CUDA}",
     "wrong": f"%%cpp\n{WRONG}",
     "command": "sys.last_value.command",
     "command again": "!{sys.last_value.command}",
@@ -132,6 +134,14 @@ def test_progress_becomes_the_result(cells):
     assert [line for line in progress if not line.startswith("kernix: gpu: ")] == []
     assert re.fullmatch(r"gpu: vector_add \(built in \d+ ms: new source\)", "".join(cells["cuda"].kept))
     assert cells["wrong"].kept == ["cell: not loaded"]
+
+
+def test_an_unchanged_cell_says_so(cells):
+    assert "".join(cells["cuda unchanged"].kept) == "gpu: vector_add (unchanged)"
+
+
+def test_errors_advise_options_of_cells(cells):
+    assert "In a cell, compute_capability is --arch." in cells["wrong arch"].error
 
 
 def test_errors_are_short_and_name_the_lines_of_the_cell(cells):

@@ -92,34 +92,50 @@ bool IsTypeWord(const Token& token) {
                          "const", "volatile", "auto"});
 }
 
-// Whether `tokens` declare a parameter, and are not a value. `types`: the template's.
-bool IsParameter(Tokens tokens, const Names& types) {
+// Words whose parentheses are no part of a declarator.
+bool TakesParentheses(const Token& token) {
+  return IsOneOf(token, {"decltype", "typeof", "__typeof__", "__typeof", "alignas", "explicit", "requires"});
+}
+
+// Whether `tokens` declare a parameter, and are not a value. `types`: the template's, and those of the unit.
+bool IsParameter(Tokens tokens, const Names& own_types, const Names& types) {
+  const auto is_name = [&](const Token& token) { return own_types.contains(token.text) || types.contains(token.text); };
   const auto is_type = [&](const Token& token) {
-    if (types.contains(token.text)) return true;
-    return IsTypeWord(token) || IsOneOf(token, {"struct", "class", "union", "enum", "typename", "..."});
+    return is_name(token) || IsTypeWord(token) ||
+           IsOneOf(token, {"struct", "class", "union", "enum", "typename", "decltype", "..."});
   };
   bool has_type = is_type(tokens.front()) || (tokens.size() > 1 && tokens[1].Is("<"));
+  // `::a::b`, `a::b&`: the last name says what it is.
+  size_t last = tokens.front().Is("::") ? 1 : 0;
+  while (last + 2 < tokens.size() && tokens[last].IsIdentifier() && tokens[last + 1].Is("::")) last += 2;
+  if (last < tokens.size() && is_name(tokens[last])) has_type = true;
   for (size_t at = 0; at + 1 < tokens.size(); ++at) {
     const Token& next = tokens[at + 1];
-    if (tokens[at].Is("(") && !IsOneOf(next, {"*", "&"})) return false;                       // T(0)
-    if (tokens[at].Is(">") && next.Is("::") && !tokens.front().Is("typename")) return false;  // A<T>::value
-    if (tokens[at].IsIdentifier() && next.IsIdentifier()) has_type = true;                    // size_t n
+    if (TakesParentheses(tokens[at]) && next.Is("(")) {
+      at = AfterBrackets(tokens, at + 1) - 1;
+      continue;
+    }
+    const bool follows_declarator = at > 0 && tokens[at - 1].Is(")");                           // `int (*)(T)`
+    if (tokens[at].Is("(") && !IsOneOf(next, {"*", "&"}) && !follows_declarator) return false;  // T(0)
+    if (tokens[at].Is(">") && next.Is("::") && !tokens.front().Is("typename")) return false;    // A<T>::value
+    if (tokens[at].IsIdentifier() && next.IsIdentifier()) has_type = true;                      // size_t n
   }
   return has_type;
 }
 
 // Whether `(...)` after a name makes it a function, and not a variable with its first value. `declaration`: all of it.
-bool AreParameters(Tokens parentheses, Tokens declaration) {
-  Names types;
+// `types`: those of the unit.
+bool AreParameters(Tokens parentheses, Tokens declaration, const Names& types) {
+  Names own_types;
   for (size_t at = 1; at < declaration.size(); ++at) {
-    if (IsOneOf(declaration[at - 1], {"typename", "class"})) types.insert(declaration[at].text);
+    if (IsOneOf(declaration[at - 1], {"typename", "class"})) own_types.insert(declaration[at].text);
   }
   const Tokens inside = parentheses.subspan(1, parentheses.size() - 2);
   for (size_t begin = 0, at = 0; begin < inside.size(); begin = ++at) {
     while (at < inside.size() && !inside[at].Is(",")) {
       at = IsOpen(inside[at]) ? AfterBrackets(inside, at) : inside[at].Is("<") ? AfterAngles(inside, at) : at + 1;
     }
-    if (begin == at || !IsParameter(inside.subspan(begin, at - begin), types)) return false;
+    if (begin == at || !IsParameter(inside.subspan(begin, at - begin), own_types, types)) return false;
   }
   return true;
 }
@@ -178,6 +194,7 @@ class DeviceNames {
 
   // `declaration`: all of one at namespace scope.
   void Add(Tokens declaration) {
+    AddTypes(declaration);
     if (!SpecifiersOf(declaration).any()) return;
     bool has_templates = false;
     for (const Token& token : declaration) {
@@ -203,6 +220,29 @@ class DeviceNames {
   }
 
  private:
+  void AddTypes(Tokens declaration) {
+    for (size_t at = 0; at + 1 < declaration.size(); ++at) {
+      const Token& next = declaration[at + 1];
+      const bool names_one = IsOneOf(declaration[at], {"struct", "class", "union", "enum", "using"});
+      if (names_one && next.IsIdentifier() && !IsKeyword(next.text)) types_.insert(next.text);
+    }
+    const size_t size = declaration.size();
+    const bool is_typedef = size > 2 && HasAtTop(declaration, "typedef");
+    if (is_typedef && declaration[size - 2].IsIdentifier()) types_.insert(declaration[size - 2].text);
+  }
+
+  // What follows a function's parameters, up to the next declarator: `noexcept(...)`, `-> decltype(...)`, `: a(v)`.
+  static size_t AfterFunction(Tokens part, size_t at) {
+    bool is_type = false;
+    while (at < part.size() && !part[at].Is(",")) {
+      if (part[at].Is(":")) return part.size();
+      is_type = is_type || part[at].Is("->");
+      const bool has_angles = is_type && part[at].Is("<");
+      at = IsOpen(part[at]) ? AfterBrackets(part, at) : has_angles ? AfterAngles(part, at) : at + 1;
+    }
+    return at;
+  }
+
   // What stands between two of `{`, `}` and `;`. `braces`: those around it.
   void AddPart(Tokens part, const Token& end, bool has_templates, const std::vector<bool>& braces) {
     const Specifiers specifiers = SpecifiersOf(part);
@@ -215,6 +255,8 @@ class DeviceNames {
         at = AfterBrackets(part, at + 1);
       } else if (part[at].Is("template") && at + 1 < part.size() && part[at + 1].Is("<")) {
         at = AfterAngles(part, at + 1);
+      } else if (TakesParentheses(part[at]) && at + 1 < part.size() && part[at + 1].Is("(")) {
+        at = AfterBrackets(part, at + 1);
       } else if (part[at].Is("operator")) {
         at = AfterOperator(part, at);
       } else if (part[at].Is("[") && at + 1 < part.size() && part[at + 1].Is("[")) {  // `[[noreturn]]`
@@ -225,15 +267,18 @@ class DeviceNames {
         if (std::any_of(inside.begin(), inside.end(), [](const Token& token) { return token.Is("auto"); })) {
           has_templates = true;  // `void k(auto x)`
         }
-        const bool wraps = inside.size() > 1 && IsOneOf(inside[1], {"*", "&", "::"});  // `(*name)`
-        const bool has_own = SpecifiersOf(inside).any();                               // a lambda
+        const bool is_followed = after < part.size() && IsOneOf(part[after], {"(", "[", "="});
+        const bool wraps = inside.size() > 1 && (IsOneOf(inside[1], {"*", "&"}) ||
+                                                 (inside[1].Is("::") && is_followed));  // `(*name)`, `(::A::f)(`
+        const bool has_own = SpecifiersOf(inside).any();                                // a lambda
         if (wraps || has_own || IsName(inside)) Declare(inside, is_member && !has_own);
         if (wraps || has_own) is_variable = true;
         // In a class, `T x(1);` is no variable.
         const bool may_be_variable = !is_function && braces.empty() && end.Is(";");
-        if (may_be_variable && !AreParameters(inside, part)) is_variable = true;
+        if (may_be_variable && !AreParameters(inside, part, types_)) is_variable = true;
         is_function = true;
-        at = after;
+        const bool is_list = !wraps && !has_own && !is_variable && !is_followed;
+        at = is_list && !SpecifiersOf(part.subspan(after)).any() ? AfterFunction(part, after) : after;
       } else {
         if (!is_function && (IsAssignment(part, at) || part[at].Is("["))) is_variable = true;  // or a lambda
         const bool is_of_type = at + 1 < part.size() && GoesOnAfterType(part[at + 1]);
@@ -254,6 +299,7 @@ class DeviceNames {
     }
   }
 
+  Names types_;                  // of the unit, so far
   Names declared_;               // perhaps more
   Names declared_at_namespace_;  // of these; perhaps more
   bool may_be_added_unnamed_ = false;

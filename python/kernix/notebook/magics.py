@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kernix._errors import KernelRequestError
+from kernix._errors import KernelRequestError, KernelToolchainError
 from kernix.loading.console import progress_line
 from kernix.loading.load import load_cpp_inline, load_cuda_inline
 from kernix.loading.module import CompiledModule, origin
@@ -23,6 +23,15 @@ _UNNAMED = "cell"
 #: The other way than annotations to name functions, in kernixd's words.
 _NOT_IN_CELLS = ", or pass 'functions'"
 
+#: What messages call an argument of the loads, and the option of a cell for it.
+_OPTIONS = {
+    "compute_capability": "--arch",
+    "extra_cflags": "--flag",
+    "extra_cuda_cflags": "--flag",
+    "extra_include_paths": "--include",
+    "extra_ldflags": "--link-flag",
+}
+
 _Load = Callable[[str, str, Namespace], CompiledModule]
 
 
@@ -33,13 +42,17 @@ def add_magics(shell: Any) -> None:
 
 
 def _cell_magic(shell: Any, parser: CellParser, load: _Load) -> Callable[[str, str], None]:
+    loaded: dict[str, object] = {}  # what the latest cell of each name has loaded
+
     def magic(line: str, cell: str) -> None:
         options = parser.parse_line(line)
         # The line of the magic counts, so that messages name the lines that the notebook shows.
         with _status_line(shell, options.name or _UNNAMED) as status:
             with _words_for_cells():
                 module = load(options.name or _UNNAMED, "\n" + cell, options)
-            status(_summary(module))
+            core = module._code.core
+            status(_summary(module, is_new=loaded.get(module.name) is not core))
+            loaded[module.name] = core
         if options.name:
             shell.push({options.name: module})
         shell.push({name: module[name] for name in module})
@@ -86,13 +99,17 @@ def _common(options: Namespace) -> dict[str, Any]:
 
 @contextmanager
 def _words_for_cells() -> Iterator[None]:
-    """Leave out of an error what a load offers and a cell does not."""
+    """Have errors speak of what a cell offers, and not of what a load does."""
     try:
         yield
-    except KernelRequestError as error:
-        if _NOT_IN_CELLS not in str(error):
+    except (KernelRequestError, KernelToolchainError) as error:
+        message = str(error).replace(_NOT_IN_CELLS, "")
+        words = [f"{argument} is {option}" for argument, option in _OPTIONS.items() if argument in message]
+        if words:
+            message += f"\nIn a cell, {', '.join(words)}."
+        if message == str(error):
             raise
-        raise KernelRequestError(str(error).replace(_NOT_IN_CELLS, "")) from None
+        raise type(error)(message) from None
 
 
 @contextmanager
@@ -112,5 +129,6 @@ def _status_line(shell: Any, name: str) -> Iterator[Callable[[str], None]]:
         progress_line.reset(token)
 
 
-def _summary(module: CompiledModule) -> str:
-    return f"{module.name}: {', '.join(module)} ({origin(module._code.core)})"
+def _summary(module: CompiledModule, is_new: bool) -> str:
+    how = origin(module._code.core) if is_new else "unchanged"
+    return f"{module.name}: {', '.join(module)} ({how})"
