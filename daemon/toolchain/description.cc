@@ -114,6 +114,7 @@ void Describe(const HostCompiler& host, ToolchainDescription::HostCompiler& desc
   Assign(host.system_include_directories, description.mutable_system_include_directory());
   Assign(host.library_directories, description.mutable_library_directory());
   description.set_links_no_cxx(!host.links_cxx);
+  description.mutable_variable()->insert(host.variables.begin(), host.variables.end());
 }
 
 void Describe(const CudaToolkit& cuda, ToolchainDescription::CudaToolkit& description) {
@@ -151,6 +152,7 @@ absl::StatusOr<HostCompiler> HostOf(const ToolchainDescription::HostCompiler& de
   host.system_include_directories = ListOf(description.system_include_directory());
   host.library_directories = ListOf(description.library_directory());
   host.links_cxx = !description.links_no_cxx();
+  host.variables = {description.variable().begin(), description.variable().end()};
   return host;
 }
 
