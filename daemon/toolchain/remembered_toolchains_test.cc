@@ -3,6 +3,7 @@
 // Remembers the real compilers of this machine.
 #include "daemon/toolchain/remembered_toolchains.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
