@@ -33,8 +33,10 @@ import kernix
 
 CORPUS = pathlib.Path(__file__).resolve().parent
 KERNIXCTL = pathlib.Path(kernix.__file__).parent / "bin/kernixctl"
-# Eight hex digits, or the name of the first external function.
-MODULE_ID = re.compile(rb"[0-9a-f]{8}_7_unit_cu_\w+?(?=_[0-9a-f]{8}|\b)(?:_[0-9a-f]{8})?")
+MODULE_ID = re.compile(rb"[0-9a-f]{8}_7_unit_cu_(?:[0-9a-f]{8}|_\w+)")
+# A unit with an external function has its name in place of the last eight digits. What follows the name in a mangled
+# one is told by the length.
+NAMED_UNIT = re.compile(rb"_ZN(\d+)(_GLOBAL__N__|_INTERNAL_)(?=([0-9a-f]{8}_7_unit_cu_\w+))")
 COUNTERS = (
     "kernix_nvcc_compiles_total",
     "kernix_cuda_runtime_headers_total",
@@ -91,10 +93,18 @@ def find_program(name: str) -> str:
     raise SystemExit(f"no {name} on PATH or in this environment")
 
 
+def masked(text: bytes) -> bytes:
+    """Return a text without module ids, and without the lengths of names that hold one."""
+    ids = {found[3][: int(found[1]) - len(found[2])] for found in NAMED_UNIT.finditer(text)}
+    for name in sorted(ids, key=len, reverse=True):
+        text = text.replace(name, b"ID")
+    return re.sub(rb"\d+(_GLOBAL__N__|_INTERNAL_)ID", rb"\1ID", MODULE_ID.sub(b"ID", text))
+
+
 def disassembled(cubin: pathlib.Path, nvdisasm: str) -> bytes:
     """Return the machine code of a cubin as text."""
     done = subprocess.run([nvdisasm, "-c", cubin], check=True, capture_output=True)
-    return MODULE_ID.sub(b"ID", done.stdout)
+    return masked(done.stdout)
 
 
 def machine_code(fatbin: bytes, folder: pathlib.Path, nvdisasm: str) -> list[bytes]:
@@ -112,11 +122,27 @@ def made(path: str, folder: pathlib.Path, nvdisasm: str) -> dict[str, Any]:
     fatbin = section(library, folder, ".nv_fatbin")
     symbols = subprocess.run(["nm", "-D", "--defined-only", path], check=True, capture_output=True).stdout
     return {
-        "PTX": [MODULE_ID.sub(b"ID", text) for text in re.findall(rb"\.version [^\0]*", fatbin)],
+        "PTX": [masked(text) for text in re.findall(rb"\.version [^\0]*", fatbin)],
         "machine code": machine_code(fatbin, folder, nvdisasm),
         "host code": section(library, folder, ".text"),
-        "symbols": sorted(line.split()[-1] for line in MODULE_ID.sub(b"ID", symbols).splitlines()),
+        "symbols": sorted(line.split()[-1] for line in masked(symbols).splitlines()),
     }
+
+
+def only_names_move(fast: str, whole: str) -> bool:
+    """Return whether host code differs in addresses alone, which names of another length have moved.
+
+    Only one call of nvcc knows the first external function; another id stands in its place.
+    """
+    library = pathlib.Path(whole).read_bytes()
+    is_named = re.search(rb"_7_unit_cu_(?![0-9a-f]{8}|_)\w", library) is not None
+    command = ["objdump", "-d", "-j", ".text", "--no-show-raw-insn", "--no-addresses"]
+    code = [subprocess.run([*command, path], check=True, capture_output=True).stdout for path in (fast, whole)]
+    # The first lines have the path.
+    fast_code, whole_code = (
+        re.sub(rb"[0-9a-f]{3,}|<[^>]*>", b"", masked(text.partition(b".text:")[2])) for text in code
+    )
+    return is_named and fast_code == whole_code
 
 
 def flags_of(text: str) -> list[str]:
@@ -202,6 +228,8 @@ class Verification:
         whole = self.load(f"{fast.name}_whole", text, flags, whole_call=True)
         made_whole = made(whole.path, self.folder, self.nvdisasm)
         different = [what for what, content in made_fast.items() if content != made_whole[what]]
+        if "host code" in different and only_names_move(fast.path, whole.path):
+            different.remove("host code")
         if not made_fast["machine code"]:
             different.append("no machine code was found")
         if not flags and not {*map(self.by_one_thread, made_fast["PTX"])} <= {*made_fast["machine code"]}:
