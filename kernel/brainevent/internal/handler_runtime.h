@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include <exception>
 #include <typeinfo>
 
 #include "brainevent/internal/attributes.h"
@@ -426,17 +425,26 @@ KERNIX_COLD inline ffi::Error* Thrown(const ffi::CallFrame* frame, const Signatu
   return Fail(frame, signature, ffi::kInternal, "%s", exception.what());
 }
 
-#if defined(__GXX_RTTI)
-// The text of a thrown object if it is a std::string of the GNU library, else null. <string> would double what it takes
-// to compile this header.
-KERNIX_COLD inline const char* ThrownString(const char* type) {
-  if (__builtin_strcmp(type, "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE") != 0) return nullptr;
-  const std::exception_ptr exception = std::current_exception();  // is a pointer to the object
-  const char** object = nullptr;
-  static_assert(sizeof(exception) == sizeof(object), "");
-  __builtin_memcpy(&object, &exception, sizeof(object));
-  return *object;  // a string begins with a pointer to its characters, which end with a 0
+#if defined(__GXX_RTTI) && defined(__GLIBCXX__)
+// std::exception_ptr. <exception> would need functions that the libraries of older compilers do not have.
+struct ExceptionPtr;
+void Release(ExceptionPtr* exception) __asm__("_ZNSt15__exception_ptr13exception_ptrD1Ev");
+struct ExceptionPtr {
+  const void* object;
+  ~ExceptionPtr() { Release(this); }
+};
+ExceptionPtr CurrentException() __asm__("_ZSt17current_exceptionv");
+
+// Writes the error for a thrown std::string. <string> would double what it takes to compile this header.
+KERNIX_COLD inline ffi::Error* ThrownString(const ffi::CallFrame* frame, const Signature& signature, const char* type) {
+  const bool is_old = __builtin_strcmp(type, "Ss") == 0;  // with -D_GLIBCXX_USE_CXX11_ABI=0
+  if (!is_old && __builtin_strcmp(type, "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE") != 0) return nullptr;
+  const ExceptionPtr exception = CurrentException();
+  const char* const* text = static_cast<const char* const*>(exception.object);  // a string begins with this pointer
+  return Fail(frame, signature, ffi::kInternal, "threw a std::string: %s", *text);
 }
+#else
+inline ffi::Error* ThrownString(const ffi::CallFrame*, const Signature&, const char*) { return nullptr; }
 #endif
 
 // The error for another object that the user's function has thrown. Call it where the object is being handled.
@@ -450,9 +458,7 @@ KERNIX_COLD inline ffi::Error* ThrownOther(const ffi::CallFrame* frame, const Si
   } catch (...) {
 #if defined(__GXX_RTTI)
     const char* type = __cxxabiv1::__cxa_current_exception_type()->name();
-    if (const char* text = ThrownString(type)) {
-      return Fail(frame, signature, ffi::kInternal, "threw a std::string: %s", text);
-    }
+    if (ffi::Error* error = ThrownString(frame, signature, type)) return error;
     char* readable = __cxxabiv1::__cxa_demangle(type, nullptr, nullptr, nullptr);
 #else
     const char* type = "something";

@@ -60,7 +60,8 @@ class KernelFunction(Kernel):
         `out` may be omitted if the function has one result and all its arguments are alike; the result is then like
         the arguments.
     vmap_method : str, optional
-        How ``jax.vmap`` treats the call (see ``jax.ffi.ffi_call``). Has no effect without JAX.
+        How ``jax.vmap`` treats the call (see ``jax.ffi.ffi_call``); :meth:`with_vmap_method` sets it for all calls. Has
+        no effect without JAX.
     input_output_aliases : dict, optional
         Inputs whose memory a result may reuse (see ``jax.ffi.ffi_call``). In a call without JAX, omit it and pass the
         array as `out`, too.
@@ -73,8 +74,9 @@ class KernelFunction(Kernel):
     **attrs
         The other attributes: numbers, which must fit the declared type; lists, tuples or arrays of them; strings.
         A call may omit attributes that have default arguments in C++, from the last one backwards.
-        A ``__global__`` function takes four more: `grid` and `block`, integers or tuples of up to three; optionally
-        `shared`, bytes of dynamic shared memory, and `cluster`, like `grid`.
+        A ``__global__`` function takes five more: `grid` and `block`, integers or tuples of up to three; optionally
+        `shared`, bytes of dynamic shared memory, `cluster`, like `grid`, and `cooperative`, a bool. A struct takes
+        bytes, a structured value of NumPy, or a ``ctypes.Structure``; a vector such as ``float3`` its numbers.
 
     Returns
     -------

@@ -148,7 +148,7 @@ def load_cuda_inline(
     replace : bool, default False
         Make the new code live under target names that other code has now, also inside functions that ``jax.jit`` has
         already compiled. Without `replace`, such a load fails. Signatures may change,
-        `allow_cuda_graph` may not.
+        `allow_cuda_graph` may not. Static variables begin anew, also if the code is the same.
     auto_register : bool, default True
         Register each function with JAX as ``<target_prefix or name>.<function>``. If JAX is not installed, nothing is
         registered, but the functions of the module can still be called.
