@@ -139,10 +139,11 @@ void AddFunctions(const LoadOptions& options, v1::Functions& functions) {
 
 // --- Flags, toolchain, GPU -------------------------------------------------------------------------------------------
 
-// The flags that debuggers and profilers need: source positions, and frames that can be walked.
+// The flags that debuggers and profilers need: source positions, and frames that can be walked. BE::In and BE::Out
+// check their indices (kernel/brainevent/typed.h).
 std::vector<std::string> DebugFlags(Language language) {
-  if (language == Language::kCuda) return {"-g", "-G", "-Xcompiler=-fno-omit-frame-pointer"};
-  return {"-g", "-fno-omit-frame-pointer"};
+  if (language == Language::kCuda) return {"-g", "-G", "-Xcompiler=-fno-omit-frame-pointer", "-DKERNIX_CHECK_INDICES"};
+  return {"-g", "-fno-omit-frame-pointer", "-DKERNIX_CHECK_INDICES"};
 }
 
 absl::StatusOr<SortedFlags> AllFlags(Language language, const CompilerEnvironment& environment,

@@ -71,7 +71,8 @@ class ConfigReader {
   // ": did you mean cache_limit_bytes?", or nothing. Also a key that `key` is the beginning of.
   static std::string Meant(std::string_view key, const std::vector<std::string>& names) {
     std::string nearest = NearestName(key, names);
-    const auto longer = std::find_if(names.begin(), names.end(), [&](const auto& name) { return name.starts_with(key); });
+    const auto longer =
+        std::find_if(names.begin(), names.end(), [&](const auto& name) { return name.starts_with(key); });
     if (nearest.empty() && longer != names.end()) nearest = *longer;
     return nearest.empty() ? "" : StrCat(": did you mean ", nearest, "?");
   }
@@ -83,7 +84,8 @@ class ConfigReader {
     for (const Setting& setting : Settings()) {
       if (setting.name.starts_with(kUpstream) == is_of_upstream) names.emplace_back(setting.name);
     }
-    const std::string known = StrCat(absl::StrJoin(names, ", "), is_of_upstream ? "" : ", [upstream] and [[toolchain]]");
+    const std::string known =
+        StrCat(absl::StrJoin(names, ", "), is_of_upstream ? "" : ", [upstream] and [[toolchain]]");
     return StrCat("unknown key \"", key, "\"", Meant(key, names), "; known keys are ", known);
   }
 

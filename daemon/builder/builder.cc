@@ -37,7 +37,10 @@
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/builder/upstream_cache.h"
+#include "daemon/language/read/reading.h"
 #include "daemon/language/spec/source_text.h"
+#include "daemon/language/write/handler.h"
+#include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/tool_places.h"
@@ -121,6 +124,33 @@ cache::Entry NewEntry(const PlannedLoad& load, std::string_view artifact, std::v
   entry.toolchain = toolchain::DescribeTools(*load.request.toolchain);
   entry.inputs = InputsOf(load.request);
   return entry;
+}
+
+// Whether a compiler points to what comes after the sources: often, they have not closed something.
+bool IsAfterSources(const absl::Status& status) {
+  const std::string_view message = ToStd(status.message());
+  const auto has = [&](std::string_view text) { return message.find(text) != std::string_view::npos; };
+  return KindOf(status) == v1::ErrorDetail::COMPILATION &&
+         (has(language::kHandlerOf) || has("<kernix>") || has(language::kHandlersHeader) || has("unterminated"));
+}
+
+// Adds to an error of nvcc's front end where what it misses may belong.
+absl::Status WithOpenBrace(const absl::Status& error, const BuildRequest& request) {
+  if (ToStd(error.message()).find("At end of source: error") == std::string_view::npos) return error;
+  for (const Unit& unit : request.units) {
+    const std::string place = language::FindOpenBrace(unit.sources);
+    if (place.empty()) continue;
+    v1::ErrorDetail detail = GetErrorDetail(error);
+    detail.set_message(StrCat(detail.message(), ": nothing closes the '{' at ", place));
+    return MakeError(std::move(detail));
+  }
+  return error;
+}
+
+// Whether a compiler points to a line of kernix: that says less than what kernix itself says.
+bool IsInOurHeaders(const absl::Status& status) {
+  return KindOf(status) == v1::ErrorDetail::COMPILATION &&
+         ToStd(status.message()).find(StrCat(kKernelHeaders, "/brainevent/")) != std::string_view::npos;
 }
 
 exec::Asker AskerOf(const PlannedLoad& load) { return {load.tag.owner, load.batch, load.max_parallel}; }
@@ -226,8 +256,10 @@ struct Builder::Impl {
   void Share(const PlannedLoad& load, const cache::Entry& entry, const std::string& artifact);
   // If it fails, the caller calls Finish(); otherwise Finish() is called when the build ends.
   absl::Status RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight);
+  // Stages and runs the load's plan. `done` gets the names of its files, and its end.
+  absl::Status RunSteps(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
+                        std::function<void(const PlanFiles& files, PlanEnd end)> done);
   absl::Status StageBuild(PlannedLoad& load);
-  CompileMode ModeOf(const PlannedLoad& load) const;
   PlanLimits LimitsFor(size_t max_parallel) const;
   void Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
   bool CanBuildWith(const toolchain::Toolchain& tools) const {
@@ -235,6 +267,12 @@ struct Builder::Impl {
   }
   bool shared() const { return options.flag_policy == toolchain::FlagPolicy::kShared; }
   void Conclude(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end);
+  // Runs the compiler on the sources of a load without their handlers, and ends the load: with its error, or else with
+  // that of `otherwise`. If it fails, the caller calls Finish().
+  absl::Status AskAboutSources(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files,
+                               std::shared_ptr<PlanEnd> otherwise);
+  // Ends a load by the failure of a plan.
+  void Tell(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end);
   absl::StatusOr<v1::LoadResult> Keep(const PlannedLoad& load, const FlightPtr& flight, const PlanFiles& files,
                                       const PlanEnd& end);
   absl::StatusOr<v1::LoadResult> Store(const PlannedLoad& load, const ToolReads& reads, const std::string& artifact,
@@ -276,6 +314,7 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   const bool can_build = CanBuildWith(*load->request.toolchain);
   if (!can_build && load->force) return NothingToBuildWith(*load->request.toolchain);
   if (request.only_cached() || !can_build) load->effort = Effort::kWait;
+  if (load->effort != Effort::kBuild && !load->request.refusal.ok()) return load->request.refusal;
   KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, LimitsFor(load->max_parallel)));
   for (Unit& unit : load->request.units) unit.functions = {};  // they are in the unit's text, and among the request's
   load->known = std::make_shared<const KnownLoad>(
@@ -388,7 +427,7 @@ Builder::Impl::Asked Builder::Impl::Know(v1::LoadRequest request, const cache::T
   request.set_name(tag.name);
   const auto turn = TurnToPlan(tag.owner);
   absl::StatusOr<std::shared_ptr<PlannedLoad>> load = Prepare(request, tag.owner, *toolchain);
-  if (!load.ok()) return {};
+  if (!load.ok() || !(*load)->request.refusal.ok()) return {};
   const bool is_certain = !DependsOnFiles((*load)->request);
   return {(*load)->known, is_certain ? std::optional(digest) : std::nullopt, *std::move(load)};
 }
@@ -524,13 +563,6 @@ absl::Status Builder::Impl::StageBuild(PlannedLoad& load) {
   return absl::OkStatus();
 }
 
-// Who shares a store gets the same bytes for a request, whoever has loaded it, and how. Nobody else compares the tools'
-// own calls with kernixd's.
-CompileMode Builder::Impl::ModeOf(const PlannedLoad& load) const {
-  if (!load.force) return CompileMode::kFast;
-  return shared() ? CompileMode::kAnew : CompileMode::kWhole;
-}
-
 PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
   const exec::ExecutorLoad pool = executor.load();
   // An action that counts as nearly the whole pool waits until the pool is free, and so does everybody behind it. An
@@ -562,7 +594,7 @@ absl::Status Builder::Impl::TryToStart(const std::shared_ptr<PlannedLoad>& load,
   if (flight->fetches()) load->trace->Lap("receive headers");
   load->started = load->early != nullptr ? load->early->start() : BuildStart{env.Now(), env.UnixMillis()};
   load->headers = std::move(contents);
-  if (upstream == nullptr || load->force) return RunBuild(load, flight);
+  if (upstream == nullptr || load->force || !load->request.refusal.ok()) return RunBuild(load, flight);
   auto go_on = [this, load, flight](const std::optional<remote::SharedResult>& found) {
     load->trace->Lap("ask upstream");
     const absl::Status went_on = CatchExceptions(kLoadNotHandled, [&] {
@@ -598,19 +630,31 @@ absl::Status Builder::Impl::TryToStart(const std::shared_ptr<PlannedLoad>& load,
 absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight) {
   if (load->effort == Effort::kLook) flights.NoteVainLook(load->key(), load->looks);
   if (load->effort != Effort::kBuild) return NothingThere();
+  // Who shares a store gets the same bytes for a request, whoever has loaded it, and how. Nobody else compares the
+  // tools' own calls with kernixd's.
+  if (load->force && load->plan.mode == CompileMode::kFast) {
+    load->plan.mode = shared() ? CompileMode::kAnew : CompileMode::kWhole;
+  }
+  flight->SetStepsTotal(static_cast<int>(load->plan.steps.size()));
+  return RunSteps(load, flight, [this, load, flight](const PlanFiles& files, PlanEnd end) {
+    Conclude(load, flight, files, std::move(end));
+  });
+}
+
+absl::Status Builder::Impl::RunSteps(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
+                                     std::function<void(const PlanFiles&, PlanEnd)> done) {
   KERNIX_RETURN_IF_ERROR(StageBuild(*load));
   load->trace->Lap("stage");
-  flight->SetStepsTotal(static_cast<int>(load->plan.steps.size()));
   RankSteps(cache, *load);
   const PlanFiles files = load->plan.files;
   const auto trees = load->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, load->trace, /*shows_output=*/!shared());
   RunPlan(
-      {.steps = std::move(load->plan.steps), .toolchain = load->request.toolchain, .mode = ModeOf(*load)},
+      {.steps = std::move(load->plan.steps), .toolchain = load->request.toolchain, .mode = load->plan.mode},
       flight->build_askers(), step_runner, flight->build_cancellation(), *observer,
-      [this, load, flight, files, trees, observer](PlanEnd end) {
+      [this, files, trees, observer, done = std::move(done)](PlanEnd end) {
         header_trees.DropUnstaged(*trees);
-        Conclude(load, flight, files, std::move(end));
+        done(files, std::move(end));
       },
       load->early, load->looks,
       std::make_shared<HeldOutputs>(env, HeldOutputsOptions{.scratch_directory = cache.scratch_directory(),
@@ -661,9 +705,30 @@ void Builder::Impl::Share(const PlannedLoad& load, const cache::Entry& entry, co
 }
 
 void Builder::Impl::Conclude(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end) {
+  const bool is_answer = end.status.ok() || IsInOurHeaders(end.status);
+  if (is_answer && !load->request.refusal.ok()) return Finish(*load, flight, load->request.refusal);
   if (end.status.ok()) {
     return Finish(*load, flight, CatchExceptions(kLoadNotHandled, [&] { return Keep(*load, flight, files, end); }));
   }
+  if (!load->request.refusal.ok() || !IsAfterSources(end.status)) return Tell(load, flight, files, std::move(end));
+  const absl::Status asking = CatchExceptions(
+      kLoadNotHandled, [&] { return AskAboutSources(load, flight, files, std::make_shared<PlanEnd>(std::move(end))); });
+  if (!asking.ok()) Finish(*load, flight, asking);
+}
+
+absl::Status Builder::Impl::AskAboutSources(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files,
+                                            std::shared_ptr<PlanEnd> otherwise) {
+  const auto alone = std::make_shared<PlannedLoad>(*load);
+  alone->request.refusal = otherwise->status;
+  KERNIX_ASSIGN_OR_RETURN(alone->plan, MakePlan(alone->request, include_roots, LimitsFor(alone->max_parallel)));
+  return RunSteps(alone, flight, [this, load, flight, files, otherwise](const PlanFiles& files_alone, PlanEnd end) {
+    const bool knows_better = !end.status.ok() && KindOf(end.status) == v1::ErrorDetail::COMPILATION;
+    if (knows_better) return Tell(load, flight, files_alone, std::move(end));
+    Tell(load, flight, files, std::move(*otherwise));
+  });
+}
+
+void Builder::Impl::Tell(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end) {
   if (!shared()) {
     const bool said_no = end.failed != nullptr && KindOf(end.status) == v1::ErrorDetail::COMPILATION;
     return Finish(*load, flight, said_no ? WithFailedCommand(end.status, end.failed->action) : end.status);
@@ -732,6 +797,7 @@ void Builder::Impl::RememberBuilt(const PlannedLoad& load, const cache::Entry& e
 }
 
 void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {
+  if (!result.ok()) result = WithOpenBrace(result.status(), load.request);
   if (!result.ok() && load.effort == Effort::kBuild) {
     CountFailure(load, result.status());
     const bool compiler_refuses = KindOf(result.status()) == v1::ErrorDetail::COMPILATION;

@@ -48,15 +48,15 @@ TEST_F(MissTest, SourcesAndHeadersAreCompared) {
   request_.mutable_source(0)->mutable_text()->append("// edited\n");
   EXPECT_EQ(Reason(), "source kernel.cc changed");
   request_.mutable_options()->set_include_root_count(1);
-  EXPECT_EQ(Reason(), "other include paths");
+  EXPECT_EQ(Reason(), "hit") << "a path without headers changes nothing";
   AddHeader(request_, 0, "x.h", "int a;\n");
-  EXPECT_EQ(Reason(), "header x.h is new");
+  EXPECT_EQ(Reason(), "header x.h is new; other include paths");
   request_.mutable_header(0)->set_digest(DigestOf("int b;\n").Raw());
   EXPECT_EQ(Reason(), "header x.h changed");
   request_.clear_header();
   request_.mutable_options()->add_compile_flags("-g");
   request_.mutable_source(0)->mutable_text()->append("// edited again\n");
-  EXPECT_EQ(Reason(), "source kernel.cc changed; other flags: now also -g") << "the nearest is the one without header";
+  EXPECT_EQ(Reason(), "source kernel.cc changed; header x.h is gone; other flags: now also -g");
   request_.set_force_rebuild(true);
   EXPECT_EQ(Reason(), "force_rebuild");
 }

@@ -12,6 +12,7 @@
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "daemon/builder/dependency_file.h"
+#include "daemon/language/write/handler.h"
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/slim_phases.h"
@@ -49,7 +50,7 @@ class FileKinds {
 
  private:
   std::optional<Kind> FindKind(const std::string& name) const {
-    if (name.starts_with("<handler of ")) return Kind::kKernix;
+    if (name.starts_with(language::kHandlerOf) || Basename(name) == language::kHandlersHeader) return Kind::kKernix;
     if (name == "<built-in>" || name == "<command-line>" || name == "<kernix>") return std::nullopt;
     if (known_.slim_files.contains(name) || IsBelow(name, kSlimFolder)) return std::nullopt;
     if (IsBelow(name, kKernelHeaders)) return Kind::kKernix;

@@ -187,11 +187,10 @@ absl::Status CheckForShell(const Action& action, const std::string& root) {
                      StrCat("step \"", action.step, "\": a shell would interpret the word \"", word, "\""));
   }
   if (IsHarmlessQuoted(root)) return absl::OkStatus();
-  return MakeError(
-      v1::ErrorDetail::RESOURCE,
-      StrCat(
-          "step \"", action.step, "\": ", Basename(ToolPath(action)), " cannot work in ", Dirname(root),
-          ", because it passes that path to a shell, which would interpret its $, `, \" or \\: ", kKeepStoreElsewhere));
+  return MakeError(v1::ErrorDetail::RESOURCE,
+                   StrCat("step \"", action.step, "\": ", Basename(ToolPath(action)), " cannot work in ", Dirname(root),
+                          ", because it passes that path to a shell, which would interpret its $, `, \" or \\: ",
+                          kKeepStoreElsewhere));
 }
 
 absl::Status StartError(const absl::Status& status, const Action& action) {

@@ -53,4 +53,15 @@ std::vector<Step> CppSteps(const PlanInputs& inputs) {
   return steps;
 }
 
+std::vector<Step> CppSyntaxSteps(const PlanInputs& inputs) {
+  std::vector<Step> steps;
+  for (const PlannedUnit& unit : inputs.units) {
+    Step& step = steps.emplace_back(CompileStep(inputs, unit));
+    step.action.argv[1] = "-fsyntax-only";  // instead of -c
+    step.action.outputs.clear();
+    step.object.clear();
+  }
+  return steps;
+}
+
 }  // namespace kernix::build

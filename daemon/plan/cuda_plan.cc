@@ -179,4 +179,15 @@ std::vector<Step> CudaSteps(const PlanInputs& inputs) {
   return steps;
 }
 
+std::vector<Step> CudaSyntaxSteps(const PlanInputs& inputs) {
+  std::vector<Step> steps;
+  for (const PlannedUnit& unit : inputs.units) {
+    const bool has_device_code = unit.language == v1::LANGUAGE_CUDA;
+    steps.push_back(has_device_code ? PtxStep(inputs, unit, inputs.request.architectures.back())
+                                    : CompileStep(inputs, unit));
+    steps.back().action.step = StepName("compile", unit);
+  }
+  return steps;
+}
+
 }  // namespace kernix::build

@@ -13,35 +13,27 @@ namespace {
 constexpr uint64_t kPtxMemory = 1ull << 30;
 constexpr uint64_t kToolMemory = 256ull << 20;
 
+// The name of a file that is made of one unit for one architecture.
+std::string FileOf(const PlannedUnit& unit, std::string_view architecture, std::string_view suffix) {
+  return StrCat(unit.folder, "/", architecture, ".", suffix);
+}
+
+std::string StepNameOf(std::string_view what, const PlannedUnit& unit, std::string_view architecture) {
+  return StrCat(StepName(what, unit), " ", architecture);
+}
+
 // One unit for one architecture.
 struct KeptPart {
   const PlannedUnit& unit;
   size_t unit_number;
   std::string architecture;
 
-  std::string File(std::string_view suffix) const { return StrCat(unit.folder, "/", architecture, ".", suffix); }
+  std::string File(std::string_view suffix) const { return FileOf(unit, architecture, suffix); }
   KeptFile Kept(v1::KeptText::Kind kind, std::string_view suffix) const {
     return {kind, unit_number, architecture, File(suffix)};
   }
-  std::string StepNamed(std::string_view what) const { return StrCat(StepName(what, unit), " ", architecture); }
+  std::string StepNamed(std::string_view what) const { return StepNameOf(what, unit, architecture); }
 };
-
-// Makes the PTX from which the architecture's machine code is made.
-Step PtxStep(const PlanInputs& inputs, const KeptPart& part) {
-  const std::string keep_folder = part.File("keep-ptx");
-  Step step = NewStep(inputs, Tool::kNvcc, part.StepNamed("ptx"), kPtxMemory);
-  SetNvccCommand(inputs, part.unit, "-ptx", keep_folder, step.action);
-  const std::string virtual_architecture = StrCat("compute", part.architecture.substr(part.architecture.find('_')));
-  // The files that this pass reads count, too: a source can include a file for one architecture only.
-  Append(step.action.argv, {"-MD", "-MF", part.File("d")});
-  Append(step.action.argv, {StrCat("-arch=", virtual_architecture), "-o", part.File("ptx"), part.unit.path});
-  step.reads_sources = true;
-  step.action.trees = part.unit.trees;
-  step.action.inputs = part.unit.files;
-  step.action.inputs.push_back(FolderMarker(keep_folder));
-  step.action.outputs = {part.File("ptx"), part.File("d")};
-  return step;
-}
 
 Step CubinStep(const PlanInputs& inputs, const KeptPart& part) {
   const std::string keep_folder = part.File("keep-cubin");
@@ -77,6 +69,25 @@ std::vector<KeptPart> KeptParts(const PlanInputs& inputs) {
 
 }  // namespace
 
+// The machine code of the architecture is made from it.
+Step PtxStep(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& architecture) {
+  const std::string keep_folder = FileOf(unit, architecture, "keep-ptx");
+  const std::string ptx = FileOf(unit, architecture, "ptx");
+  const std::string dependencies = FileOf(unit, architecture, "d");
+  Step step = NewStep(inputs, Tool::kNvcc, StepNameOf("ptx", unit, architecture), kPtxMemory);
+  SetNvccCommand(inputs, unit, "-ptx", keep_folder, step.action);
+  // The files that this pass reads count, too: a source can include a file for one architecture only.
+  Append(step.action.argv, {"-MD", "-MF", dependencies});
+  Append(step.action.argv,
+         {StrCat("-arch=compute", architecture.substr(architecture.find('_'))), "-o", ptx, unit.path});
+  step.reads_sources = true;
+  step.action.trees = unit.trees;
+  step.action.inputs = unit.files;
+  step.action.inputs.push_back(FolderMarker(keep_folder));
+  step.action.outputs = {ptx, dependencies};
+  return step;
+}
+
 std::vector<std::string> KeptDependencies(const PlanInputs& inputs) {
   std::vector<std::string> files;
   for (const KeptPart& part : KeptParts(inputs)) files.push_back(part.File("d"));
@@ -96,7 +107,7 @@ std::vector<KeptFile> KeptFiles(const PlanInputs& inputs) {
 std::vector<Step> KeptSteps(const PlanInputs& inputs) {
   std::vector<Step> steps;
   for (const KeptPart& part : KeptParts(inputs)) {
-    steps.push_back(PtxStep(inputs, part));
+    steps.push_back(PtxStep(inputs, part.unit, part.architecture));
     steps.push_back(CubinStep(inputs, part));
     if (!inputs.request.disassembler.empty()) steps.push_back(SassStep(inputs, part));
   }

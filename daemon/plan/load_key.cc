@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/base/strings.h"
 #include "common/wire/artifact_texts.h"
 #include "daemon/exec/action_digest.h"
 
@@ -70,8 +71,12 @@ void AddKept(CanonicalHasher& hasher, const std::vector<KeptFile>& kept, const S
 Digest LoadKey(const BuildRequest& request, const Plan& plan) {
   StepDigests steps;
   Digest last;
-  for (const Step& step : plan.steps) last = steps.Add(step);
   CanonicalHasher hasher("kernix-load");
+  for (const Step& step : plan.steps) {
+    last = steps.Add(step);
+    if (!request.refusal.ok()) hasher.Field("refused", last);  // no step needs all others
+  }
+  if (!request.refusal.ok()) hasher.Field("refusal", ToStd(request.refusal.message()));
   hasher.Field("step", last);
   AddFunctions(hasher, request.functions);
   AddLabels(hasher, request.units);

@@ -60,26 +60,29 @@ struct KernelHeaderTree {
 language::PrologueScan ScanHeaders(const BuildRequest& request, const HeaderContents& contents) {
   std::vector<language::PrologueHeader> headers;
   for (const HeaderRef& header : request.headers) headers.push_back({header.path, *contents.at(header.digest)});
-  return language::PrologueScan(headers);
+  return language::PrologueScan(headers, &language::NamesInHeaders());
 }
 
-std::string PrologueText(const Unit& unit, const language::PrologueScan& headers) {
-  std::vector<std::string_view> sources;
-  for (const language::SourceText& source : unit.sources) sources.push_back(source.text);
-  return language::Prologue(sources, headers);
+// What the prologue depends on, besides the headers.
+std::vector<std::string_view> TextsOf(const BuildRequest& request, const Unit& unit) {
+  std::vector<std::string_view> texts(request.definitions.begin(), request.definitions.end());
+  for (const language::SourceText& source : unit.sources) texts.push_back(source.text);
+  return texts;
 }
 
 // Represents the prologue header's content, which depends on the texts of the headers: the id stays the same as long as
 // these texts and the code that reads them do.
-Digest PrologueId(const Unit& unit, const Digest& header_list) {
+Digest PrologueId(const BuildRequest& request, const Unit& unit, const Digest& header_list) {
   CanonicalHasher hasher("kernix-prologue");
   hasher.Field("reader", language::PrologueSourcesDigest()).Field("headers", header_list);
-  for (const language::SourceText& source : unit.sources) hasher.Field("source", source.text);
+  hasher.Field("ours", KernelHeaderTree::Get().tree.digest.hash);
+  for (const std::string_view text : TextsOf(request, unit)) hasher.Field("source", text);
   return hasher.Finish();
 }
 
-exec::InputFile ProloguePlace(const PlannedUnit& planned, const Unit& unit, const Digest& header_list) {
-  return {StrCat(planned.folder, "/", language::kPrologueHeader), {PrologueId(unit, header_list), 0}};
+exec::InputFile ProloguePlace(const BuildRequest& request, const PlannedUnit& planned, const Unit& unit,
+                              const Digest& header_list) {
+  return {StrCat(planned.folder, "/", language::kPrologueHeader), {PrologueId(request, unit, header_list), 0}};
 }
 
 // Stages the sources under their labels. No file includes them, but compilers read from there the line that they show
@@ -157,9 +160,14 @@ std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, Plan& plan) {
     const Unit& unit = request.units[i];
     PlannedUnit planned = PlaceUnit(request, i);
     planned.trees = plan.trees;
-    plan.unit_texts.push_back(exec::MakeContent(TranslationUnit(request, unit)));
-    planned.files.push_back(exec::MakeInput(planned.path, plan.unit_texts.back()));
-    if (!request.headers.empty()) planned.files.push_back(ProloguePlace(planned, unit, plan.roots->list));
+    language::TranslationUnit text = UnitText(request, unit);
+    plan.unit_texts.push_back(exec::MakeContent(text.Text()));
+    planned.files.push_back(exec::MakeInput(planned.path, std::move(text.sources)));
+    if (!text.handlers.empty()) {
+      planned.files.push_back(
+          exec::MakeInput(StrCat(planned.folder, "/", language::kHandlersHeader), std::move(text.handlers)));
+    }
+    if (!request.headers.empty()) planned.files.push_back(ProloguePlace(request, planned, unit, plan.roots->list));
     if (HasMacroHeader(request, unit.language)) planned.files.push_back(macros);
     Append(planned.files, StageSources(unit));
     units.push_back(std::move(planned));
@@ -174,7 +182,7 @@ PlanFiles FilesOf(const PlanInputs& inputs) {
     if (AssemblerTells(inputs.request)) files.assembler_dependencies.push_back(unit.assembler_dependencies);
   }
   if (CompilesHandlers(inputs.request)) files.dependencies.emplace_back(kHandlerDependencies);
-  if (inputs.request.keep) {
+  if (inputs.request.keep && inputs.request.refusal.ok()) {
     Append(files.dependencies, KeptDependencies(inputs));
     files.kept = KeptFiles(inputs);
   }
@@ -196,7 +204,8 @@ void AddPrologues(const BuildRequest& request, const Digest& header_list, Header
   if (request.headers.empty()) return;
   const language::PrologueScan headers = ScanHeaders(request, contents);
   for (const Unit& unit : request.units) {
-    contents[PrologueId(unit, header_list)] = exec::MakeContent(PrologueText(unit, headers));
+    contents[PrologueId(request, unit, header_list)] =
+        exec::MakeContent(language::Prologue(TextsOf(request, unit), headers));
   }
 }
 
@@ -253,6 +262,13 @@ std::vector<std::string> CxxLibraries(const BuildRequest& request, const std::ve
   return {"-lstdc++", "-lm"};
 }
 
+// Whether the folder of an include root is there: an empty one is not.
+bool HasHeaders(const BuildRequest& request, uint32_t root) {
+  const auto first = std::partition_point(request.headers.begin(), request.headers.end(),
+                                          [root](const HeaderRef& header) { return header.include_root < root; });
+  return first != request.headers.end() && first->include_root == root;
+}
+
 bool CompilesForLto(const BuildRequest& request) {
   return flags::Has(flags::kCompiler, request.host_flags, Meaning::kLinkTimeOptimization);
 }
@@ -269,7 +285,8 @@ std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request, const Pl
   // For both forms of `#include`, our headers come first.
   flags.push_back(StrCat("-iquote", kKernelHeaders));
   for (const SearchedRoot& searched : unit.roots) {
-    if (searched.only_quoted) flags.push_back(StrCat("-iquote", IncludeRootFolder(request, searched.root)));
+    if (!searched.only_quoted || !HasHeaders(request, searched.root)) continue;
+    flags.push_back(StrCat("-iquote", IncludeRootFolder(request, searched.root)));
   }
   return flags;
 }
@@ -277,7 +294,8 @@ std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request, const Pl
 std::vector<std::string> IncludeFlags(const BuildRequest& request, const PlannedUnit& unit) {
   std::vector<std::string> flags = {StrCat("-I", kKernelHeaders)};
   for (const SearchedRoot& searched : unit.roots) {
-    if (!searched.only_quoted) flags.push_back(StrCat("-I", IncludeRootFolder(request, searched.root)));
+    if (searched.only_quoted || !HasHeaders(request, searched.root)) continue;
+    flags.push_back(StrCat("-I", IncludeRootFolder(request, searched.root)));
   }
   flags.push_back(StrCat("-I", kLastKernelHeaders));
   return flags;
@@ -415,7 +433,13 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
   inputs.environment = EnvironmentFor(*request.toolchain);
   inputs.link_files = FlagFiles(request);
   inputs.units = PlaceUnits(request, plan);
-  plan.steps = request.language == v1::LANGUAGE_CUDA ? CudaSteps(inputs) : CppSteps(inputs);
+  const bool is_cuda = request.language == v1::LANGUAGE_CUDA;
+  if (!request.refusal.ok()) {
+    plan.steps = is_cuda ? CudaSyntaxSteps(inputs) : CppSyntaxSteps(inputs);
+    plan.mode = CompileMode::kWhole;
+  } else {
+    plan.steps = is_cuda ? CudaSteps(inputs) : CppSteps(inputs);
+  }
   const Digest salt = SaltOf(request, limits.builders);
   for (Step& step : plan.steps) {
     step.action.argv.shrink_to_fit();  // it has grown word by word, and waits

@@ -52,8 +52,14 @@ struct PlanInputs {
 std::vector<Step> CppSteps(const PlanInputs& inputs);
 std::vector<Step> CudaSteps(const PlanInputs& inputs);
 
+// For requests with a refusal: compiles that make no object, for the compiler's errors.
+std::vector<Step> CppSyntaxSteps(const PlanInputs& inputs);
+std::vector<Step> CudaSyntaxSteps(const PlanInputs& inputs);
+
 // For requests with `keep`: the steps, the texts that they make, and the dependency files that they write.
 std::vector<Step> KeptSteps(const PlanInputs& inputs);
+// Makes the PTX of a unit for one architecture.
+Step PtxStep(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& architecture);
 std::vector<KeptFile> KeptFiles(const PlanInputs& inputs);
 std::vector<std::string> KeptDependencies(const PlanInputs& inputs);
 

@@ -415,9 +415,11 @@ TEST(PlanTest, EachUnitSearchesItsOwnFolders) {
   BuildRequest request = Request(v1::LANGUAGE_CPP);
   request.include_root_count = 3;
   request.root_climbs = {0, 0, 0};
+  for (uint32_t root = 0; root < 3; ++root) request.headers.push_back({root, "a.h", DigestOf(""), 0});
   request.units = {{v1::LANGUAGE_CPP, {{"a.cpp", ""}}, {}, {{0, true}, {2, false}}},
                    {v1::LANGUAGE_CPP, {{"b.cpp", ""}}, {}, {{1, true}, {2, false}}}};
-  const Plan plan = MustPlan(request);
+  const HeaderContents contents = {{DigestOf(""), exec::MakeContent("")}};
+  const Plan plan = MustPlan(request, {}, contents);
   const auto searched = [&](size_t step) {
     std::vector<std::string> folders;
     for (const std::string& word : plan.steps[step].action.argv) {
@@ -427,6 +429,9 @@ TEST(PlanTest, EachUnitSearchesItsOwnFolders) {
   };
   EXPECT_THAT(searched(0), ElementsAre("-iquoteinc/0", "-Iinc/2"));
   EXPECT_THAT(searched(1), ElementsAre("-iquoteinc/1", "-Iinc/2"));
+  request.headers.erase(request.headers.begin() + 1);
+  const Plan other = MustPlan(request, {}, contents);
+  EXPECT_THAT(other.steps[1].action.argv, testing::Not(testing::Contains("-iquoteinc/1"))) << "the folder is not there";
 }
 
 TEST(PlanTest, KeptTextsOfEachCudaUnitAndArchitecture) {

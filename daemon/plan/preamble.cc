@@ -240,9 +240,12 @@ bool EndsInSystemHeader(std::string_view preprocessed) {
 }
 
 std::optional<std::string_view> PreambleText(const PreamblePass& pass, std::string_view made) {
-  const std::string end = StrCat("\n# ", pass.next_line, " 2\n", kAfterPreamble);
-  if (!made.ends_with(end)) return std::nullopt;
-  return made.substr(0, made.size() - std::string_view(kAfterPreamble).size());
+  // After a token of a system's header, the preprocessor says once more where it is.
+  const std::string again = StrCat("\n# ", pass.next_line, "\n", kAfterPreamble);
+  for (const std::string_view rest : {std::string_view(kAfterPreamble), std::string_view(again)}) {
+    if (made.ends_with(StrCat("\n# ", pass.next_line, " 2\n", rest))) return made.substr(0, made.size() - rest.size());
+  }
+  return std::nullopt;
 }
 
 }  // namespace kernix::build

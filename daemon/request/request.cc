@@ -241,8 +241,13 @@ absl::Status CheckLaunches(const Unit& unit) {
 
 absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limits, BuildRequest& result) {
   std::vector<language::SourceText> sources = Sources(request);
-  KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<language::FunctionSpec>> functions,
-                          ReadFunctions(request, sources, result.definitions, limits));
+  auto read = ReadFunctions(request, sources, result.definitions, limits);
+  if (!read.ok() && !language::IsForCompiler(read.status())) return read.status();
+  if (!read.ok()) {
+    result.refusal = read.status();
+    read.emplace(request.options().separate_units() ? sources.size() : 1);
+  }
+  std::vector<std::vector<language::FunctionSpec>>& functions = *read;
   if (functions.size() > limits.max_units) {
     return Invalid(
         StrCat(functions.size(), " separate sources in one load; at most ", limits.max_units, " are allowed"));
@@ -458,11 +463,11 @@ size_t CountFolders(const std::vector<HeaderRef>& headers) {
   return folders;
 }
 
-std::string TranslationUnit(const BuildRequest& request, const Unit& unit) {
-  const bool in_text = unit.language != v1::LANGUAGE_CUDA;  // otherwise see language::RuntimeHeaderWith()
-  return language::GenerateTranslationUnit(request.language, unit.sources, unit.functions, request.allow_cuda_graph,
-                                           /*has_headers=*/!request.headers.empty(),
-                                           in_text ? request.definitions : std::vector<std::string>());
+language::TranslationUnit UnitText(const BuildRequest& request, const Unit& unit) {
+  return language::GenerateTranslationUnit(
+      request.language, unit.sources, unit.functions, request.allow_cuda_graph,
+      /*has_headers=*/!request.headers.empty(), request.definitions,
+      /*defined_before=*/unit.language == v1::LANGUAGE_CUDA);  // by language::RuntimeHeaderWith()
 }
 
 absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request,

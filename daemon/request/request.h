@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
 #include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/source_text.h"
+#include "daemon/language/write/translation_unit.h"
 #include "daemon/toolchain/flags/flags.h"
 #include "daemon/toolchain/toolchain.h"
 #include "kernix/v1/kernix.pb.h"
@@ -62,6 +64,9 @@ struct BuildRequest {
   std::vector<HeaderRef> headers;  // sorted by root, then in the order of a walk of the tree
   std::vector<int> root_climbs;    // for each include root: how many folders above it `headers` lie
   toolchain::ToolchainPtr toolchain;
+  // Not OK: the functions could not be read, so that there are none here. The compiler is asked about the sources
+  // alone. If it has no error, this is the load's.
+  absl::Status refusal;
 };
 
 struct RequestLimits {
@@ -89,12 +94,13 @@ size_t NewFolders(std::string_view path, std::string_view previous);
 // The number of folders that hold these headers. They must be in the order of BuildRequest::headers.
 size_t CountFolders(const std::vector<HeaderRef>& headers);
 
-// Checks everything about `request` that does not require running a compiler. INVALID_REQUEST and TOOLCHAIN errors.
+// Checks everything about `request` that does not require running a compiler. INVALID_REQUEST and TOOLCHAIN errors. An
+// error about which a compiler should be asked first is the result's `refusal`.
 absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request,
                                              toolchain::ToolchainPtr toolchain, toolchain::FlagPolicy policy,
                                              const RequestLimits& limits);
 
 // The text to compile for a unit of `request`.
-std::string TranslationUnit(const BuildRequest& request, const Unit& unit);
+language::TranslationUnit UnitText(const BuildRequest& request, const Unit& unit);
 
 }  // namespace kernix::build

@@ -2,6 +2,7 @@
 //
 // Everything that a kernel needs: BE::Tensor, checks, dispatch over element types.
 #pragma once
+#pragma GCC system_header  // the warnings of whoever includes it are about other code
 
 #include "brainevent/check.h"
 #include "brainevent/dispatch.h"

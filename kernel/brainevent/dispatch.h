@@ -10,6 +10,7 @@
 // A dtype outside of the family fails like BE_CHECK. The block is the body of a lambda, so `return` leaves only the
 // block.
 #pragma once
+#pragma GCC system_header  // the warnings of whoever includes it are about other code
 
 #include "brainevent/check.h"
 #include "brainevent/dtypes.h"

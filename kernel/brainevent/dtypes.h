@@ -2,6 +2,7 @@
 //
 // Element types of BE::Tensor.
 #pragma once
+#pragma GCC system_header  // the warnings of whoever includes it are about other code
 
 #include <cstddef>
 #include <cstdint>

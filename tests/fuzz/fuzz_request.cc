@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto plan = build::MakePlan(*valid, roots, build::PlanLimits());
     if (plan.ok() && build::LoadKey(*valid, *plan) != build::LoadKey(*valid, *plan)) std::abort();
     for (const build::Unit& unit : valid->units) {
-      if (unit.sources.empty() || build::TranslationUnit(*valid, unit).empty()) std::abort();
+      if (unit.sources.empty() || build::UnitText(*valid, unit).sources.empty()) std::abort();
     }
   }
   return 0;

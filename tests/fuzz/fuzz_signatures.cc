@@ -26,7 +26,7 @@ void Expect(bool condition) {
 }
 
 void CheckUnit(const std::vector<SourceText>& sources, const std::vector<FunctionSpec>& specs) {
-  const std::string unit = GenerateTranslationUnit(v1::LANGUAGE_CUDA, sources, specs, true, false);
+  const std::string unit = GenerateTranslationUnit(v1::LANGUAGE_CUDA, sources, specs, true, false).Text();
   for (const FunctionSpec& spec : specs) {
     Expect(IsPlainIdentifier(spec.name) && spec.CountOf(ParameterKind::kResult) > 0);
     Expect(unit.find(spec.HandlerSymbol()) != std::string::npos);

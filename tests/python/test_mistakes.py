@@ -78,8 +78,8 @@ LOADS = {
     "complex attribute": (lambda: cpp(function(PAIR + ", std::complex<float> z")), R, "two attributes"),
     "half attribute": (lambda: cpp(function(PAIR + ", __half z")), R, "uint16_t"),
     "long double": (lambda: cpp(function(PAIR + ", long double z")), R, "mistake:3: parameter 3 'z'"),
-    "In of an unknown type": (lambda: cpp(function("BE::In<flot> x, BE::Out<float> y")), R, "mistake:3.*flot"),
-    "In without a type": (lambda: cpp(function("BE::In<> x, BE::Out<float> y")), R, "mistake:3: parameter 1"),
+    "In of an unknown type": (lambda: cpp(function("BE::In<flot> x, BE::Out<float> y")), C, "mistake:3.*flot"),
+    "In without a type": (lambda: cpp(function("BE::In<> x, BE::Out<float> y")), C, "mistake:3:.*template argument"),
     "rank that is none": (lambda: cpp(function("BE::In<float, 99> x, BE::Out<float> y")), R, "mistake:3: parameter 1"),
     "function that returns": (lambda: cpp(function().replace("void", "float")), R, "must return void.*BE::Out"),
     "template": (lambda: cpp(f"template <class T> void f({PAIR}, T t) {{}}\n", ["f"]), R, "such as 'f<float>'"),
@@ -96,7 +96,7 @@ LOADS = {
     "no annotation": (lambda: cpp(function().replace("// @BE f", "")), R, "Add one above the function"),
     "annotation in a block comment": (lambda: cpp(function().replace("// @BE f", "/* @BE f */")), R, "no '// @BE"),
     "empty source": (lambda: cpp(" "), R, "the source is empty: there is nothing to compile"),
-    "path in place of a text": (lambda: cpp("kernels/add.cpp"), R, "no '// @BE"),
+    "path in place of a text": (lambda: cpp("kernels/add.cpp"), C, "'kernels' does not name a type"),
     "source as bytes": (lambda: cpp(b"void f();"), TypeError, "cpp_sources must be a list of strings"),
     # options
     "compute_capability as a number": (
@@ -196,6 +196,78 @@ def test_load(mistake):
     action, error, message = LOADS[mistake]
     with pytest.raises(error, match=re.compile(message, re.DOTALL)):
         action()
+
+
+# --- Texts that do not parse: name -> (the text, what the compiler says) ----------------------------------------------
+
+EXPORT = "// @BE f\nvoid f(BE::In<float> x, BE::Out<float> y) { y[0] = x[0]; }\n"
+SYNTAX = {
+    "no ; after a variable": (f"{HEAD}static int a = 1\n{EXPORT}", "mistake:4:.*expected .*[;']"),
+    "no ; after a class": (f"{HEAD}struct S {{ int a; }}\n{EXPORT}", "mistake:[24]:.*(expected ';'|';' after struct)"),
+    "no ; after using": (f"{HEAD}using Real = float\n{EXPORT}", "mistake:[24]:.*(expected ';'|two or more data types)"),
+    "no } of a function": (f"{HEAD}int g() {{ if (1) {{ return 1; }}\n{EXPORT}", "mistake:4:.*not allowed here before"),
+    "no } of a namespace": (f"{HEAD}namespace a {{\n{EXPORT}", "mistake:4:.*expected '}'"),
+    "no } of a class": (f"{HEAD}struct S {{\n  int a;\n{EXPORT}", "mistake:[2-5]:.*expected"),
+    "no } at the end": (f"{HEAD}{EXPORT.replace('; }', ';')}", "mistake:3:.*expected '}' at end of input"),
+    "no ) in the signature": (HEAD + EXPORT.replace(") {", " {"), "mistake:3:.*expected"),
+    "no ) in a body": (
+        f"{HEAD}static float g(float a) {{\n  return (a + 1;\n}}\n{EXPORT}",
+        r"mistake:3:.*expected '\)'",
+    ),
+    "no ) of a macro call": (f"{HEAD}#define Q(a) a\nint z = Q(1;\n{EXPORT}", "mistake:[67]:.*unterminated.*Q"),
+    "no closing quote": (f'{HEAD}const char* s = "abc;\n{EXPORT}', "mistake:2:.*missing terminating"),
+    "no end of a comment": (f"{HEAD}/* what it does\n{EXPORT}", "mistake:2:.*unterminated comment"),
+    "no #endif": (f"{HEAD}#if 1\n{EXPORT}", "mistake:2:.*unterminated #if"),
+    "no , between parameters": (HEAD + EXPORT.replace(", ", " "), "mistake:3:.*expected ','"),
+    "no > of a type": (HEAD + EXPORT.replace("float> x", "float x"), "mistake:3:.*(template argument|expected)"),
+    "an unknown type": (HEAD + EXPORT.replace("BE::In<float>", "Matrix"), "mistake:3:.*declared"),
+    "an unknown element type": (HEAD + EXPORT.replace("In<float>", "In<flot>"), "mistake:3:.*'flot'"),
+    "an unknown result": (HEAD + EXPORT.replace("void", "vod"), "mistake:3:.*'vod'"),
+}
+
+
+@pytest.mark.parametrize("mistake", SYNTAX)
+@pytest.mark.parametrize("load", [cpp, cuda])
+def test_a_text_that_does_not_parse_is_answered_by_the_compiler(load, mistake):
+    """The compiler's own words come first, with the user's line: not what kernix then fails to find."""
+    source, message = SYNTAX[mistake]
+    with pytest.raises(kernix.KernelCompilationError) as caught:
+        load(source)
+    first = str(caught.value).splitlines()[0]
+    if load is cpp:
+        assert re.search(message, first), first
+    assert re.search(r"mistake[:(][2-7]", first), first  # nvcc's front end has other words
+    assert "handler of" not in first
+
+
+@pytest.mark.parametrize("load", [cpp, cuda])
+def test_a_function_that_is_not_there_in_a_text_that_parses(load):
+    """What compiles has nothing but our own message."""
+    with pytest.raises(kernix.KernelRequestError, match="'g': no signature 'void g"):
+        load(HEAD + EXPORT, ["g"])
+    with pytest.raises(kernix.KernelRequestError, match="Add one above the function"):
+        load(HEAD + EXPORT.replace("// @BE f", ""))
+
+
+def test_a_header_of_the_users_that_does_not_parse(tmp_path):
+    """The header's line is shown, wherever the export stands."""
+    (tmp_path / "mine.h").write_text("#pragma once\nstatic int g() {\n  return (1;\n}\n")
+    (tmp_path / "open.h").write_text("#pragma once\nstatic int h() {\n  return 1;\n")
+    for header, place in (("mine.h", r"mine.h:3:"), ("open.h", r"mistake:[2-4]:")):
+        with pytest.raises(kernix.KernelCompilationError) as caught:
+            cpp(f'{HEAD}#include "{header}"\n{EXPORT}', ["f"], extra_include_paths=[str(tmp_path)])
+        assert re.search(place, str(caught.value).splitlines()[0])
+        with pytest.raises(kernix.KernelCompilationError, match=place):
+            cpp(f'{HEAD}#include "{header}"\n{EXPORT}', ["absent"], extra_include_paths=[str(tmp_path)])
+
+
+def test_one_of_several_sources_that_does_not_parse(tmp_path):
+    """Its own label and line are shown."""
+    (tmp_path / "a.cpp").write_text(HEAD + EXPORT)
+    (tmp_path / "b.cpp").write_text(HEAD + "static int g() {\n" + EXPORT.replace("f(", "h(").replace("BE f", "BE h"))
+    for separate in (True, False):
+        with pytest.raises(kernix.KernelCompilationError, match=r"b\.cpp:4:"):
+            kernix.load_cpp_file([tmp_path / "a.cpp", tmp_path / "b.cpp"], auto_register=False, separate=separate)
 
 
 # --- The surroundings: name -> (variables, language, error, text) -----------------------------------------------------

@@ -144,7 +144,8 @@ std::string Generate(const std::string& label, const std::string& text, v1::Lang
   const std::vector<SourceText> sources = {{label, text}};
   const auto specs = ResolveFunctions(sources, FromAnnotations());
   EXPECT_THAT(specs, IsOk());
-  return specs.ok() ? GenerateTranslationUnit(language, sources, *specs, allow_cuda_graph, /*has_headers=*/false) : "";
+  return specs.ok() ? GenerateTranslationUnit(language, sources, *specs, allow_cuda_graph, /*has_headers=*/false).Text()
+                    : "";
 }
 
 Workshop::Workshop() {

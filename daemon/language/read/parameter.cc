@@ -5,7 +5,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_join.h"
 #include "common/base/strings.h"
 #include "daemon/language/read/signature.h"
 #include "daemon/language/spec/element_type.h"
@@ -21,13 +20,12 @@ constexpr std::string_view kUnderstood =
     "a bool, an integer of 8 to 64 bits, a float or a double, a std::string_view, a BE::Span<const T> of numbers or "
     "tensors, or a const BE::Tensor*";
 
+constexpr std::string_view kNoElement = "kernix cannot read its element type";
+
 constexpr std::string_view kUnderstoodOfKernels =
     "a parameter of a __global__ function is a pointer to the elements of an array (const for an input), a BE::In<T>, "
     "a BE::Out<T>, a BE::Tensor, a bool, an integer of 8 to 64 bits, a float or a double, a vector such as a "
     "float3, or a struct of the source. For a struct of a header, write out the tokens: attr.<name>:uint8[], its bytes";
-
-constexpr std::string_view kNoElement =
-    "kernix cannot read its element type. Write out the tokens, such as arg:float32 or ret:float32";
 
 // The parts of a parameter: "const" type operators name.
 struct Declarator {
@@ -146,14 +144,24 @@ std::optional<AttributeType> BuiltinType(const std::vector<std::string_view>& wo
   return is_unsigned ? AttributeType::kUInt32 : AttributeType::kInt32;
 }
 
-// The attribute type for a name such as "std::int32_t".
+// The attribute type for a name such as "std::int32_t". Of other names, kernix knows those of glibc, and what everybody
+// means by `uchar`.
 std::optional<AttributeType> NamedType(std::string_view name) {
   static const auto& types = *new absl::flat_hash_map<std::string_view, AttributeType>{
-      {"int8_t", AttributeType::kInt8},      {"uint8_t", AttributeType::kUInt8},   {"int16_t", AttributeType::kInt16},
-      {"uint16_t", AttributeType::kUInt16},  {"int32_t", AttributeType::kInt32},   {"uint32_t", AttributeType::kUInt32},
-      {"int64_t", AttributeType::kInt64},    {"uint64_t", AttributeType::kUInt64}, {"size_t", AttributeType::kUInt64},
-      {"ptrdiff_t", AttributeType::kInt64},  {"ssize_t", AttributeType::kInt64},   {"intptr_t", AttributeType::kInt64},
-      {"uintptr_t", AttributeType::kUInt64},
+      {"int8_t", AttributeType::kInt8},      {"uint8_t", AttributeType::kUInt8},
+      {"int16_t", AttributeType::kInt16},    {"uint16_t", AttributeType::kUInt16},
+      {"int32_t", AttributeType::kInt32},    {"uint32_t", AttributeType::kUInt32},
+      {"int64_t", AttributeType::kInt64},    {"uint64_t", AttributeType::kUInt64},
+      {"size_t", AttributeType::kUInt64},    {"ptrdiff_t", AttributeType::kInt64},
+      {"ssize_t", AttributeType::kInt64},    {"intptr_t", AttributeType::kInt64},
+      {"uintptr_t", AttributeType::kUInt64}, {"u_int8_t", AttributeType::kUInt8},
+      {"u_int16_t", AttributeType::kUInt16}, {"u_int32_t", AttributeType::kUInt32},
+      {"u_int64_t", AttributeType::kUInt64}, {"off_t", AttributeType::kInt64},
+      {"time_t", AttributeType::kInt64},     {"char8_t", AttributeType::kUInt8},
+      {"uchar", AttributeType::kUInt8},      {"u_char", AttributeType::kUInt8},
+      {"ushort", AttributeType::kUInt16},    {"u_short", AttributeType::kUInt16},
+      {"uint", AttributeType::kUInt32},      {"u_int", AttributeType::kUInt32},
+      {"ulong", AttributeType::kUInt64},     {"u_long", AttributeType::kUInt64},
   };
   ConsumePrefix(name, "std::");
   const auto found = types.find(name);
@@ -202,6 +210,26 @@ std::string_view ElementOfAlias(std::string_view type) {
   return found == aliases.end() ? "" : found->second;
 }
 
+// A vector type of CUDA, such as float4 or __half2.
+struct Vector {
+  std::string_view element;  // empty: the type is none
+  int lanes = 1;
+};
+
+Vector FindVector(std::string_view type) {
+  static const auto& types = *new absl::flat_hash_map<std::string_view, std::string_view>{
+      {"char", "int8"},      {"uchar", "uint8"},      {"short", "int16"},          {"ushort", "uint16"},
+      {"int", "int32"},      {"uint", "uint32"},      {"long", "int64"},           {"ulong", "uint64"},
+      {"longlong", "int64"}, {"ulonglong", "uint64"}, {"float", "float32"},        {"double", "float64"},
+      {"half", "float16"},   {"__half", "float16"},   {"nv_bfloat16", "bfloat16"}, {"__nv_bfloat16", "bfloat16"},
+  };
+  for (const std::string_view alignment : {"_16a", "_32a"}) ConsumeSuffix(type, alignment);  // double4_16a
+  if (type.size() < 2 || type.back() < '1' || type.back() > '4') return {};
+  const int lanes = type.back() - '0';
+  const auto found = types.find(type.substr(0, type.size() - 1));
+  return found == types.end() ? Vector() : Vector{found->second, lanes};
+}
+
 bool IsComplexName(std::string_view type) {
   return type == "std::complex" || type == "cuda::std::complex" || type == "thrust::complex";
 }
@@ -217,9 +245,9 @@ std::string ElementOf(const Declarator& type) {
   if (type.is_template) return "";
   if (const std::optional<AttributeType> scalar = ScalarType(type)) return std::string(AttributeTypeName(*scalar));
   if (const std::string_view alias = ElementOfAlias(name); !alias.empty()) return std::string(alias);
-  ConsumePrefix(name, "BE::");
+  if (!ConsumePrefix(name, "BE::")) ConsumePrefix(name, "std::");
   if (!ConsumeSuffix(name, "_t") || FindElementType(name) == nullptr) return "";
-  return std::string(name);  // BE's own types: "BE::bfloat16_t"
+  return std::string(name);  // BE's own types, and C++23's: "BE::bfloat16_t", "std::bfloat16_t"
 }
 
 bool IsQualifier(const Token& token) {
@@ -239,7 +267,8 @@ bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
     const auto type = std::find_if_not(tokens.begin(), tokens.end(), IsQualifier);
     if (type == tokens.end() || !type->IsIdentifier()) return true;
     if (type + 1 != tokens.end() && ((type + 1)->Is("::") || (type + 1)->Is("<"))) return true;
-    if (IsStreamName(type->text) || NamedType(type->text).has_value()) return true;  // whoever declares them
+    const bool is_standard = type->text.ends_with("_t") && NamedType(type->text).has_value();
+    if (IsStreamName(type->text) || is_standard) return true;  // whoever declares them
     const AliasedType* aliased = aliases.Find(type->text);
     if (aliased == nullptr) return true;
     if (!aliased->has_value()) return false;
@@ -251,6 +280,23 @@ bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
     tokens.insert(place, meaning.begin(), meaning.end());
   }
   return false;
+}
+
+// The type's name as it is written.
+std::string TypeName(const Declarator& declarator) {
+  std::string name = declarator.type;
+  for (const std::string_view word : declarator.words) StrAppend(&name, name.empty() ? "" : " ", word);
+  return name;
+}
+
+// What to do about an array whose element type nobody knows. `is_input`: whether it is an argument.
+std::string NoElement(const Declarator& type, bool is_input) {
+  const std::string_view token = is_input ? "arg" : "ret";
+  const std::string part = ElementOf(DeclaratorReader(type.arguments).Read());  // vec<float, 4>
+  const std::string example = StrCat(token, ":", part.empty() ? "<element type>" : part);
+  return StrCat(
+      kNoElement, ". Write out the tokens, with ", example, " for this one",
+      part.empty() ? StrCat(": ", token, ":float32 if it consists of floats, ", token, ":int32 of ints") : "");
 }
 
 bool IsTypedName(std::string_view type) {
@@ -281,7 +327,7 @@ void ClassifyTyped(const Aliases& aliases, std::string_view type, Tokens argumen
   if (element.is_const) {
     parameter.problem = "leave out the const: a BE::In is read-only, a BE::Out is written";
   } else if (parameter.element.empty()) {
-    parameter.problem = kNoElement;
+    parameter.problem = NoElement(element, type.ends_with("In"));
   } else if (comma != arguments.end() && !ReadRank(arguments.subspan(place + 1), parameter.rank)) {
     parameter.problem = StrCat("the number of dimensions must be written as 0 to ", kMaxRank);
   } else {
@@ -309,13 +355,28 @@ void ClassifySpan(const Aliases& aliases, Tokens arguments, SignatureParameter& 
   }
 }
 
-std::string_view PointerProblem(const Declarator& declarator) {
+// Why a host function cannot take a pointer, with what to take instead.
+std::string PointerProblem(const Declarator& declarator) {
   if (IsTensorName(declarator.type)) {
     return "take the BE::Tensor by value or by reference; for an input that a call may leave out, take a const "
            "BE::Tensor*";
   }
-  const bool text = declarator.words.size() == 1 && declarator.words[0] == "char";
-  return text ? "XLA's strings are not null-terminated: take a std::string_view" : "a pointer cannot come from JAX";
+  const bool is_char = declarator.words.size() == 1 && declarator.words[0] == "char";
+  if (is_char && declarator.is_const) return "XLA's strings are not null-terminated: take a std::string_view";
+  const std::string problem = "a pointer cannot come from JAX";
+  const bool has_element = !ElementOf(declarator).empty();
+  const bool is_raw = declarator.type == "void" || !FindVector(declarator.type).element.empty();
+  if (declarator.pointers + declarator.arrays != 1 || !(has_element || is_raw)) return problem;
+  const std::string name = declarator.name.empty() ? "x" : std::string(declarator.name);
+  const std::string type = TypeName(declarator);
+  const std::string_view is_const = declarator.is_const ? "const " : "";
+  if (is_raw) {
+    return StrCat(problem, ": take a BE::Tensor: '", is_const, "BE::Tensor& ", name, "'. Its ", name, ".data_ptr<",
+                  is_const, type, ">() is the pointer");
+  }
+  const std::string_view taken = declarator.is_const ? "BE::In<" : "BE::Out<";
+  return StrCat(problem, ": take a ", taken, type, ">: '", taken, type, "> ", name, "'. Its ", name,
+                ".data() is the pointer, and ", name, ".size() the number of elements");
 }
 
 // Sets kind and scalar, or the problem.
@@ -367,7 +428,10 @@ void ClassifyPointer(const Declarator& declarator, SignatureParameter& parameter
   parameter.kind = declarator.is_const ? ParameterClass::kInput : ParameterClass::kOutput;
   parameter.element = ElementOf(declarator);
   if (!parameter.element.empty() || declarator.type == "void") return;
-  parameter.problem = kNoElement;
+  const Vector vector = declarator.is_template ? Vector() : FindVector(declarator.type);
+  parameter.element = std::string(vector.element);
+  parameter.lanes = vector.lanes;
+  if (parameter.element.empty()) parameter.problem = NoElement(declarator, declarator.is_const);
 }
 
 // Why a kernel cannot take a number or an object of that type.
@@ -468,7 +532,8 @@ SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases, bool of_
   if (is_class && of_kernel && declarator.pointers + declarator.references + declarator.arrays == 0) {
     ClassifyBytes(AttributeType::kUInt8, parameter);
   } else if (!known && of_kernel) {
-    parameter.problem = declarator.pointers > 0 ? kNoElement : kUnderstoodOfKernels;
+    parameter.problem =
+        declarator.pointers > 0 ? NoElement(declarator, declarator.is_const) : std::string(kUnderstoodOfKernels);
   } else if (!known) {
     parameter.problem =
         "the source declares that type, but not as a single alias of a type that can be read. Name the tokens: arg, "
@@ -481,6 +546,8 @@ SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases, bool of_
     ClassifyNamed(aliases, declarator, parameter);
   }
   if (of_kernel) parameter.has_default = false;  // a launch passes every parameter
+  parameter.is_unknown = parameter.problem == kUnderstood || parameter.problem == kUnderstoodOfKernels ||
+                         parameter.problem.starts_with(kNoElement);
   return parameter;
 }
 

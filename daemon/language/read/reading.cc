@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/language/read/reading.h"
 
+#include <deque>
 #include <utility>
 
 #include "common/base/error.h"
@@ -11,6 +12,34 @@
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::language {
+
+namespace {
+
+constexpr char kForCompiler[] = "kernix.language/for_compiler";
+
+}  // namespace
+
+std::string FindOpenBrace(absl::Span<const SourceText> sources) {
+  std::vector<std::string> open;
+  for (const SourceText& source : sources) {
+    std::deque<std::string> storage;
+    Lexer lexer(source.text, storage);
+    for (Token token; lexer.Next(token);) {
+      if (token.in_directive) continue;
+      if (token.Is("{")) open.push_back(StrCat(source.label, ":", token.line));
+      if (token.Is("}") && !open.empty()) open.pop_back();
+    }
+  }
+  return open.empty() ? "" : open.front();
+}
+
+absl::Status NotRead(std::string_view message) {
+  absl::Status status = MakeError(v1::ErrorDetail::INVALID_REQUEST, message);
+  status.SetPayload(kForCompiler, absl::Cord());
+  return status;
+}
+
+bool IsForCompiler(const absl::Status& status) { return status.GetPayload(kForCompiler).has_value(); }
 
 absl::StatusOr<Preprocessed> ReadSources(absl::Span<const SourceText> sources,
                                          const std::vector<std::string>& definitions, ReadingBudget& budget) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,6 +36,13 @@ struct ReadingBudget {
 // the result. INVALID_REQUEST if they have more tokens than `budget` allows.
 absl::StatusOr<Preprocessed> ReadSources(absl::Span<const SourceText> sources,
                                          const std::vector<std::string>& definitions, ReadingBudget& budget);
+
+// Where a '{' stands that the sources of a unit do not close: "k.cu:3". The one that opens most of what follows. Empty
+// if there is none. nvcc's front end does not say that.
+std::string FindOpenBrace(absl::Span<const SourceText> sources);
+
+// An INVALID_REQUEST that IsForCompiler().
+absl::Status NotRead(std::string_view message);
 
 // Like ResolveFunctions(), for sources that have been read.
 absl::StatusOr<std::vector<FunctionSpec>> ResolveRead(absl::Span<const SourceText> sources, Preprocessed read,

@@ -75,7 +75,7 @@ class Resolver {
       wanted.push_back({annotation.name, annotation.tokens, annotation});
     }
     if (wanted.empty()) {
-      return Invalid(StrCat(Labels(),
+      return NotRead(StrCat(Labels(),
                             ": no '// @BE <function>' annotation says what to export. Add one above the "
                             "function, or pass 'functions'"));
     }
@@ -199,10 +199,10 @@ class Resolver {
     if (!function.tokens.empty() && (preprocessed_.includes_user_headers || by_macro)) return absl::OkStatus();
     if (!function.annotation.has_value()) {
       if (function.tokens.empty()) return absl::OkStatus();  // inference says what is missing
-      return Invalid(StrCat("function '", function.name, "': nothing in ", Labels(), " defines it.",
+      return NotRead(StrCat("function '", function.name, "': nothing in ", Labels(), " defines it.",
                             OtherFunctions(function.name)));
     }
-    return Located(function, Invalid(StrCat("an annotation without a function: nothing here defines '", function.name,
+    return Located(function, NotRead(StrCat("an annotation without a function: nothing here defines '", function.name,
                                             "'.", OtherFunctions(function.name))));
   }
 
@@ -277,7 +277,7 @@ class Resolver {
           StrCat("function '", name, "' is a template: name the instance to export, such as '", name, "<float>'"));
     }
     if (candidates.empty()) {
-      return Invalid(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", Labels(), ", so ",
+      return NotRead(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", Labels(), ", so ",
                             purpose,
                             " cannot be inferred. Name the tokens, such as arg, ret, stream, attr.<name>:<type>.",
                             OtherFunctions(name), AboutHandlersOfXla()));
@@ -303,7 +303,7 @@ class Resolver {
     const Signature& signature = **found;
     const std::string where = Where(signature.source, signature.line);
     if (!signature.returns_void) {
-      return Invalid(
+      return NotRead(
           StrCat(where, ": function '", function.name, "' must return void: results go into BE::Out parameters"));
     }
     if (signature.has_conditional) {
@@ -406,9 +406,11 @@ class Resolver {
   absl::Status Unreadable(const std::string& function, size_t index, const SignatureParameter& parameter,
                           std::string_view problem) const {
     const std::string name = parameter.name.empty() ? "" : StrCat(" '", parameter.name, "'");
-    return Invalid(StrCat(Where(parameter.source, parameter.line), ": parameter ", index + 1, name, " of function '",
-                          function, "' is '", parameter.text, "', which inference cannot read: ", problem,
-                          parameter.has_default ? "; or move it to the end, where it keeps its default" : ""));
+    const std::string message =
+        StrCat(Where(parameter.source, parameter.line), ": parameter ", index + 1, name, " of function '", function,
+               "' is '", parameter.text, "', which inference cannot read: ", problem,
+               parameter.has_default ? "; or move it to the end, where it keeps its default" : "");
+    return parameter.is_unknown ? NotRead(message) : Invalid(message);
   }
 
   absl::StatusOr<FunctionSpec> FromTokens(const Wanted& function) const {
@@ -477,7 +479,7 @@ class Resolver {
     const size_t defaults = static_cast<size_t>(std::count_if(signature.parameters.begin(), signature.parameters.end(),
                                                               [](const auto& p) { return p.has_default; }));
     if (visible > count || visible < count - defaults) {
-      return Invalid(StrCat(intro, "has ", count, count == 1 ? " parameter" : " parameters", ", but its arg_spec has ",
+      return NotRead(StrCat(intro, "has ", count, count == 1 ? " parameter" : " parameters", ", but its arg_spec has ",
                             visible, " (", absl::StrJoin(tokens, " "), ")"));
     }
     size_t place = 0;
@@ -496,7 +498,7 @@ class Resolver {
         return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ": ", parameter.problem));
       }
       if (Fits(spec.parameters[i], parameter)) continue;
-      return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ", but its arg_spec says '",
+      return NotRead(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ", but its arg_spec says '",
                             tokens[i], "' there"));
     }
     return absl::OkStatus();

@@ -24,4 +24,8 @@ absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<Sou
                                                            const v1::Functions& functions,
                                                            const std::vector<std::string>& definitions = {});
 
+// Whether an error of ResolveFunctions() or ResolveUnitFunctions() says that the sources lack something, or have
+// something that cannot be read. Sources that do not compile often give such errors: the compiler knows better.
+bool IsForCompiler(const absl::Status& status);
+
 }  // namespace kernix::language

@@ -228,20 +228,50 @@ TEST(InferenceTest, ReadsTypedArraysOfTheSourcesOwnAlias) {
        {"", "struct real {};", "using real = float*;", "using real = std::conditional_t<true, float, double>;",
         "void g() { using real = float; }", "struct S { using real = float; };",
         "#ifdef WIDE\nusing real = double;\n#else\nusing real = float;\n#endif"}) {
-    EXPECT_THAT(WithReal(alias), IsInvalid(HasSubstr("Write out the tokens, such as arg:float32"))) << alias;
+    EXPECT_THAT(WithReal(alias), IsInvalid(HasSubstr("Write out the tokens, with arg:<element type>"))) << alias;
   }
   EXPECT_THAT(WithReal("using real = const float;"), IsInvalid(HasSubstr("leave out the const")));
 }
 
 TEST(InferenceTest, ExplainsTypedArraysThatItCannotRead) {
-  for (const auto& [parameters, problem] : {std::pair{"BE::In<scalar> x", "Write out the tokens, such as arg:float32"},
-                                            std::pair{"BE::In<float*> x", "Write out the tokens"},
-                                            std::pair{"BE::In<const float> x", "leave out the const"},
-                                            std::pair{"BE::In<float, kRank> x", "must be written as 0 to 8"},
-                                            std::pair{"BE::In<float, 9> x", "must be written as 0 to 8"},
-                                            std::pair{"BE::Out<float>& y", "take it by value"},
-                                            std::pair{"const BE::In<float>* x", "a pointer cannot come from JAX"}}) {
+  for (const auto& [parameters, problem] :
+       {std::pair{"BE::In<scalar> x", "Write out the tokens, with arg:<element type>"},
+        std::pair{"BE::In<float*> x", "Write out the tokens"},
+        std::pair{"BE::In<const float> x", "leave out the const"},
+        std::pair{"BE::In<float, kRank> x", "must be written as 0 to 8"},
+        std::pair{"BE::In<float, 9> x", "must be written as 0 to 8"},
+        std::pair{"BE::Out<float>& y", "take it by value"},
+        std::pair{"const BE::In<float>* x", "a pointer cannot come from JAX"}}) {
     EXPECT_THAT(Inferred(StrCat(parameters, ", BE::Tensor o")), HasSubstr(problem)) << parameters;
+  }
+}
+
+TEST(InferenceTest, SaysWhatToTakeInThePlaceOfAPointer) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"const float* x", "'BE::In<float> x'. Its x.data() is the pointer"},
+      {"unsigned int *__restrict__ y", "take a BE::Out<unsigned int>: 'BE::Out<unsigned int> y'"},
+      {"const double w[]", "'BE::In<double> w'"},
+      {"const __half* h", "'BE::In<__half> h'"},
+      {"const void* p", "take a BE::Tensor: 'const BE::Tensor& p'. Its p.data_ptr<const void>() is the pointer"},
+      {"float4* v", "take a BE::Tensor: 'BE::Tensor& v'. Its v.data_ptr<float4>() is the pointer"},
+      {"const char* s", "take a std::string_view"}};
+  for (const auto& [parameter, advice] : cases) {
+    EXPECT_THAT(Inferred(StrCat(parameter, ", BE::Tensor o")), HasSubstr(advice)) << parameter;
+  }
+  EXPECT_THAT(Inferred("float** x, BE::Tensor o"), testing::EndsWith("a pointer cannot come from JAX"));
+}
+
+// The compiler is asked about what the sources lack, or have and nobody knows; not about what kernix knows better.
+TEST(InferenceTest, SomeErrorsAreForTheCompiler) {
+  for (const char* text : {"int a;", "int g() {\nvoid f(BE::Tensor o) {}", "void f(Unknown x, BE::Tensor o) {}",
+                           "vod f(BE::Tensor o) {}", "void f(BE::In<flot> x, BE::Tensor o) {}"}) {
+    const auto specs = Listed(text, {"f"});
+    EXPECT_TRUE(!specs.ok() && IsForCompiler(specs.status())) << text << specs.status();
+  }
+  EXPECT_TRUE(IsForCompiler(Annotated("void f(BE::Tensor o) {}").status()));
+  for (const char* text : {"void f(const float* x, BE::Tensor o) {}", "template <class T> void f(BE::Out<T> o) {}"}) {
+    const auto specs = Listed(text, {"f"});
+    EXPECT_FALSE(specs.ok() || IsForCompiler(specs.status())) << text;
   }
 }
 
@@ -873,12 +903,34 @@ TEST(GlobalFunctionTest, TheDeclarationMayHaveWhatCudaAdds) {
   EXPECT_EQ((*specs)[0].Callee(), "a::f<double, 2>");
 }
 
+TEST(GlobalFunctionTest, VectorsAreArraysOfTheirElements) {
+  const std::pair<const char*, const char*> types[] = {
+      {"float4", "float32"},  {"uchar4", "uint8"},          {"char2", "int8"},
+      {"short3", "int16"},    {"ushort1", "uint16"},        {"int2", "int32"},
+      {"uint3", "uint32"},    {"longlong2", "int64"},       {"ulong4", "uint64"},
+      {"double2", "float64"}, {"double4_16a", "float64"},   {"half2", "float16"},
+      {"__half2", "float16"}, {"nv_bfloat162", "bfloat16"}, {"__nv_bfloat162", "bfloat16"},
+      {"uint", "uint32"},     {"uchar", "uint8"},           {"ushort", "uint16"},
+      {"ulong", "uint64"},    {"u_int16_t", "uint16"}};
+  for (const auto& [type, element] : types) {
+    EXPECT_EQ(Launched(StrCat("const ", type, "* x, ", type, "* y")), StrCat("f: arg:", element, " ret:", element));
+  }
+  EXPECT_EQ(Launched("float* y, uint n, ulong m"), "f: ret:float32 attr.n:uint32 attr.m:uint64");
+  EXPECT_EQ(Described(Listed("typedef unsigned long long uint;\n__global__ void f(uint* y) {}", {"f"})),
+            "f: ret:uint64");
+  for (const char* type : {"float5", "float0", "float4x", "vec4"}) {
+    EXPECT_THAT(Launched(StrCat(type, "* y")), HasSubstr("cannot read its element type")) << type;
+  }
+}
+
 TEST(GlobalFunctionTest, WhatNoLaunchCanPassIsAnError) {
   for (const char* parameters : {"S s, float* y", "std::string_view s, float* y", "BE::Span<const int> s, float* y",
                                  "const BE::Tensor* s, float* y", "int (*s)(int), float* y"}) {
     EXPECT_THAT(Launched(parameters), AllOf(HasSubstr("k.cu:1: parameter 1"), HasSubstr("BE::In<T>"))) << parameters;
   }
-  EXPECT_THAT(Launched("const float4* x, float* y"), HasSubstr("Write out the tokens, such as arg:float32"));
+  EXPECT_THAT(Launched("const Pair* x, float* y"), HasSubstr("Write out the tokens, with arg:<element type> for this"));
+  EXPECT_THAT(Launched("const float* x, vec<float, 3>* y"),
+              HasSubstr("Write out the tokens, with ret:float32 for this"));
   EXPECT_THAT(Launched("float** y"), HasSubstr("a pointer to pointers"));
   EXPECT_THAT(Launched("float y[][4]"), HasSubstr("a pointer to pointers"));
   EXPECT_THAT(Launched("float& y"), HasSubstr("by value"));
@@ -892,8 +944,8 @@ TEST(GlobalFunctionTest, WhatNoLaunchCanPassIsAnError) {
 }
 
 TEST(GlobalFunctionTest, ADeclarationMayLeaveOutNamesOrUseOthers) {
-  const std::string definition = "__global__ void f(const float4* p, S s, float* out) {}";
-  for (const char* names : {"const float4*, S, float*", "const float4 * q, S other, float* y"}) {
+  const std::string definition = "__global__ void f(const Quad* p, S s, float* out) {}";
+  for (const char* names : {"const Quad*, S, float*", "const Quad * q, S other, float* y"}) {
     const std::string text = StrCat("__global__ void f(", names, ");\n", definition);
     EXPECT_THAT(Described(Listed(text, {"f arg:float32 attr.n:int32 ret"})), Not(HasSubstr("overloaded"))) << names;
   }
@@ -902,7 +954,7 @@ TEST(GlobalFunctionTest, ADeclarationMayLeaveOutNamesOrUseOthers) {
 }
 
 TEST(GlobalFunctionTest, TokensAgreeWithTheParameters) {
-  const std::string text = "__global__ void f(float* x, const float4* w, float* y, int n) {}";
+  const std::string text = "__global__ void f(float* x, const Quad* w, float* y, int n) {}";
   EXPECT_EQ(Described(Listed(text, {"f arg arg:float32 ret attr.rows"})),
             "function 'f' (k.cu:1) has no parameter 'rows', so 'attr.rows' has no type. Write 'attr.rows:<type>' if "
             "the parameter has another name");

@@ -123,7 +123,8 @@ bool SameType(const SignatureParameter& x, const SignatureParameter& y) {
   }
   if (x.kind == ParameterClass::kOther) return TypeText(x) == TypeText(y);
   if (x.is_pointer && x.element.empty()) return y.is_pointer && TypeText(x) == TypeText(y);
-  return x.scalar == y.scalar && x.element == y.element && x.rank == y.rank && x.is_pointer == y.is_pointer;
+  return x.scalar == y.scalar && x.element == y.element && x.rank == y.rank && x.lanes == y.lanes &&
+         x.is_pointer == y.is_pointer;
 }
 
 bool SameButForConst(const SignatureParameter& x, const SignatureParameter& y) {

@@ -40,9 +40,11 @@ struct SignatureParameter {
   AttributeType scalar = AttributeType::kInt32;  // kScalar, kDeviceOrdinal; kArray: the element type
   std::string element;                           // BE::In, BE::Out, T*: the element type, "float32"
   int rank = kAnyRank;                           // BE::In, BE::Out: the number of dimensions
+  int lanes = 1;                                 // T*: how many elements a T has: 4 for a float4
   std::string name;                              // empty if it has none
   std::string text;                              // as written
   std::string problem;              // why a handler cannot know what to pass: of kOther, kScratch, or a pointer
+  bool is_unknown = false;          // there is a problem because nobody knows the type
   bool has_default = false;         // whichever branches are compiled
   bool default_is_certain = false;  // a declaration outside of conditionals has a default
   bool by_value = false;

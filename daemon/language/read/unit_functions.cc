@@ -77,7 +77,7 @@ class UnitResolver {
       }
     }
     if (any) return absl::OkStatus();
-    return Invalid(StrCat(Labels(),
+    return NotRead(StrCat(Labels(),
                           ": no '// @BE <function>' annotation says what to export. Add one above the function, or "
                           "pass 'functions'"));
   }
@@ -125,7 +125,7 @@ class UnitResolver {
     }
     if (places.size() == 1) return places[0].source;
     if (places.empty()) {
-      return Invalid(StrCat("function '", name.callee, "' is in none of the sources ", Labels(),
+      return NotRead(StrCat("function '", name.callee, "' is in none of the sources ", Labels(),
                             ", so no unit can export it: define it in one of them"));
     }
     return Invalid(StrCat("function '", name.callee, "' is in several sources (", Where(places[0]), ", ",

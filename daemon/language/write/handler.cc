@@ -114,9 +114,12 @@ struct Value {
   std::string name;               // name in `scratch:` expressions; may be empty
   std::string type;               // type in `scratch:` expressions
   std::string expression;         // expression in terms of `kernix_call`
-  std::string type_to_pass = {};  // a type that makes the user's parameter from it; may be empty
+  std::string type_to_pass = {};  // a type that makes the user's parameter from it and its names; may be empty
+  std::string names = {};
 
-  std::string Passed() const { return type_to_pass.empty() ? expression : StrCat(type_to_pass, "{", expression, "}"); }
+  std::string Passed() const {
+    return type_to_pass.empty() ? expression : StrCat(type_to_pass, "{", expression, ", ", names, "}");
+  }
 };
 
 // "BE::DType::Float32, 2": element type and rank of a typed parameter.
@@ -131,6 +134,11 @@ std::string TypedTensor(const Parameter& parameter) {
   return StrCat("kernix_handler::", name, "<", ArrayArguments(parameter), ">");
 }
 
+// The names of a function and its parameter, for errors.
+std::string NamesOf(const FunctionSpec& spec, const Parameter& parameter) {
+  return StrCat(Literal(spec.name), ", ", Literal(parameter.declared_name));
+}
+
 // Yields the places of a function's arguments, or of its results, and their names, one after the other.
 class Places {
  public:
@@ -139,12 +147,13 @@ class Places {
         list_(results ? "kernix_call.results" : "kernix_call.arguments"),
         name_(results ? "ret" : "arg"),
         tensor_(results ? "BE::Tensor" : "const BE::Tensor"),
+        spec_(spec),
         rest_(static_cast<size_t>(std::find_if(roles_.begin(), roles_.end(), IsRest) - roles_.begin())) {}
 
   Value Tensor(const Parameter& parameter) {
     return {Name(), tensor_ + "&",
             place_ > rest_ ? At("FromEnd", roles_.size() - 1 - place_++) : At("FromStart", place_++),
-            TypedTensor(parameter)};
+            TypedTensor(parameter), NamesOf(spec_, parameter)};
   }
   Value Optional() { return {Name(), tensor_ + "*", At("Optional", place_++)}; }
   Value Rest() {
@@ -168,6 +177,7 @@ class Places {
   std::string list_;
   std::string name_;
   std::string tensor_;
+  const FunctionSpec& spec_;
   size_t rest_;
   size_t place_ = 0;
   int named_ = 0;
@@ -230,7 +240,8 @@ std::vector<std::string> PlainArguments(const FunctionSpec& spec) {
   for (const Parameter& parameter : spec.parameters) {
     if (parameter.kind == ParameterKind::kArgument || parameter.kind == ParameterKind::kResult) {
       int& place = parameter.kind == ParameterKind::kArgument ? argument : result;
-      const Value tensor = {"", "", StrCat("kernix_call.tensors[", place++, "]"), TypedTensor(parameter)};
+      const Value tensor = {"", "", StrCat("kernix_call.tensors[", place++, "]"), TypedTensor(parameter),
+                            NamesOf(spec, parameter)};
       expressions.push_back(tensor.Passed());
     } else if (parameter.kind == ParameterKind::kStream) {
       expressions.emplace_back("kernix_call.stream");
@@ -381,9 +392,10 @@ std::vector<std::string> LaunchArguments(const FunctionSpec& spec) {
     }
     const bool is_result = parameter.kind == ParameterKind::kResult;
     int& place = is_result ? result : argument;
-    expressions[i] = StrCat("kernix_handler::LaunchArray<",
-                            parameter.IsTyped() ? ArrayArguments(parameter) : "BE::DType::Invalid, BE::kAnyRank", ", ",
-                            is_result ? "true" : "false", ">{kernix_call.tensors[", place++, "]}");
+    expressions[i] =
+        StrCat("kernix_handler::LaunchArray<",
+               parameter.IsTyped() ? ArrayArguments(parameter) : "BE::DType::Invalid, BE::kAnyRank", ", ",
+               is_result ? "true" : "false", ">{kernix_call.tensors[", place++, "], ", NamesOf(spec, parameter), "}");
   }
   return expressions;
 }
@@ -567,7 +579,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
 void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
   const int attributes = spec.CountOf(ParameterKind::kAttribute);
   AppendScratchFunctions(spec, out);
-  StrAppend(&out, "#line 1 ", Literal(StrCat("<handler of ", spec.name, ">")), "\n");
+  StrAppend(&out, "#line 1 ", Literal(StrCat(kHandlerOf, spec.name, ">")), "\n");
   StrAppend(&out, "static kernix_ffi_abi::Error* ", CallFunction(spec),
             "(kernix_ffi_abi::CallFrame* kernix_frame, const char* kernix_module) {\n");
   if (HasAttributeTable(spec)) {

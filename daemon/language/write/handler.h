@@ -12,6 +12,9 @@
 
 namespace kernix::language {
 
+// How the names begin under which diagnostics show the lines of handlers.
+inline constexpr char kHandlerOf[] = "<handler of ";
+
 // `text` as a C string literal.
 std::string Literal(std::string_view text);
 

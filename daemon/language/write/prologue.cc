@@ -129,11 +129,11 @@ constexpr HeaderNames kGlobalNames[] = {
 };
 
 // Headers of kernix that a text may use. Their names count only after "BE::": a kernel that opens namespace BE may have
-// a Span of its own.
+// a Span of its own. Where texts define macros of names that our headers have, those that they include come first, too.
 constexpr HeaderNames kOwnNames[] = {
-    {"brainevent/scratch.h", "Scratch"},
-    {"brainevent/span.h", "Span"},
-    {"brainevent/typed.h", "In Out"},
+    {"brainevent/check.h", ""},          {"brainevent/common.h", ""},   {"brainevent/dispatch.h", ""},
+    {"brainevent/dtypes.h", ""},         {"brainevent/float8.h", ""},   {"brainevent/tensor.h", ""},
+    {"brainevent/scratch.h", "Scratch"}, {"brainevent/span.h", "Span"}, {"brainevent/typed.h", "In Out"},
 };
 
 // The names that require KERNIX_USES_HALF, and prefixes of CUDA's half types and their functions.
@@ -199,11 +199,14 @@ class PrologueScan::Uses {
   using Headers = std::set<std::string_view>;
 
  public:
+  explicit Uses(const OurNames* ours) : ours_(ours) {}
+
   void Add(std::string_view text) {
     std::deque<std::string> storage;
     LexInPieces(Lexer(text, storage), [this](const std::vector<Token>& tokens, size_t first) {
       for (size_t i = first; i < tokens.size(); ++i) {
         if (tokens[i].starts_directive) NoteInclude(tokens, i);
+        if (tokens[i].starts_directive) NoteDefinition(tokens, i);
         if (tokens[i].IsIdentifier()) NoteName(tokens, i);
       }
       NoteUsingNamespace(tokens);
@@ -219,10 +222,17 @@ class PrologueScan::Uses {
     if (headers.count("stdexcept") > 0) text += "#define KERNIX_USES_STDEXCEPT 1\n";
     for (std::string_view header : headers) StrAppend(&text, "#include <", header, ">\n");
     for (std::string_view header : own_headers_) StrAppend(&text, "#include \"", header, "\"\n");
+    if (!defines_ours_ || configures_half_) return text;
+    for (std::string_view header : included_headers_) StrAppend(&text, "#include \"", header, "\"\n");
     return text;
   }
 
  private:
+  void NoteDefinition(const std::vector<Token>& tokens, size_t i) {
+    if (ours_ == nullptr || i + 2 >= tokens.size() || !tokens[i + 1].Is("define")) return;
+    if (ours_->contains(tokens[i + 2].text)) defines_ours_ = true;
+  }
+
   void NoteUsingNamespace(const std::vector<Token>& tokens) {
     for (size_t i = 0; i + 2 < tokens.size(); ++i) {
       if (tokens[i].Is("using") && tokens[i + 1].Is("namespace") && tokens[i + 2].Is("std")) std_is_open_ = true;
@@ -241,6 +251,7 @@ class PrologueScan::Uses {
     }
     if (qualified && i > 1 && tokens[i - 2].Is("BE")) Note(OwnNames(), name, own_headers_);
     if (IsHalfName(name) || IsHalfType(tokens, i)) uses_half_ = true;
+    if (name.starts_with("__CUDA_NO_")) configures_half_ = true;
   }
 
   static void Note(const NameTable& table, std::string_view name, Headers& headers) {
@@ -258,6 +269,9 @@ class PrologueScan::Uses {
     if (include->path == "cuda_fp16.h" || include->path == "cuda_bf16.h") uses_half_ = true;
     if (include->path == "stdexcept") headers_.insert("stdexcept");
     if (include->path.starts_with('/')) UseEverything();
+    for (const HeaderNames& entry : kOwnNames) {
+      if (entry.header == include->path) included_headers_.insert(entry.header);
+    }
   }
 
   void UseEverything() {
@@ -267,14 +281,19 @@ class PrologueScan::Uses {
     for (const HeaderNames& entry : kOwnNames) own_headers_.insert(entry.header);
   }
 
+  const OurNames* ours_;
   Headers headers_;
   Headers own_headers_;
+  Headers included_headers_;
   Headers headers_if_open_;  // headers for names without "std::", needed once there is a `using namespace std`
   bool std_is_open_ = false;
   bool uses_half_ = false;
+  bool defines_ours_ = false;
+  bool configures_half_ = false;  // by macros that must come before cuda_fp16.h
 };
 
-PrologueScan::PrologueScan(const std::vector<PrologueHeader>& headers) : uses_(std::make_unique<Uses>()) {
+PrologueScan::PrologueScan(const std::vector<PrologueHeader>& headers, const OurNames* ours)
+    : uses_(std::make_unique<Uses>(ours)) {
   absl::flat_hash_set<std::string_view> added;  // several paths may share one text
   for (const PrologueHeader& header : headers) {
     if (MayLeanOnPrologue(header) && added.insert(header.text).second) Add(header.text);

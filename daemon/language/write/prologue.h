@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
+
 namespace kernix::language {
 
 // A header that comes with the sources.
@@ -18,11 +20,15 @@ struct PrologueHeader {
   std::string_view text;
 };
 
+// Names in our headers that a macro would hit.
+using OurNames = absl::flat_hash_set<std::string_view>;
+
 // What texts use. Holds the tokens of one text at a time in memory.
 class PrologueScan {
  public:
-  // The headers that come with the sources of a request, in any order.
-  explicit PrologueScan(const std::vector<PrologueHeader>& headers = {});
+  // The headers that come with the sources of a request, in any order. If a text defines a macro of `ours` (null: no
+  // names), which must outlive this, then our headers that the texts include come first.
+  explicit PrologueScan(const std::vector<PrologueHeader>& headers = {}, const OurNames* ours = nullptr);
   PrologueScan(const PrologueScan& other);
   ~PrologueScan();
 

@@ -25,7 +25,7 @@ FunctionSpec Function() {
 }
 
 std::string Generated(const std::string& label, const std::string& text) {
-  return GenerateTranslationUnit(v1::LANGUAGE_CPP, {{label, text}}, {Function()}, true, false);
+  return GenerateTranslationUnit(v1::LANGUAGE_CPP, {{label, text}}, {Function()}, true, false).Text();
 }
 
 TEST(TranslationUnitTest, PassesParametersInTheOrderOfTheFunction) {
@@ -37,7 +37,8 @@ TEST(TranslationUnitTest, PassesParametersInTheOrderOfTheFunction) {
 
 TEST(TranslationUnitTest, LabelsEverySource) {
   const std::string unit =
-      GenerateTranslationUnit(v1::LANGUAGE_CUDA, {{"a.cu", "int a;"}, {"b.cu", "int b;"}}, {Function()}, true, false);
+      GenerateTranslationUnit(v1::LANGUAGE_CUDA, {{"a.cu", "int a;"}, {"b.cu", "int b;"}}, {Function()}, true, false)
+          .Text();
   EXPECT_THAT(unit, HasSubstr("#line 1 \"kernix-source/a.cu\"\nint a;\n"));
   EXPECT_THAT(unit, HasSubstr("#line 1 \"kernix-source/b.cu\"\nint b;\n"));
   EXPECT_THAT(unit, HasSubstr("#line 1 \"<handler of f>\"\n"));
@@ -46,7 +47,8 @@ TEST(TranslationUnitTest, LabelsEverySource) {
 TEST(TranslationUnitTest, DefinitionsOfFlagsComeBeforeAllElse) {
   const std::vector<std::string> definitions = {"#define X 1", "#undef Y"};
   const std::string unit = GenerateTranslationUnit(v1::LANGUAGE_CPP, {{"a.cpp", "std::vector<int> a;"}}, {Function()},
-                                                   true, false, definitions);
+                                                   true, false, definitions)
+                               .Text();
   const size_t at = unit.find("#line 1 \"<command-line>\"\n#define X 1\n#undef Y\n#line 1 \"<kernix>\"\n");
   ASSERT_NE(at, std::string::npos);
   EXPECT_LT(at, unit.find("#include"));
@@ -64,7 +66,7 @@ TEST(TranslationUnitTest, KeepsSourcesApartFromWhatFollows) {
 
 TEST(TranslationUnitTest, OnlyCudaNeedsAStream) {
   EXPECT_THAT(Generated("k", "x"), HasSubstr("kNullableStream"));
-  EXPECT_THAT(GenerateTranslationUnit(v1::LANGUAGE_CUDA, {{"k", "x"}}, {Function()}, true, false),
+  EXPECT_THAT(GenerateTranslationUnit(v1::LANGUAGE_CUDA, {{"k", "x"}}, {Function()}, true, false).Text(),
               HasSubstr("kRequiredStream"));
 }
 

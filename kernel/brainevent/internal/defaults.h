@@ -3,6 +3,7 @@
 // Attributes that a call may omit, because their parameters have default arguments. The generated code includes this
 // header only for functions that have one.
 #pragma once
+#pragma GCC system_header  // the warnings of whoever includes it are about other code
 
 #include "brainevent/internal/scalars.h"
 

@@ -4,6 +4,7 @@
 // device ordinal, scratch memory. The generated code includes this header only for such functions, so other kernels do
 // not pay for it.
 #pragma once
+#pragma GCC system_header  // the warnings of whoever includes it are about other code
 
 #include "brainevent/internal/handler.h"
 #include "brainevent/span.h"

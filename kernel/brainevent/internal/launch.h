@@ -5,6 +5,7 @@
 // `cluster`, like `grid`, and `cooperative`, a bool, which may be left out. The generated code includes this header
 // only for such functions.
 #pragma once
+#pragma GCC system_header  // the warnings of whoever includes it are about other code
 
 #include <cuda_runtime.h>
 
@@ -283,16 +284,18 @@ constexpr void CheckPointer() {
 template <BE::DType kDType, int kRank, bool kIsResult>
 struct LaunchArray {
   BE::Tensor& tensor;
+  const char* function;
+  const char* parameter;
 
   operator BE::Tensor() const { return tensor; }
   template <typename T, int kDeclared>
   operator BE::In<T, kDeclared>() const {
-    return TypedArgument<kDType, kRank>{tensor};
+    return TypedArgument<kDType, kRank>{tensor, function, parameter};
   }
   template <typename T, int kDeclared>
   operator BE::Out<T, kDeclared>() const {
     static_assert(kIsResult, "an argument is read-only: take a BE::In");
-    return TypedResult<kDType, kRank>{tensor};
+    return TypedResult<kDType, kRank>{tensor, function, parameter};
   }
   template <typename T>
   operator T*() const {

@@ -2,6 +2,7 @@
 //
 // Macros for the features of the current compiler. Every kernel header includes this header first; it includes nothing.
 #pragma once
+#pragma GCC system_header  // the warnings of whoever includes it are about other code
 
 // Marks functions that host and device code may both call.
 #if defined(__CUDACC__)
@@ -15,6 +16,13 @@
 #define KERNIX_HAS_EXCEPTIONS 1
 #else
 #define KERNIX_HAS_EXCEPTIONS 0
+#endif
+
+// debug=True has BE::In and BE::Out check their indices. On the host, what fails throws.
+#if defined(KERNIX_CHECK_INDICES)
+#define KERNIX_NOEXCEPT_INDEX
+#else
+#define KERNIX_NOEXCEPT_INDEX noexcept
 #endif
 
 // For code that runs rarely: emitted once and small, which also compiles fastest.

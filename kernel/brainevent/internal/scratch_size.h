@@ -4,6 +4,7 @@
 // around would give too little memory. The generated code includes this header only for functions with such an
 // expression.
 #pragma once
+#pragma GCC system_header  // the warnings of whoever includes it are about other code
 
 #include <stddef.h>
 #include <stdint.h>
