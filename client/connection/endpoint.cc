@@ -146,7 +146,9 @@ absl::StatusOr<PeerSocket> ConnectTo(const ClientEnvironment& environment, const
   const std::string elsewhere = SocketElsewhere(environment, endpoint);
   if (elsewhere.empty()) return peer;
   absl::StatusOr<PeerSocket> holder = ConnectUnix(elsewhere, environment.uid);
-  return absl::IsNotFound(holder.status()) ? std::move(peer) : std::move(holder);
+  // The store of an image, say, may note a socket of whoever made it.
+  const bool is_ours = !absl::IsNotFound(holder.status()) && !absl::IsPermissionDenied(holder.status());
+  return is_ours ? std::move(holder) : std::move(peer);
 }
 
 }  // namespace kernix
