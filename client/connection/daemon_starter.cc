@@ -17,6 +17,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "common/os/store_list.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/kernixd_exit.h"
 
@@ -176,7 +177,8 @@ absl::Status DaemonStarter::StartLocked(std::optional<pid_t> unwanted, const Gre
   command.environment["KERNIX_LOG_FILE"] = command.log;
   command.environment["KERNIX_STARTED_BY_CLIENT"] = "1";
   if (!endpoint_.first_compiler.empty()) command.environment["KERNIX_FIRST_COMPILER"] = endpoint_.first_compiler;
-  command.arguments = {"--socket", endpoint_.socket, "--store-directory", endpoint_.store_directory};
+  command.arguments = {"--socket", endpoint_.socket, "--store-directory",
+                       StoreList{endpoint_.store_directory, endpoint_.read_stores}.Text()};
   if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {
     command.arguments.insert(command.arguments.end(), {"--idle-timeout", "15m"});
   }

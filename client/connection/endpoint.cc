@@ -16,6 +16,7 @@
 #include "common/os/places.h"
 #include "common/os/private_directory.h"
 #include "common/os/store_holder.h"
+#include "common/os/store_list.h"
 #include "common/os/user_entry.h"
 
 namespace kernix {
@@ -91,18 +92,27 @@ absl::StatusOr<Endpoint> ServiceOrOwn(const ClientEnvironment& environment, cons
   return own;
 }
 
-absl::StatusOr<std::string> StoreDirectory(const ClientEnvironment& environment, const ClientOptions& options) {
-  if (options.store_directory.empty()) {
-    return DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid);
+// By the option, else the variable, else the default.
+absl::StatusOr<StoreList> Stores(const ClientEnvironment& environment, const ClientOptions& options) {
+  const bool is_option = !options.store_directory.empty();
+  const std::string named = is_option ? options.store_directory : environment.get_env("KERNIX_CACHE_DIR").value_or("");
+  if (named.empty()) {
+    StoreList stores;
+    KERNIX_ASSIGN_OR_RETURN(stores.written,
+                            DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid));
+    return stores;
   }
-  if (options.store_directory.starts_with('/')) return NormalizePath(options.store_directory);
-  return Invalid(StrCat("the store \"", options.store_directory, "\" must be an absolute path"));
+  absl::StatusOr<StoreList> stores = ParseStoreList(is_option ? "the store" : "KERNIX_CACHE_DIR", named);
+  if (!stores.ok()) return Invalid(std::string(stores.status().message()));
+  return stores;
 }
 
 absl::StatusOr<Endpoint> EndpointAt(decltype(FindPlaceForStore)& place_for_store, const ClientEnvironment& environment,
                                     const ClientOptions& options) {
   Endpoint endpoint{.kind = EndpointKind::kOwn, .origin = "this user's own daemon"};
-  KERNIX_ASSIGN_OR_RETURN(endpoint.store_directory, StoreDirectory(environment, options));
+  KERNIX_ASSIGN_OR_RETURN(StoreList stores, Stores(environment, options));
+  endpoint.store_directory = std::move(stores.written);
+  endpoint.read_stores = std::move(stores.read);
   absl::StatusOr<DaemonPlace> place =
       place_for_store(*environment.env, environment.get_env, environment.uid, endpoint.store_directory);
   if (!place.ok()) {
@@ -158,7 +168,9 @@ absl::StatusOr<PeerSocket> ConnectTo(const ClientEnvironment& environment, const
   const std::string elsewhere = SocketElsewhere(environment, endpoint);
   if (elsewhere.empty()) return peer;
   absl::StatusOr<PeerSocket> holder = ConnectUnix(elsewhere, environment.uid);
-  return absl::IsNotFound(holder.status()) ? std::move(peer) : std::move(holder);
+  // The store of an image, say, may note a socket of whoever made it.
+  const bool is_ours = !absl::IsNotFound(holder.status()) && !absl::IsPermissionDenied(holder.status());
+  return is_ours ? std::move(holder) : std::move(peer);
 }
 
 }  // namespace kernix

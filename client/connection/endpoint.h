@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,6 +33,7 @@ struct Endpoint {
 
   // Only for kOwn.
   std::string store_directory;
+  std::vector<std::string> read_stores;  // where a daemon that this client starts looks, too
   DaemonPlace place;
   std::string first_compiler;  // of a C++ load that is to be made: a daemon that starts for it looks at that at once
   absl::Status unusable;       // not OK: why no daemon can have a place; then only a oneshot daemon can serve

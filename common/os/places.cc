@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/private_directory.h"
+#include "common/os/store_list.h"
 #include "common/os/user_entry.h"
 
 namespace kernix {
@@ -115,9 +116,8 @@ absl::StatusOr<DaemonPlace> FindPlaceForStore(Env& env, const GetEnv& get_env, u
 
 absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_env, uid_t uid) {
   if (const std::optional<std::string> asked = get_env("KERNIX_CACHE_DIR")) {
-    if (asked->starts_with('/')) return NormalizePath(*asked);
-    return absl::InvalidArgumentError(
-        StrCat("KERNIX_CACHE_DIR must be an absolute path, such as /scratch/kernix; it is \"", *asked, "\""));
+    KERNIX_ASSIGN_OR_RETURN(StoreList stores, ParseStoreList("KERNIX_CACHE_DIR", *asked));
+    return std::move(stores.written);
   }
   const std::optional<std::string> cache = CacheHome(get_env, uid);
   if (!cache) return NodeLocalStore(env, uid);

@@ -19,6 +19,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/os/places.h"
+#include "common/os/store_list.h"
 #include "daemon/app/process_memory.h"
 #include "daemon/app/run_folders.h"
 #include "daemon/transport/idle_monitor.h"
@@ -130,9 +131,26 @@ absl::Status Daemon::Note(ExitCodeOf exit_code_of, absl::Status status) {
 }
 
 absl::Status Daemon::FindStore() {
-  store_ = options_.store_directory;
-  if (!store_.empty()) return absl::OkStatus();
-  KERNIX_ASSIGN_OR_RETURN(store_, DefaultStoreDirectory(env_, ProcessGetEnv, geteuid()));
+  const std::string named =
+      options_.store_directory.empty() ? ProcessGetEnv("KERNIX_CACHE_DIR").value_or("") : options_.store_directory;
+  if (named.empty()) {
+    KERNIX_ASSIGN_OR_RETURN(store_, DefaultStoreDirectory(env_, ProcessGetEnv, geteuid()));
+  } else {
+    KERNIX_ASSIGN_OR_RETURN(
+        StoreList stores,
+        ParseStoreList(options_.store_directory.empty() ? "KERNIX_CACHE_DIR" : "store_directory", named));
+    store_ = std::move(stores.written);
+    read_stores_ = std::move(stores.read);
+  }
+  const bool is_readable_store = env_.Stat(StrCat(store_, "/version")).ok() && access(store_.c_str(), W_OK) != 0;
+  return is_readable_store && !options_.shared ? WriteElsewhere() : absl::OkStatus();
+}
+
+// A store in an image, say, is only read. The place of the socket has room for one that is written.
+absl::Status Daemon::WriteElsewhere() {
+  KERNIX_ASSIGN_OR_RETURN(const DaemonPlace place, PlaceForStore(env_, ProcessGetEnv, geteuid(), store_));
+  read_stores_.insert(read_stores_.begin(), std::exchange(store_, place.directory + "/store"));
+  Log(LogLevel::kWarning, "store_only_read", {{"store", read_stores_.front()}, {"written", store_}});
   return absl::OkStatus();
 }
 
@@ -162,13 +180,14 @@ absl::Status Daemon::OpenStore() {
   KERNIX_ASSIGN_OR_RETURN(auto cache, cache::Cache::Open(env_, {.directory = store_,
                                                                 .limit_bytes = options_.cache_limit_bytes,
                                                                 .lend_time = kLendTime,
-                                                                .socket = listener_ ? listener_->path() : socket_}));
+                                                                .socket = listener_ ? listener_->path() : socket_,
+                                                                .read_directories = read_stores_}));
   Log(LogLevel::kInfo, "start",
       {{"version", Version()},
        {"build", BuildId()},
        {"pid", getpid()},
        {"uid", geteuid()},
-       {"store", store_},
+       {"store", StoreList{store_, read_stores_}.Text()},
        {"shared", options_.shared ? "true" : "false"}});
   engine_ = std::make_unique<Engine>(env_, options_, registry_, std::move(cache), std::move(sharing_), stop_,
                                      [this] { return Reload(); });
@@ -327,12 +346,20 @@ KernixdExit Daemon::Stop(const StopReason& reason) {
   lookups_->Stop();
   const bool drained = Drain(env_.Now() + timeout);
   CloseDoors();
+  if (!engine_->cache().FirstLost().empty()) LeaveStoreAlone();
   engine_->Flush();
   engine_.reset();
   LogLeftOut(/*all=*/true);
   Log(LogLevel::kInfo, "stop", {{"drained", drained ? "true" : "false"}});
   if (!drained) return kExitDrainTimeout;
   return lost.empty() ? kExitOk : kExitFailure;  // whoever supervises it starts another
+}
+
+// Whoever removes the store may be at it, and finds it disturbing if its files go by themselves.
+void Daemon::LeaveStoreAlone() {
+  LogLeftOut(/*all=*/true);
+  Log(LogLevel::kInfo, "stop", {{"store", "lost"}});
+  _exit(kExitFailure);
 }
 
 // Waits for the running loads. A second signal ends the wait. Returns false if some loads had to be cancelled.

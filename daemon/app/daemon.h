@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/identity.h"
@@ -52,6 +53,7 @@ class Daemon {
   absl::Status StartOneshot();
   absl::Status Note(ExitCodeOf exit_code_of, absl::Status status);
   absl::Status FindStore();
+  absl::Status WriteElsewhere();
   absl::Status FindSocket();
   absl::StatusOr<std::string> SocketPath();
   void LookAtFirstCompiler();
@@ -77,6 +79,7 @@ class Daemon {
   KernixdExit Stop(const StopReason& reason);
   bool Drain(MonotonicTime deadline);
   void CloseDoors();
+  [[noreturn]] static void LeaveStoreAlone();
 
   bool oneshot() const { return options_.oneshot_fd >= 0; }
   LoadGate& gate() { return engine_->backend().gate; }
@@ -89,6 +92,7 @@ class Daemon {
   KernixdExit start_failure_ = kExitFailure;
   std::optional<LogFile> log_file_;
   std::string store_;
+  std::vector<std::string> read_stores_;
   std::string socket_;
   uint64_t returned_after_ = 0;  // WorkSoFar() when memory was last returned
   int times_returned_ = 0;       // since that work began

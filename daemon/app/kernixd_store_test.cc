@@ -3,6 +3,7 @@
 // The real kernixd on stores that are not writable, are full, or go away.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -163,6 +164,71 @@ TEST_F(KernixdStoreTest, ALoadWhoseStoreIsRemovedIsTurnedAwayAsByADaemonThatStop
 
   const auto next = Serve();
   EXPECT_TRUE(Connect()->Load(AddKernel(2)).result) << "what the build has left there is no obstacle";
+}
+
+v1::LoadRequest OnlyCached(int addend) {
+  v1::LoadRequest request = AddKernel(addend);
+  request.set_only_cached(true);
+  return request;
+}
+
+TEST_F(KernixdStoreTest, StoresAfterTheFirstAreRead) {
+  const std::string image = place_.root() + "/image";
+  const auto serve = [&](const std::string& stores) {
+    auto daemon = Launch(KernixdCommand{.arguments = {"--store-directory", stores, "--socket", place_.socket()},
+                                        .place_arguments = false});
+    EXPECT_THAT(daemon->AwaitReady(), IsOk());
+    return daemon;
+  };
+  const auto in = [](const std::string& store) { return testing::StartsWith(store + "/artifacts/"); };
+  {
+    const auto daemon = serve(image);
+    ASSERT_TRUE(Connect()->Load(AddKernel(1)).result);
+    daemon->Signal(SIGKILL);  // as the end of an image's build does
+    EXPECT_EQ(daemon->AwaitExit(), 128 + SIGKILL);
+  }
+  const auto daemon = serve(place_.store() + ":" + image);
+  const auto client = Connect();
+  for (int times = 0; times < 2; ++times) {
+    const LoadOutcome hit = client->Load(OnlyCached(1));
+    ASSERT_TRUE(hit.result) << hit.status.error_message();
+    EXPECT_TRUE(hit.result->cache_hit());
+    EXPECT_THAT(hit.result->artifact_path(), in(image));
+    EXPECT_THAT(client->Fetch(hit.result->artifact_digest()), IsOk());
+  }
+  EXPECT_TRUE(client->Load(OnlyCached(2)).failure);
+  const LoadOutcome built = client->Load(AddKernel(2));
+  ASSERT_TRUE(built.result) << built.status.error_message();
+  EXPECT_THAT(built.result->artifact_path(), in(place_.store()));
+}
+
+TEST_F(KernixdStoreTest, AStoreOnAReadOnlyFileSystemIsReadAndAnotherIsWritten) {
+  ASSERT_EQ(mkdir(place_.store().c_str(), 0700), 0);
+  const bool mounted = mount("tmpfs", place_.store().c_str(), "tmpfs", 0, "size=64m,mode=0700") == 0;
+  KERNIX_NEED_RIGHT(mounted, "no file system can be mounted here: " + std::generic_category().message(errno));
+  {
+    const auto daemon = Serve();
+    ASSERT_TRUE(Connect()->Load(AddKernel(1)).result);
+    daemon->Signal(SIGTERM);
+    ASSERT_EQ(daemon->AwaitExit(), kExitOk);
+  }
+  ASSERT_EQ(mount(nullptr, place_.store().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
+  {
+    const std::string runtime = place_.root() + "/runtime";
+    ASSERT_EQ(mkdir(runtime.c_str(), 0700), 0);
+    const auto daemon = Launch(KernixdCommand{.environment = {{"XDG_RUNTIME_DIR", runtime}}});
+    ASSERT_THAT(daemon->AwaitReady(), IsOk());
+    const auto client = Connect();
+    const LoadOutcome hit = client->Load(OnlyCached(1));
+    ASSERT_TRUE(hit.result) << hit.status.error_message();
+    EXPECT_THAT(hit.result->artifact_path(), testing::StartsWith(place_.store()));
+    const LoadOutcome built = client->Load(AddKernel(2));
+    ASSERT_TRUE(built.result) << built.status.error_message();
+    EXPECT_THAT(built.result->artifact_path(), testing::StartsWith(runtime));
+    daemon->Signal(SIGTERM);
+    EXPECT_EQ(daemon->AwaitExit(), kExitOk);
+  }
+  EXPECT_EQ(umount2(place_.store().c_str(), MNT_DETACH), 0);
 }
 
 // A file system of a few megabytes as the store.

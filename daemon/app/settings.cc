@@ -164,7 +164,8 @@ std::vector<Setting> MakeSettings() {
   return {
       {"socket", "PATH", "Unix socket to listen on (default: the place that belongs to the store)", SetPath<&O::socket>,
        Same<&O::socket>},
-      {"store_directory", "DIR", "where artifacts are kept (default: $KERNIX_CACHE_DIR, else ~/.cache/kernix)",
+      {"store_directory", "DIR",
+       "where artifacts are kept; \"A:B\" also reads B (default: $KERNIX_CACHE_DIR, else ~/.cache/kernix)",
        SetPath<&O::store_directory>, Same<&O::store_directory>},
       {"cache_limit_bytes", "SIZE", "artifacts beyond this are evicted, least recently used first (default: 10GiB)",
        SetCacheLimit, Same<&O::cache_limit_bytes>, kReloadable},

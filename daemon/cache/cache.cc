@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/cache/blob_folder.h"
 #include "daemon/cache/index.h"
+#include "daemon/cache/layers.h"
 #include "daemon/cache/store_folder.h"
 
 namespace kernix::cache {
@@ -52,6 +54,13 @@ absl::StatusOr<std::unique_ptr<Cache>> Cache::Open(Env& env, CacheOptions option
   parts.journal = *std::move(index);
   parts.blobs = std::make_shared<BlobFolder>(env, paths.blobs);
   parts.files = FilesOfStore(env, paths);
+  std::vector<Layer> layers;
+  for (const std::string& directory : options.read_directories) {
+    const std::string scratch = JoinPath(paths.scratch, StrCat("scratch-index-", layers.size()));
+    KERNIX_ASSIGN_OR_RETURN(Layer layer, OpenLayer(env, directory, scratch));
+    layers.push_back(std::move(layer));
+  }
+  AddLayers(env, parts, std::move(layers));
   return Make(env, std::move(options), std::move(parts));
 }
 

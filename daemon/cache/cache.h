@@ -83,6 +83,8 @@ struct CacheOptions {
   Duration lend_time{0};
   // Where the process that opens the store listens, so that others find it; empty: nowhere.
   std::string socket = {};
+  // Stores that are only read: Find() looks there for what this one does not have. See layers.h.
+  std::vector<std::string> read_directories = {};
 };
 
 // The parts of a cache. One object may implement several of them.

@@ -47,6 +47,15 @@ class OtherKernixd {
 
 class ClientRestartTest : public ClientWorld {};
 
+// Though the daemon may learn from its last build, and make and remove files there.
+void RemoveAll(const std::string& path) {
+  EXPECT_TRUE(Eventually([&] {
+    std::error_code busy;
+    std::filesystem::remove_all(path, busy);
+    return !busy;
+  }));
+}
+
 TEST_F(ClientRestartTest, AKilledDaemonIsStartedAgain) {
   const auto client = MakeClient();
   const int64_t first = client->Info()->pid;
@@ -96,7 +105,7 @@ TEST_F(ClientRestartTest, AStoreThatIsRemovedIsMadeAnewByTheNextLoad) {
     const auto before = LoadKernel(*client, 1);
     ASSERT_TRUE(before.ok()) << before.status();
     const int64_t pid = client->Info()->pid;
-    std::filesystem::remove_all(Path("store") + part);
+    RemoveAll(Path("store") + part);
     const auto after = LoadKernel(*client, 1, {.force_rebuild = true});
     ASSERT_TRUE(after.ok()) << after.status();
     EXPECT_NE(client->Info()->pid, pid);
@@ -113,8 +122,7 @@ TEST_F(ClientRestartTest, ALoadWhoseStoreIsRemovedIsMadeAgain) {
   LoadOptions options;
   int removals = 0;
   options.callbacks.progress = [&](std::string_view) {
-    std::error_code busy;  // the daemon makes files there at the same time
-    if (removals++ == 0) std::filesystem::remove_all(Path("store"), busy);
+    if (removals++ == 0) RemoveAll(Path("store"));
   };
   const auto module = LoadKernel(*client, 1, options);
   ASSERT_TRUE(module.ok()) << module.status();

@@ -312,6 +312,31 @@ TEST_F(ClientStartTest, StoresHaveDaemonsOfTheirOwn) {
   EXPECT_TRUE(other->Shutdown().ok());
 }
 
+TEST_F(ClientStartTest, AListOfStoresIsReadInItsOrderAndItsFirstIsWritten) {
+  const std::string filled = Path("filled");
+  SetVariable("KERNIX_CACHE_DIR", filled);
+  const auto filler = MakeClient();
+  ASSERT_TRUE(LoadKernel(*filler, 1).ok());
+  ASSERT_TRUE(filler->Shutdown().ok());
+  SetVariable("KERNIX_CACHE_DIR", StrCat(Path("store"), ":", filled));
+  ClientOptions options;
+  for (const std::string& option : {std::string(), StrCat(Path("third"), ":", filled)}) {
+    options.store_directory = option;
+    const auto client = MakeClient(options);
+    const auto hit = LoadKernel(*client, 1);
+    ASSERT_TRUE(hit.ok()) << hit.status();
+    EXPECT_TRUE((*hit)->cache_hit());
+    EXPECT_THAT((*hit)->path(), ::testing::StartsWith(filled + "/"));
+    const auto built = LoadKernel(*client, 2);
+    ASSERT_TRUE(built.ok()) << built.status();
+    EXPECT_THAT((*built)->path(), ::testing::StartsWith(Path(option.empty() ? "store" : "third") + "/"));
+    EXPECT_TRUE(client->Shutdown().ok());
+  }
+  SetVariable("KERNIX_CACHE_DIR", Path("store") + ":filled");
+  EXPECT_THAT(std::string(Client::Create({}).status().message()), HasSubstr("KERNIX_CACHE_DIR must be an absolute"));
+  SetVariable("KERNIX_CACHE_DIR", Path("store"));
+}
+
 TEST_F(ClientStartTest, KernixctlTellsWhetherADaemonRuns) {
   EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "status"}).exit_code, 3);
   ASSERT_TRUE(MakeClient()->Info().ok());

@@ -2,6 +2,7 @@
 """What the cache counts, serves and forgets."""
 
 import json
+import os
 
 import kernels
 import pytest
@@ -129,6 +130,20 @@ def test_cache_dir_of_ones_own(tmp_path_factory, restore_cache_dir, place, fresh
     assert kernix.clear_cache() == 2
     assert place.stats() == shared_store
     assert json.loads(place.kernixctl("status", "--json").stdout)["pid"] == shared_daemon
+
+
+def test_cache_dirs_after_the_first_are_read(tmp_path_factory, restore_cache_dir, fresh_name):
+    folder = tmp_path_factory.mktemp("layers")
+    kernix.set_cache_dir(folder / "image")
+    load(fresh_name, 113)
+    connection.client().shutdown()
+    kernix.set_cache_dir(f"{folder}/own:{folder}/image")
+    assert kernix.get_cache_dir() == f"{folder}/own"
+    hit = load(fresh_name, 113)
+    assert hit.cache_hit
+    assert hit.path.startswith(f"{folder}/image/")
+    assert load(fresh_name, 114).path.startswith(f"{folder}/own/")
+    assert sorted(os.listdir(folder)) == ["image", "own"]
 
 
 def test_cache_dir_by_default(place):

@@ -42,19 +42,20 @@ def set_cache_dir(path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     path : str or path-like
-        The folder. It is created if it does not exist.
+        The folder. It is created if it does not exist. Folders after a colon are read, too, and never written.
 
     Raises
     ------
     KernelResourceError
         If the folder cannot be created.
     """
-    directory = check_text("set_cache_dir: the path", os.path.abspath(os.path.expanduser(os.fsdecode(path))))
+    given = check_text("set_cache_dir: the path", os.fsdecode(path))
+    directories = [os.path.abspath(os.path.expanduser(part)) for part in given.split(os.pathsep)]
     try:
-        os.makedirs(directory, exist_ok=True)
+        os.makedirs(directories[0], exist_ok=True)
     except OSError as error:
-        raise KernelResourceError(f"cannot use {directory} as cache: {error.strerror or error}") from error
-    connection.use_store(directory)
+        raise KernelResourceError(f"cannot use {directories[0]} as cache: {error.strerror or error}") from error
+    connection.use_store(os.pathsep.join(directories))
 
 
 def get_cache_dir() -> str:
@@ -66,7 +67,7 @@ def get_cache_dir() -> str:
         The folder of :func:`set_cache_dir`, else the running daemon's store, else the store that a daemon would use.
     """
     if connection.store_override():
-        return connection.store_override()
+        return connection.store_override().split(os.pathsep)[0]
     try:
         return connection.client().info(start=False).store_directory
     except KernelDaemonError:
