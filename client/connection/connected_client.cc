@@ -112,6 +112,7 @@ DaemonActivity ActivityFrom(const v1::GetStatusResponse& response) {
   for (const v1::CacheShare& share : response.cache()) {
     activity.cache.push_back({share.owner(), share.entries(), share.bytes()});
   }
+  activity.inherited.assign(response.inherited().begin(), response.inherited().end());
   if (response.has_upstream()) activity.upstream = UpstreamFrom(response.upstream());
   return activity;
 }

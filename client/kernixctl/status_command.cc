@@ -103,7 +103,8 @@ std::string Json(const Report& report) {
         .Number("hidden_loads", uint64_t{activity->hidden_loads})
         .Json("toolchains", JsonOfAll(activity->toolchains))
         .Json("cache", JsonOfAll(activity->cache))
-        .Number("hidden_entries", activity->hidden_entries);
+        .Number("hidden_entries", activity->hidden_entries)
+        .Json("inherited", JsonStrings(activity->inherited));
     if (activity->upstream) object.Json("upstream", Json(*activity->upstream));
   }
   return object.Str() + "\n";
@@ -137,6 +138,11 @@ std::string Section(const std::string& title, const std::vector<std::vector<std:
 
 std::string HiddenRemark(uint64_t hidden, std::string_view what) {
   return hidden == 0 ? "" : StrCat(hidden, " ", what, " of other users\n");
+}
+
+std::string InheritedText(const DaemonActivity& activity) {
+  if (activity.inherited.empty()) return "";
+  return StrCat("inherited from the program that started it: ", absl::StrJoin(activity.inherited, ", "), "\n");
 }
 
 std::string LoadsText(const DaemonActivity& activity) {
@@ -197,8 +203,8 @@ std::string UpstreamText(const DaemonActivity& activity) {
 
 std::string Text(const Report& report) {
   if (!report.activity) return Text(report.info);
-  return StrCat(Text(report.info), LoadsText(*report.activity), ToolchainsText(*report.activity),
-                UpstreamText(*report.activity), CacheText(*report.activity));
+  return StrCat(Text(report.info), InheritedText(*report.activity), LoadsText(*report.activity),
+                ToolchainsText(*report.activity), UpstreamText(*report.activity), CacheText(*report.activity));
 }
 
 absl::StatusOr<Report> Ask(Client& client) {

@@ -102,6 +102,7 @@ struct ServerOptions {
 
   // $KERNIX_STARTED_BY_CLIENT, from the same client: kernixd sheds what it has inherited; see ShedInherited().
   bool started_by_client = false;
+  std::vector<std::string> inherited = {};  // then: what ShedInherited() could not shed
 
   // How long a step may wait for a builder. Where steps can run nowhere else, they are patient: builders may have to be
   // started first.

@@ -43,16 +43,15 @@ ReadOptions Rereading(Env& env, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-int RunServer(Env& env, const ServerOptions& options, ReadOptions read) {
+int RunServer(Env& env, ServerOptions options, ReadOptions read) {
   SetLogLevel(options.log_level);
   LimitArenas();
   RouteGrpcLog();
-  if (options.started_by_client) {
-    for (const std::string& left : ShedInherited()) Log(LogLevel::kWarning, "inherited", {{"has", left}});
-  }
+  if (options.started_by_client) options.inherited = ShedInherited();
+  for (const std::string& left : options.inherited) Log(LogLevel::kWarning, "inherited", {{"has", left}});
   RaiseDescriptorLimit();
   absl::StatusOr<StopSignals> signals = StopSignals::Take();
-  if (signals.ok()) return Daemon(env, options, std::move(read), *std::move(signals)).Run();
+  if (signals.ok()) return Daemon(env, std::move(options), std::move(read), *std::move(signals)).Run();
   Log(LogLevel::kError, "start_failed", {{"error", signals.status().message()}});
   return kExitFailure;
 }

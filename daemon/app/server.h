@@ -14,7 +14,7 @@ namespace kernix::server {
 // Runs a daemon to its end: opens the store, binds the socket (or takes it from systemd), serves, reports READY=1, and
 // drains and stops on SIGTERM, SIGINT, Shutdown() or idleness. Blocks. Logs; returns a KernixdExit.
 // `read` reads the options again when the daemon is told to; may be null.
-int RunServer(Env& env, const ServerOptions& options, ReadOptions read);
+int RunServer(Env& env, ServerOptions options, ReadOptions read);
 
 // The whole of main(): ParseCommandLine(), then RunServer().
 int Main(int argc, char** argv);

@@ -36,7 +36,8 @@ struct ServiceOptions {
   std::chrono::milliseconds upload_timeout{0};
   bool reads_upstream = false;
   bool writes_upstream = false;
-  exec::Placements placements = {};  // where steps run
+  exec::Placements placements = {};         // where steps run
+  std::vector<std::string> inherited = {};  // see GetStatusResponse
 };
 
 // The names of settings that were read again: those with a new value, and those that change only at the next start.

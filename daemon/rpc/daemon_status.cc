@@ -145,6 +145,7 @@ absl::StatusOr<v1::GetStatusResponse> StatusFor(const Backend& backend, const Id
   AddLoads(backend, caller, all, response);
   AddToolchains(backend, response);
   AddUpstream(backend, response);
+  response.mutable_inherited()->Assign(backend.options.inherited.begin(), backend.options.inherited.end());
   KERNIX_RETURN_IF_ERROR(AddCache(backend, caller, all, response));
   return response;
 }

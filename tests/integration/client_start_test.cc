@@ -30,6 +30,7 @@
 namespace kernix {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 class ClientStartTest : public ClientWorld {};
@@ -170,6 +171,8 @@ TEST_F(ClientStartTest, TheDaemonShedsPrioritiesAndLimitsOfItsFirstClient) {
   EXPECT_EQ(limit_of(RLIMIT_FSIZE), kHardFileSize);
   EXPECT_THAT(Env::Posix().ReadFile(StrCat("/proc/", pid, "/status")).value(), HasSubstr("Umask:\t0022\n"));
 
+  EXPECT_THAT(MakeClient()->Activity()->inherited,
+              Contains(StrCat("at most ", uint64_t{kHardFileSize}, " bytes of each file")));
   EXPECT_THAT(Env::Posix().ReadFile(Place().log).value(),
               HasSubstr(StrCat("warning inherited has=\"at most ", uint64_t{kHardFileSize}, " bytes of each file\"")));
 }

@@ -94,6 +94,9 @@ struct DaemonActivity {
   std::vector<CacheShare> cache;  // the largest first
   uint64_t hidden_entries = 0;    // of other users
   std::optional<UpstreamStatus> upstream;
+  // What a daemon that a program started has of it, and could not shed: "at most 2 processors". All of its compilers
+  // have the same.
+  std::vector<std::string> inherited;
 };
 
 // The settings that a daemon has read again.
