@@ -68,13 +68,16 @@ class ConfigReader {
     return AllProblems(problems);
   }
 
-  // ": did you mean cache_limit_bytes?", or nothing. Also a key that `key` is the beginning of.
-  static std::string Meant(std::string_view key, const std::vector<std::string>& names) {
+  // ": did you mean cache_limit_bytes?", or nothing. Also a key that `key` is the beginning of. `table` begins them
+  // all.
+  static std::string Meant(std::string_view key, std::vector<std::string> names, std::string_view table) {
+    key.remove_prefix(table.size());
+    for (std::string& name : names) name.erase(0, table.size());
     std::string nearest = NearestName(key, names);
     const auto longer =
         std::find_if(names.begin(), names.end(), [&](const auto& name) { return name.starts_with(key); });
     if (nearest.empty() && longer != names.end()) nearest = *longer;
-    return nearest.empty() ? "" : StrCat(": did you mean ", nearest, "?");
+    return nearest.empty() ? "" : StrCat(": did you mean ", table, nearest, "?");
   }
 
   // Names the keys of the same table alone: errors that travel have a bound.
@@ -86,7 +89,8 @@ class ConfigReader {
     }
     const std::string known =
         StrCat(absl::StrJoin(names, ", "), is_of_upstream ? "" : ", [upstream] and [[toolchain]]");
-    return StrCat("unknown key \"", key, "\"", Meant(key, names), "; known keys are ", known);
+    return StrCat("unknown key \"", key, "\"", Meant(key, names, is_of_upstream ? kUpstream : ""), "; known keys are ",
+                  known);
   }
 
   static std::optional<std::string> ScalarText(const toml::node& node) {
