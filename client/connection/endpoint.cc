@@ -67,8 +67,12 @@ std::string HowToJoin(const ClientEnvironment& environment) {
   const absl::StatusOr<FileInfo> info = environment.env->Stat(environment.service_socket);
   if (!info.ok() || (info->mode & kGroupMayUse) != kGroupMayUse) return "";
   if (!IsTrustedUser(info->uid, environment.uid)) return "";
-  const struct group* found = getgrgid(info->gid);
-  const std::string group = found != nullptr ? found->gr_name : StrCat(info->gid);
+  if (info->gid == 0) return "";  // nobody should become a member of that
+  struct group entry {};
+  struct group* found = nullptr;
+  char names[4096];
+  const bool known = getgrgid_r(info->gid, &entry, names, sizeof names, &found) == 0 && found != nullptr;
+  const std::string group = known ? found->gr_name : StrCat(info->gid);
   const std::string user = LookUpUser(environment.uid).name;
   return StrCat("this machine has a kernixd for the members of the group ", group, " (", environment.service_socket,
                 "), which share what they compile; you are not in it, and use a kernixd of your own. To join: sudo "

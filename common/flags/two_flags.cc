@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/flags/two_flags.h"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "common/base/error.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace kernix::flags {
@@ -16,13 +15,19 @@ namespace {
 // A word, parted at a blank.
 struct Parts {
   std::string_view first;
-  std::string_view rest;  // empty: there is no such blank
+  std::string_view rest;
 };
 
-// The parts of `word` at each blank outside quotes and parentheses.
-std::vector<Parts> PartsOf(std::string_view word) {
-  std::vector<Parts> all;
+// Calls `visit` with the parts of `word` at each blank outside quotes and parentheses, until it returns an error.
+// Returns that. Linear in the word, which a member of a shared daemon may make as long as a request. A word with a
+// single quote has no parts: it is an apostrophe.
+template <typename Visit>
+absl::Status ForEachPart(std::string_view word, Visit visit) {
   char quote = '\0';
+  for (const char c : word) {
+    if (quote == '\0' ? c == '"' || c == '\'' : c == quote) quote = quote == '\0' ? c : '\0';
+  }
+  if (quote != '\0') return absl::OkStatus();
   int depth = 0;
   for (size_t i = 0; i < word.size(); ++i) {
     const char c = word[i];
@@ -34,11 +39,11 @@ std::vector<Parts> PartsOf(std::string_view word) {
       depth += c == '(' ? 1 : -1;
     } else if (c == ' ' && depth <= 0 && i > 0 && word[i - 1] != ' ') {
       const size_t next = word.find_first_not_of(' ', i);
-      if (next != word.npos) all.push_back({word.substr(0, i), word.substr(next)});
+      if (next == word.npos) return absl::OkStatus();
+      KERNIX_RETURN_IF_ERROR(visit(Parts{word.substr(0, i), word.substr(next)}));
     }
   }
-  if (quote != '\0') all.clear();  // an apostrophe
-  return all;
+  return absl::OkStatus();
 }
 
 bool LooksLikeFlag(std::string_view text) {
@@ -49,20 +54,21 @@ bool LooksLikeFlag(std::string_view text) {
 // A macro's value may be an expression: "a -b". One that stands in a word of its own is meant as it is, unless another
 // macro follows.
 bool IsFlagBehindMacro(const Table& table, std::string_view text, bool has_own_word) {
+  if (!LooksLikeFlag(text)) return false;
   size_t next = 0;
   const Flag flag = Read(table, {std::string(text.substr(0, text.find(' ')))}, next);
   const bool is_macro = flag.meaning() == Meaning::kDefine || flag.meaning() == Meaning::kUndefine;
-  return LooksLikeFlag(text) && (is_macro || (!has_own_word && (text.starts_with("--") || flag.rule != nullptr)));
+  return is_macro || (!has_own_word && (text.starts_with("--") || flag.rule != nullptr));
 }
 
 bool HoldsFlagsOfAnotherTool(Meaning meaning) {
   return meaning == Meaning::kHostFlags || meaning == Meaning::kPtxasFlags || meaning == Meaning::kCudafeFlags;
 }
 
-// Whether `parts` are a flag and its value: "-Xptxas -v", "-I /x".
-bool AreFlagAndValue(const Table& table, const Parts& parts) {
+// Whether the first part of a word is a flag that takes a word as its value: "-Xptxas -v", "-I /x".
+bool TakesNextWord(const Table& table, std::string_view first) {
   size_t next = 0;
-  const Flag flag = Read(table, {std::string(parts.first), std::string(parts.rest)}, next);
+  const Flag flag = Read(table, {std::string(first), "value"}, next);
   return flag.rule != nullptr && next == 2;
 }
 
@@ -77,15 +83,16 @@ absl::Status CheckIsOneFlag(const Table& table, const Flag& flag) {
   if (HoldsFlagsOfAnotherTool(flag.meaning())) return absl::OkStatus();
   const bool is_macro = flag.meaning() == Meaning::kDefine || flag.meaning() == Meaning::kUndefine;
   for (const std::string& word : flag.words) {
-    for (const Parts& parts : PartsOf(word)) {
-      const bool is_value = &word != &flag.text();
-      if (!is_value && AreFlagAndValue(table, parts)) {
-        return Refuse(word, "a flag and its value", parts, "");
-      }
+    const bool is_value = &word != &flag.text();
+    const std::string_view first = std::string_view(word).substr(0, word.find(' '));
+    const bool takes_next = !is_value && first.size() < word.size() && TakesNextWord(table, first);
+    KERNIX_RETURN_IF_ERROR(ForEachPart(word, [&](const Parts& parts) {
+      if (takes_next && parts.first == first) return Refuse(word, "a flag and its value", parts, "");
       if (is_macro ? IsFlagBehindMacro(table, parts.rest, is_value) : LooksLikeFlag(parts.rest)) {
         return Refuse(word, "two flags", parts, is_macro ? ". If it is one value, put it in parentheses" : "");
       }
-    }
+      return absl::OkStatus();
+    }));
   }
   return absl::OkStatus();
 }

@@ -121,7 +121,7 @@ Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegis
   if (!files.ok()) {
     Log(LogLevel::kWarning, "known_files_unreadable", {{"error", files.status().message()}});
   }
-  if (!options.shared) registry_.RememberIn(cache_->toolchains_directory());
+  if (!options.shared) registry_.RememberIn(cache_->toolchain_directories());
   if (sharing_) sharing_->AskEngine();
 }
 

@@ -268,7 +268,7 @@ struct Builder::Impl {
   bool shared() const { return options.flag_policy == toolchain::FlagPolicy::kShared; }
   void Conclude(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end);
   // Runs the compiler on the sources of a load without their handlers, and ends the load: with its error, or else with
-  // that of `otherwise`. If it fails, the caller calls Finish().
+  // that of `otherwise`. If it fails, the caller does the latter.
   absl::Status AskAboutSources(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files,
                                std::shared_ptr<PlanEnd> otherwise);
   // Ends a load by the failure of a plan.
@@ -711,9 +711,10 @@ void Builder::Impl::Conclude(const PlannedLoadPtr& load, const FlightPtr& flight
     return Finish(*load, flight, CatchExceptions(kLoadNotHandled, [&] { return Keep(*load, flight, files, end); }));
   }
   if (!load->request.refusal.ok() || !IsAfterSources(end.status)) return Tell(load, flight, files, std::move(end));
-  const absl::Status asking = CatchExceptions(
-      kLoadNotHandled, [&] { return AskAboutSources(load, flight, files, std::make_shared<PlanEnd>(std::move(end))); });
-  if (!asking.ok()) Finish(*load, flight, asking);
+  const auto otherwise = std::make_shared<PlanEnd>(std::move(end));
+  const absl::Status asking =
+      CatchExceptions(kLoadNotHandled, [&] { return AskAboutSources(load, flight, files, otherwise); });
+  if (!asking.ok()) Tell(load, flight, files, std::move(*otherwise));
 }
 
 absl::Status Builder::Impl::AskAboutSources(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files,

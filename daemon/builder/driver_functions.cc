@@ -2,15 +2,12 @@
 #include "daemon/builder/driver_functions.h"
 
 #include <algorithm>
-#include <set>
+#include <iterator>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "common/base/strings.h"
 #include "daemon/exec/input_file.h"
-#include "daemon/plan/plan_parts.h"
-#include "daemon/toolchain/tool_query.h"
 
 namespace kernix::build {
 namespace {
@@ -18,6 +15,16 @@ namespace {
 constexpr char kDriverFunctions[] = "kernix-unit/cuda_driver.s";
 constexpr std::string_view kPrefix = "cu";
 constexpr size_t kLongestName = 128;
+// More than all functions that a driver has.
+constexpr size_t kMostNames = 2048;
+
+// The words with which names of the CUDA driver's functions go on behind "cu". A capital letter follows, or nothing.
+constexpr std::string_view kDriverWords[] = {
+    "Array",     "Checkpoint", "Coredump",  "Ctx",       "Destroy", "Device",   "Driver",   "Event",  "External",
+    "Flush",     "Func",       "GetError",  "GetExport", "GetProc", "Graph",    "Graphics", "Green",  "Import",
+    "Init",      "Ipc",        "Kernel",    "Launch",    "Library", "Link",     "Mem",      "Memcpy", "Memset",
+    "Mipmapped", "Module",     "Multicast", "Occupancy", "Pointer", "Profiler", "Signal",   "Stream", "Surf",
+    "Tensor",    "Tex",        "Thread",    "User",      "Wait"};
 
 // A function jumps to where its slot says: at first to a piece of code of its own, which has
 // kernix_find_driver_function put the address of the driver's function there. That one keeps all registers that may
@@ -115,65 +122,47 @@ kernix_find_driver_function:
 
 bool IsNamePart(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-bool IsLikeTheDrivers(std::string_view name) {
-  return name.size() > kPrefix.size() && name.size() <= kLongestName && name.starts_with(kPrefix) &&
-         absl::ascii_isupper(static_cast<unsigned char>(name[kPrefix.size()])) &&
-         std::all_of(name.begin(), name.end(), IsNamePart);
-}
+bool IsCapital(char c) { return absl::ascii_isupper(static_cast<unsigned char>(c)); }
 
-// The words of cuda.h: it has each name that a compiler gives a function of the driver, if only as a macro's value.
-absl::flat_hash_set<std::string_view> WordsOf(std::string_view header) {
-  absl::flat_hash_set<std::string_view> words;
-  for (size_t at = header.find(kPrefix); at != header.npos; at = header.find(kPrefix, at)) {
-    const size_t begin = at;
-    while (at < header.size() && IsNamePart(header[at])) ++at;
-    if (begin == 0 || !IsNamePart(header[begin - 1])) words.insert(header.substr(begin, at - begin));
-  }
-  return words;
-}
-
+// The inputs of a link that may call the driver.
 bool MayCallTheDriver(const exec::InputFile& input) { return input.path.ends_with(".o") || input.path.ends_with(".a"); }
-
-// Sorted, so that a link makes the same bytes whatever the order of its inputs.
-std::set<std::string> NamesIn(const exec::Action& action) {
-  std::set<std::string> names;
-  for (const exec::InputFile& input : action.inputs) {
-    if (!MayCallTheDriver(input) || input.content == nullptr) continue;
-    for (const std::string_view name : NamesLikeTheDrivers(*input.content)) names.emplace(name);
-  }
-  return names;
-}
-
-void RemoveOthers(Env& env, const toolchain::Toolchain& toolchain, std::set<std::string>& names) {
-  std::vector<std::string> folders = toolchain.cuda->include_directories;
-  Append(folders, toolchain.host.system_include_directories);
-  const std::optional<std::string> path = toolchain::FindFile(env, folders, "cuda.h");
-  const std::string header = path ? env.ReadFile(*path).value_or("") : "";
-  const absl::flat_hash_set<std::string_view> words = WordsOf(header);
-  std::erase_if(names, [&](const std::string& name) { return !words.contains(name); });
-}
 
 }  // namespace
 
-std::vector<std::string_view> NamesLikeTheDrivers(std::string_view object) {
-  std::vector<std::string_view> names;
-  for (size_t at = object.find(kPrefix); at != object.npos; at = object.find(kPrefix, at + 1)) {
-    const std::string_view name = object.substr(at, object.substr(at, kLongestName + 1).find('\0'));
-    if (IsLikeTheDrivers(name)) names.push_back(name);
-  }
-  return names;
+bool IsDriverFunction(std::string_view name) {
+  if (!name.starts_with(kPrefix) || name.size() > kLongestName) return false;
+  name.remove_prefix(kPrefix.size());
+  return std::all_of(name.begin(), name.end(), IsNamePart) &&
+         std::any_of(std::begin(kDriverWords), std::end(kDriverWords), [name](std::string_view word) {
+           return name.starts_with(word) && (name.size() == word.size() || IsCapital(name[word.size()]));
+         });
 }
 
-exec::Action WithDriverFunctions(Env& env, exec::Action action, const toolchain::Toolchain& toolchain) {
+void AddDriverFunctions(std::string_view object, std::set<std::string_view>& names) {
+  for (size_t begin = 0; begin < object.size() && names.size() < kMostNames;) {
+    size_t end = begin;
+    while (end < object.size() && IsNamePart(object[end])) ++end;
+    const std::string_view text = object.substr(begin, end - begin);
+    begin = end + 1;
+    if (end == object.size() || object[end] != '\0') continue;  // no name in a table
+    const size_t earliest = text.size() - std::min(text.size(), kLongestName);
+    for (size_t at = text.find(kPrefix, earliest); at != text.npos; at = text.find(kPrefix, at + 1)) {
+      if (IsDriverFunction(text.substr(at))) names.insert(text.substr(at));
+    }
+  }
+}
+
+exec::Action WithDriverFunctions(exec::Action action, const toolchain::Toolchain& toolchain) {
   if (!toolchain.cuda) return action;
-  std::set<std::string> names = NamesIn(action);
-  if (!names.empty() && toolchain.described == nullptr) RemoveOthers(env, toolchain, names);
+  std::set<std::string_view> names;  // sorted, so that a link makes the same bytes whatever the order of its inputs
+  for (const exec::InputFile& input : action.inputs) {
+    if (MayCallTheDriver(input) && input.content != nullptr) AddDriverFunctions(*input.content, names);
+  }
   if (names.empty()) return action;
   std::string text(kAssembler);
-  for (const std::string& name : names) StrAppend(&text, "  driver_function ", name, "\n");
+  for (const std::string_view name : names) StrAppend(&text, "  driver_function ", name, "\n");
   action.inputs.push_back(exec::MakeInput(kDriverFunctions, std::move(text)));
-  const auto artifact = std::find(action.argv.begin(), action.argv.end(), kArtifact);
-  if (artifact != action.argv.end()) action.argv.insert(artifact + 1, std::string(kDriverFunctions));
+  action.argv.emplace_back(kDriverFunctions);  // behind archives, which may have functions of these names
   return action;
 }
 

@@ -8,24 +8,24 @@
 // that CUDA toolkits have for linkers.
 #pragma once
 
-#include <optional>
-#include <string>
+#include <set>
 #include <string_view>
-#include <vector>
 
-#include "common/os/env.h"
 #include "daemon/exec/action.h"
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::build {
 
-// The link `action` with assembler text for those of the driver's functions that its objects and archives name, as far
-// as the toolkit's cuda.h has them; unchanged if they name none, or if the toolchain has no CUDA. Which functions the
-// driver has is not known if the toolchain is only described here: then all names that look like the driver's count.
-exec::Action WithDriverFunctions(Env& env, exec::Action action, const toolchain::Toolchain& toolchain);
+// Whether it has the form of the driver's names: cuInit, cuMemAlloc_v2, cuLaunchKernel_ptsz, but neither cudaMalloc nor
+// cuMine. The forms and not one release's header decide, so that a load links the same wherever it is built.
+bool IsDriverFunction(std::string_view name);
 
-// The ends of strings in `object` that look like functions of the driver: "cuInit", "cuMemAlloc_v2". Its tables of
-// names hold "cuInit" as the end of "my_cuInit" if it has both.
-std::vector<std::string_view> NamesLikeTheDrivers(std::string_view object);
+// Adds the ends of strings in `object` that are such names, up to some thousand. Its tables of names hold "cuInit" as
+// the end of "my_cuInit" if it has both.
+void AddDriverFunctions(std::string_view object, std::set<std::string_view>& names);
+
+// The link `action` with assembler text for those functions of the driver that its objects and archives name; unchanged
+// if they name none, or if the toolchain has no CUDA.
+exec::Action WithDriverFunctions(exec::Action action, const toolchain::Toolchain& toolchain);
 
 }  // namespace kernix::build

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "common/base/error.h"
 #include "tests/support/testing_load.h"
@@ -18,10 +20,26 @@ using ::testing::HasSubstr;
 
 constexpr int kStubLibrary = 34;  // CUDA_ERROR_STUB_LIBRARY
 
+std::set<std::string_view> NamesIn(std::string_view object) {
+  std::set<std::string_view> names;
+  AddDriverFunctions(object, names);
+  return names;
+}
+
 TEST(DriverFunctionsTest, NamesAreThoseThatLookLikeTheDrivers) {
-  EXPECT_THAT(
-      NamesLikeTheDrivers(std::string_view("\0cuInit\0my_cuMemAlloc_v2\0cudaMalloc\0cu\0cuInit now\0cumulus\0", 58)),
-      ElementsAre("cuInit", "cuMemAlloc_v2"));
+  constexpr char kTable[] =
+      "\0cuInit\0my_cuMemAlloc_v2\0cudaMalloc\0cu\0cuInit now\0cumulus\0cuMine\0cuLaunchKernel_ptsz";
+  EXPECT_THAT(NamesIn({kTable, sizeof kTable}), ElementsAre("cuInit", "cuLaunchKernel_ptsz", "cuMemAlloc_v2"));
+  EXPECT_TRUE(IsDriverFunction("cuTensorMapEncodeTiled"));
+  EXPECT_FALSE(IsDriverFunction("cuMemory"));
+  EXPECT_FALSE(IsDriverFunction("cuMem x"));
+}
+
+// An object may be full of such names.
+TEST(DriverFunctionsTest, ManyNamesTakeLittleMemory) {
+  std::string object;
+  for (int i = 0; i < 100'000; ++i) StrAppend(&object, "cuMemAlloc_", i, std::string_view("\0", 1));
+  EXPECT_LT(NamesIn(object).size(), 10'000u);
 }
 
 class DriverLinkTest : public ::testing::Test {
@@ -36,7 +54,8 @@ class DriverLinkTest : public ::testing::Test {
   int ValueOf(const std::string& code) {
     v1::LoadRequest request = request_;
     request.mutable_source(0)->mutable_text()->append(
-        StrCat("\n#include <cuda.h>\n", code, "\nextern \"C\" int value_of_kernel() { return value(); }\n"));
+        StrCat("\n#include <cuda.h>\nextern \"C\" CUresult cuStreamSynchronize_ptsz(CUstream);\n", code,
+               "\nextern \"C\" int value_of_kernel() { return value(); }\n"));
     const auto built = t_.Load(request);
     EXPECT_THAT(built, IsOk());
     if (!built.ok()) return -1;
@@ -65,6 +84,7 @@ TEST_F(DriverLinkTest, OpensWithoutADriverAndSaysSoWhenCalled) {
   EXPECT_NE(artifact_.find("kernix_find_driver_function"), std::string::npos);
   EXPECT_EQ(ValueOf(kEncode), kStubLibrary);
   EXPECT_EQ(ValueOf("int value() { auto* f = &cuMemAlloc; CUdeviceptr p; return f(&p, 4); }"), kStubLibrary);
+  EXPECT_EQ(ValueOf("int value() { return cuStreamSynchronize_ptsz(nullptr); }"), kStubLibrary);
   for (const char* flag : {"-lcuda", "-L/usr/local/cuda/lib64/stubs", "-Wl,--gc-sections"}) {
     request_.mutable_options()->add_link_flags(flag);
     EXPECT_EQ(ValueOf("int value() { return cuInit(0); }"), kStubLibrary) << flag;

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "common/base/strings.h"
 #include "common/base/undefined_symbol.h"
+#include "daemon/builder/driver_functions.h"
 
 namespace kernix::build {
 namespace {
@@ -139,14 +140,6 @@ constexpr std::string_view kOpenMpFunctions[] = {"aligned_alloc",
                                                  "unset_lock",
                                                  "unset_nest_lock"};
 
-// The words with which names of the CUDA driver's functions go on behind "cu". A capital letter follows, or nothing.
-constexpr std::string_view kDriverWords[] = {
-    "Array",     "Checkpoint", "Coredump",  "Ctx",       "Destroy", "Device",   "Driver",   "Event",  "External",
-    "Flush",     "Func",       "GetError",  "GetExport", "GetProc", "Graph",    "Graphics", "Green",  "Import",
-    "Init",      "Ipc",        "Kernel",    "Launch",    "Library", "Link",     "Mem",      "Memcpy", "Memset",
-    "Mipmapped", "Module",     "Multicast", "Occupancy", "Pointer", "Profiler", "Signal",   "Stream", "Surf",
-    "Tensor",    "Tex",        "Thread",    "User",      "Wait"};
-
 constexpr char kLeaveOut[] =
     ". If only functions need it that the kernel does not call, leave them out: pass -ffunction-sections and "
     "-fvisibility=hidden in extra_cflags (CUDA: behind -Xcompiler in extra_cuda_cflags), and -Wl,--gc-sections in "
@@ -189,15 +182,6 @@ bool IsOfOpenMp(std::string_view symbol) {
                                                    symbol.substr(kPrefix.size())) != std::end(kOpenMpFunctions));
 }
 
-bool IsOfTheDriver(std::string_view symbol) {
-  constexpr std::string_view kPrefix = "cu";
-  return symbol.starts_with(kPrefix) &&
-         std::any_of(std::begin(kDriverWords), std::end(kDriverWords), [&](std::string_view word) {
-           const std::string_view name = symbol.substr(kPrefix.size());
-           return name == word || BeginsWith(name, word);
-         });
-}
-
 std::string DefineOrLeaveOut() { return StrCat(kDefineOrNameLibrary, kLeaveOut); }
 
 std::string AdviceForSymbol(std::string_view symbol) {
@@ -210,7 +194,7 @@ std::string AdviceForSymbol(std::string_view symbol) {
     return advice(library->name, library->flag);
   }
   if (std::find(std::begin(kZlib), std::end(kZlib), symbol) != std::end(kZlib)) return advice("zlib", "-lz");
-  return IsOfTheDriver(symbol) ? StrCat("It is part of ", kDriverByCuda) : DefineOrLeaveOut();
+  return IsDriverFunction(symbol) ? StrCat("It is part of ", kDriverByCuda) : DefineOrLeaveOut();
 }
 
 std::string AdviceForInstalling(const KnownLibrary* library) {

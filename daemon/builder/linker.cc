@@ -217,7 +217,7 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
 };
 
 void Linker::Submit(Step step, StepRunner::Run run) {
-  if (run.toolchain != nullptr) step.action = WithDriverFunctions(env_, std::move(step.action), *run.toolchain);
+  if (run.toolchain != nullptr) step.action = WithDriverFunctions(std::move(step.action), *run.toolchain);
   if (!step.is_plain_link) return runner_.RunCommand(step.action, std::move(run));
   absl::StatusOr<std::vector<std::string>> names = NamesNeeded(step);
   if (!names.ok()) {

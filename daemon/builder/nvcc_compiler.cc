@@ -351,6 +351,11 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     if (WouldEndAgain(end.status)) return run_.done(end.status);
     const v1::ErrorDetail detail = GetErrorDetail(end.status);
     if (end.failed == nullptr || !IsAboutUsersLines(detail.compiler_output())) return RunWhole(compiler_.phase_failed_);
+    // What the stand-in leaves out may be what the line needs.
+    if (running_ == &slim_) {
+      outputs_.clear();
+      return RunWithWholeHeader(compiler_.whole_after_error_);
+    }
     compiler_.in_phases_.Add();
     if (run_.observer != nullptr) run_.observer->OnOutput(detail.compiler_output());
     exec::ActionResult result;
@@ -419,6 +424,7 @@ void NvccCompiler::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kHeaders, kHeadersHelp, whole_not_known_, {{"how", "whole_not_known_yet"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_by_names_, {{"how", "whole_by_names"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_forced_, {{"how", "whole_forced"}});
+  registry.AddCounter(kHeaders, kHeadersHelp, whole_after_error_, {{"how", "whole_after_error"}});
   preambles_.Register(registry);
 }
 

@@ -71,6 +71,7 @@ class NvccCompiler {
   MetricCounter whole_not_known_;
   MetricCounter whole_by_names_;
   MetricCounter whole_forced_;
+  MetricCounter whole_after_error_;
 
   Mutex mutex_;
   absl::flat_hash_map<Digest, std::shared_ptr<const std::string>> dry_runs_ ABSL_GUARDED_BY(mutex_);

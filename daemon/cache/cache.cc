@@ -91,7 +91,11 @@ absl::Status Cache::Wrap(const absl::Status& status) const { return StoreError(o
 
 std::string Cache::steps_directory() const { return StorePaths(options_.directory).steps; }
 
-std::string Cache::toolchains_directory() const { return StorePaths(options_.directory).toolchains; }
+std::vector<std::string> Cache::toolchain_directories() const {
+  std::vector<std::string> directories = {StorePaths(options_.directory).toolchains};
+  for (const std::string& read : options_.read_directories) directories.push_back(StorePaths(read).toolchains);
+  return directories;
+}
 
 std::string Cache::scratch_directory() const { return StorePaths(options_.directory).scratch; }
 

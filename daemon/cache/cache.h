@@ -197,8 +197,8 @@ class Cache {
   void SetLimit(uint64_t bytes);
   // The folder of a StepStore.
   std::string steps_directory() const;
-  // The folder of a RememberedToolchains.
-  std::string toolchains_directory() const;
+  // The folders of a RememberedToolchains.
+  std::vector<std::string> toolchain_directories() const;
   // A folder for scratch files; emptied at start.
   std::string scratch_directory() const;
 

@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/file_identity.h"
 #include "common/os/guarded_path.h"
 #include "common/os/private_directory.h"
 #include "daemon/cache/blob_folder.h"
@@ -83,15 +84,30 @@ absl::Status Unreadable(const std::string& directory, const absl::Status& why) {
                           directory, "` where it was made"));
 }
 
-absl::Status CopyIndex(Env& env, const StorePaths& from, const std::string& to) {
+absl::Status CopyFilesOfIndex(Env& env, const StorePaths& from, const std::string& to) {
   for (const char* suffix : {"", "-wal"}) {
     const absl::StatusOr<std::string> content = env.ReadFile(from.index + suffix);
     const bool has_no_log = *suffix != '\0' && absl::IsNotFound(content.status());
-    if (has_no_log) return absl::OkStatus();
+    if (has_no_log) {
+      env.RemoveFile(to + suffix).IgnoreError();  // of an earlier try
+      return absl::OkStatus();
+    }
     KERNIX_RETURN_IF_ERROR(content.status());
     KERNIX_RETURN_IF_ERROR(env.WriteFile(to + suffix, *content, 0600));
   }
   return absl::OkStatus();
+}
+
+// A kernixd that has the store open may write both files meanwhile.
+absl::Status CopyIndex(Env& env, const StorePaths& from, const std::string& to) {
+  constexpr int kMostTries = 10;
+  const auto states = [&] { return std::pair(StateOf(env, from.index), StateOf(env, from.index + "-wal")); };
+  for (int i = 0; i < kMostTries; ++i) {
+    const auto before = states();
+    KERNIX_RETURN_IF_ERROR(CopyFilesOfIndex(env, from, to));
+    if (states() == before) return absl::OkStatus();
+  }
+  return absl::UnavailableError("it is being written all the time");
 }
 
 }  // namespace
@@ -100,6 +116,7 @@ absl::StatusOr<Layer> OpenLayer(Env& env, const std::string& directory, const st
   const StorePaths paths(directory);
   absl::Status status = GuardedRealPath(env, directory, {::geteuid()}).status();
   if (status.ok()) status = CheckGuardedDirectory(env, paths.blobs, ::geteuid());
+  if (status.ok()) status = GuardedRealPath(env, paths.index, {::geteuid()}).status();
   if (status.ok()) status = CopyIndex(env, paths, scratch);
   if (!status.ok()) return Unreadable(directory, status);
   absl::StatusOr<std::shared_ptr<Index>> index = Index::Open(scratch);

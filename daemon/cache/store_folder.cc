@@ -95,7 +95,7 @@ bool IsBlob(std::string_view name) { return Digest::FromHex(name.substr(0, name.
 
 bool IsPrivateFile(std::string_view name) {
   const StorePaths paths("");
-  const std::string ours[] = {paths.lock, paths.steps, paths.scratch, kHolderFile, kPlaceFolder};
+  const std::string ours[] = {paths.lock, paths.steps, paths.toolchains, paths.scratch, kHolderFile, kPlaceFolder};
   return name.starts_with(Basename(paths.index)) ||
          std::any_of(std::begin(ours), std::end(ours), [&](const std::string& path) { return name == Basename(path); });
 }
@@ -110,7 +110,8 @@ bool IsScratch(std::string_view name) {
 absl::Status CheckNothingForeign(Env& env, const StorePaths& paths) {
   constexpr auto kNothing = [](std::string_view) { return false; };
   const std::pair<std::string, IsOurs> places[] = {
-      {paths.blobs, IsBlob},      {paths.private_directory, IsPrivateFile},         {paths.steps, IsBlob},
+      {paths.blobs, IsBlob},      {paths.private_directory, IsPrivateFile},
+      {paths.steps, IsBlob},      {paths.toolchains, IsBlob},
       {paths.scratch, IsScratch}, {OldStorePaths(paths.directory).index, kNothing},
   };
   for (const auto& [path, is_ours] : places) {

@@ -19,18 +19,21 @@ void RememberedToolchains::Keep(const Toolchain& toolchain) {
     const MutexLock lock(mutex_);
     if (!kept_.insert(toolchain.identity).second) return;
   }
-  if (!env_.CreateDirectories(folder_, 0700).ok()) return;
-  (void)env_.WriteFileDurably(JoinPath(folder_, toolchain.identity.Hex()), DescribeWithoutFiles(toolchain), 0600);
+  const std::string& folder = folders_.front();
+  if (!env_.CreateDirectories(folder, 0700).ok()) return;
+  (void)env_.WriteFileDurably(JoinPath(folder, toolchain.identity.Hex()), DescribeWithoutFiles(toolchain), 0600);
 }
 
 std::optional<Toolchain> RememberedToolchains::Last(v1::Language language) const {
   std::vector<std::pair<int64_t, std::string>> descriptions;  // by age
-  const absl::StatusOr<std::vector<std::string>> names = env_.ListDirectory(folder_);
-  if (!names.ok()) return std::nullopt;
-  for (const std::string& name : *names) {
-    const std::string path = JoinPath(folder_, name);
-    if (const absl::StatusOr<FileInfo> info = env_.Stat(path); info.ok())
-      descriptions.emplace_back(info->mtime_ns, path);
+  for (const std::string& folder : folders_) {
+    const absl::StatusOr<std::vector<std::string>> names = env_.ListDirectory(folder);
+    if (!names.ok()) continue;
+    for (const std::string& name : *names) {
+      const std::string path = JoinPath(folder, name);
+      const absl::StatusOr<FileInfo> info = env_.Stat(path);
+      if (info.ok()) descriptions.emplace_back(info->mtime_ns, path);
+    }
   }
   std::sort(descriptions.rbegin(), descriptions.rend());
   for (const auto& [age, path] : descriptions) {
@@ -44,6 +47,5 @@ std::optional<Toolchain> RememberedToolchains::Last(v1::Language language) const
     return *std::move(toolchain);
   }
   return std::nullopt;
-}
 
 }  // namespace kernix::toolchain

@@ -32,7 +32,7 @@ class RememberedToolchainsTest : public ::testing::Test {
   // As a later daemon sees it, where nobody names a tool.
   absl::StatusOr<ToolchainPtr> Later(v1::Language language = v1::LANGUAGE_CPP) {
     ToolchainRegistry later(Env::Posix());
-    later.RememberIn(folder());
+    later.RememberIn({folder()});
     return later.Resolve({}, language);
   }
 
@@ -50,7 +50,7 @@ class RememberedToolchainsTest : public ::testing::Test {
 
 TEST_F(RememberedToolchainsTest, TheLastOneThatFilledTheStoreServes) {
   const ToolchainPtr host = Here();
-  registry_.RememberIn(folder());
+  registry_.RememberIn({folder()});
   EXPECT_TRUE(absl::IsUnimplemented(Later().status())) << "nothing has filled it";
   registry_.Remember(*host);
   const auto later = Later();
@@ -65,7 +65,7 @@ TEST_F(RememberedToolchainsTest, EachLanguageGetsTheLastThatServesIt) {
   KERNIX_NEED_NVCC(nvcc);
   const ToolchainPtr host = Here();
   const ToolchainPtr cuda = Here(nvcc);
-  registry_.RememberIn(folder());
+  registry_.RememberIn({folder()});
   registry_.Remember(*cuda);
   EXPECT_EQ((*Later(v1::LANGUAGE_CUDA))->identity, cuda->identity);
   EXPECT_EQ((*Later())->identity, host->identity) << "the host compiler alone";
@@ -74,9 +74,20 @@ TEST_F(RememberedToolchainsTest, EachLanguageGetsTheLastThatServesIt) {
   EXPECT_EQ((*Later(v1::LANGUAGE_CUDA))->identity, cuda->identity);
 }
 
+TEST_F(RememberedToolchainsTest, AStoreThatIsOnlyReadHasItsOwn) {
+  const ToolchainPtr host = Here();
+  registry_.RememberIn({folder()});
+  registry_.Remember(*host);
+  ToolchainRegistry later(Env::Posix());
+  later.RememberIn({folder_.File("written"), folder()});
+  const auto found = later.Resolve({}, v1::LANGUAGE_CPP);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ((*found)->identity, host->identity);
+}
+
 TEST_F(RememberedToolchainsTest, WhatIsNoDescriptionIsPassedOver) {
   const ToolchainPtr host = Here();
-  registry_.RememberIn(folder());
+  registry_.RememberIn({folder()});
   registry_.Remember(*host);
   Age(*host);
   ASSERT_TRUE(Env::Posix().WriteFile(JoinPath(folder(), "cut off"), "\x08\x01", 0600).ok());
@@ -86,11 +97,11 @@ TEST_F(RememberedToolchainsTest, WhatIsNoDescriptionIsPassedOver) {
 }
 
 TEST_F(RememberedToolchainsTest, WhatIsRememberedIsNotRememberedAgain) {
-  registry_.RememberIn(folder());
+  registry_.RememberIn({folder()});
   registry_.Remember(*Here());
   const ToolchainPtr later = *Later();
   ToolchainRegistry other(Env::Posix());
-  other.RememberIn(folder_.File("other"));
+  other.RememberIn({folder_.File("other")});
   other.Remember(*later);
   EXPECT_FALSE(Env::Posix().Stat(folder_.File("other")).ok());
 }

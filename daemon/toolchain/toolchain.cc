@@ -194,8 +194,8 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::ResolveAs(const v1::ToolchainPat
   return found;
 }
 
-void ToolchainRegistry::RememberIn(std::string folder) {
-  auto memory = std::make_shared<RememberedToolchains>(env_, std::move(folder));
+void ToolchainRegistry::RememberIn(std::vector<std::string> folders) {
+  auto memory = std::make_shared<RememberedToolchains>(env_, std::move(folders));
   const MutexLock lock(mutex_);
   memory_ = std::move(memory);
 }

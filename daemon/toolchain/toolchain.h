@@ -111,9 +111,9 @@ class ToolchainRegistry {
   // the toolchain that serves whoever names no tools; empty: none does.
   explicit ToolchainRegistry(Env& env, std::string_view compiler_setting = "CXX", std::string description = "");
 
-  // From now on, the toolchains that Remember() gets are kept in `folder`, and the last one of them serves whoever
-  // names no tools, if there is no description.
-  void RememberIn(std::string folder);
+  // From now on, the toolchains that Remember() gets are kept in the first of `folders`, and the last one of those in
+  // all of them serves whoever names no tools, if there is no description.
+  void RememberIn(std::vector<std::string> folders);
 
   // Must be called with a toolchain that has filled the store.
   void Remember(const Toolchain& toolchain);

@@ -458,7 +458,8 @@ KERNIX_COLD inline ffi::Error* ThrownOther(const ffi::CallFrame* frame, const Si
     return Fail(frame, signature, ffi::kInternal, "threw the int %d", number);
   } catch (...) {
 #if defined(__GXX_RTTI)
-    const char* type = __cxxabiv1::__cxa_current_exception_type()->name();
+    const std::type_info* info = __cxxabiv1::__cxa_current_exception_type();  // null: not of C++
+    const char* type = info != nullptr ? info->name() : "something";
     if (ffi::Error* error = ThrownString(frame, signature, type)) return error;
     char* readable = __cxxabiv1::__cxa_demangle(type, nullptr, nullptr, nullptr);
 #else

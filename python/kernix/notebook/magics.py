@@ -42,7 +42,7 @@ def add_magics(shell: Any) -> None:
 
 
 def _cell_magic(shell: Any, parser: CellParser, load: _Load) -> Callable[[str, str], None]:
-    loaded: dict[str, object] = {}  # what the latest cell of each name has loaded
+    loaded: dict[str, str] = {}  # the content of what the latest cell of each name has loaded
 
     def magic(line: str, cell: str) -> None:
         options = parser.parse_line(line)
@@ -50,9 +50,8 @@ def _cell_magic(shell: Any, parser: CellParser, load: _Load) -> Callable[[str, s
         with _status_line(shell, options.name or _UNNAMED) as status:
             with _words_for_cells():
                 module = load(options.name or _UNNAMED, "\n" + cell, options)
-            core = module._code.core
-            status(_summary(module, is_new=loaded.get(module.name) is not core))
-            loaded[module.name] = core
+            status(_summary(module, is_new=loaded.get(module.name) != module.content_hash))
+            loaded[module.name] = module.content_hash
         if options.name:
             shell.push({options.name: module})
         shell.push({name: module[name] for name in module})
