@@ -47,5 +47,6 @@ std::optional<Toolchain> RememberedToolchains::Last(v1::Language language) const
     return *std::move(toolchain);
   }
   return std::nullopt;
+}
 
 }  // namespace kernix::toolchain
