@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/load_request.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 #include <string_view>
@@ -62,7 +64,7 @@ absl::Status CheckFolders(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const size_t at = path.find("-I");
     const bool is_flag = at == 0 || (at != std::string::npos && (path[at - 1] == ' ' || path[at - 1] == '/'));
-    if (!is_flag) continue;
+    if (!is_flag || access(path.c_str(), F_OK) == 0) continue;
     return Invalid(
         StrCat("the include path \"", path, "\" holds a flag: write each folder alone, \"", path.substr(at + 2), "\""));
   }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -29,6 +30,7 @@ PlaceWatch::PlaceWatch(std::vector<std::string> paths)
 
 void PlaceWatch::Renew() {
   std::array<char, 4096> events;
+  is_complete_ = true;
   while (read(events_.get(), events.data(), events.size()) > 0) continue;
   for (const std::string& path : paths_) {
     WatchWay(path);
@@ -39,7 +41,7 @@ void PlaceWatch::Renew() {
 
 void PlaceWatch::WatchWay(const std::string& path) {
   for (std::string place = path; place.size() > 1; place = Dirname(place)) {
-    (void)inotify_add_watch(events_.get(), place.c_str(), kEvents);
+    if (inotify_add_watch(events_.get(), place.c_str(), kEvents) < 0 && errno == ENOSPC) is_complete_ = false;
   }
 }
 

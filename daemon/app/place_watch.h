@@ -16,8 +16,8 @@ class PlaceWatch {
  public:
   explicit PlaceWatch(std::vector<std::string> paths);
 
-  // Becomes readable when something has happened; negative if nothing is watched.
-  int events() const { return events_.get(); }
+  // Becomes readable when something has happened; negative if the kernel watches not all of it, for want of watches.
+  int events() const { return is_complete_ ? events_.get() : -1; }
   // Has POLLPRI when something was mounted or unmounted.
   int mounts() const { return mounts_.get(); }
 
@@ -30,6 +30,7 @@ class PlaceWatch {
   const std::vector<std::string> paths_;
   const UniqueFd events_;
   const UniqueFd mounts_;
+  bool is_complete_ = true;
 };
 
 }  // namespace kernix::server
