@@ -126,32 +126,7 @@ TEST_P(CompiledCppPreamblesTest, AnotherHeaderOfTheSystemMakesAnotherOne) {
   EXPECT_TRUE(again.with_compiled_preamble);
 }
 
-TEST_P(CompiledCppPreamblesTest, WhileNoStepWaitsTheFirstUnitTeaches) {
-  EXPECT_FALSE(Load(Request("1")).with_compiled_preamble);
-  builder_.AwaitEndOfLearning();
-  EXPECT_TRUE(Load(Request("2")).with_compiled_preamble);
-}
-
-// Says that a step always waits.
-class CrowdedExecutor : public exec::Executor {
- public:
-  explicit CrowdedExecutor(std::unique_ptr<exec::Executor> executor) : executor_(std::move(executor)) {}
-  void Submit(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer, CancellationPtr cancellation,
-              exec::ActionDone done) override {
-    executor_->Submit(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
-  }
-  exec::ExecutorLoad load() const override {
-    exec::ExecutorLoad load = executor_->load();
-    load.queued += 1;
-    return load;
-  }
-
- private:
-  const std::unique_ptr<exec::Executor> executor_;
-};
-
-TEST_P(CompiledCppPreamblesTest, WhileStepsWaitTheSecondUnitTeaches) {
-  builder_.RunOn(std::make_unique<CrowdedExecutor>(std::move(builder_.executor)));
+TEST_P(CompiledCppPreamblesTest, TheSecondUnitTeaches) {
   const auto load = [&](const std::string& value) {
     const Answer answer = Load(Request(value));
     builder_.AwaitEndOfLearning();
