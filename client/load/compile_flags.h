@@ -21,7 +21,8 @@ struct SortedFlags {
   std::string host_compiler;                      // nvcc's -ccbin
 };
 
-// Returns INVALID_REQUEST if a flag lacks its value, or holds a second flag. The daemon checks whether a flag is allowed.
+// Returns INVALID_REQUEST if a flag lacks its value, or holds a second flag. The daemon checks whether a flag is
+// allowed.
 absl::StatusOr<SortedFlags> SortFlags(Language language, const std::vector<std::string>& flags);
 
 // Whether one of `flags` asks for warnings: -Wall, -Xcompiler=-Wextra.

@@ -67,10 +67,10 @@ absl::StatusOr<CheckedFlags> CheckFlags(Env& env, const Toolchain& toolchain, v1
 // Whether a link takes part in link-time optimization, by the words of CheckedFlags for the host compiler.
 bool LinksWithLto(const std::vector<std::string>& host, const std::vector<std::string>& link);
 
-// "sm_86", "8.6", "86", "compute_86" -> "sm_86"; "sm_90a" and "sm_100f" keep their letter. "all" and "all-major" are what
-// they are to nvcc. `of_gpu`: "sm_90" is a GPU, and becomes the most specific target that the toolkit has for it, which
-// alone has all of its instructions. Sorted by number, without duplicates. INVALID_REQUEST if one is unreadable or none is given; TOOLCHAIN if this toolkit cannot compile for one
-// (the error lists the supported ones).
+// "sm_86", "8.6", "86", "compute_86" -> "sm_86"; "sm_90a" and "sm_100f" keep their letter. "all" and "all-major" are
+// what they are to nvcc. `of_gpu`: "sm_90" is a GPU, and becomes the most specific target that the toolkit has for it,
+// which alone has all of its instructions. Sorted by number, without duplicates. INVALID_REQUEST if one is unreadable
+// or none is given; TOOLCHAIN if this toolkit cannot compile for one (the error lists the supported ones).
 absl::StatusOr<std::vector<std::string>> CheckArchitectures(const CudaToolkit& cuda,
                                                             const std::vector<std::string>& architectures,
                                                             bool of_gpu = false);
