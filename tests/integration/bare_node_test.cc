@@ -177,7 +177,8 @@ TEST_F(BareNodeTest, AStoreThatWasFilledElsewhereServesWhatItHolds) {
   KERNIX_NEED_ROOT();
   KERNIX_NEED_NVCC(nvcc);
   SetVariable("PATH", nvcc.substr(0, nvcc.rfind('/')) + ":" + getenv("PATH"));
-  SetVariable("KERNIX_UPSTREAM_ADDRESS", "");
+  unsetenv("KERNIX_UPSTREAM_ADDRESS");
+  unsetenv("KERNIX_UPSTREAM_WRITE");
   SetVariable("KERNIX_CACHE_DIR", root() + "/store");
   settings_ = {"KERNIX_UPSTREAM_ADDRESS=", "KERNIX_CACHE_DIR=/store"};
   Build();
