@@ -15,6 +15,16 @@ namespace {
 // Enough to name one entry of a store: `kernixctl cache show` takes the beginning of a key.
 constexpr size_t kShownKeyDigits = 12;
 
+// A client that has found no compiler, either, says where it has looked.
+absl::Status NoCompiler(const toolchain::Toolchain& toolchain) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
+  detail.set_code(static_cast<int>(absl::StatusCode::kUnimplemented));
+  detail.set_message(StrCat("there is no compiler here, and the cache has only what was built by ",
+                            toolchain::DescribeTools(toolchain), ": install a compiler"));
+  return MakeError(std::move(detail));
+}
+
 }  // namespace
 
 absl::Status Outdated(const std::string& what) {
@@ -38,13 +48,7 @@ absl::Status NotCached(const std::string& name, const Miss& miss) {
 }
 
 absl::Status NotTaken(const std::string& name, const toolchain::Toolchain& toolchain, const UpstreamCache* upstream) {
-  if (toolchain.described->of_store && upstream == nullptr) {
-    return MakeError(
-        v1::ErrorDetail::TOOLCHAIN,
-        StrCat("there is no compiler here for module \"", Printable(name), "\", and the cache, which was filled by ",
-               toolchain::DescribeTools(toolchain),
-               ", does not have its kernels: install a compiler, or load it into this cache where that one is"));
-  }
+  if (toolchain.described->of_store && upstream == nullptr) return NoCompiler(toolchain);
   std::string where = "upstream.address names no engine to take them from";
   if (upstream != nullptr) {
     where = StrCat("the engine at ", upstream->address(),
@@ -61,6 +65,7 @@ absl::Status NotTaken(const std::string& name, const toolchain::Toolchain& toolc
 absl::Status NothingThere() { return MakeError(v1::ErrorDetail::NOT_CACHED, "it is not in the cache"); }
 
 absl::Status NothingToBuildWith(const toolchain::Toolchain& toolchain) {
+  if (toolchain.described->of_store) return NoCompiler(toolchain);
   return MakeError(v1::ErrorDetail::TOOLCHAIN,
                    StrCat("force_rebuild needs a compiler, and this node only has the description of one, ",
                           toolchain.described->file, ": load without it, or where the compilers are"));

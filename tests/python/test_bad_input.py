@@ -95,7 +95,7 @@ BAD_REQUESTS = {
         ":2: parameter 3 'a' .*real and imaginary",
     ),
     "attribute of a function that is elsewhere": (
-        '#include "f.h"\n',
+        "#include <cmath>\n",
         {"f": ["arg", "ret", "attr.a"]},
         "no signature 'void f.*attr.<name>:<type>",
     ),

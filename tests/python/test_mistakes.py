@@ -66,7 +66,12 @@ LOADS = {
         "^mistake:2: an annotation without a function.*'vector_ad'.*Did you mean vector_add",
     ),
     "handler of XLA's own": (
-        lambda: cpp('#include "xla/ffi/api/ffi.h"\nXLA_FFI_DEFINE_HANDLER_SYMBOL(H, Impl, Bind());', ["H"]),
+        lambda: cpp(
+            '#include "xla/ffi/api/ffi.h"\n'
+            "static xla::ffi::Error Impl() { return xla::ffi::Error::Success(); }\n"
+            "XLA_FFI_DEFINE_HANDLER_SYMBOL(H, Impl, xla::ffi::Ffi::Bind());",
+            ["H"],
+        ),
         R,
         r"kernix writes the handlers itself.*jax.ffi.register_ffi_target",
     ),

@@ -154,7 +154,7 @@ def test_multiprocessing(own_place, run_python, method):
 
 @pytest.mark.parametrize(
     ("setting", "bound"),
-    [("loads", "1"), ("request_bytes", "600KiB"), ("connections", "2")],  # of a load and a half at once
+    [("loads", "1"), ("request_bytes", "600KiB")],  # of a load and a half at once
 )
 def test_loads_above_what_a_user_may_have_at_once_wait(own_place, setting, bound):
     """They come back until there is room, in every process, and none is lost."""

@@ -145,6 +145,14 @@ def identity_of_compiler(folder):
     return description.FromString((folder / "tools").read_bytes()).host.identity
 
 
+def parted(unit):
+    """Return the files of a generated source: what comes before the handlers, and these."""
+    sources, mark, handlers = unit.rpartition(b'#line 1 "<kernix>"\n')
+    include = b'#include "kernix_handlers.h"\nstatic_assert(true, "");\n'
+    header = b"#pragma GCC system_header\n" + handlers
+    return {"kernix_handlers.h": (header, False), "unit.cc": (sources + mark + include, False)}
+
+
 def compute(blobs, unit, salt):
     """Return the digest of the Action of the page's request, by the rules of the page."""
     words = block("text words").split()
@@ -160,7 +168,8 @@ def compute(blobs, unit, salt):
     files = {
         f"kernix/{path.relative_to(KERNEL)}": (path.read_bytes(), False) for path in KERNEL.rglob("*") if path.is_file()
     }
-    files |= {"kernix-source/add_one.cpp": (block("cpp request").encode(), False), "kernix-unit/unit.cc": (unit, False)}
+    files["kernix-source/add_one.cpp"] = (block("cpp request").encode(), False)
+    files |= {f"kernix-unit/{name}": file for name, file in parted(unit).items()}
     files["toolchain/host"] = str(pathlib.Path(shutil.which("c++")).parent.resolve())
     outputs = [f"kernix-unit/{name}" for name in ("assembler.d", "unit.d", "unit.o")]
     return plain_reapi.add_action(blobs, words, variables, files, outputs, salt)
@@ -182,7 +191,7 @@ def test_the_page_and_two_nodes_agree_on_a_request(users, tmp_path):
     assert plain_reapi.named(action) == first.executed()[0]
 
     folders = Blobs()
-    digest = plain_reapi.named(plain_reapi.add_folder(folders, {"unit.cc": (unit, False)}))
+    digest = plain_reapi.named(plain_reapi.add_folder(folders, parted(unit)))
     lines = "\n".join(f"  {line}" for line in textwrap.wrap(folders[digest].hex(), 96))
     assert block("text request") == f"Directory kernix-unit = {digest}\n{lines}\n"
 
