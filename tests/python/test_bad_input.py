@@ -97,7 +97,7 @@ BAD_REQUESTS = {
     "attribute of a function that is elsewhere": (
         "#include <cmath>\n",
         {"f": ["arg", "ret", "attr.a"]},
-        "no signature 'void f.*attr.<name>:<type>",
+        "function 'f': nothing in .* defines it",
     ),
     "too few tokens": (
         function(TENSORS + ", float a"),
