@@ -127,7 +127,8 @@ TEST_F(BuildersTest, BuildersTakeWhatThisMachineHasLearned) {
   const Artifact there = Build("there", compile);
   EXPECT_TRUE(there.bytes == here.bytes);
   EXPECT_EQ(Number("there", "kernix_compiled_preambles_total{how=\"compiled\"}"), 1);
-  EXPECT_EQ(Number("there", "kernix_step_seconds_count{step=\"compile\"}"), 3) << "the last with the header, and not again";
+  EXPECT_EQ(Number("there", "kernix_step_seconds_count{step=\"compile\"}"), 3)
+      << "the last with the header, and not again";
   EXPECT_EQ(Number("there", "kernix_placed_steps_total{place=\"local\"}"), 0);
 }
 
