@@ -13,8 +13,8 @@ __global__ void shift_kernel(const float* x, float* y) {
 }
 }  // namespace
 
-// @BE shift
-void shift(const BE::Tensor x, BE::Tensor y, cudaStream_t stream) {
+// @BE run
+void run(const BE::Tensor x, BE::Tensor y, cudaStream_t stream) {
   shift_kernel<Shifted><<<1, 256, 0, stream>>>(x.data_ptr<const float>(), y.data_ptr<float>());
   BE_CHECK_KERNEL_LAUNCH();
 }
