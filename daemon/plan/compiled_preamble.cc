@@ -189,7 +189,7 @@ std::optional<SplitCompile> SplitCppCompile(const Step& compile) {
       Split(compile, unit, preamble, StrCat("#line ", leading->next_line, "\n", text.substr(leading->end)));
   if (!split) return std::nullopt;
   for (const exec::InputFile& other : compile.action.inputs) {
-    if (other.path != unit && !IsSourceCopy(other.path)) split->preamble.action.inputs.push_back(other);
+    if (other.path != unit && MayBeOfHead(other.path)) split->preamble.action.inputs.push_back(other);
   }
   Step preprocess = *PreambleStep(compile, unit, preamble, kPreprocessed);
   Words& argv = preprocess.action.argv;

@@ -143,6 +143,11 @@ struct Plan {
 // Whether an input is a copy of a source, of which tools only show lines.
 inline bool IsSourceCopy(std::string_view path) { return IsBelow(path, language::kSourceFolder); }
 
+// Whether the leading #includes of a unit may need an input: those of units with other functions are the same.
+inline bool MayBeOfHead(std::string_view path) {
+  return !IsSourceCopy(path) && Basename(path) != language::kHandlersHeader;
+}
+
 // The folder of the translation units. Its own, so that `#include "x"` in a unit does not find a user's file by
 // accident.
 inline constexpr char kUnitFolder[] = "kernix-unit";

@@ -19,6 +19,9 @@ struct SourceText {
 // there, and no command names it: a source's label decides the name of no file that a tool or its loader might open.
 inline constexpr char kSourceFolder[] = "kernix-source";
 
+// The header with the handlers of a unit, in its folder.
+inline constexpr char kHandlersHeader[] = "kernix_handlers.h";
+
 // What tools call the source with this label. Commands map it back to the label in what they write, kernixd in what
 // they print.
 inline std::string ToolName(std::string_view label) { return StrCat(kSourceFolder, "/", label); }

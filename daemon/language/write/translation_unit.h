@@ -49,6 +49,5 @@ std::string RuntimeHeaderWith(const std::vector<std::string>& definitions);
 inline constexpr char kRuntimeHeaderGuard[] = "kernix_flag_macros_are_defined";  // that it has been read
 
 inline constexpr char kPrologueHeader[] = "kernix_prologue.h";
-inline constexpr char kHandlersHeader[] = "kernix_handlers.h";
 
 }  // namespace kernix::language
