@@ -17,7 +17,8 @@ for version in "$@"; do
   echo "== JAX $version"
   "$python" -m venv --clear "$scratch/venv"
   "$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile \
-    "$wheel" "jax==$version" "jaxlib==$version" "$(grep ^pytest== deploy/requirements-tests.txt)"
+    "$wheel" "jax==$version" "jaxlib==$version" "$(grep ^pytest== deploy/requirements-tests.txt)" \
+    -r deploy/requirements-nvcc.txt
   JAX_PLATFORMS=cpu "$scratch/venv/bin/python" -m pytest -q -p no:cacheprovider \
     tests/python/test_call.py tests/python/test_transformations.py \
     tests/python/test_mistakes.py::test_a_check_that_fails_in_a_first_call_is_jaxs_error_on_every_path
