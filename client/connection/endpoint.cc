@@ -16,7 +16,6 @@
 #include "common/os/places.h"
 #include "common/os/private_directory.h"
 #include "common/os/store_holder.h"
-#include "common/os/store_list.h"
 #include "common/os/user_entry.h"
 
 namespace kernix {
@@ -96,25 +95,11 @@ absl::StatusOr<Endpoint> ServiceOrOwn(const ClientEnvironment& environment, cons
   return own;
 }
 
-// By the option, else the variable, else the default.
-absl::StatusOr<StoreList> Stores(const ClientEnvironment& environment, const ClientOptions& options) {
-  const bool is_option = !options.store_directory.empty();
-  const std::string named = is_option ? options.store_directory : environment.get_env("KERNIX_CACHE_DIR").value_or("");
-  if (named.empty()) {
-    StoreList stores;
-    KERNIX_ASSIGN_OR_RETURN(stores.written,
-                            DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid));
-    return stores;
-  }
-  absl::StatusOr<StoreList> stores = ParseStoreList(is_option ? "the store" : "KERNIX_CACHE_DIR", named);
-  if (!stores.ok()) return Invalid(std::string(stores.status().message()));
-  return stores;
-}
-
 absl::StatusOr<Endpoint> EndpointAt(decltype(FindPlaceForStore)& place_for_store, const ClientEnvironment& environment,
                                     const ClientOptions& options) {
   Endpoint endpoint{.kind = EndpointKind::kOwn, .origin = "this user's own daemon"};
-  KERNIX_ASSIGN_OR_RETURN(StoreList stores, Stores(environment, options));
+  KERNIX_ASSIGN_OR_RETURN(StoreList stores, UserStores(*environment.env, environment.get_env, environment.uid,
+                                                       "the store", options.store_directory));
   endpoint.store_directory = std::move(stores.written);
   endpoint.read_stores = std::move(stores.read);
   absl::StatusOr<DaemonPlace> place =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/error.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -56,7 +57,9 @@ absl::Status MakeBusyError(std::string_view message) {
 }
 
 std::chrono::milliseconds RetryAfter(const absl::Status& status) {
-  return std::chrono::milliseconds(status.ok() ? 0 : GetErrorDetail(status).retry_after_ms());
+  constexpr int64_t kLongest = 60'000;  // whatever a daemon says
+  if (status.ok()) return {};
+  return std::chrono::milliseconds(std::clamp<int64_t>(GetErrorDetail(status).retry_after_ms(), 0, kLongest));
 }
 
 absl::StatusCode CodeForKind(ErrorKind kind) {

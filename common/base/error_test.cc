@@ -81,5 +81,18 @@ TEST(ErrorTest, AMessageDoesNotActOnTheTerminalThatShowsIt) {
   EXPECT_EQ(GetErrorDetail(status).message(), "the name \"a\\x1b[2J\\u202e\"\nis\tbad");
 }
 
+TEST(ErrorTest, NoDaemonMakesAClientWaitForAges) {
+  const auto after = [](int32_t asked) {
+    v1::ErrorDetail detail;
+    detail.set_kind(v1::ErrorDetail::RESOURCE);
+    detail.set_retry_after_ms(asked);
+    return RetryAfter(MakeError(std::move(detail))).count();
+  };
+  EXPECT_EQ(after(200), 200);
+  EXPECT_EQ(after(-1), 0);
+  EXPECT_EQ(after(INT32_MIN), 0);
+  EXPECT_EQ(after(INT32_MAX), 60'000);
+}
+
 }  // namespace
 }  // namespace kernix

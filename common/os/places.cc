@@ -96,6 +96,15 @@ absl::StatusOr<std::string> NodeLocalStore(Env& env, uid_t uid) {
   return absl::Status(status.code(), StrCat(status.message(), " Or set KERNIX_CACHE_DIR to a folder of your own."));
 }
 
+absl::StatusOr<std::string> UnnamedStore(Env& env, const GetEnv& get_env, uid_t uid) {
+  const std::optional<std::string> cache = CacheHome(get_env, uid);
+  if (!cache) return NodeLocalStore(env, uid);
+  const std::string store = NormalizePath(JoinPath(*cache, "kernix"));
+  KERNIX_ASSIGN_OR_RETURN(const bool network, env.OnNetworkFileSystem(store));
+  if (network) return NodeLocalStore(env, uid);
+  return store;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> RuntimeDirectory(Env& env, const GetEnv& get_env, uid_t uid) {
@@ -114,17 +123,20 @@ absl::StatusOr<DaemonPlace> FindPlaceForStore(Env& env, const GetEnv& get_env, u
   return PlaceFor(env, get_env, uid, store_directory, CheckPrivateDirectory);
 }
 
-absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_env, uid_t uid) {
+absl::StatusOr<StoreList> UserStores(Env& env, const GetEnv& get_env, uid_t uid, std::string_view origin,
+                                     std::string_view named) {
+  if (!named.empty()) return ParseStoreList(origin, named);
   if (const std::optional<std::string> asked = get_env("KERNIX_CACHE_DIR")) {
-    KERNIX_ASSIGN_OR_RETURN(StoreList stores, ParseStoreList("KERNIX_CACHE_DIR", *asked));
-    return std::move(stores.written);
+    return ParseStoreList("KERNIX_CACHE_DIR", *asked);
   }
-  const std::optional<std::string> cache = CacheHome(get_env, uid);
-  if (!cache) return NodeLocalStore(env, uid);
-  const std::string store = NormalizePath(JoinPath(*cache, "kernix"));
-  KERNIX_ASSIGN_OR_RETURN(const bool network, env.OnNetworkFileSystem(store));
-  if (network) return NodeLocalStore(env, uid);
-  return store;
+  StoreList stores;
+  KERNIX_ASSIGN_OR_RETURN(stores.written, UnnamedStore(env, get_env, uid));
+  return stores;
+}
+
+absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_env, uid_t uid) {
+  KERNIX_ASSIGN_OR_RETURN(StoreList stores, UserStores(env, get_env, uid, "", ""));
+  return std::move(stores.written);
 }
 
 }  // namespace kernix

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
+#include "common/os/store_list.h"
 
 namespace kernix {
 
@@ -48,6 +49,11 @@ absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t
 // The same without creating the folder, for who only looks for a daemon.
 absl::StatusOr<DaemonPlace> FindPlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
                                               const std::string& store_directory);
+
+// The stores of `named`, if it is not empty (`origin`: what names them, for errors); otherwise those of
+// $KERNIX_CACHE_DIR; otherwise DefaultStoreDirectory() alone.
+absl::StatusOr<StoreList> UserStores(Env& env, const GetEnv& get_env, uid_t uid, std::string_view origin,
+                                     std::string_view named);
 
 // The user's store if no other is configured: $KERNIX_CACHE_DIR, otherwise $XDG_CACHE_HOME/kernix, otherwise
 // ~/.cache/kernix. If there is no home, or that folder is on a network file system (and was not named by

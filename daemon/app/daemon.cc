@@ -19,7 +19,6 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/os/places.h"
-#include "common/os/store_list.h"
 #include "daemon/app/process_memory.h"
 #include "daemon/app/run_folders.h"
 #include "daemon/transport/idle_monitor.h"
@@ -131,17 +130,10 @@ absl::Status Daemon::Note(ExitCodeOf exit_code_of, absl::Status status) {
 }
 
 absl::Status Daemon::FindStore() {
-  const std::string named =
-      options_.store_directory.empty() ? ProcessGetEnv("KERNIX_CACHE_DIR").value_or("") : options_.store_directory;
-  if (named.empty()) {
-    KERNIX_ASSIGN_OR_RETURN(store_, DefaultStoreDirectory(env_, ProcessGetEnv, geteuid()));
-  } else {
-    KERNIX_ASSIGN_OR_RETURN(
-        StoreList stores,
-        ParseStoreList(options_.store_directory.empty() ? "KERNIX_CACHE_DIR" : "store_directory", named));
-    store_ = std::move(stores.written);
-    read_stores_ = std::move(stores.read);
-  }
+  KERNIX_ASSIGN_OR_RETURN(StoreList stores,
+                          UserStores(env_, ProcessGetEnv, geteuid(), "store_directory", options_.store_directory));
+  store_ = std::move(stores.written);
+  read_stores_ = std::move(stores.read);
   const bool is_readable_store = env_.Stat(StrCat(store_, "/version")).ok() && access(store_.c_str(), W_OK) != 0;
   return is_readable_store && !options_.shared ? WriteElsewhere() : absl::OkStatus();
 }

@@ -2,9 +2,9 @@
 #include "daemon/builder/build_turns.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
+#include "common/base/jitter.h"
 #include "common/base/log.h"
 
 namespace kernix::build {
@@ -22,14 +22,9 @@ constexpr int kMostClaims = 3;
 // How many times longer than this node has needed to write its claim it waits for others to write theirs.
 constexpr int kPatience = 4;
 
-// So that nodes that wait for one result do not all ask at the same moment.
-Duration WithJitter(Duration pause) {
-  static thread_local std::minstd_rand random(std::random_device{}());
-  return pause / 2 + Duration(std::uniform_int_distribution<int64_t>(0, pause.count())(random));
-}
-
+// About half as long again as the one before.
 void NextPause(BuildTurns::Wait& wait) {
-  wait.pause = WithJitter(std::clamp(wait.pause * 3 / 2, kFirstPause, kLongestPause));
+  wait.pause = Jittered(std::clamp(wait.pause * 2, kFirstPause, kLongestPause));
 }
 
 // The upstream does not answer.

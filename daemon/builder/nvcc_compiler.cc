@@ -75,7 +75,7 @@ void AddInputs(Step& step, const PlanOutputs& made) {
 bool IsCudafe(const Step& step) { return step.action.argv.front().ends_with("cudafe++"); }
 
 // Whether all places that cudafe++ names are lines of the user's sources, "k.cu(3): error: ...", outside of templates.
-// What it says of them is the same, whichever parts of cuda_runtime.h the unit has read.
+// nvcc would say the same of them.
 bool IsAboutUsersLines(std::string_view output) {
   size_t places = 0;
   for (const absl::string_view line : absl::StrSplit(ToAbsl(output), '\n')) {

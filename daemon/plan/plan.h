@@ -96,9 +96,9 @@ struct Step {
   // What commands of these names are expected to need, by experience; null: nothing is known.
   std::shared_ptr<const MemoryByName> memory_before = nullptr;
 
-  // It links what other steps make to the artifact,
+  // Links what other steps make to the artifact.
   bool is_link = false;
-  // with libraries of the toolchain, and with nothing that a user names.
+  // `is_link`, with libraries of the toolchain only, and with nothing that a user names.
   bool is_plain_link = false;
 };
 

@@ -2,9 +2,9 @@
 #include "daemon/remote/retry.h"
 
 #include <chrono>
-#include <random>
 
 #include "absl/strings/match.h"
+#include "common/base/jitter.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
@@ -46,8 +46,7 @@ std::optional<Duration> AskedPause(const grpc::Status& status) {
 Duration PauseBeforeRetry(int retry) {
   Duration longest = kFirstPause;
   for (int i = 1; i < retry; ++i) longest *= kGrowth;
-  thread_local std::minstd_rand random{std::random_device{}()};
-  return Duration(std::uniform_int_distribution<int64_t>(longest.count() / 2, longest.count())(random));
+  return Jittered(longest);
 }
 
 }  // namespace kernix::remote

@@ -39,18 +39,14 @@ void ToolchainPolicy::Replace(std::vector<RegisteredToolchain> registered) {
   registered_ = std::move(registered);
 }
 
-v1::ToolchainPaths ToolchainPolicy::WithoutVariables(v1::ToolchainPaths asked) {
-  asked.clear_variable();
-  return asked;
-}
-
 absl::StatusOr<v1::ToolchainPaths> ToolchainPolicy::Choose(const v1::ToolchainPaths& asked, v1::Language language) {
   if (!shared_) return asked;
   const std::vector<RegisteredToolchain> registered = Registered();
   for (const RegisteredToolchain& candidate : registered) {
     if (Fits(candidate.paths, asked, language)) return candidate.paths;
   }
-  if (IsDescribed(asked, language)) return WithoutVariables(asked);
+  // A member decides no variable of the service's compilers.
+  if (IsDescribed(asked, language)) return toolchain::WithoutVariables(asked);
   return NoneFits(registered, asked, language);
 }
 
@@ -60,7 +56,7 @@ std::optional<v1::ToolchainPaths> ToolchainPolicy::ChooseByName(const v1::Toolch
   const MutexLock lock(mutex_);
   // Of another name, the first could still have the same content, and Choose() would take it.
   if (registered_.empty()) {
-    return IsDescribed(asked, language) ? std::optional(WithoutVariables(asked)) : std::nullopt;
+    return IsDescribed(asked, language) ? std::optional(toolchain::WithoutVariables(asked)) : std::nullopt;
   }
   const v1::ToolchainPaths& first = registered_.front().paths;
   const auto same = [](const std::string& ours, const std::string& theirs) { return theirs.empty() || theirs == ours; };

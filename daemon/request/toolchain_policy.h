@@ -55,8 +55,6 @@ class ToolchainPolicy {
   bool SameContent(const std::string& registered, const std::string& asked);
   absl::Status NoneFits(const std::vector<RegisteredToolchain>& registered, const v1::ToolchainPaths& asked,
                         v1::Language language) const;
-  // A member decides no variable of the service's compilers.
-  static v1::ToolchainPaths WithoutVariables(v1::ToolchainPaths asked);
   bool IsDescribed(const v1::ToolchainPaths& asked, v1::Language language) const {
     return has_description_ && toolchain::LacksTools(asked, language);
   }

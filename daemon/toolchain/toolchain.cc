@@ -46,11 +46,6 @@ std::string EntryKey(const v1::ToolchainPaths& paths, v1::Language language) {
   return key;
 }
 
-v1::ToolchainPaths WithoutVariables(v1::ToolchainPaths paths) {
-  paths.clear_variable();
-  return paths;
-}
-
 // A folder that is not absolute would be one of the action's root.
 Variables VariablesOf(const v1::ToolchainPaths& paths) {
   Variables variables;
@@ -135,6 +130,11 @@ std::string DescribeTools(const Toolchain& toolchain) {
 
 bool LacksTools(const v1::ToolchainPaths& paths, v1::Language language) {
   return paths.host_compiler().empty() || (language == v1::LANGUAGE_CUDA && paths.nvcc().empty());
+}
+
+v1::ToolchainPaths WithoutVariables(v1::ToolchainPaths paths) {
+  paths.clear_variable();
+  return paths;
 }
 
 ToolchainRegistry::ToolchainRegistry(Env& env, std::string_view compiler_setting, std::string description)

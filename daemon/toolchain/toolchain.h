@@ -97,6 +97,8 @@ std::string DescribeTools(const Toolchain& toolchain);
 // Whether a tool that `language` needs is not named.
 bool LacksTools(const v1::ToolchainPaths& paths, v1::Language language);
 
+v1::ToolchainPaths WithoutVariables(v1::ToolchainPaths paths);
+
 // What Resolve() was asked for.
 struct UsedTools {
   v1::ToolchainPaths paths;
@@ -118,12 +120,11 @@ class ToolchainRegistry {
   // Must be called with a toolchain that has filled the store.
   void Remember(const Toolchain& toolchain);
 
-  // Tools that do not work are asked once more with the variables of `paths`.
-  // TOOLCHAIN errors: no such program, it does not run, it is neither GCC nor Clang, or an nvcc lacks parts. If `paths`
-  // lack a tool, the described or remembered toolchain is the answer; without one, the error has the code
-  // kUnimplemented. `language` decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses.
-  // Errors are not kept. For C++, and if files must be read that take a while, calls `on_asked` (may be null) once in
-  // the meantime.
+  // Tools that do not work are asked once more, with the variables of `paths`. TOOLCHAIN errors: no such program, it
+  // does not run, it is neither GCC nor Clang, or an nvcc lacks parts. If `paths` lack a tool, the described or
+  // remembered toolchain is the answer; without one, the error has the code kUnimplemented. `language` decides whether
+  // nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept. For C++, and if files
+  // must be read that take a while, calls `on_asked` (may be null) once in the meantime.
   absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language,
                                        const OnAsked& on_asked = nullptr);
 

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "daemon/language/read/declaration_tokens.h"
+
 namespace kernix::language {
 namespace {
 
@@ -25,22 +27,12 @@ AliasedType TypeOf(Tokens tokens) {
   return std::vector<Token>(tokens.begin(), tokens.end());
 }
 
-// The index behind the bracket that closes the one at `i`.
-size_t AfterBracket(Tokens tokens, size_t i) {
-  int depth = 0;
-  for (; i < tokens.size(); ++i) {
-    if (tokens[i].Is("(") || tokens[i].Is("[")) ++depth;
-    if ((tokens[i].Is(")") || tokens[i].Is("]")) && --depth == 0) return i + 1;
-  }
-  return i;
-}
-
 // The index of the first token from `i` on that belongs to no alignas(16), __attribute__((...)), or [[...]].
 size_t AfterAttributes(Tokens tokens, size_t i) {
   while (i < tokens.size()) {
     const bool named = tokens[i].IsIdentifier() && i + 1 < tokens.size() && tokens[i + 1].Is("(");
     if (!named && !tokens[i].Is("[")) break;
-    i = AfterBracket(tokens, named ? i + 1 : i);
+    i = AfterBrackets(tokens, named ? i + 1 : i);
   }
   return i;
 }

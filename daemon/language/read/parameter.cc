@@ -447,16 +447,9 @@ std::string ProblemOfKernel(const Declarator& declarator, const SignatureParamet
 
 // The element type of a vector type of CUDA, such as float3; nullopt for other types.
 std::optional<AttributeType> ElementOfVector(std::string_view type) {
-  static const auto& elements = *new absl::flat_hash_map<std::string_view, AttributeType>{
-      {"char", AttributeType::kInt8},        {"uchar", AttributeType::kUInt8},   {"short", AttributeType::kInt16},
-      {"ushort", AttributeType::kUInt16},    {"int", AttributeType::kInt32},     {"uint", AttributeType::kUInt32},
-      {"long", AttributeType::kInt64},       {"ulong", AttributeType::kUInt64},  {"longlong", AttributeType::kInt64},
-      {"ulonglong", AttributeType::kUInt64}, {"float", AttributeType::kFloat32}, {"double", AttributeType::kFloat64},
-  };
   if (type == "dim3") return AttributeType::kUInt32;
-  if (type.empty() || type.back() < '1' || type.back() > '4') return std::nullopt;
-  const auto found = elements.find(type.substr(0, type.size() - 1));
-  return found == elements.end() ? std::nullopt : std::make_optional(found->second);
+  AttributeType element;
+  return ParseAttributeType(FindVector(type).element, element) ? std::optional(element) : std::nullopt;
 }
 
 // Classifies a kernel's parameter that takes the bytes of an array attribute.
