@@ -22,8 +22,8 @@
 #include "absl/status/status.h"
 #include "common/base/status_macros.h"
 #include "common/wire/grpc_status.h"
-#include "daemon/remote/blob_names.h"
-#include "daemon/remote/channel.h"
+#include "daemon/remote/blob_transfer.h"
+#include "daemon/remote/connection.h"
 #include "daemon/remote/upstream.h"
 #include "google/bytestream/bytestream.grpc.pb.h"
 

@@ -1,20 +1,226 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/remote/blob_transfer.h"
 
+#include <zstd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/remote/blob_batches.h"
-#include "daemon/remote/blob_names.h"
-#include "daemon/remote/blob_streams.h"
-#include "daemon/remote/reapi_digest.h"
+#include "daemon/remote/reapi_messages.h"
 
 namespace kernix::remote {
+
 namespace {
+
+// The default limit of gRPC for a message, less room for what stands around the blobs.
+constexpr uint64_t kMostBatchBytes = (uint64_t{4} << 20) - (uint64_t{64} << 10);
+// Buildbarn names no limit, and in its example deployment refuses what is larger than 2 MiB.
+constexpr uint64_t kUnnamedBatchBytes = (uint64_t{2} << 20) - (uint64_t{64} << 10);
+// Beside a blob's bytes, a message has its digest (68 bytes and a size), lengths, perhaps a status.
+constexpr uint64_t kOverhead = 128;
+
+}  // namespace
+
+uint64_t UsableBatchBytes(int64_t advertised) {
+  return advertised <= 0 ? kUnnamedBatchBytes : std::min(kMostBatchBytes, static_cast<uint64_t>(advertised));
+}
+
+BlobBatches SplitIntoBatches(const std::vector<exec::BlobDigest>& digests, uint64_t max_batch_bytes) {
+  BlobBatches split;
+  uint64_t room = 0;
+  for (size_t i = 0; i < digests.size(); ++i) {
+    const uint64_t size = digests[i].size + kOverhead;
+    if (size > max_batch_bytes) {
+      split.streams.push_back(i);
+      continue;
+    }
+    if (size > room) {
+      split.batches.emplace_back();
+      room = max_batch_bytes;
+    }
+    split.batches.back().push_back(i);
+    room -= size;
+  }
+  return split;
+}
+
+namespace {
+
+constexpr int kLevel = 1;                               // artifacts are small, and a network is fast
+constexpr uint64_t kRoomForFrames = uint64_t{1} << 20;  // an engine may make several frames of a blob
+
+}  // namespace
+
+absl::StatusOr<std::string> CompressBlob(std::string_view bytes) {
+  std::string compressed(ZSTD_compressBound(bytes.size()), '\0');
+  const size_t size = ZSTD_compress(compressed.data(), compressed.size(), bytes.data(), bytes.size(), kLevel);
+  if (ZSTD_isError(size) != 0) return absl::InternalError(StrCat("zstd: ", ZSTD_getErrorName(size)));
+  compressed.resize(size);
+  return compressed;
+}
+
+uint64_t MostCompressedBytes(uint64_t size) { return ZSTD_compressBound(size) + kRoomForFrames; }
+
+absl::StatusOr<std::string> DecompressBlob(std::string_view compressed, uint64_t size) {
+  std::string bytes(size, '\0');
+  const size_t got = ZSTD_decompress(bytes.data(), bytes.size(), compressed.data(), compressed.size());
+  if (ZSTD_isError(got) != 0) return absl::DataLossError(StrCat("zstd: ", ZSTD_getErrorName(got)));
+  if (got != size) return absl::DataLossError(StrCat("zstd: ", got, " bytes instead of ", size));
+  return bytes;
+}
+
+namespace {
+
+std::string Prefix(const std::string& instance) { return instance.empty() ? "" : StrCat(instance, "/"); }
+
+std::string Place(const exec::BlobDigest& digest, bool zstd) {
+  return StrCat(zstd ? "compressed-blobs/zstd/" : "blobs/", digest.hash.Hex(), "/", digest.size);
+}
+
+// A UUID of version 4.
+std::string RandomUuid() {
+  thread_local std::mt19937_64 random{(uint64_t{std::random_device{}()} << 32) | std::random_device{}()};
+  const uint64_t high = (random() & ~uint64_t{0xF000}) | 0x4000;
+  const uint64_t low = (random() & ~(uint64_t{3} << 62)) | (uint64_t{1} << 63);
+  const auto hex = [](uint64_t value, int shift, uint64_t mask, absl::PadSpec width) {
+    return absl::StrCat(absl::Hex((value >> shift) & mask, width));
+  };
+  return StrCat(hex(high, 32, 0xFFFFFFFF, absl::kZeroPad8), "-", hex(high, 16, 0xFFFF, absl::kZeroPad4), "-",
+                hex(high, 0, 0xFFFF, absl::kZeroPad4), "-", hex(low, 48, 0xFFFF, absl::kZeroPad4), "-",
+                hex(low, 0, 0xFFFFFFFFFFFF, absl::kZeroPad12));
+}
+
+}  // namespace
+
+std::string DownloadName(const std::string& instance, const exec::BlobDigest& digest, bool zstd) {
+  return StrCat(Prefix(instance), Place(digest, zstd));
+}
+
+std::string UploadName(const std::string& instance, const exec::BlobDigest& digest, bool zstd) {
+  return StrCat(Prefix(instance), "uploads/", RandomUuid(), "/", Place(digest, zstd));
+}
+
+namespace {
+
+// "blob 0123456789ab... (17 bytes)"
+std::string Describe(const exec::BlobDigest& digest) {
+  return StrCat("blob ", digest.hash.Hex().substr(0, 12), "... (", digest.size, " bytes)");
+}
+
+// For EngineError().
+std::string AskedToSend(const exec::BlobDigest& digest) { return StrCat("send ", Describe(digest)); }
+
+// The engine sent bytes that do not have this digest.
+absl::Status WrongBytes(const UpstreamOptions& options, const exec::BlobDigest& digest) {
+  return MakeError(v1::ErrorDetail::INTERNAL,
+                   StrCat("the engine at ", options.address, " sent other bytes than ", Describe(digest),
+                          " has. They are not used. Its storage, or what lies between, is damaged."));
+}
+
+// Its answer says nothing of this blob.
+absl::Status LeftOut(const UpstreamOptions& options, const exec::BlobDigest& digest) {
+  return MakeError(v1::ErrorDetail::INTERNAL, StrCat("the engine at ", options.address, " left out ", Describe(digest),
+                                                     " of what it was asked for, without an error"));
+}
+
+namespace bytestream = google::bytestream;
+
+constexpr size_t kChunkBytes = size_t{1} << 20;
+
+// Receives at most `limit` bytes.
+grpc::Status Receive(Connection& connection, grpc::ClientContext& context, const std::string& name, uint64_t limit,
+                     std::string& bytes) {
+  bytestream::ReadRequest request;
+  request.set_resource_name(name);
+  const auto reader = connection.streams().Read(&context, request);
+  bytestream::ReadResponse response;
+  bytes.clear();
+  bytes.reserve(limit);
+  bool fits = true;
+  while (fits && reader->Read(&response)) {
+    connection.counters().bytes_received.Add(response.data().size());
+    fits = bytes.size() + response.data().size() <= limit;
+    if (fits) bytes += response.data();
+  }
+  if (!fits) context.TryCancel();
+  grpc::Status status = reader->Finish();
+  return fits ? std::move(status) : grpc::Status(grpc::StatusCode::DATA_LOSS, "it sent more bytes than the blob has");
+}
+
+// Sends one piece after the other until all are sent, or the engine has heard enough.
+void SendPieces(Connection& connection, grpc::ClientWriter<bytestream::WriteRequest>& writer, const std::string& name,
+                std::string_view bytes) {
+  bytestream::WriteRequest request;
+  request.set_resource_name(name);
+  for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
+    const std::string_view piece = bytes.substr(at, kChunkBytes);
+    request.set_write_offset(static_cast<int64_t>(at));
+    request.set_data(std::string(piece));
+    request.set_finish_write(at + piece.size() == bytes.size());
+    if (!writer.Write(request)) return;
+    connection.counters().bytes_sent.Add(piece.size());
+    request.clear_resource_name();
+  }
+  writer.WritesDone();
+}
+
+// An engine that has the blob already may stop reading and say the blob's whole size, or -1 of a compressed one.
+bool IsComplete(const bytestream::WriteResponse& response, size_t sent, uint64_t size) {
+  const int64_t committed = response.committed_size();
+  return committed == -1 || committed == static_cast<int64_t>(sent) || committed == static_cast<int64_t>(size);
+}
+
+grpc::Status Send(Connection& connection, grpc::ClientContext& context, const std::string& name, std::string_view bytes,
+                  uint64_t size) {
+  bytestream::WriteResponse response;
+  const auto writer = connection.streams().Write(&context, &response);
+  SendPieces(connection, *writer, name, bytes);
+  grpc::Status status = writer->Finish();
+  if (!status.ok() || IsComplete(response, bytes.size(), size)) return status;
+  return grpc::Status(grpc::StatusCode::ABORTED,
+                      StrCat("it took ", response.committed_size(), " of ", bytes.size(), " bytes"));
+}
+
+// The blob's bytes, checked against the digest. It takes no more memory than the digest says, and half as much again
+// with `zstd`, with which it travels compressed.
+absl::StatusOr<exec::Content> ReadStream(Connection& connection, const Limits& limits, const exec::BlobDigest& digest,
+                                         bool zstd) {
+  const std::string name = DownloadName(connection.options().instance, digest, zstd);
+  const uint64_t limit = zstd ? MostCompressedBytes(digest.size) : digest.size;
+  std::string bytes;
+  KERNIX_RETURN_IF_ERROR(connection.Call(limits, AskedToSend(digest), [&](grpc::ClientContext& context) {
+    return Receive(connection, context, name, limit, bytes);
+  }));
+  if (zstd) {
+    absl::StatusOr<std::string> plain = DecompressBlob(bytes, digest.size);
+    if (!plain.ok()) return WrongBytes(connection.options(), digest);
+    bytes = *std::move(plain);
+  }
+  if (exec::BlobDigestOf(bytes) != digest) return WrongBytes(connection.options(), digest);
+  return exec::MakeContent(std::move(bytes));
+}
+
+absl::Status WriteStream(Connection& connection, const Limits& limits, const Blob& blob, bool zstd) {
+  std::string compressed;
+  if (zstd) {
+    KERNIX_ASSIGN_OR_RETURN(compressed, CompressBlob(*blob.content));
+  }
+  const std::string_view bytes = zstd ? compressed : *blob.content;
+  return connection.Call(limits, StrCat("take ", Describe(blob.digest)), [&](grpc::ClientContext& context) {
+    // Another name for each try: an engine may still hold the part that an earlier one has sent.
+    return Send(connection, context, UploadName(connection.options().instance, blob.digest, zstd), bytes,
+                blob.digest.size);
+  });
+}
 
 using Blobs = std::map<exec::BlobDigest, exec::Content>;
 

@@ -3,13 +3,19 @@
 // Moves blobs, many small ones in a message and large ones in streams. Internal to the room.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "daemon/exec/blob_digest.h"
 #include "daemon/remote/connection.h"
+#include "daemon/remote/upstream.h"
 
 namespace kernix::remote {
 
@@ -25,5 +31,33 @@ absl::StatusOr<std::map<exec::BlobDigest, exec::Content>> ReadBlobs(Connection& 
 // Sends each blob, whether the engine has it or not. Loads one message's or one stream's at a time.
 absl::Status WriteBlobs(Connection& connection, const Limits& limits, const UpstreamFacts& facts,
                         const std::set<exec::BlobDigest>& digests, const LoadBlob& load);
+
+// The resource of a blob that travels in a stream of its own (google.bytestream). An upload has another one each time.
+std::string DownloadName(const std::string& instance, const exec::BlobDigest& digest, bool zstd);
+std::string UploadName(const std::string& instance, const exec::BlobDigest& digest, bool zstd);
+
+// Which blobs travel together in one message, and which one in a stream of its own.
+
+// What one message may hold of blobs, if the engine says `advertised`. gRPC refuses messages of more than 4 MiB unless
+// a server allows more, so an engine that advertises more gets streams for what is larger. One that names no limit (0)
+// may have one all the same, and gets 2 MiB less 64 KiB.
+uint64_t UsableBatchBytes(int64_t advertised);
+
+struct BlobBatches {
+  std::vector<std::vector<size_t>> batches;  // of indexes; none is empty
+  std::vector<size_t> streams;               // too large for any batch
+};
+
+BlobBatches SplitIntoBatches(const std::vector<exec::BlobDigest>& digests, uint64_t max_batch_bytes);
+
+// Blobs as engines send and take them compressed.
+
+absl::StatusOr<std::string> CompressBlob(std::string_view bytes);
+
+// More than a compressed blob of `size` bytes ever has.
+uint64_t MostCompressedBytes(uint64_t size);
+
+// The `size` bytes that `compressed` stands for. An error if it stands for another number of bytes, or for none.
+absl::StatusOr<std::string> DecompressBlob(std::string_view compressed, uint64_t size);
 
 }  // namespace kernix::remote

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
-#include "daemon/remote/result_address.h"
 #include "daemon/remote/shared_result.pb.h"
+#include "daemon/remote/shared_results.h"
 
 namespace kernix::remote {
 namespace {

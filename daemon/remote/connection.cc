@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/remote/connection.h"
 
+#include <grpc/grpc.h>
 #include <grpc/support/time.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/remote/channel.h"
 #include "daemon/remote/engine_address.h"
 #include "daemon/remote/engine_error.h"
-#include "daemon/remote/retry.h"
 
 namespace kernix::remote {
+
 namespace {
 
 // Ends a call when the caller is cancelled.
@@ -99,6 +104,72 @@ bool Connection::WaitToRetry(const Limits& limits, int tries, const grpc::Status
   if (pause >= TimeLeft(env_, limits)) return false;
   counters_.retries.Add();
   return Pause(pause, limits.cancellation);
+}
+
+namespace {
+
+absl::Status BadOption(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
+
+absl::Status CheckOptions(const UpstreamOptions& options, const EngineAddress& address) {
+  const bool names_tls_files =
+      !options.ca_file.empty() || !options.certificate_file.empty() || !options.key_file.empty();
+  if (names_tls_files && !address.tls) {
+    return BadOption(StrCat(options.address, " does not use TLS, so ca_file, certificate_file and key_file say ",
+                            "nothing. Write grpcs:// for TLS."));
+  }
+  if (options.certificate_file.empty() != options.key_file.empty()) {
+    return BadOption("A client certificate needs both certificate_file and key_file.");
+  }
+  if (!options.token_file.empty() && !address.tls && !address.on_this_host) {
+    return BadOption(StrCat("The token would travel to ", options.address, " for everybody to read. Use grpcs://."));
+  }
+  return absl::OkStatus();
+}
+
+// The text of a PEM file; of an empty path, an empty text.
+absl::StatusOr<std::string> ReadPem(Env& env, std::string_view option, const std::string& path) {
+  if (path.empty()) return std::string();
+  absl::StatusOr<std::string> text = env.ReadFile(path);
+  if (!text.ok()) return BadOption(StrCat(option, ": ", text.status().message()));
+  if (!absl::StrContains(*text, "-----BEGIN ")) {
+    return BadOption(StrCat(option, ": ", path, " is not a PEM file: nothing in it says '-----BEGIN'."));
+  }
+  return text;
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(Env& env, const UpstreamOptions& options,
+                                                                          const EngineAddress& address) {
+  if (!address.tls) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions tls;
+  KERNIX_ASSIGN_OR_RETURN(tls.pem_root_certs, ReadPem(env, "ca_file", options.ca_file));
+  KERNIX_ASSIGN_OR_RETURN(tls.pem_cert_chain, ReadPem(env, "certificate_file", options.certificate_file));
+  KERNIX_ASSIGN_OR_RETURN(tls.pem_private_key, ReadPem(env, "key_file", options.key_file));
+  return grpc::SslCredentials(tls);
+}
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  // Two objects for one address are two connections: one may have another client certificate.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // By default, gRPC waits a second and up to two minutes before it connects again. We have pauses of our own.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // how long one attempt to connect may take
+  // Notices a dead engine while a command runs. By default, servers take a ping each five minutes at most.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 360'000);
+  // Each retry is counted, and each has the rest of the operation's time.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetUserAgentPrefix("kernixd");
+  return arguments;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(Env& env, const UpstreamOptions& options,
+                                                           const EngineAddress& address) {
+  KERNIX_RETURN_IF_ERROR(CheckOptions(options, address));
+  KERNIX_ASSIGN_OR_RETURN(const auto credentials, MakeCredentials(env, options, address));
+  return grpc::CreateCustomChannel(address.target, credentials, Arguments());
 }
 
 }  // namespace kernix::remote

@@ -19,6 +19,7 @@
 #include "common/base/cancellation.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
+#include "daemon/remote/engine_address.h"
 #include "daemon/remote/token_file.h"
 #include "daemon/remote/upstream.h"
 #include "google/bytestream/bytestream.grpc.pb.h"
@@ -80,5 +81,12 @@ class Connection {
   const std::unique_ptr<reapi::Execution::Stub> execution_;
   const std::unique_ptr<google::longrunning::Operations::Stub> operations_;
 };
+
+// The gRPC channel to an engine.
+
+// Reads the files that `options` names for TLS. Does not connect. INVALID_REQUEST if one cannot be read, or does not go
+// with the others or with the address.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(Env& env, const UpstreamOptions& options,
+                                                           const EngineAddress& address);
 
 }  // namespace kernix::remote

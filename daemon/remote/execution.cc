@@ -1,23 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/remote/execution.h"
 
+#include <grpc/support/time.h>
+#include <grpcpp/alarm.h>
+#include <grpcpp/client_context.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "common/base/error.h"
+#include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/remote/engine_error.h"
-#include "daemon/remote/output_files.h"
-#include "daemon/remote/queue_watch.h"
-#include "daemon/remote/reapi_digest.h"
-#include "daemon/remote/retry.h"
+#include "daemon/remote/reapi_messages.h"
 
 namespace kernix::remote {
+
+// Ends the call that follows an action if no builder has taken the action in time. Internal to the room.
+
+// Thread-safe. What an engine says of an action decides: one of which it has said nothing yet does not wait, and one
+// that has begun to run never waits again.
+class QueueWatch {
+ public:
+  // From now on. 0: no limit.
+  explicit QueueWatch(Duration limit);
+  ~QueueWatch();
+  QueueWatch(const QueueWatch&) = delete;
+  QueueWatch& operator=(const QueueWatch&) = delete;
+
+  void Waits();
+  void Runs();
+
+  // The engine has said last that the action waits.
+  bool waits() const;
+  // The action has waited for too long: its call ends, or must not begin.
+  bool late() const;
+
+  // A call that follows the action.
+  class Call {
+   public:
+    // Both must outlive it.
+    Call(QueueWatch& watch, grpc::ClientContext& context);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    QueueWatch& watch_;
+  };
+
+ private:
+  struct State;
+
+  const std::shared_ptr<State> state_;  // the alarm may ring while it is cancelled
+  grpc::Alarm alarm_;
+};
+
 namespace {
 
 namespace longrunning = google::longrunning;
@@ -238,6 +282,66 @@ absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, 
   if (is_late && running.was_taken()) return Execution{.timed_out = true};
   if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) return Refused(connection.options(), status);
   return EngineError(status, connection.options(), kAsked);
+}
+
+struct QueueWatch::State {
+  Mutex mutex;
+  grpc::ClientContext* call ABSL_GUARDED_BY(mutex) = nullptr;
+  bool waits ABSL_GUARDED_BY(mutex) = false;
+  bool has_run ABSL_GUARDED_BY(mutex) = false;
+  bool rang ABSL_GUARDED_BY(mutex) = false;
+  bool late ABSL_GUARDED_BY(mutex) = false;
+
+  void EndIfLate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    late = late || (rang && waits && !has_run);
+    if (late && call != nullptr) call->TryCancel();
+  }
+};
+
+QueueWatch::QueueWatch(Duration limit) : state_(std::make_shared<State>()) {
+  if (limit <= Duration(0)) return;
+  const gpr_timespec end =
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(limit.count(), GPR_TIMESPAN));
+  alarm_.Set(end, [state = state_](bool rang) {
+    const MutexLock lock(state->mutex);
+    state->rang = rang;
+    state->EndIfLate();
+  });
+}
+
+QueueWatch::~QueueWatch() { alarm_.Cancel(); }
+
+void QueueWatch::Waits() {
+  const MutexLock lock(state_->mutex);
+  state_->waits = true;
+  state_->EndIfLate();
+}
+
+void QueueWatch::Runs() {
+  const MutexLock lock(state_->mutex);
+  state_->waits = false;
+  state_->has_run = true;
+}
+
+bool QueueWatch::waits() const {
+  const MutexLock lock(state_->mutex);
+  return state_->waits;
+}
+
+bool QueueWatch::late() const {
+  const MutexLock lock(state_->mutex);
+  return state_->late;
+}
+
+QueueWatch::Call::Call(QueueWatch& watch, grpc::ClientContext& context) : watch_(watch) {
+  const MutexLock lock(watch_.state_->mutex);
+  watch_.state_->call = &context;
+  watch_.state_->EndIfLate();
+}
+
+QueueWatch::Call::~Call() {
+  const MutexLock lock(watch_.state_->mutex);
+  watch_.state_->call = nullptr;
 }
 
 }  // namespace kernix::remote

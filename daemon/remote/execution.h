@@ -3,12 +3,9 @@
 // One execution of an action by an engine: its stream, which may break, and its end. Internal to the room.
 #pragma once
 
-#include <grpcpp/client_context.h>
-
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/os/env.h"
 #include "daemon/exec/blob_digest.h"
 #include "daemon/remote/connection.h"
 #include "daemon/remote/upstream.h"

@@ -21,7 +21,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/exec/action_digest.h"
-#include "daemon/remote/retry.h"
+#include "daemon/remote/engine_error.h"
 #include "daemon/remote/shipped_folders.h"
 
 namespace kernix::remote {

@@ -3,16 +3,19 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/remote/result_address.h"
+#include "daemon/exec/remote_execution.h"
 #include "daemon/remote/shared_result.pb.h"
 
 namespace kernix::remote {
+
 namespace {
 
 constexpr char kHeadersFile[] = "headers";
@@ -303,6 +306,28 @@ void SharedResults::Register(MetricsRegistry& registry) const {
                       too_large_);
   registry.AddCounter("kernix_upstream_results_written_total", "Results that this node has written to the upstream.",
                       written_);
+}
+
+namespace reapi = exec::reapi;
+
+Blob BlobOf(std::string bytes) {
+  const exec::BlobDigest digest = exec::BlobDigestOf(bytes);
+  return {digest, exec::MakeContent(std::move(bytes))};
+}
+
+ResultAddress MakeAddress(std::string_view what, const Digest& salt) {
+  reapi::Command command;
+  command.add_arguments("kernixd");
+  command.add_arguments(std::string(what));
+  Blob command_blob = BlobOf(command.SerializeAsString());
+  Blob empty_folder = BlobOf(reapi::Directory().SerializeAsString());
+  reapi::Action action;
+  *action.mutable_command_digest() = exec::ToReapi(command_blob.digest);
+  *action.mutable_input_root_digest() = exec::ToReapi(empty_folder.digest);
+  action.set_salt(salt.Raw());
+  Blob action_blob = BlobOf(action.SerializeAsString());
+  const exec::BlobDigest digest = action_blob.digest;
+  return {digest, {std::move(command_blob), std::move(empty_folder), std::move(action_blob)}};
 }
 
 }  // namespace kernix::remote

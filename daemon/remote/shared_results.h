@@ -114,4 +114,16 @@ class SharedResults {
   MetricCounter written_;
 };
 
+// An address in an action cache for what is no result of a command: no engine could run the action behind it. Engines
+// may ask for the blobs that it names. Internal to the room.
+struct ResultAddress {
+  exec::BlobDigest action;
+  std::vector<Blob> blobs;  // the action, its command and its empty input root
+};
+
+// `what` and `salt` make the address.
+ResultAddress MakeAddress(std::string_view what, const Digest& salt);
+
+Blob BlobOf(std::string bytes);
+
 }  // namespace kernix::remote

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "daemon/remote/reapi_digest.h"
+#include "daemon/remote/reapi_messages.h"
 #include "daemon/remote/upstream_test_util.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/fault_proxy.h"

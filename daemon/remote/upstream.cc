@@ -2,7 +2,9 @@
 #include "daemon/remote/upstream.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -15,16 +17,50 @@
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/remote/blob_batches.h"
 #include "daemon/remote/blob_transfer.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/connection.h"
 #include "daemon/remote/execution.h"
-#include "daemon/remote/output_files.h"
-#include "daemon/remote/reapi_digest.h"
-#include "daemon/remote/upstream_metrics.h"
+#include "daemon/remote/reapi_messages.h"
 
 namespace kernix::remote {
+
+// Counts the calls of Upstream. Internal to the room.
+
+enum class UpstreamCall { kFacts, kFindResult, kPutResult, kRead, kWrite, kExecute };
+
+inline constexpr size_t kUpstreamCalls = 6;
+inline constexpr std::array<const char*, kUpstreamCalls> kUpstreamCallNames = {"facts", "find_result", "put_result",
+                                                                               "read",  "write",       "execute"};
+
+// How a call ended.
+enum class UpstreamOutcome {
+  kDone,
+  kAbsent,     // the engine does not have it
+  kFailed,     // after all retries
+  kRefused,    // by the circuit breaker: the engine was not asked
+  kCancelled,  // by the caller
+};
+
+inline constexpr size_t kUpstreamOutcomes = 5;
+inline constexpr std::array<const char*, kUpstreamOutcomes> kUpstreamOutcomeNames = {"done", "absent", "failed",
+                                                                                     "refused", "cancelled"};
+
+// Thread-safe.
+class UpstreamMetrics {
+ public:
+  void Count(UpstreamCall call, UpstreamOutcome outcome) {
+    counts_[static_cast<size_t>(call)][static_cast<size_t>(outcome)].Add();
+  }
+  void Observe(UpstreamCall call, double seconds) { seconds_[static_cast<size_t>(call)].Observe(seconds); }
+
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  std::array<std::array<MetricCounter, kUpstreamOutcomes>, kUpstreamCalls> counts_;
+  std::array<MetricHistogram, kUpstreamCalls> seconds_;
+};
+
 namespace {
 
 // More time for calls that move bytes, on a slow network.
@@ -320,5 +356,17 @@ UpstreamState Upstream::state() const { return impl_->state(); }
 const std::string& Upstream::address() const { return impl_->options().address; }
 Duration Upstream::timeout() const { return impl_->options().timeout; }
 void Upstream::Register(MetricsRegistry& registry) const { impl_->Register(registry); }
+
+void UpstreamMetrics::Register(MetricsRegistry& registry) const {
+  for (size_t call = 0; call < kUpstreamCalls; ++call) {
+    for (size_t outcome = 0; outcome < kUpstreamOutcomes; ++outcome) {
+      registry.AddCounter("kernix_upstream_calls_total", "What the upstream engine was asked for, and how that ended.",
+                          counts_[call][outcome],
+                          {{"call", kUpstreamCallNames[call]}, {"outcome", kUpstreamOutcomeNames[outcome]}});
+    }
+    registry.AddHistogram("kernix_upstream_seconds", "How long the upstream engine took, with all retries.",
+                          seconds_[call], {{"call", kUpstreamCallNames[call]}});
+  }
+}
 
 }  // namespace kernix::remote

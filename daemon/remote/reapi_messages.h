@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Digests as messages. Internal to the room.
+// Digests and results as messages. Internal to the room.
 #pragma once
 
 #include <optional>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "daemon/exec/blob_digest.h"
+#include "daemon/remote/upstream.h"
 
 namespace kernix::remote {
+
+// INTERNAL if a file has no digest of SHA-256.
+absl::StatusOr<std::vector<OutputFile>> FilesOf(const UpstreamOptions& options,
+                                                const build::bazel::remote::execution::v2::ActionResult& result);
 
 inline void SetDigest(const exec::BlobDigest& digest, build::bazel::remote::execution::v2::Digest& message) {
   message.set_hash(digest.hash.Hex());

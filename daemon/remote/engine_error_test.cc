@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/remote/retry.h"
+#include "daemon/remote/engine_error.h"
 
 #include <gtest/gtest.h>
 

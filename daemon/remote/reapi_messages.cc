@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/remote/output_files.h"
+#include "daemon/remote/reapi_messages.h"
 
 #include <memory>
 #include <optional>
@@ -8,9 +8,9 @@
 
 #include "common/base/error.h"
 #include "common/base/strings.h"
-#include "daemon/remote/reapi_digest.h"
 
 namespace kernix::remote {
+
 namespace {
 
 absl::Status NotAResult(const UpstreamOptions& options, std::string_view why) {
