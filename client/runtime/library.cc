@@ -2,6 +2,7 @@
 #include "client/runtime/library.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -113,10 +114,23 @@ bool IsOpen(const std::string& path) {
   return handle != nullptr;
 }
 
+std::string PathOf(int file) { return StrCat("/proc/self/fd/", file); }
+
+// Moves the file to a descriptor whose path the loader does not know. It knows a library by its path, and an
+// application may have closed the descriptor of one that is still open. -1 if there is no descriptor left.
+int WithNewPath(int file) {
+  while (file >= 0 && IsOpen(PathOf(file))) {
+    const int next = fcntl(file, F_DUPFD_CLOEXEC, file + 1);
+    close(file);
+    file = next;
+  }
+  return file;
+}
+
 // Opens a copy, because the loader opens a file once only. Null if the system forbids to run memory. The file of the
-// copy stays open: the loader would take a later one of the same name, "/proc/self/fd/7", for this one.
+// copy stays open, so that its path stays its own.
 void* OpenCopy(std::string_view library) {
-  const int file = memfd_create("kernix.so", MFD_CLOEXEC);
+  const int file = WithNewPath(memfd_create("kernix.so", MFD_CLOEXEC));
   if (file < 0) return nullptr;
   std::string_view rest = library;
   while (!rest.empty()) {
@@ -124,7 +138,7 @@ void* OpenCopy(std::string_view library) {
     if (written <= 0 && errno != EINTR) break;
     rest.remove_prefix(static_cast<size_t>(std::max<ssize_t>(written, 0)));
   }
-  void* handle = rest.empty() ? dlopen(StrCat("/proc/self/fd/", file).c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  void* handle = rest.empty() ? dlopen(PathOf(file).c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (handle == nullptr) close(file);
   return handle;
 }

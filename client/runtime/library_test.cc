@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "client/runtime/cuda_libraries.h"
@@ -110,6 +111,31 @@ TEST(LibraryTest, InstancesOfOtherNamesAndLoadsThatBeginAnewHaveTheirOwnVariable
   EXPECT_EQ(open("b", false).library, b.library);
   EXPECT_NE(open("a", true).library, anew.library);
   EXPECT_EQ(next(a), 3) << "it stays open";
+}
+
+void CloseCopies() {
+  std::vector<int> copies;
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(file.path(), gone).string();
+    if (target.find("memfd:kernix.so") != std::string::npos) copies.push_back(std::stoi(file.path().filename()));
+  }
+  ASSERT_FALSE(copies.empty());
+  for (const int file : copies) close(file);
+}
+
+TEST(LibraryTest, ACopyIsItsOwnThoughTheApplicationHasClosedTheDescriptorsOfOthers) {
+  ScratchFolder folder;
+  CompileLibrary("static int count; extern \"C\" int next() { return ++count; }", folder / "k.so");
+  std::vector<OpenArtifact> open;
+  for (int i = 0; i < 4; ++i) {
+    Artifact artifact = ArtifactAt(folder / "k.so");
+    artifact.instance = "closed descriptors";
+    artifact.begins_anew = true;
+    open.push_back(OpenLibrary(artifact, NoFolders).value());
+    EXPECT_EQ(reinterpret_cast<int (*)()>(open.back().library->FindHandler("next").value())(), 1);
+    if (i > 0) CloseCopies();
+  }
 }
 
 TEST(LibraryTest, AnEvictedArtifactIsNotFound) {

@@ -20,7 +20,7 @@ class Identity {
 
   UserId id() const { return id_; }
 
-  // For logs and errors. A local user's is the uid.
+  // For logs and errors. That of a local user who is not in the user database is the uid.
   const std::string& name() const { return name_; }
 
   // Whether this one may do what concerns everybody, by now: see and drop the entries of all, have their artifacts,

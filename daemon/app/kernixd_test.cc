@@ -13,6 +13,7 @@
 #include "common/base/error.h"
 #include "common/base/version.h"
 #include "common/os/env.h"
+#include "common/os/user_entry.h"
 #include "common/wire/grpc_status.h"
 #include "daemon/app/server.h"
 #include "tests/support/kernixd_fixture.h"
@@ -65,7 +66,7 @@ TEST_F(KernixdTest, BuildsOnceThenServesFromTheCache) {
   const auto stats = client->Stats();
   EXPECT_EQ(stats->builds(), 1u);
   EXPECT_EQ(stats->hits(), 1u);
-  EXPECT_THAT(daemon->Log(), HasSubstr(StrCat("info load user=", geteuid(), " name=adder key=")));
+  EXPECT_THAT(daemon->Log(), HasSubstr(StrCat("info load user=", LookUpUser(geteuid()).name, " name=adder key=")));
   EXPECT_THAT(daemon->Log(), HasSubstr("outcome=built"));
   EXPECT_THAT(daemon->Log(), HasSubstr("outcome=hit"));
 }

@@ -12,7 +12,8 @@ namespace {
 // These users are not in the machine's user database.
 constexpr uid_t kAlice = 70001;
 
-TEST(LocalUserTest, IsKnownByTheUid) {
+TEST(LocalUserTest, IsKnownByTheNameOrElseTheUid) {
+  EXPECT_EQ(LocalUser(0, "")->name(), "root");
   const IdentityPtr alice = LocalUser(kAlice, "");
   EXPECT_EQ(alice->id(), UserId{kAlice});
   EXPECT_EQ(alice->name(), "70001");
