@@ -227,14 +227,21 @@ absl::StatusOr<std::vector<Unit>> MakeUnits(const v1::LoadRequest& request, std:
   return units;
 }
 
-absl::Status CheckLaunches(const Unit& unit) {
+// What a function has that only CUDA has, as "is a __global__ function"; empty if it has nothing of that kind.
+std::string_view PartOfCuda(const language::FunctionSpec& function) {
+  if (function.is_global) return "is a __global__ function";
+  const auto is_map = [](const language::Parameter& parameter) { return parameter.IsTensorMap(); };
+  return std::any_of(function.parameters.begin(), function.parameters.end(), is_map) ? "takes a CUtensorMap" : "";
+}
+
+absl::Status CheckNeedsNoCuda(const Unit& unit) {
   if (unit.language == v1::LANGUAGE_CUDA) return absl::OkStatus();
   for (const language::FunctionSpec& function : unit.functions) {
-    if (!function.is_global) continue;
+    const std::string_view part = PartOfCuda(function);
+    if (part.empty()) continue;
     const std::string& place = function.declared_at.empty() ? unit.sources[0].label : function.declared_at;
-    return Invalid(StrCat("function '", function.name, "' (", place,
-                          ") is a __global__ function, but the source is C++: load it with load_cuda_inline, or from a "
-                          ".cu file"));
+    return Invalid(StrCat("function '", function.name, "' (", place, ") ", part,
+                          ", but the source is C++: load it with load_cuda_inline, or from a .cu file"));
   }
   return absl::OkStatus();
 }
@@ -255,7 +262,7 @@ absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limi
   KERNIX_ASSIGN_OR_RETURN(result.units, MakeUnits(request, std::move(sources)));
   for (size_t i = 0; i < result.units.size(); ++i) {
     result.units[i].functions = std::move(functions[i]);
-    KERNIX_RETURN_IF_ERROR(CheckLaunches(result.units[i]));
+    KERNIX_RETURN_IF_ERROR(CheckNeedsNoCuda(result.units[i]));
   }
   result.functions = InOrderOf(request.functions(), result.units);
   return absl::OkStatus();

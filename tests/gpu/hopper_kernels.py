@@ -75,6 +75,60 @@ void tile(BE::In<float, 2> x, BE::Out<float, 2> y, cudaStream_t stream) {
 }
 """
 
+# Tiles by descriptors that kernix makes. `copy` moves 8 x 8 elements of x in and out; those outside of x are 0.
+# `gather`, a host function, takes the first 8 rows of 32 by a box that swizzles.
+MAPPED = r"""
+#include "brainevent/common.h"
+#include <cuda.h>
+constexpr int kSide = 8;
+__device__ void load(const CUtensorMap& map, void* to, int row, int column, unsigned bytes) {
+    __shared__ alignas(8) uint64_t barrier;
+    const unsigned done = __cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(done));
+        asm volatile("fence.proxy.async;" ::: "memory");
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(done), "r"(bytes) : "memory");
+        asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+            ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(&map), "r"(column), "r"(row), "r"(done)
+            : "memory");
+    }
+    __syncthreads();
+    asm volatile(
+        "{ .reg .pred p;\n"
+        "again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;\n"
+        "@!p bra again; }" ::"r"(done)
+        : "memory");
+}
+// @BE copy arg.tensormap:float32[kSide,kSide] ret.tensormap:float32[kSide,8] attr.row attr.column
+__global__ void copy(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap y, int row,
+                     int column) {
+    __shared__ alignas(128) float tile[kSide * kSide];
+    load(x, tile, row, column, sizeof(tile));
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
+            ::"l"(&y), "r"(0), "r"(0), "r"((unsigned)__cvta_generic_to_shared(tile)) : "memory");
+        asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}
+__global__ void gather_kernel(const __grid_constant__ CUtensorMap map, float* y) {
+    __shared__ alignas(1024) float tile[8 * 32];
+    load(map, tile, 0, 0, sizeof(tile));
+    // A row of the box is 128 bytes: of its 16-byte pieces, number i of row r lies at place i ^ r.
+    for (int i = threadIdx.x; i < 8 * 32; i += blockDim.x) {
+        const int row = i / 32, column = i % 32;
+        y[i] = tile[row * 32 + (column / 4 ^ row) * 4 + column % 4];
+    }
+}
+// @BE gather arg.tensormap:float32[8,32]:swizzle_128B ret:float32[2] stream
+void gather(const CUtensorMap& map, BE::Out<float, 2> y, cudaStream_t stream) {
+    gather_kernel<<<1, 64, 0, stream>>>(map, y.data());
+    BE_CHECK_KERNEL_LAUNCH();
+}
+"""
+
 # A kernel that launches a kernel: with -rdc=true.
 LAUNCHES = """
 #include <cuda_runtime.h>

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hopper_kernels import LAUNCHES, TILE, WGMMA
+from hopper_kernels import LAUNCHES, MAPPED, TILE, WGMMA
 
 import kernix
 
@@ -42,6 +42,39 @@ def test_a_descriptor_for_tma_by_the_driver():
     x = jnp.arange(16 * 32, dtype=jnp.float32).reshape(16, 32)
     y = module.tile(x, out=jax.ShapeDtypeStruct((8, 8), jnp.float32))
     np.testing.assert_array_equal(y, x[8:16, 16:24])
+
+
+def test_descriptors_that_kernix_makes():
+    if capability() < (9, 0):
+        pytest.skip(f"TMA came with 9.0; this GPU has {capability()}")
+    module = kernix.load_cuda_inline("mapped", MAPPED)
+    x = jnp.arange(16 * 32, dtype=jnp.float32).reshape(16, 32)
+    tile = jax.ShapeDtypeStruct((8, 8), jnp.float32)
+
+    @jax.jit
+    def corners(x):
+        where = {"first": (8, 16), "last": (12, 28)}
+        return {name: module.copy(x, out=tile, row=r, column=c, grid=1, block=32) for name, (r, c) in where.items()}
+
+    tiles = corners(x)
+    np.testing.assert_array_equal(tiles["first"], x[8:16, 16:24])
+    np.testing.assert_array_equal(tiles["last"], np.pad(x, ((0, 8), (0, 8)))[12:20, 28:36])
+    # Another array of another shape has another descriptor, in one compiled module.
+    other = -jnp.ones((8, 64), jnp.float32)
+    np.testing.assert_array_equal(module.copy(other, out=tile, row=0, column=56, grid=1, block=32), other[:, :8])
+    y = module.gather(x, out=jax.ShapeDtypeStruct((8, 32), jnp.float32))
+    np.testing.assert_array_equal(y, x[:8])
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [((16, 31), r"the CUtensorMap x: a row of the array has 124 bytes"), ((0, 32), r"the array has no elements")],
+)
+def test_arrays_that_no_descriptor_describes(shape, message):
+    module = kernix.load_cuda_inline("mapped", MAPPED)
+    tile = jax.ShapeDtypeStruct((8, 8), jnp.float32)
+    with pytest.raises((jax.errors.JaxRuntimeError, ValueError), match=message):
+        module.copy(jnp.zeros(shape, jnp.float32), out=tile, row=0, column=0, grid=1, block=32).block_until_ready()
 
 
 def test_a_kernel_that_launches_a_kernel():

@@ -7,7 +7,7 @@ import sys
 # tests/gpu is copied to GPU machines without us, so what both have is there.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "gpu"))
 
-from hopper_kernels import LAUNCHES, TILE, WGMMA
+from hopper_kernels import LAUNCHES, MAPPED, TILE, WGMMA
 from launched_kernels import LAUNCHED
 from reference_kernels import ADD_BY_REFERENCE, SCALE_BY, VECTOR_ADD
 
@@ -18,6 +18,7 @@ __all__ = [
     "ENDLESS_FLAGS",
     "LAUNCHED",
     "LAUNCHES",
+    "MAPPED",
     "SCALE_BY",
     "TILE",
     "VECTOR_ADD",

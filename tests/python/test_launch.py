@@ -153,12 +153,12 @@ __global__ void twice_back(const float* x, const float* g, float* y) { y[threadI
 # --- The handler -----------------------------------------------------------------------------------------------------
 
 
-def handle(module, function="vector_add", arrays=2, **attributes):
-    """Call a handler as XLA does. The arrays are never read."""
-    array = (X.ctypes.data, 11, (5,))
+def handle(module, function="vector_add", arrays=(X, X), result=X, **attributes):
+    """Call a handler as XLA does. The arrays, of float32, are never read."""
+    frames = [(array.ctypes.data, 11, array.shape) for array in (*arrays, result)]
     values = {name: value for name, value in attributes.items() if value is not None}
     address = module._code.core.address(function)
-    _core.call_handler(address, [array] * arrays, [array], values, 0, None)
+    _core.call_handler(address, frames[:-1], frames[-1:], values, 0, None)
 
 
 ATTRIBUTES = {"n": ("int32", 5), "grid": ("int64", 1), "block": ("int64[]", [256])}
@@ -197,9 +197,9 @@ def test_the_handler_checks_what_ffi_call_passes(module, change, message):
 
 def test_the_handler_checks_the_arrays(module):
     with pytest.raises(kernix.KernelCallError, match=r"vector_add: expected 2 arguments, got 1"):
-        handle(module, arrays=1, **ATTRIBUTES)
+        handle(module, arrays=[X], **ATTRIBUTES)
     with pytest.raises(kernix.KernelCallError, match=r"argument 0 takes float16, got float32|\(x\) takes float16"):
-        handle(module, "scale___half", 1, **ATTRIBUTES, factor=("float64", 1.0))
+        handle(module, "scale___half", [X], **ATTRIBUTES, factor=("float64", 1.0))
 
 
 @pytest.mark.skipif(bool(list(pathlib.Path("/dev").glob("nvidia[0-9]*"))), reason="this machine has a GPU")
@@ -347,7 +347,7 @@ def test_the_handler_checks_the_size_of_a_struct(by_value, function, attributes,
     }[function]
     launch = {name: value for name, value in ATTRIBUTES.items() if name != "n"}
     with pytest.raises(kernix.KernelCallError, match=message):
-        handle(by_value, function, int(function == "pair"), **(good | attributes | launch))
+        handle(by_value, function, [X] * (function == "pair"), **(good | attributes | launch))
 
 
 @pytest.mark.parametrize(
@@ -386,3 +386,88 @@ def test_what_is_no_struct_is_refused(by_value, value, error, message):
 def test_what_bytes_cannot_make_does_not_compile(fresh_name, source, message):
     with pytest.raises(kernix.KernelError, match=message):
         kernix.load_cuda_inline(fresh_name, source, compute_capability="sm_90", auto_register=False)
+
+
+# --- Descriptors for TMA ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", name="mapped")
+def mapped_fixture(place):
+    return kernix.load_cuda_inline("mapped", kernels.MAPPED, compute_capability="sm_90a")
+
+
+def test_a_descriptor_is_an_array_of_the_call(mapped):
+    assert mapped.arg_spec("copy") == [
+        "arg.tensormap:float32[kSide,kSide]",
+        "ret.tensormap:float32[kSide,8]",
+        "attr.row:int32",
+        "attr.column:int32",
+    ]
+    assert mapped.arg_spec("gather") == ["arg.tensormap:float32[8,32]:swizzle_128B", "ret:float32[2]", "stream"]
+    assert str(mapped.gather) == "mapped.gather(map: float32[2], /, *, out=None)"
+    with pytest.raises(TypeError, match=r"argument 0 \(x\) takes float32\[2\] \(2 dimensions\), got float64\[16,32\]"):
+        mapped.copy(np.zeros((16, 32)), row=0, column=0, grid=1, block=32)
+
+
+MAP = "#include <cuda.h>\n// @BE f{}\n__global__ void f(const __grid_constant__ CUtensorMap x, float* y) {{ }}"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "error", "message"),
+    [
+        (
+            "",
+            "Request",
+            r"a CUtensorMap needs a box: write out the tokens, with arg\.tensormap:<element type>\[<box>\]",
+        ),
+        (" arg:float32 ret:float32", "Request", r"takes 'const __grid_constant__ CUtensorMap x' as parameter 1, but"),
+        (" arg ret:float32", "Request", r"a CUtensorMap needs a box"),
+        (
+            " arg.tensormap:float32[4] arg.tensormap:float32[4] ret",
+            "Request",
+            r"has 2 parameters, but its arg_spec",
+        ),
+        (" arg.tensormap:float32[4] ret.tensormap:float32[4]", "Request", r"takes 'float\* y' as parameter 2, but"),
+        (" arg.tensormap:float32 ret:float32", "Request", r"needs an element type and the sizes of its box"),
+        (" arg.tensormap:float[8] ret:float32", "Request", r"has the element type 'float'"),
+        (" arg.tensormap:float32[] ret:float32", "Request", r"a size of the box is ''"),
+        (" arg.tensormap:float32[8,-8] ret:float32", "Request", r"a size of the box is '-8'"),
+        (" arg.tensormap:float32[1,1,1,1,1,4] ret:float32", "Request", r"has 6 sizes; TMA has at most 5 dimensions"),
+        (" arg.tensormap:float32[8]:128B ret:float32", "Request", r"':128B' follows the box; what may is :swizzle_32B"),
+        (
+            " arg.tensormap:float32[8,6] ret:float32",
+            "Compilation",
+            r"a row of a box for TMA must be a multiple of 16",
+        ),
+        (" arg.tensormap:float32[257,8] ret:float32", "Compilation", r"each size of a box for TMA must be 1 to 256"),
+        (" arg.tensormap:float32[8,16]:swizzle_32B ret:float32", "Compilation", r"must fit into its swizzle"),
+        (" arg.tensormap:complex64[8,8] ret:float32", "Compilation", r"TMA has no such element type"),
+        (" arg.tensormap:float32[8,kNot] ret:float32", "Compilation", r'"?kNot"? is undefined'),
+    ],
+    ids=lambda value: value[:50],
+)
+@pytest.mark.usefixtures("daemon_and_cache_as_they_were")
+def test_boxes_that_cannot_be(fresh_name, tokens, error, message):
+    with pytest.raises(getattr(kernix, f"Kernel{error}Error"), match=message):
+        kernix.load_cuda_inline(fresh_name, MAP.format(tokens), compute_capability="sm_90", auto_register=False)
+
+
+def test_a_descriptor_needs_cuda(fresh_name):
+    source = "struct CUtensorMap {};\n// @BE f arg.tensormap:float32[8] ret:float32\nvoid f(CUtensorMap x, float* y) {}"
+    with pytest.raises(kernix.KernelRequestError, match=rf"'f' \({fresh_name}:3\) takes a CUtensorMap, but the source"):
+        kernix.load_cpp_inline(fresh_name, source)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (np.zeros((16, 31), np.float32), r"the CUtensorMap x: a row of the array has 124 bytes; TMA needs a multiple"),
+        (np.zeros((0, 32), np.float32), r"the CUtensorMap x: the array has no elements"),
+        (np.zeros(33, np.float32)[1:].reshape(4, 8), r"the array begins at an address that is no multiple of 16"),
+    ],
+    ids=["rows", "empty", "address"],
+)
+def test_the_handler_says_why_there_is_no_descriptor(mapped, arrays, message):
+    launch = {"grid": ("int64", 1), "block": ("int64", 32), "row": ("int32", 0), "column": ("int32", 0)}
+    with pytest.raises(RuntimeError, match=message):
+        handle(mapped, "copy", [arrays], result=np.zeros((8, 8), np.float32), **launch)

@@ -416,6 +416,11 @@ void ClassifyNamed(const Aliases& aliases, const Declarator& declarator, Signatu
     parameter.problem =
         "a BE::Scratch needs a size: write out the tokens, with scratch:<bytes> for it, such as "
         "scratch:4*arg0.numel()";
+  } else if (type == "CUtensorMap") {
+    parameter.kind = ParameterClass::kTensorMap;
+    parameter.problem =
+        "a CUtensorMap needs a box: write out the tokens, with arg.tensormap:<element type>[<box>] for it, such as "
+        "arg.tensormap:float32[64,32], or ret.tensormap for a result";
   } else {
     parameter.problem = Remedy(type);
     if (parameter.problem.empty()) parameter.problem = kUnderstood;
@@ -471,7 +476,8 @@ void ClassifyOfKernel(const Aliases& aliases, const Declarator& declarator, Sign
   }
   ClassifyNamed(aliases, declarator, parameter);
   if (parameter.kind == ParameterClass::kDeviceOrdinal) parameter.kind = ParameterClass::kScalar;
-  const bool passed = parameter.IsTensor() || parameter.kind == ParameterClass::kScalar;
+  const bool passed =
+      parameter.IsTensor() || parameter.kind == ParameterClass::kScalar || parameter.kind == ParameterClass::kTensorMap;
   if (passed && declarator.references == 0) return;
   parameter.problem = declarator.references > 0 ? "a __global__ function takes its parameters by value"
                       : pointers > 1            ? "a pointer to pointers cannot come from JAX"

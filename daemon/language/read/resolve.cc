@@ -377,6 +377,7 @@ class Resolver {
       case ParameterClass::kDeviceOrdinal:
         return Parameter{ParameterKind::kDeviceOrdinal, "", {}};
       case ParameterClass::kScratch:
+      case ParameterClass::kTensorMap:
       case ParameterClass::kOther:
         break;
     }
@@ -548,6 +549,9 @@ class Resolver {
     switch (token.kind) {
       case ParameterKind::kArgument:
       case ParameterKind::kResult:
+        if (token.IsTensorMap() || kind == ParameterClass::kTensorMap) {
+          return token.IsTensorMap() && kind == ParameterClass::kTensorMap;
+        }
         if (parameter.IsTensor()) return AgreesOnArrays(token, parameter);
         return kind == ParameterClass::kStream && !token.IsTyped();
       case ParameterKind::kStream:

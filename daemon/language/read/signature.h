@@ -32,6 +32,7 @@ enum class ParameterClass {
   kOutputs,        // BE::Span<BE::Tensor>
   kDeviceOrdinal,  // a signed integer with that name
   kScratch,        // BE::Scratch
+  kTensorMap,      // CUtensorMap
   kOther,          // a type that handlers cannot pass
 };
 
@@ -43,9 +44,9 @@ struct SignatureParameter {
   int lanes = 1;                                 // T*: how many elements a T has: 4 for a float4
   std::string name;                              // empty if it has none
   std::string text;                              // as written
-  std::string problem;              // why a handler cannot know what to pass: of kOther, kScratch, or a pointer
-  bool is_unknown = false;          // there is a problem because nobody knows the type
-  bool has_default = false;         // whichever branches are compiled
+  std::string problem;       // why a handler cannot know what to pass: of kOther, kScratch, kTensorMap, or a pointer
+  bool is_unknown = false;   // there is a problem because nobody knows the type
+  bool has_default = false;  // whichever branches are compiled
   bool default_is_certain = false;  // a declaration outside of conditionals has a default
   bool by_value = false;
   bool is_pointer = false;  // kInput, kOutput: a kernel's T*
@@ -55,7 +56,7 @@ struct SignatureParameter {
   bool IsTensor() const { return kind == ParameterClass::kInput || kind == ParameterClass::kOutput; }
   bool HoldsTensors() const {
     return IsTensor() || kind == ParameterClass::kOptionalInput || kind == ParameterClass::kInputs ||
-           kind == ParameterClass::kOutputs;
+           kind == ParameterClass::kOutputs || kind == ParameterClass::kTensorMap;
   }
   // Whether its type is `scalar`.
   bool IsNumber() const { return kind == ParameterClass::kScalar || kind == ParameterClass::kDeviceOrdinal; }

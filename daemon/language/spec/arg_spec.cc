@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -28,7 +29,8 @@ std::string Quoted(std::string_view text) { return StrCat("'", absl::CHexEscape(
 
 constexpr std::string_view kTokenList =
     "arg, ret, stream, attr.<name>:<type>, attr.<name>, attr.<name>?, arg?, args..., rets..., arg.token, ret.token, "
-    "device_ordinal, scratch:<bytes>, arg:<type>, arg:<type>[<dimensions>], and ret likewise";
+    "device_ordinal, scratch:<bytes>, arg:<type>, arg:<type>[<dimensions>], arg.tensormap:<type>[<box>], and ret "
+    "likewise";
 
 constexpr std::string_view kAttributeTypeList =
     "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, float16 and bfloat16 (as bits), "
@@ -131,6 +133,44 @@ absl::StatusOr<ParsedToken> ParseTyped(std::string_view function, std::string_vi
   }
   parsed.parameter.rank = rank[1] - '0';
   return parsed;
+}
+
+// `text` is the part after "arg.tensormap:" or "ret.tensormap:": "float32[64,32]" or "float32[64,32]:swizzle_128B".
+absl::StatusOr<ParsedToken> ParseTensorMap(std::string_view function, std::string_view token, ParameterKind kind,
+                                           std::string_view text) {
+  constexpr size_t kMostDimensions = 5;  // of CUDA
+  const std::string intro = StrCat("the token ", Quoted(token), ": ");
+  const size_t close = text.find(']');
+  const size_t open = std::min(text.find('['), close);
+  if (close == std::string_view::npos || open == close) {
+    return Invalid(function, StrCat(intro,
+                                    "a tensor map needs an element type and the sizes of its box, such as "
+                                    "arg.tensormap:float32[64,32]"));
+  }
+  KERNIX_ASSIGN_OR_RETURN(ParsedToken parsed, ParseTyped(function, token, kind, text.substr(0, open)));
+  Parameter& parameter = parsed.parameter;
+  parameter.expression = std::string(text.substr(open + 1, close - open - 1));
+  const std::vector<std::string> sizes = absl::StrSplit(ToAbsl(parameter.expression), ',');
+  for (const std::string& size : sizes) {
+    int number = 0;
+    if (IsPlainIdentifier(size) || (absl::SimpleAtoi(ToAbsl(size), &number) && number > 0)) continue;
+    return Invalid(function, StrCat(intro, "a size of the box is ", Quoted(size),
+                                    "; it must be a whole number of 1 to 256, or the name of a constant"));
+  }
+  if (sizes.size() > kMostDimensions) {
+    return Invalid(function, StrCat(intro, "the box has ", sizes.size(), " sizes; TMA has at most ", kMostDimensions,
+                                    " dimensions"));
+  }
+  parameter.rank = static_cast<int>(sizes.size());
+  const std::string_view rest = text.substr(close + 1);
+  for (const int swizzle : {0, 32, 64, 128}) {
+    if (rest != (swizzle == 0 ? "" : StrCat(":swizzle_", swizzle, "B"))) continue;
+    parameter.swizzle = swizzle;
+    return parsed;
+  }
+  return Invalid(function, StrCat(intro, Quoted(rest),
+                                  " follows the box; what may is :swizzle_32B, :swizzle_64B or "
+                                  ":swizzle_128B"));
 }
 
 // A launch passes pointers, numbers, and the bytes of structs and vectors.
@@ -275,6 +315,10 @@ absl::StatusOr<ParsedToken> ParseToken(std::string_view function, std::string_vi
   if (ConsumePrefix(rest, "attr.") || ConsumePrefix(rest, "attrs.")) return ParseAttribute(function, token, rest);
   if (ConsumePrefix(rest, "scratch:")) return ParseScratch(function, token, rest);
   if (ConsumePrefix(rest, "arg:")) return ParseTyped(function, token, ParameterKind::kArgument, rest);
+  if (ConsumePrefix(rest, "arg.tensormap:")) {
+    return ParseTensorMap(function, token, ParameterKind::kArgument, rest);
+  }
+  if (ConsumePrefix(rest, "ret.tensormap:")) return ParseTensorMap(function, token, ParameterKind::kResult, rest);
   if (ConsumePrefix(rest, "ret:")) return ParseTyped(function, token, ParameterKind::kResult, rest);
   return Invalid(function, StrCat("unknown token ", Quoted(token), ". Tokens: ", kTokenList));
 }

@@ -23,6 +23,7 @@ struct ParsedToken {
 // with the aliases args, rets, ctx.stream and attrs.<name>, and tokens that the reference does not have:
 //   attr.<name>?  attr.<name>:<type>?  arg?  args...  rets...  arg.token  ret.token  device_ordinal
 //   scratch:<expression>  arg:<type>  arg:<type>[<dimensions>]  ret:<type>  ret:<type>[<dimensions>]
+//   arg.tensormap:<type>[<box>]  arg.tensormap:<type>[<box>]:swizzle_<bytes>B  ret.tensormap...
 // INVALID_REQUEST, with `function` and the token, for anything else.
 absl::StatusOr<ParsedToken> ParseToken(std::string_view function, std::string_view token);
 

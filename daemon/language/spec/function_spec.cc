@@ -27,8 +27,12 @@ constexpr std::array<std::pair<AttributeType, std::string_view>, 14> kAttributeT
     {AttributeType::kString, "string"},
 }};
 
-// "", ":float32" or ":float32[2]".
+// "", ":float32" or ":float32[2]"; ".tensormap:float32[64,32]:swizzle_128B" of a tensor map.
 std::string ArraysOf(const Parameter& parameter) {
+  if (parameter.IsTensorMap()) {
+    return StrCat(".tensormap:", parameter.element, "[", parameter.expression, "]",
+                  parameter.swizzle > 0 ? StrCat(":swizzle_", parameter.swizzle, "B") : "");
+  }
   if (!parameter.IsTyped()) return "";
   return StrCat(":", parameter.element, parameter.rank == kAnyRank ? "" : StrCat("[", parameter.rank, "]"));
 }

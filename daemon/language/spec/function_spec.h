@@ -66,14 +66,18 @@ struct Parameter {
   // The C++ parameter's type, if a value of `attribute_type` may not fit into it; kAttribute only.
   std::optional<AttributeType> narrowed_to = {};
   bool has_default = false;  // calls may leave it out; kAttribute only
-  std::string expression;    // kScratch only: a number of bytes
+  std::string expression;    // kScratch: a number of bytes; of a tensor map: the sizes of its box, as "64,32"
   // The arrays that kArgument or kResult takes: a name of FindElementType(), or empty for any type.
   std::string element = {};
   int rank = kAnyRank;             // only with `element`
   std::string declared_name = {};  // the C++ parameter's name if the signature says it; arguments and results only
   bool is_pointer = false;         // the C++ parameter is a T*, of a __global__ function
+  int swizzle = 0;                 // of a tensor map: 0, or the bytes within which it swizzles
 
   bool IsTyped() const { return !element.empty(); }
+
+  // Whether the function receives an argument or a result as a CUtensorMap.
+  bool IsTensorMap() const { return kind != ParameterKind::kScratch && !expression.empty(); }
 
   // Whether the function receives an array, or several, of a call.
   bool IsArrays() const;

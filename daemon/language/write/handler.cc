@@ -127,9 +127,13 @@ std::string ArrayArguments(const Parameter& parameter) {
   return StrCat("BE::DType::", FindElementType(parameter.element)->dtype, ", ", parameter.rank);
 }
 
-// The type of typed_arrays.h that converts a tensor to the user's parameter; empty if that takes any tensor.
+// The type that converts a tensor to the user's parameter; empty if that takes any tensor.
 std::string TypedTensor(const Parameter& parameter) {
   if (!parameter.IsTyped()) return "";
+  if (parameter.IsTensorMap()) {
+    return StrCat("kernix_handler::TensorMapOf<BE::DType::", FindElementType(parameter.element)->dtype, ", ",
+                  parameter.swizzle, ", ", parameter.expression, ">");
+  }
   const std::string_view name = parameter.kind == ParameterKind::kArgument ? "TypedArgument" : "TypedResult";
   return StrCat("kernix_handler::", name, "<", ArrayArguments(parameter), ">");
 }
@@ -391,11 +395,12 @@ std::vector<std::string> LaunchArguments(const FunctionSpec& spec) {
       continue;
     }
     const bool is_result = parameter.kind == ParameterKind::kResult;
-    int& place = is_result ? result : argument;
+    const int place = is_result ? result++ : argument++;
+    if (parameter.IsTensorMap()) continue;
     expressions[i] =
         StrCat("kernix_handler::LaunchArray<",
                parameter.IsTyped() ? ArrayArguments(parameter) : "BE::DType::Invalid, BE::kAnyRank", ", ",
-               is_result ? "true" : "false", ">{kernix_call.tensors[", place++, "], ", NamesOf(spec, parameter), "}");
+               is_result ? "true" : "false", ">{kernix_call.tensors[", place, "], ", NamesOf(spec, parameter), "}");
   }
   return expressions;
 }
@@ -551,6 +556,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
   bool scratch = false;
   bool typed = false;
   bool launched = false;
+  bool mapped = false;
   for (const FunctionSpec& function : functions) {
     attributes |= function.CountOf(ParameterKind::kAttribute) > 0;
     extended |= function.IsExtended();
@@ -562,6 +568,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
       blocks |= IsBlock(parameter);
       narrowed |= IsNarrowed(parameter);
       defaults |= parameter.has_default;
+      mapped |= parameter.IsTensorMap();
     }
   }
   if (strings) out += "#include <string_view>\n";
@@ -573,6 +580,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
   if (extended) out += "#include \"brainevent/internal/extended.h\"\n";
   if (typed) out += "#include \"brainevent/internal/typed_arrays.h\"\n";
   if (launched) out += "#include \"brainevent/internal/launch.h\"\n";
+  if (mapped) out += "#include \"brainevent/internal/tensor_map.h\"\n";
   if (scratch) out += "#include \"brainevent/internal/scratch_memory.h\"\n";
 }
 

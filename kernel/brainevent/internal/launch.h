@@ -323,11 +323,11 @@ struct LaunchBytes {
   operator BE::Span<T>() const = delete;  // its elements would be in host memory
 };
 
-// Checks that there are as many bytes as the parameter has, which is a T.
+// Checks that a value fits a parameter of type T: that there are as many bytes.
 template <typename T, typename Value>
-inline void CheckBytes(LaunchCall&, const Value&) {}
+inline void CheckValue(LaunchCall&, const Value&) {}
 template <typename T>
-KERNIX_COLD inline void CheckBytes(LaunchCall& call, const LaunchBytes& value) {
+KERNIX_COLD inline void CheckValue(LaunchCall& call, const LaunchBytes& value) {
   if (value.size == sizeof(T) || call.error != nullptr) return;
   call.error =
       Fail(call.frame, *call.signature, ffi::kInvalidArgument,
@@ -345,7 +345,7 @@ inline void Launch(LaunchCall& call, void (*function)(Parameters...), const Valu
     call.error = AllowCluster(call, reinterpret_cast<const void*>(function));
   }
   if (call.error != nullptr) return;
-  (CheckBytes<Parameters>(call, values), ...);
+  (CheckValue<Parameters>(call, values), ...);
   if (call.error != nullptr) return;
   cudaLaunchAttribute attributes[2] = {};
   unsigned count = 0;
