@@ -25,10 +25,9 @@ Examples:
   kernixctl status --json
   kernixctl --address unix:/run/kernix/kernixd.sock status)";
 
-// No activity: the daemon is older than that.
 struct Report {
   DaemonInfo info;
-  std::optional<DaemonActivity> activity;
+  DaemonActivity activity;
 };
 
 // --- JSON
@@ -97,16 +96,14 @@ std::string Json(const Report& report) {
       .Boolean("shared", info.shared)
       .Boolean("draining", info.draining)
       .Number("running_jobs", uint64_t{info.running_jobs})
-      .Number("queued_jobs", uint64_t{info.queued_jobs});
-  if (const std::optional<DaemonActivity>& activity = report.activity) {
-    object.Json("loads", JsonOfAll(activity->loads))
-        .Number("hidden_loads", uint64_t{activity->hidden_loads})
-        .Json("toolchains", JsonOfAll(activity->toolchains))
-        .Json("cache", JsonOfAll(activity->cache))
-        .Number("hidden_entries", activity->hidden_entries)
-        .Json("inherited", JsonStrings(activity->inherited));
-    if (activity->upstream) object.Json("upstream", Json(*activity->upstream));
-  }
+      .Number("queued_jobs", uint64_t{info.queued_jobs})
+      .Json("loads", JsonOfAll(report.activity.loads))
+      .Number("hidden_loads", uint64_t{report.activity.hidden_loads})
+      .Json("toolchains", JsonOfAll(report.activity.toolchains))
+      .Json("cache", JsonOfAll(report.activity.cache))
+      .Number("hidden_entries", report.activity.hidden_entries)
+      .Json("inherited", JsonStrings(report.activity.inherited));
+  if (report.activity.upstream) object.Json("upstream", Json(*report.activity.upstream));
   return object.Str() + "\n";
 }
 
@@ -202,20 +199,14 @@ std::string UpstreamText(const DaemonActivity& activity) {
 }
 
 std::string Text(const Report& report) {
-  if (!report.activity) return Text(report.info);
-  return StrCat(Text(report.info), InheritedText(*report.activity), LoadsText(*report.activity),
-                ToolchainsText(*report.activity), UpstreamText(*report.activity), CacheText(*report.activity));
+  return StrCat(Text(report.info), InheritedText(report.activity), LoadsText(report.activity),
+                ToolchainsText(report.activity), UpstreamText(report.activity), CacheText(report.activity));
 }
 
 absl::StatusOr<Report> Ask(Client& client) {
   Report report;
   KERNIX_ASSIGN_OR_RETURN(report.info, client.Info(/*start=*/false));
-  absl::StatusOr<DaemonActivity> activity = client.Activity();
-  if (activity.ok()) {
-    report.activity = *std::move(activity);
-  } else if (!absl::IsUnimplemented(activity.status())) {
-    return activity.status();
-  }
+  KERNIX_ASSIGN_OR_RETURN(report.activity, client.Activity());
   return report;
 }
 

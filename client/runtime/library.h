@@ -32,7 +32,7 @@ class Library {
 
   // Returns a LOAD error if the library has no such symbol.
   absl::StatusOr<Handler> FindHandler(const std::string& symbol) const;
-  // The form of that handler which takes the module's name. Null if the library has none: an older kernixd made it.
+  // The form of that handler which takes the module's name. Null if the library has none.
   NamedHandler FindNamedHandler(const std::string& symbol) const;
 
  private:

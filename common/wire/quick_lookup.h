@@ -4,7 +4,7 @@
 // the daemon's socket directly: it sends kLookupMagic, which no HTTP/2 client sends and which must arrive in one piece,
 // and then one frame with a v1::LookupRequest. The daemon answers with one frame, a v1::LookupReply. The client may
 // then send the next request, without the magic. The daemon closes the connection when it has been silent for some
-// seconds (older daemons close it after one answer); it closes without an answer if it is stopping, if the request is
+// seconds; it closes without an answer if it is stopping, if the request is
 // too long or comes before the answer to the one before it, if the user asks too much at a time, or if its build does
 // not know the magic. A client whose connection is closed between two answers connects again.
 //

@@ -149,17 +149,15 @@ std::string Tell(DifferencesByKind found) {
 Miss CompareWithEarlier(const std::vector<BuildInput>& inputs, const std::vector<BuiltFrom>& earlier) {
   std::optional<DifferencesByKind> least;
   std::optional<Digest> nearest;
-  bool of_older_release = false;
   for (const BuiltFrom& built : earlier) {
-    of_older_release |= built.inputs.empty();
-    if (built.inputs.empty() || IsCuda(built.inputs) != IsCuda(inputs)) continue;
+    if (IsCuda(built.inputs) != IsCuda(inputs)) continue;
     DifferencesByKind found = Compare(inputs, built.inputs);
     if (least && Distance(found) >= Distance(*least)) continue;
     least = std::move(found);
     nearest = built.key;
   }
   if (least) return {Tell(*std::move(least)), nearest};
-  return {of_older_release ? "other kernix: an older release made the earlier kernel" : "new source"};
+  return {"new source"};
 }
 
 Miss ExplainMiss(cache::Cache& cache, toolchain::FileDigests& digests, const PlannedLoad& load) {

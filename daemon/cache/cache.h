@@ -18,8 +18,7 @@
 //     steps/                            results of steps, see step_store.h
 //     tmp/                              scratch folders; emptied at start
 //
-// Other users whom the folder's mode admits can open an artifact whose digest they know, but cannot list artifacts. A
-// store of layout 1 (see old_store.h) is converted.
+// Other users whom the folder's mode admits can open an artifact whose digest they know, but cannot list artifacts.
 #pragma once
 
 #include <array>
@@ -103,7 +102,7 @@ class Cache {
  public:
   // Opens the store in a folder, which is created if absent (mode 0700; the folder's mode decides who can open
   // artifacts). RESOURCE errors, with the path: the folder cannot be created or written; another kernixd holds it
-  // (status code kUnavailable); its layout belongs to a newer kernix; it contains another user's files under the names
+  // (status code kUnavailable); its layout belongs to another kernix; it contains another user's files under the names
   // above. Moves a damaged index aside (with a warning in the log) and starts a new one.
   static absl::StatusOr<std::unique_ptr<Cache>> Open(Env& env, CacheOptions options);
 

@@ -161,19 +161,26 @@ TEST_F(CacheTest, StoreOfAnotherProcessIsRefusedNamingIt) {
   Open();
 }
 
-TEST_F(CacheTest, NewerLayoutIsRefusedAndLeftAlone) {
+TEST_F(CacheTest, StoresOfAnotherKernixAreRefusedAndLeftAlone) {
   Open();
   Insert(1);
   cache_.reset();
-  ASSERT_TRUE(env_.WriteFile(JoinPath(store(), "version"), "3\n", 0644).ok());
-  const auto opened = Cache::Open(env_, {store(), 1000});
-  EXPECT_EQ(KindOf(opened.status()), v1::ErrorDetail::RESOURCE);
-  EXPECT_THAT(GetErrorDetail(opened.status()).message(), HasSubstr("newer kernix"));
-  EXPECT_EQ(FilesInBlobs(), 1);
+  const std::string version = JoinPath(store(), "version");
+  for (const char* another : {"0\n", "2\n", "3\n"}) {
+    ASSERT_THAT(env_.WriteFile(version, another, 0644), IsOk());
+    const auto opened = Cache::Open(env_, {store(), 1000});
+    EXPECT_EQ(KindOf(opened.status()), v1::ErrorDetail::RESOURCE);
+    EXPECT_THAT(GetErrorDetail(opened.status()).message(),
+                AllOf(HasSubstr("another kernix made it"), HasSubstr("remove its folder"), HasSubstr(store())));
+    EXPECT_EQ(FilesInBlobs(), 1);
+  }
+  ASSERT_THAT(env_.WriteFile(version, "1\n", 0644), IsOk());
+  Open();
+  EXPECT_TRUE(Has(1));
 }
 
 TEST_F(CacheTest, FolderWithSomebodyElsesFilesIsRefusedAndLeftAlone) {
-  for (const char* name : {"private/precious", "artifacts/precious", "index.sqlite"}) {
+  for (const char* name : {"private/precious", "artifacts/precious"}) {
     const std::string precious = JoinPath(store(), name);
     ASSERT_TRUE(env_.CreateDirectories(Dirname(precious), 0700).ok());
     ASSERT_TRUE(env_.WriteFile(precious, "x", 0600).ok());

@@ -109,9 +109,9 @@ TEST_F(CacheTest, ARowThatCannotBeReadHidesNoOther) {
 class BrokenTags {
  public:
   explicit BrokenTags(const std::string& store) : database_(Database::Open(IndexPath(store), 1000).value()) {
-    EXPECT_THAT(database_.Execute("ALTER TABLE label RENAME TO hidden"), IsOk());
+    EXPECT_THAT(database_.Execute("ALTER TABLE tag RENAME TO hidden"), IsOk());
   }
-  ~BrokenTags() { EXPECT_THAT(database_.Execute("ALTER TABLE hidden RENAME TO label"), IsOk()); }
+  ~BrokenTags() { EXPECT_THAT(database_.Execute("ALTER TABLE hidden RENAME TO tag"), IsOk()); }
 
  private:
   Database database_;

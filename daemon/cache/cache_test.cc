@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <functional>
@@ -10,6 +13,7 @@
 
 #include "daemon/cache/memory_cache.h"
 #include "tests/support/cache_fixture.h"
+#include "tests/support/need_right.h"
 
 namespace kernix::cache {
 namespace {
@@ -255,6 +259,35 @@ TEST_P(CacheThreadsTest, InsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
   EXPECT_EQ(Stats().builds, uint64_t{kThreads} * kRounds);
   EXPECT_EQ(Stats().hits, uint64_t{kThreads} * kRounds);
   EXPECT_EQ(Stats().bytes, 1000u * static_cast<uint64_t>(FilesInBlobs()));
+}
+
+TEST_F(CacheTest, WhatOthersSeeOfAStoreIsItsVersionAndTheArtifactsThatTheyKnowOf) {
+  KERNIX_NEED_ROOT("only root can become somebody else");
+  const mode_t before = umask(0022);
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
+  ASSERT_THAT(env_.CreateDirectories(store(), 0755), IsOk());
+  Open();
+  Insert(1);
+  umask(before);
+  const std::string artifact = BlobOf(1);
+  const std::string artifacts = Dirname(artifact);
+  const std::string hidden[] = {JoinPath(store(), "private/index.sqlite"),
+                                JoinPath(store(), "private/index.sqlite-wal"),
+                                JoinPath(store(), "private/index.sqlite-shm"), JoinPath(store(), "private/lock"),
+                                JoinPath(store(), "private/tmp")};
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(1);
+    if (access(artifact.c_str(), R_OK) != 0) _exit(2);
+    if (access(artifacts.c_str(), R_OK) == 0) _exit(3);
+    for (const std::string& path : hidden) {
+      if (access(path.c_str(), F_OK) == 0) _exit(4);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

@@ -74,13 +74,13 @@ struct Entry {
   std::vector<Function> functions;
   std::vector<std::string> required_symbol_versions;
   std::vector<ToolchainHeader> toolchain_headers;
-  // For people: the flags and settings of the build, and its compilers. Empty if an older kernixd made the entry.
+  // For people: the flags and settings of the build, and its compilers.
   std::vector<std::string> build_options;
   std::string toolchain;
   std::string origin = {};  // for people: the upstream that another node has built it for; empty: built here
-  // Empty if an older kernixd made the entry. Neither Find() nor List() reads them: see Journal::Recent().
+  // Neither Find() nor List() reads them: see Journal::Recent().
   std::vector<BuildInput> inputs = {};
-  // Nothing if an older kernixd made the entry. Neither Find() nor List() reads it: see Journal::TraceOf().
+  // Nothing if another node has built it. Neither Find() nor List() reads it: see Journal::TraceOf().
   std::optional<BuildTrace> trace = {};
   int64_t created_unix_ms = 0;
   bool operator==(const Entry&) const = default;

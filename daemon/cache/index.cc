@@ -25,7 +25,7 @@ absl::StatusOr<std::shared_ptr<Index>> Index::Open(const std::string& path) {
 absl::StatusOr<Index::Books> Index::ReadBooks(IndexWriter& writer) {
   Books books;
   Database& database = writer.database();
-  KERNIX_ASSIGN_OR_RETURN(books.holdings.tags, database.QueryInt("SELECT count(*) FROM label"));
+  KERNIX_ASSIGN_OR_RETURN(books.holdings.tags, database.QueryInt("SELECT count(*) FROM tag"));
   KERNIX_ASSIGN_OR_RETURN(
       books.holdings.artifact_bytes,
       database.QueryInt("SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT artifact, size FROM entry)"));

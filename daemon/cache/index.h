@@ -28,8 +28,8 @@ class Transaction;
 // wait for the other two.
 class Index final : public ActionCache, public Journal {
  public:
-  // Opens or creates the file and migrates it to the newest layout. kDataLoss if it is damaged, kFailedPrecondition if
-  // a newer kernix made it.
+  // Opens or creates the file. kDataLoss if it is damaged, kFailedPrecondition if
+  // another kernix made it.
   static absl::StatusOr<std::shared_ptr<Index>> Open(const std::string& path);
   ~Index() override;
 

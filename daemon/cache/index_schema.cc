@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/cache/index_schema.h"
 
-#include <iterator>
+#include <cstdint>
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -12,74 +12,58 @@ namespace {
 // A store has one process, so a wait can only be for our own other connections.
 constexpr int kBusyTimeoutMs = 10'000;
 
-// Migration i raises user_version from i to i + 1. Never change a migration that was released.
-constexpr const char* kMigrations[] = {
-    R"sql(
-      CREATE TABLE header_set (
-        id INTEGER PRIMARY KEY,
-        digest BLOB NOT NULL UNIQUE,
-        headers BLOB NOT NULL
-      );
-      CREATE TABLE entry (
-        key BLOB PRIMARY KEY NOT NULL,
-        artifact BLOB NOT NULL,
-        size INTEGER NOT NULL,
-        name TEXT NOT NULL,
-        owner INTEGER NOT NULL,
-        created_unix_ms INTEGER NOT NULL,
-        last_used_unix_ms INTEGER NOT NULL,
-        hits INTEGER NOT NULL,
-        header_set INTEGER NOT NULL REFERENCES header_set (id),
-        detail BLOB NOT NULL
-      );
-      CREATE INDEX entry_by_artifact ON entry (artifact, size);
-      CREATE INDEX entry_by_name ON entry (name);
-      CREATE INDEX entry_by_last_use ON entry (last_used_unix_ms, created_unix_ms);
-      CREATE INDEX entry_by_header_set ON entry (header_set);
-      CREATE TABLE counter (
-        id INTEGER PRIMARY KEY,
-        value INTEGER NOT NULL
-      );
-    )sql",
-    // The same request may be loaded under many names and by many users.
-    R"sql(
-      CREATE TABLE label (
-        name TEXT NOT NULL,
-        key BLOB NOT NULL REFERENCES entry (key),
-        owner INTEGER NOT NULL,
-        PRIMARY KEY (name, key, owner)
-      ) WITHOUT ROWID;
-      INSERT INTO label (name, key, owner) SELECT name, key, owner FROM entry;
-      CREATE INDEX label_by_key ON label (key);
-      DROP INDEX entry_by_name;
-      ALTER TABLE entry DROP COLUMN name;
-      ALTER TABLE entry DROP COLUMN owner;
-    )sql",
-    R"sql(
-      CREATE TABLE known_file (
-        path TEXT PRIMARY KEY NOT NULL,
-        digest BLOB NOT NULL,
-        size INTEGER NOT NULL,
-        mtime_ns INTEGER NOT NULL,
-        ctime_ns INTEGER NOT NULL,
-        inode INTEGER NOT NULL,
-        device INTEGER NOT NULL
-      ) WITHOUT ROWID;
-    )sql",
-    // In a table of its own, because no hit needs it.
-    R"sql(
-      CREATE TABLE build_inputs (
-        key BLOB PRIMARY KEY NOT NULL REFERENCES entry (key),
-        inputs BLOB NOT NULL
-      );
-    )sql",
-    R"sql(
-      CREATE TABLE build_trace (
-        key BLOB PRIMARY KEY NOT NULL REFERENCES entry (key),
-        trace BLOB NOT NULL
-      );
-    )sql",
-};
+// Another schema gets another number. Stores that have another number are refused.
+constexpr int64_t kSchema = 1;
+
+// The inputs and the trace of a build have tables of their own, because no hit needs them.
+constexpr char kTables[] = R"sql(
+  CREATE TABLE header_set (
+    id INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE,
+    headers BLOB NOT NULL
+  );
+  CREATE TABLE entry (
+    key BLOB PRIMARY KEY NOT NULL,
+    artifact BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    created_unix_ms INTEGER NOT NULL,
+    last_used_unix_ms INTEGER NOT NULL,
+    hits INTEGER NOT NULL,
+    header_set INTEGER NOT NULL REFERENCES header_set (id),
+    detail BLOB NOT NULL
+  );
+  CREATE INDEX entry_by_artifact ON entry (artifact, size);
+  CREATE INDEX entry_by_last_use ON entry (last_used_unix_ms, created_unix_ms);
+  CREATE INDEX entry_by_header_set ON entry (header_set);
+  CREATE TABLE tag (
+    name TEXT NOT NULL,
+    key BLOB NOT NULL REFERENCES entry (key),
+    owner INTEGER NOT NULL,
+    PRIMARY KEY (name, key, owner)
+  ) WITHOUT ROWID;
+  CREATE INDEX tag_by_key ON tag (key);
+  CREATE TABLE build_inputs (
+    key BLOB PRIMARY KEY NOT NULL REFERENCES entry (key),
+    inputs BLOB NOT NULL
+  );
+  CREATE TABLE build_trace (
+    key BLOB PRIMARY KEY NOT NULL REFERENCES entry (key),
+    trace BLOB NOT NULL
+  );
+  CREATE TABLE known_file (
+    path TEXT PRIMARY KEY NOT NULL,
+    digest BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    device INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE TABLE counter (
+    id INTEGER PRIMARY KEY,
+    value INTEGER NOT NULL
+  );
+)sql";
 
 absl::Status CheckIntegrity(Database& database) {
   KERNIX_ASSIGN_OR_RETURN(Statement check, database.Prepare("PRAGMA quick_check(1)"));
@@ -96,19 +80,20 @@ constexpr char kShortLog[] = "PRAGMA journal_size_limit = 4194304";
 constexpr char kAwaitDisk[] = "PRAGMA synchronous = FULL";
 
 // In one transaction: each one waits for the disk.
-absl::Status RunMigrations(Database& database, int from, int to) {
+absl::Status MakeTables(Database& database) {
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
-  for (int version = from; version < to; ++version) {
-    KERNIX_RETURN_IF_ERROR(database.Execute(kMigrations[version]));
-  }
-  KERNIX_RETURN_IF_ERROR(database.Execute(StrCat("PRAGMA user_version = ", to)));
+  KERNIX_RETURN_IF_ERROR(database.Execute(kTables));
+  KERNIX_RETURN_IF_ERROR(database.Execute(StrCat("PRAGMA user_version = ", kSchema)));
   KERNIX_RETURN_IF_ERROR(transaction.Commit());
   return database.Execute(kAwaitDisk);
 }
 
 }  // namespace
 
-int NewestIndexVersion() { return static_cast<int>(std::size(kMigrations)); }
+absl::Status MadeByAnother(std::string_view what, int64_t number, int64_t ours) {
+  return absl::FailedPreconditionError(StrCat("another kernix made it, with ", what, " ", number,
+                                              " where this one has ", ours, "; remove its folder to begin anew"));
+}
 
 absl::StatusOr<Database> OpenIndexConnection(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(Database database, Database::Open(path, kBusyTimeoutMs));
@@ -126,14 +111,12 @@ DiskNotAwaited::DiskNotAwaited(Database& database) : database_(database) {
 
 DiskNotAwaited::~DiskNotAwaited() { database_.Execute(kAwaitDisk).IgnoreError(); }
 
-absl::Status MigrateIndex(Database& database, int to) {
+absl::Status PrepareIndex(Database& database) {
   KERNIX_RETURN_IF_ERROR(CheckIntegrity(database));
-  KERNIX_ASSIGN_OR_RETURN(const int64_t version, database.QueryInt("PRAGMA user_version"));
-  if (version > NewestIndexVersion()) {
-    return absl::FailedPreconditionError(
-        StrCat("its layout is ", version, ", this kernix knows up to ", NewestIndexVersion()));
-  }
-  return version < to ? RunMigrations(database, static_cast<int>(version), to) : absl::OkStatus();
+  KERNIX_ASSIGN_OR_RETURN(const int64_t schema, database.QueryInt("PRAGMA user_version"));
+  if (schema == 0) return MakeTables(database);
+  if (schema == kSchema) return absl::OkStatus();
+  return MadeByAnother("schema", schema, kSchema);
 }
 
 }  // namespace kernix::cache

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of the index, and migrations from older layouts to the newest.
+// The tables of the index.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "daemon/cache/sqlite.h"
 
 namespace kernix::cache {
 
-// The layout that this build reads and writes: PRAGMA user_version of the file.
-int NewestIndexVersion();
+// The error for a store whose `what` has another number than that of this kernix.
+absl::Status MadeByAnother(std::string_view what, int64_t number, int64_t ours);
 
 // Opens a connection with the settings that Index's promises need: WAL, and commits that are on disk when they return.
-// In a new file this holds once MigrateIndex() has made the tables, which are not awaited: they hold nothing yet that a
+// In a new file this holds once PrepareIndex() has made the tables, which are not awaited: they hold nothing yet that a
 // power failure could take, and what it leaves of them is empty or found to be damaged.
 absl::StatusOr<Database> OpenIndexConnection(const std::string& path);
 
@@ -31,9 +33,8 @@ class DiskNotAwaited {
   Database& database_;
 };
 
-// Checks the file and migrates it to the newest layout, in one transaction. kDataLoss if the file is
-// damaged, kFailedPrecondition if its layout is newer than this build. Tests of a migration pass an older layout as
-// `to`.
-absl::Status MigrateIndex(Database& database, int to = NewestIndexVersion());
+// Checks the file, and makes the tables in a new one. kDataLoss if the file is damaged, kFailedPrecondition if its
+// tables are those of another kernix.
+absl::Status PrepareIndex(Database& database);
 
 }  // namespace kernix::cache

@@ -32,8 +32,7 @@ absl::Status PrepareAll(Database& database, const std::vector<Query>& queries) {
   return absl::OkStatus();
 }
 
-// Tags are rows of the table `label`: the store keeps the older word. The condition of a TagFilter, with the
-// parameters of BindFilter():
+// The condition of a TagFilter, with the parameters of BindFilter():
 constexpr char kMatchingTags[] = "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) ";
 constexpr char kLastUsed[] = "last_used_unix_ms < ?5";
 
@@ -46,7 +45,7 @@ void BindFilter(Statement& statement, const TagFilter& filter) {
 }
 
 constexpr char kHasTag[] =
-    "SELECT 1 FROM entry JOIN label ON label.key = entry.key WHERE entry.artifact = ? AND label.owner = ? LIMIT 1";
+    "SELECT 1 FROM entry JOIN tag ON tag.key = entry.key WHERE entry.artifact = ? AND tag.owner = ? LIMIT 1";
 
 std::string SelectEntry() {
   return StrCat("SELECT ", kEntryColumns,
@@ -54,13 +53,13 @@ std::string SelectEntry() {
 }
 
 constexpr char kRecent[] =
-    "SELECT entry.key, coalesce(inputs, x'') FROM label JOIN entry ON entry.key = label.key "
-    "LEFT JOIN build_inputs ON build_inputs.key = entry.key WHERE label.name = ? AND label.owner = ? "
+    "SELECT entry.key, coalesce(inputs, x'') FROM tag JOIN entry ON entry.key = tag.key "
+    "LEFT JOIN build_inputs ON build_inputs.key = entry.key WHERE tag.name = ? AND tag.owner = ? "
     "ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key LIMIT ?";
 
 std::string SelectTagged(std::string_view rest) {
-  return StrCat("SELECT ", kEntryColumns, ", last_used_unix_ms, hits, label.name, label.owner ",
-                "FROM entry JOIN label ON label.key = entry.key ", rest);
+  return StrCat("SELECT ", kEntryColumns, ", last_used_unix_ms, hits, tag.name, tag.owner ",
+                "FROM entry JOIN tag ON tag.key = entry.key ", rest);
 }
 
 absl::StatusOr<std::vector<Digest>> ReadDigests(Statement& select) {
@@ -81,7 +80,7 @@ std::string_view ColumnOf(const Digest& digest) {
 
 absl::Status IndexWriter::Open(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(database_, OpenIndexConnection(path));
-  KERNIX_RETURN_IF_ERROR(MigrateIndex(database_));
+  KERNIX_RETURN_IF_ERROR(PrepareIndex(database_));
   return PrepareAll(
       database_,
       {{&put_headers_, "INSERT OR IGNORE INTO header_set (digest, headers) VALUES (?, ?)"},
@@ -99,12 +98,12 @@ absl::Status IndexWriter::Open(const std::string& path) {
        {&named_, kIsNamed},
        {&drop_, "DELETE FROM entry WHERE key = ?"},
        {&put_tag_,
-        "INSERT OR IGNORE INTO label (name, key, owner) SELECT ?1, key, ?2 FROM entry WHERE key = ?3 "
-        "AND (SELECT count(*) FROM label WHERE key = ?3 AND owner = ?2) < ?4"},
-       {&drop_tags_of_, "DELETE FROM label WHERE key = ?"},
+        "INSERT OR IGNORE INTO tag (name, key, owner) SELECT ?1, key, ?2 FROM entry WHERE key = ?3 "
+        "AND (SELECT count(*) FROM tag WHERE key = ?3 AND owner = ?2) < ?4"},
+       {&drop_tags_of_, "DELETE FROM tag WHERE key = ?"},
        {&drop_tags_,
-        StrCat("DELETE FROM label ", kMatchingTags, "AND key IN (SELECT key FROM entry WHERE ", kLastUsed, ")")},
-       {&untagged_, "SELECT key FROM entry WHERE NOT EXISTS (SELECT 1 FROM label WHERE label.key = entry.key)"},
+        StrCat("DELETE FROM tag ", kMatchingTags, "AND key IN (SELECT key FROM entry WHERE ", kLastUsed, ")")},
+       {&untagged_, "SELECT key FROM entry WHERE NOT EXISTS (SELECT 1 FROM tag WHERE tag.key = entry.key)"},
        {&oldest_, "SELECT key FROM entry WHERE key <> ? ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1"},
        {&use_, "UPDATE entry SET last_used_unix_ms = max(last_used_unix_ms, ?), hits = hits + ? WHERE key = ?"},
        {&used_bytes_, kUsedBytes},
@@ -277,8 +276,7 @@ absl::Status IndexWriter::TidyKnownFiles() {
 
 absl::Status IndexReader::Open(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(database_, OpenIndexConnection(path));
-  constexpr char kOrder[] =
-      " ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key, label.name, label.owner";
+  constexpr char kOrder[] = " ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key, tag.name, tag.owner";
   return PrepareAll(database_, {{&find_, SelectEntry()},
                                 {&list_, SelectTagged(StrCat(kMatchingTags, "AND ", kLastUsed, kOrder))},
                                 {&recent_, kRecent},

@@ -89,55 +89,23 @@ TEST_F(SqliteTest, MissingFolderIsPermissionDenied) {
   EXPECT_TRUE(absl::IsPermissionDenied(Database::Open(folder_ / "no/x.sqlite", 0).status()));
 }
 
-TEST_F(SqliteTest, MigrationsRunOnceAndSetTheVersion) {
+TEST_F(SqliteTest, TheTablesAreMadeOnce) {
   Database database = Open();
-  ASSERT_TRUE(MigrateIndex(database).ok());
-  ASSERT_TRUE(MigrateIndex(database).ok());
-  EXPECT_EQ(*database.QueryInt("PRAGMA user_version"), NewestIndexVersion());
+  ASSERT_THAT(PrepareIndex(database), IsOk());
+  ASSERT_THAT(database.Execute("INSERT INTO counter VALUES (1, 2)"), IsOk());
+  ASSERT_THAT(PrepareIndex(database), IsOk());
+  EXPECT_EQ(*database.QueryInt("PRAGMA user_version"), 1);
+  EXPECT_EQ(*database.QueryInt("SELECT value FROM counter"), 2);
 }
 
-TEST_F(SqliteTest, TheNamesOfTheFirstLayoutBecomeTags) {
-  {
-    Database old = Open();
-    ASSERT_THAT(MigrateIndex(old, 1), IsOk());
-    ASSERT_THAT(old.Execute("INSERT INTO header_set (id, digest, headers) VALUES (1, x'00', x'')"), IsOk());
-    auto insert = old.Prepare("INSERT INTO entry VALUES (?, ?, 5, 'adder', 1001, 10, 20, 3, 1, x'')");
-    ASSERT_THAT(insert, IsOk());
-    ASSERT_THAT(insert->BindBlob(1, DigestOf("key").Raw()).BindBlob(2, DigestOf("artifact").Raw()).Run(), IsOk());
+TEST_F(SqliteTest, TablesOfAnotherKernixAreRefused) {
+  for (const char* version : {"PRAGMA user_version = 5", "PRAGMA user_version = 1000"}) {
+    Database database = Open();
+    ASSERT_THAT(database.Execute(version), IsOk());
+    const absl::Status status = PrepareIndex(database);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status));
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("another kernix made it"));
   }
-  const auto index = Index::Open(path());
-  ASSERT_THAT(index, IsOk());
-  const auto entries = (*index)->List({.name = "adder"});
-  ASSERT_THAT(entries, IsOk());
-  ASSERT_EQ(entries->size(), 1u);
-  EXPECT_EQ(entries->front().entry.key, DigestOf("key"));
-  EXPECT_EQ(entries->front().entry.artifact, DigestOf("artifact"));
-  EXPECT_EQ(entries->front().tag, (Tag{"adder", UserId{1001}}));
-  EXPECT_EQ(entries->front().last_used_unix_ms, 20);
-  EXPECT_EQ(entries->front().hits, 3u);
-  EXPECT_EQ((*index)->holdings().tags, 1u);
-  EXPECT_EQ((*index)->holdings().bytes(), 5u);
-}
-
-TEST_F(SqliteTest, EntriesOfALayoutWithoutTracesHaveNone) {
-  {
-    Database old = Open();
-    ASSERT_THAT(MigrateIndex(old, 4), IsOk());
-    ASSERT_THAT(old.Execute("INSERT INTO header_set (id, digest, headers) VALUES (1, x'00', x'')"), IsOk());
-    auto insert = old.Prepare("INSERT INTO entry VALUES (?, ?, 5, 10, 20, 3, 1, x'')");
-    ASSERT_THAT(insert, IsOk());
-    ASSERT_THAT(insert->BindBlob(1, DigestOf("key").Raw()).BindBlob(2, DigestOf("artifact").Raw()).Run(), IsOk());
-  }
-  const auto index = Index::Open(path());
-  ASSERT_THAT(index, IsOk());
-  ASSERT_TRUE((*index)->Find(DigestOf("key")).value().has_value());
-  EXPECT_EQ((*index)->TraceOf(DigestOf("key")).value(), std::nullopt);
-}
-
-TEST_F(SqliteTest, NewerIndexIsRefused) {
-  Database database = Open();
-  ASSERT_TRUE(database.Execute("PRAGMA user_version = 1000").ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(MigrateIndex(database)));
 }
 
 }  // namespace

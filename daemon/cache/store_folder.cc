@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/strip.h"
 #include "common/base/digest.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
@@ -20,13 +19,13 @@
 #include "common/os/places.h"
 #include "common/os/private_directory.h"
 #include "common/os/store_holder.h"
-#include "daemon/cache/old_store.h"
+#include "daemon/cache/index_schema.h"
 
 namespace kernix::cache {
 namespace {
 
-constexpr int kLayout = 2;
-constexpr int kNoLayout = 0;
+// Another layout gets another number. Stores that have another number are refused.
+constexpr int kLayout = 1;
 
 // A kernixd that lost its socket ends at once. Whoever needs the store next starts another, and waits for that.
 constexpr Duration kPatience{2'000};
@@ -60,17 +59,14 @@ absl::StatusOr<std::unique_ptr<FileLock>> TakeLock(Env& env, const StorePaths& p
   return lock;
 }
 
-absl::StatusOr<int> ParseLayout(const StorePaths& paths, std::string_view text) {
+absl::Status CheckLayout(const StorePaths& paths, std::string_view text) {
   int layout = 0;
-  if (!absl::SimpleAtoi(ToAbsl(text), &layout) || layout < 1) {
+  if (!absl::SimpleAtoi(ToAbsl(text), &layout)) {
     return Refuse(StrCat(paths.version, " does not contain a layout number: ", paths.directory,
                          " is not a kernix store; ", kChooseAnother));
   }
-  if (layout > kLayout) {
-    return Refuse(StrCat("the store ", paths.directory, " was made by a newer kernix (layout ", layout,
-                         ", this one knows up to ", kLayout, "): upgrade this kernix, or ", kChooseAnother));
-  }
-  return layout;
+  if (layout == kLayout) return absl::OkStatus();
+  return StoreError(paths.directory, MadeByAnother("layout", layout, kLayout));
 }
 
 // Users run the artifacts in a store, so no other user may put files there.
@@ -108,11 +104,10 @@ bool IsScratch(std::string_view name) {
 // We are about to delete files by name, so they must be ours. A store of which somebody has removed a part may have
 // lost its version. What is left of it, and what a daemon that had it open has made there since, is known by its names.
 absl::Status CheckNothingForeign(Env& env, const StorePaths& paths) {
-  constexpr auto kNothing = [](std::string_view) { return false; };
   const std::pair<std::string, IsOurs> places[] = {
       {paths.blobs, IsBlob},      {paths.private_directory, IsPrivateFile},
       {paths.steps, IsBlob},      {paths.toolchains, IsBlob},
-      {paths.scratch, IsScratch}, {OldStorePaths(paths.directory).index, kNothing},
+      {paths.scratch, IsScratch},
   };
   for (const auto& [path, is_ours] : places) {
     if (HoldsOnly(env, path, is_ours)) continue;
@@ -122,40 +117,25 @@ absl::Status CheckNothingForeign(Env& env, const StorePaths& paths) {
   return absl::OkStatus();
 }
 
-// kNoLayout: the folder is not a store yet, and can become one.
-absl::StatusOr<int> ReadLayout(Env& env, const StorePaths& paths) {
+// Whether the folder is a store. If not, it can become one.
+absl::StatusOr<bool> HasLayout(Env& env, const StorePaths& paths) {
   const absl::StatusOr<std::string> version = env.ReadFile(paths.version);
-  if (version.ok()) return ParseLayout(paths, *version);
-  if (!absl::IsNotFound(version.status())) return StoreError(paths.directory, version.status());
-  KERNIX_RETURN_IF_ERROR(CheckNothingForeign(env, paths));
-  return kNoLayout;
+  if (absl::IsNotFound(version.status())) {
+    KERNIX_RETURN_IF_ERROR(CheckNothingForeign(env, paths));
+    return false;
+  }
+  if (!version.ok()) return StoreError(paths.directory, version.status());
+  KERNIX_RETURN_IF_ERROR(CheckLayout(paths, *version));
+  return true;
 }
 
 // Writes the version before anything is in the folders, so that a crash leaves a store that is recognised as ours; and
 // after the blobs' folder, so that the version's sync covers that folder.
-absl::Status MakeLayout(Env& env, const StorePaths& paths, int present) {
-  KERNIX_RETURN_IF_ERROR(env.CreateDirectories(paths.blobs, kBlobFolderMode));
-  if (present != kNoLayout) {
-    KERNIX_RETURN_IF_ERROR(TakeOverOldStore(env, OldStorePaths(paths.directory), paths));
-    Log(LogLevel::kInfo, "store_taken_over", {{"store", paths.directory}, {"layout", kLayout}});
-  }
-  return env.WriteFileDurably(paths.version, StrCat(kLayout, "\n"), 0644);
-}
-
-// An older kernixd knows only the old lock, and reads the version once it has that lock.
-absl::Status SettleLayout(Env& env, const StorePaths& paths) {
-  KERNIX_ASSIGN_OR_RETURN(int layout, ReadLayout(env, paths));
-  if (layout == kLayout) return absl::OkStatus();
-  const OldStorePaths old(paths.directory);
-  const absl::StatusOr<std::unique_ptr<FileLock>> lock = env.TryLockFile(old.lock);
-  if (absl::IsUnavailable(lock.status())) {
-    return HeldError(paths, std::string(absl::StripAsciiWhitespace(env.ReadFile(old.owner).value_or(""))));
-  }
-  if (!lock.ok()) return StoreError(paths.directory, lock.status());
-  KERNIX_ASSIGN_OR_RETURN(layout, ReadLayout(env, paths));
-  const absl::Status made = StoreError(paths.directory, MakeLayout(env, paths, layout));
-  if (layout == kNoLayout) env.RemoveFile(old.lock).IgnoreError();
-  return made;
+absl::Status MakeLayout(Env& env, const StorePaths& paths) {
+  KERNIX_ASSIGN_OR_RETURN(const bool is_there, HasLayout(env, paths));
+  KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.blobs, kBlobFolderMode)));
+  if (is_there) return absl::OkStatus();
+  return StoreError(paths.directory, env.WriteFileDurably(paths.version, StrCat(kLayout, "\n"), 0644));
 }
 
 absl::Status MakePrivateDirectory(Env& env, const StorePaths& paths) {
@@ -198,14 +178,10 @@ StorePaths::StorePaths(const std::string& store)
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths, const std::string& socket) {
   KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.directory, 0700)));
   KERNIX_RETURN_IF_ERROR(CheckOwner(env, paths));
-  KERNIX_RETURN_IF_ERROR(ReadLayout(env, paths).status());  // before anything is written there
+  KERNIX_RETURN_IF_ERROR(HasLayout(env, paths).status());  // before anything is written there
   KERNIX_RETURN_IF_ERROR(MakePrivateDirectory(env, paths));
   KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, TakeLock(env, paths, socket));
-  KERNIX_RETURN_IF_ERROR(SettleLayout(env, paths));
-  KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.blobs, kBlobFolderMode)));
-  if (const absl::Status removed = RemoveOldStore(env, OldStorePaths(paths.directory)); !removed.ok()) {
-    Log(LogLevel::kWarning, "old_store_not_removed", {{"error", removed.ToString()}});
-  }
+  KERNIX_RETURN_IF_ERROR(MakeLayout(env, paths));
   // A compiler that outlived a killed daemon may still write there: what it leaves is removed later.
   if (const absl::Status removed = env.RemoveTree(paths.scratch); !removed.ok()) {
     Log(LogLevel::kWarning, "scratch_not_emptied", {{"error", removed.ToString()}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Creates, guards and locks a store's folder, and brings it to the layout of this build. See cache.h.
+// Creates, guards and locks a store's folder. See cache.h.
 #pragma once
 
 #include <memory>
@@ -27,9 +27,9 @@ struct StorePaths {
 inline constexpr char kBlobSuffix[] = ".so";
 
 // Creates the folder, refuses a folder that belongs to another user or that others may write to, takes its lock
-// (released when the result is destroyed), checks or writes the layout's number, converts a store of an older layout,
-// makes what is missing of it, and empties the scratch folder. A process that is about to end may still hold the lock:
-// waits two seconds for it. `socket`: see CacheOptions.
+// (released when the result is destroyed), checks or writes the layout's number, makes what is missing of the store,
+// and empties the scratch folder. A process that is about to end may still hold the lock: waits two seconds for it.
+// `socket`: see CacheOptions.
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths, const std::string& socket = "");
 
 // What a store consists of while a process uses it. Call it once the store is claimed and its index open.

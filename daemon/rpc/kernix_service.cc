@@ -238,8 +238,8 @@ absl::StatusOr<cache::BuildTrace> KernixService::TraceOf(const Digest& key) cons
   if (trace) return *std::move(trace);
   return NoTrace(absl::StatusCode::kFailedPrecondition,
                  StrCat("the entry ", key.Hex(),
-                        " has no trace: an older kernixd built it, which noted no times. Build it again with "
-                        "force_rebuild (kernixctl compile --force)"));
+                        " has no trace: another node has built it. To build it here, load it with force_rebuild "
+                        "(kernixctl compile --force)"));
 }
 
 grpc::Status KernixService::PurgeCache(grpc::ServerContext*, const v1::PurgeCacheRequest* request,

@@ -187,9 +187,9 @@ def test_a_trace_lives_as_long_as_its_artifact(own_place, monkeypatch):
 
     own_place.kernixctl("shutdown")
     with sqlite3.connect(own_place.store / "private" / "index.sqlite") as index:
-        assert index.execute("DELETE FROM build_trace").rowcount == 1  # as if an older kernixd had built it
+        assert index.execute("DELETE FROM build_trace").rowcount == 1  # as if another node had built it
     index.close()
-    with pytest.raises(kernix.KernelRequestError, match="older kernixd built it.*force_rebuild"):
+    with pytest.raises(kernix.KernelRequestError, match="another node has built it.*force_rebuild"):
         module.trace()
     shown = own_place.kernixctl("trace", module.key[:12], check=False)
     assert shown.returncode == 1

@@ -133,7 +133,6 @@ struct CacheEntryDetail {
   };
   CacheEntryInfo entry;
   std::vector<Function> functions;
-  // Both are empty if an older kernixd made the entry.
   std::vector<std::string> build_options;
   std::string toolchain;
   std::string origin;  // address of the upstream that it came from; empty: built by this daemon
@@ -168,10 +167,10 @@ class Client {
   // The entries whose key begins with these hexadecimal digits; one element for each tag. Never starts a daemon.
   virtual absl::StatusOr<std::vector<CacheEntryDetail>> Show(const std::string& key_prefix) = 0;
   // Where the time of the build went that made the entry of `key` (all 64 digits). kNotFound if there is no such entry,
-  // kFailedPrecondition if it has no trace, kUnimplemented if the daemon is older.
+  // kFailedPrecondition if it has no trace.
   virtual absl::StatusOr<BuildTrace> Trace(const std::string& key, bool start = true) = 0;
   virtual absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start = true) = 0;
-  // Loads, toolchains and the cache by user. Never starts a daemon. kUnimplemented if the daemon is older.
+  // Loads, toolchains and the cache by user. Never starts a daemon.
   virtual absl::StatusOr<DaemonActivity> Activity() = 0;
   // Has the daemon read its config file again. Only for the daemon's administrators. Never starts a daemon.
   virtual absl::StatusOr<ReloadResult> Reload() = 0;

@@ -225,7 +225,7 @@ class CompiledModule:
         Raises
         ------
         KernelRequestError
-            If the library has left the cache, or if an older kernixd built it, which noted no times. Then load it with
+            If the library has left the cache, or if another node has built it. Then load it with
             ``force_rebuild=True``.
         """
         from kernix.loading.trace import trace_of  # only this needs it, not loads
