@@ -113,7 +113,7 @@ MUTANTS = [
     Mutant("results of a tool that was replaced are kept", "daemon/builder/step_cache.cc",
            "  if (!Unchanged(env_, toolchain.files)) return;\n", "", "build_test", "StepCacheTest.*"),
     Mutant("a known load that forgets its toolchain", "daemon/builder/known_loads.cc",
-           " && found->second.load->toolchain == toolchain ?", " ?", "build_test", "KnownLoads.*"),
+           " && found->load->toolchain == toolchain ?", " ?", "build_test", "KnownLoads.*"),
     Mutant("the key without the number of a header's root", "daemon/plan/include_roots.cc",
            "made->roots[header.include_root].files.push_back(", "made->roots[0].files.push_back(", "build_test",
            "*LoadKeyTest*"),

@@ -14,10 +14,9 @@ bool FileLook::Unchanged(const Files& files) {
 
 bool FileLook::FindOut(const Files& files) {
   if (known_ != nullptr) {
-    if (const auto known = known_->find(files); known != known_->end()) {
-      const std::vector<const WatchedFile*>& left = known->second;
-      spared_ += files->size() - left.size();
-      return std::all_of(left.begin(), left.end(), [&](const WatchedFile* file) { return IsAsRecorded(*file); });
+    if (const std::vector<const WatchedFile*>* const left = known_->Find(files); left != nullptr) {
+      spared_ += files->size() - left->size();
+      return std::all_of(left->begin(), left->end(), [&](const WatchedFile* file) { return IsAsRecorded(*file); });
     }
   }
   return std::all_of(files->begin(), files->end(), [&](const WatchedFile& file) { return IsAsRecorded(file); });
@@ -30,15 +29,14 @@ bool FileLook::IsAsRecorded(const WatchedFile& file) {
 }
 
 FileLook Lookout::Look() {
-  if (watch_ != nullptr && watch_->Changed()) known_.clear();
+  if (watch_ != nullptr && watch_->Changed()) known_.Clear();
   return FileLook(env_, &known_);
 }
 
 void Lookout::Watch(const FileLook& look) {
   if (watch_ == nullptr) return;
-  if (known_.size() + look.lists_.size() > kMostLists) known_.clear();
   for (const auto& [files, unchanged] : look.lists_) {
-    if (unchanged && !known_.contains(files)) Watch(files);
+    if (unchanged && !known_.Contains(files)) Watch(files);
   }
 }
 
@@ -48,7 +46,7 @@ void Lookout::Watch(const FileLook::Files& files) {
     if (!file.identity || !watch_->Add(file.path)) left.push_back(&file);
   }
   // What has changed since the first look and before the watch had no event.
-  if (FileLook(env_).Unchanged(files)) known_.emplace(files, std::move(left));
+  if (FileLook(env_).Unchanged(files)) known_.Put(files, std::move(left));
 }
 
 }  // namespace kernix

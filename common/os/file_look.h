@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/base/lru.h"
 #include "common/os/env.h"
 #include "common/os/file_identity.h"
 
@@ -21,7 +22,7 @@ class FileLook {
  public:
   using Files = std::shared_ptr<const std::vector<WatchedFile>>;
   // Lists that are known to be unchanged, apart from these of their files.
-  using KnownLists = absl::flat_hash_map<Files, std::vector<const WatchedFile*>>;
+  using KnownLists = Lru<Files, std::vector<const WatchedFile*>>;
 
   explicit FileLook(Env& env) : FileLook(env, nullptr) {}
   FileLook(const FileLook&) = delete;
@@ -36,12 +37,12 @@ class FileLook {
 
  private:
   friend class Lookout;
-  FileLook(Env& env, const KnownLists* known) : env_(env), known_(known) {}
+  FileLook(Env& env, KnownLists* known) : env_(env), known_(known) {}
   bool FindOut(const Files& files);
   bool IsAsRecorded(const WatchedFile& file);
 
   Env& env_;
-  const KnownLists* const known_;  // null: none
+  KnownLists* const known_;  // null: none
   size_t spared_ = 0;
   // The lists, which stay alive as long as their addresses stand for them, and what was found out.
   absl::flat_hash_map<Files, bool> lists_;
@@ -62,14 +63,14 @@ class Lookout {
   void Watch(const FileLook& look);
 
  private:
-  // Beyond that, it begins anew.
-  static constexpr size_t kMostLists = 256;
+  // More than a daemon knows of (build::KnownLoads).
+  static constexpr size_t kMostLists = 1024;
 
   void Watch(const FileLook::Files& files);
 
   Env& env_;
   const std::unique_ptr<FileWatch> watch_;  // may be null
-  FileLook::KnownLists known_;
+  FileLook::KnownLists known_{kMostLists};
 };
 
 }  // namespace kernix

@@ -506,14 +506,14 @@ bool Builder::Impl::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook
   request.set_only_cached(only_cached);
   if (load == nullptr || !load->hit || !look.Unchanged(load->hit->headers)) return false;
   const KnownHit& hit = *load->hit;
-  if (!cache.LendAgain(hit.artifact, hit.result.artifact_size(), hit.cache_changes, owner)) return false;
+  if (!cache.LendAgain(load->key, hit.artifact, hit.result.artifact_size(), hit.cache_changes, owner)) return false;
   if (!deliver(hit.result)) return false;
   cache.Touch(load->key, tag);
   return true;
 }
 
 std::optional<KnownHit> Builder::Impl::Find(const KnownLoad& load, UserId owner) {
-  const uint64_t cache_changes = cache.changes();  // before the entry is read
+  const uint64_t cache_changes = cache.changes(load.key);  // before the entry is read
   const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key);
   if (!entry.ok()) {
     // The load can still be served by a build. Whether the store accepts its result will show later.
@@ -770,7 +770,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, con
   entry.toolchain_headers = std::move(headers.headers);
   KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), load.request, load.started));
   load.trace->Lap("digest headers");
-  const uint64_t changes_before = cache.changes();
+  const uint64_t changes_before = cache.changes(load.key());
   KERNIX_RETURN_IF_ERROR(cache.Insert(entry, load.tag, artifact, [&load] {
     load.trace->Lap("keep artifact");
     return load.trace->Trace();
@@ -784,10 +784,10 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, con
   return result;
 }
 
-// If the cache has changed meanwhile by more than this entry, a lookup finds out whether the entry is still there.
+// If the entry has changed meanwhile, a lookup finds out whether it is still there.
 void Builder::Impl::RememberBuilt(const PlannedLoad& load, const cache::Entry& entry, std::vector<WatchedFile> headers,
                                   uint64_t cache_changes) {
-  if (!load.request_digest || cache.changes() != cache_changes) return;
+  if (!load.request_digest || cache.changes(load.key()) != cache_changes) return;
   KnownHit hit{.result = ResultOf(*load.known, entry),
                .artifact = entry.artifact,
                .headers = std::make_shared<const std::vector<WatchedFile>>(std::move(headers)),

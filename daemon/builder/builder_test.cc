@@ -759,9 +759,7 @@ TEST_F(BuilderTest, AKnownHitIsRightAsLongAsNothingHasChanged) {
   request.mutable_source(0)->mutable_text()->append("// another kernel\n");
   load();
   request = first;
-  EXPECT_FALSE(is_known(request)) << "the cache has changed";
-  EXPECT_TRUE(t.builder->LookUp(request, UserId{0}, take));
-  EXPECT_TRUE(is_known(request));
+  EXPECT_TRUE(is_known(request)) << "the build of another kernel changes nothing for this one";
   request.set_name("another_name");
   EXPECT_TRUE(is_known(request));
   request.set_name("no module's name\n");

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+
 namespace kernix::build {
 
 Digest DigestOfRequest(const v1::LoadRequest& request) { return DigestOf(request.SerializeAsString()); }
@@ -17,8 +19,8 @@ bool DependsOnFiles(const BuildRequest& request) {
 
 KnownLoadPtr KnownLoads::Find(const Digest& request, const toolchain::ToolchainPtr& toolchain) {
   const MutexLock lock(mutex_);
-  const auto found = loads_.find(request);
-  return found != loads_.end() && found->second.load->toolchain == toolchain ? found->second.load : nullptr;
+  const Kept* const found = loads_.Find(request);
+  return found != nullptr && found->load->toolchain == toolchain ? found->load : nullptr;
 }
 
 void KnownLoads::Add(const Digest& request, UserId user, KnownLoad load) {
@@ -27,31 +29,44 @@ void KnownLoads::Add(const Digest& request, UserId user, KnownLoad load) {
   if (bytes > kMostWarningBytes) return;
   if (load.hit && load.hit->result.ByteSizeLong() > kMostHitBytes) load.hit.reset();
   const MutexLock lock(mutex_);
-  if (loads_.size() >= limit_ && !loads_.contains(request)) DropOfLargest();
   if (load.hit && !ShareHeaders(*load.hit)) load.hit.reset();
-  loads_.insert_or_assign(request, Kept{user, std::make_shared<const KnownLoad>(std::move(load))});
+  if (loads_.size() >= limit_ && !loads_.Contains(request)) DropOne();
+  loads_.Put(request, Kept{user, std::make_shared<const KnownLoad>(std::move(load))});
 }
 
-void KnownLoads::DropOfLargest() {
+void KnownLoads::DropOne() {
   absl::flat_hash_map<UserId, size_t> counts;
   for (const auto& [request, kept] : loads_) ++counts[kept.user];
   const auto largest =
       std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   if (largest == counts.end()) return;
-  absl::erase_if(loads_, [&](const auto& entry) { return entry.second.user == largest->first; });
-  std::erase_if(header_lists_, [](const FileLook::Files& list) { return list.use_count() == 1; });
+  loads_.EraseOldest([&](const Kept& kept) { return kept.user == largest->first; });
 }
 
 bool KnownLoads::ShareHeaders(KnownHit& hit) {
-  for (const FileLook::Files& list : header_lists_) {
-    if (*list != *hit.headers) continue;
-    hit.headers = list;
+  const auto same = std::find_if(header_lists_.begin(), header_lists_.end(),
+                                 [&](const FileLook::Files& list) { return *list == *hit.headers; });
+  if (same != header_lists_.end()) {
+    hit.headers = *same;
     return true;
   }
-  if (header_lists_.size() >= kMostHeaderLists) DropOfLargest();
-  if (header_lists_.size() >= kMostHeaderLists) return false;
+  while (headers_ + hit.headers->size() > kMostHeaders && loads_.size() > 0) MakeRoomForHeaders();
+  if (headers_ + hit.headers->size() > kMostHeaders) return false;
+  headers_ += hit.headers->size();
   header_lists_.push_back(hit.headers);
   return true;
+}
+
+// A look at all loads for each list would take longer than the list is worth.
+void KnownLoads::MakeRoomForHeaders() {
+  for (size_t left = 1 + loads_.size() / 8; left > 0; --left) DropOne();
+  absl::flat_hash_set<FileLook::Files> used;
+  for (const auto& [request, kept] : loads_) {
+    if (kept.load->hit) used.insert(kept.load->hit->headers);
+  }
+  header_lists_.assign(used.begin(), used.end());
+  headers_ = 0;
+  for (const FileLook::Files& list : header_lists_) headers_ += list->size();
 }
 
 }  // namespace kernix::build

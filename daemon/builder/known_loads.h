@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "common/os/file_look.h"
@@ -23,7 +24,7 @@
 namespace kernix::build {
 
 // The answer to a load that is a hit. It is the answer still if nothing has changed that it follows from: the
-// toolchain, these headers, the cache's entries (Cache::changes()), and the artifact in the store.
+// toolchain, these headers, the cache's entry (Cache::changes()), and the artifact in the store.
 struct KnownHit {
   v1::LoadResult result;
   Digest artifact;
@@ -48,18 +49,18 @@ Digest DigestOfRequest(const v1::LoadRequest& request);
 // name, which may be others by the next load, or nvdisasm.
 bool DependsOnFiles(const BuildRequest& request);
 
-// Keeps loads by the digest of their request, at most `limit`. If there are too many, all
-// are dropped that were last loaded by the user with most of them. Thread-safe.
+// Keeps loads by the digest of their request, at most `limit`. A load makes room for another one if it is of the user
+// with most of them, and of these the one that was used longest ago. Thread-safe.
 class KnownLoads {
  public:
   // Loads with longer warnings are not kept.
   static constexpr size_t kMostWarningBytes = 4096;
   // Longer answers are not kept with their loads.
   static constexpr size_t kMostHitBytes = 16 << 10;
-  // How many different lists of headers are kept, of some 40 KiB at most. Most kernels share theirs with others.
-  static constexpr size_t kMostHeaderLists = 128;
+  // How many headers all lists have together, of some 160 bytes each. Most kernels share a list with others.
+  static constexpr size_t kMostHeaders = 64 << 10;
 
-  explicit KnownLoads(size_t limit) : limit_(limit) {}
+  explicit KnownLoads(size_t limit) : limit_(limit), loads_(limit) {}
 
   // Null if the load is not known, or was made with another toolchain.
   KnownLoadPtr Find(const Digest& request, const toolchain::ToolchainPtr& toolchain);
@@ -73,15 +74,17 @@ class KnownLoads {
     KnownLoadPtr load;
   };
 
-  // Drops the loads of the user who has most of them, and the lists that only these have had.
-  void DropOfLargest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Lets loads with the same headers share one list. False: there are too many lists.
+  void DropOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets loads with the same headers share one list. False: there is no room for it.
   bool ShareHeaders(KnownHit& hit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Drops a part of the loads, and the lists that no other one has.
+  void MakeRoomForHeaders() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t limit_;
   Mutex mutex_;
-  absl::flat_hash_map<Digest, Kept> loads_ ABSL_GUARDED_BY(mutex_);
+  Lru<Digest, Kept> loads_ ABSL_GUARDED_BY(mutex_);
   std::vector<FileLook::Files> header_lists_ ABSL_GUARDED_BY(mutex_);
+  size_t headers_ ABSL_GUARDED_BY(mutex_) = 0;  // in all lists
 };
 
 }  // namespace kernix::build

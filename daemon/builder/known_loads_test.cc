@@ -45,19 +45,22 @@ TEST(KnownLoads, AnotherToolchainIsAnotherLoad) {
 TEST(KnownLoads, AreBounded) {
   KnownLoads loads(2);
   const auto toolchain = std::make_shared<const Toolchain>();
-  for (const char* name : {"a", "b", "c"}) loads.Add(DigestOf(name), kUser, Load(name, toolchain));
-  EXPECT_EQ(loads.Find(DigestOf("a"), toolchain), nullptr);
+  for (const char* name : {"a", "b", "c"}) {
+    loads.Add(DigestOf(name), kUser, Load(name, toolchain));
+    EXPECT_NE(loads.Find(DigestOf("a"), toolchain), nullptr) << "it is used again and again";
+  }
   EXPECT_EQ(loads.Find(DigestOf("b"), toolchain), nullptr);
   EXPECT_NE(loads.Find(DigestOf("c"), toolchain), nullptr);
 }
 
-TEST(KnownLoads, TheUserWithMostOfThemLosesThem) {
+TEST(KnownLoads, TheUserWithMostOfThemLosesOne) {
   KnownLoads loads(3);
   const auto toolchain = std::make_shared<const Toolchain>();
   loads.Add(DigestOf("a"), kOther, Load("a", toolchain));
   for (const char* name : {"b", "c", "d"}) loads.Add(DigestOf(name), kUser, Load(name, toolchain));
   EXPECT_NE(loads.Find(DigestOf("a"), toolchain), nullptr);
   EXPECT_EQ(loads.Find(DigestOf("b"), toolchain), nullptr);
+  EXPECT_NE(loads.Find(DigestOf("c"), toolchain), nullptr);
   EXPECT_NE(loads.Find(DigestOf("d"), toolchain), nullptr);
 }
 
@@ -79,14 +82,41 @@ TEST(KnownLoads, HitsWithTheSameHeadersShareTheirList) {
             loads.Find(DigestOf("b"), other.toolchain)->hit->headers);
 }
 
-TEST(KnownLoads, ListsOfHeadersAreBounded) {
-  KnownLoads loads(10'000);
-  const KnownLoad first = Hit(Headers("first"));
-  loads.Add(DigestOf("first"), kUser, first);
-  for (size_t i = 0; i < KnownLoads::kMostHeaderLists; ++i) {
-    loads.Add(DigestOf(std::to_string(i)), kUser, Hit(Headers(std::to_string(i))));
+FileLook::Files ManyHeaders(const std::string& name, size_t count) {
+  return std::make_shared<const std::vector<WatchedFile>>(count, WatchedFile{name, std::nullopt});
+}
+
+TEST(KnownLoads, HundredsHaveListsOfTheirOwn) {
+  KnownLoads loads(4096);
+  std::vector<KnownLoad> all;
+  for (int i = 0; i < 300; ++i) {
+    all.push_back(Hit(ManyHeaders(std::to_string(i), 200)));
+    loads.Add(DigestOf(std::to_string(i)), kUser, all.back());
   }
-  EXPECT_EQ(loads.Find(DigestOf("first"), first.toolchain), nullptr);
+  for (int i = 0; i < 300; ++i) {
+    const KnownLoadPtr load = loads.Find(DigestOf(std::to_string(i)), all[static_cast<size_t>(i)].toolchain);
+    ASSERT_NE(load, nullptr) << i;
+    EXPECT_TRUE(load->hit.has_value()) << i;
+  }
+}
+
+TEST(KnownLoads, HeadersOfAllListsAreBounded) {
+  KnownLoads loads(10'000);
+  constexpr size_t kLists = 16;
+  std::vector<KnownLoad> all;
+  for (size_t i = 0; i <= kLists; ++i) {
+    all.push_back(Hit(ManyHeaders(std::to_string(i), KnownLoads::kMostHeaders / kLists)));
+    loads.Add(DigestOf(std::to_string(i)), kUser, all.back());
+  }
+  EXPECT_EQ(loads.Find(DigestOf("0"), all[0].toolchain), nullptr) << "it was used longest ago";
+  for (size_t i = kLists / 2; i <= kLists; ++i) {
+    const KnownLoadPtr load = loads.Find(DigestOf(std::to_string(i)), all[i].toolchain);
+    ASSERT_NE(load, nullptr) << i;
+    EXPECT_TRUE(load->hit.has_value()) << i;
+  }
+  const KnownLoad large = Hit(ManyHeaders("large", KnownLoads::kMostHeaders + 1));
+  loads.Add(DigestOf("large"), kUser, large);
+  EXPECT_FALSE(loads.Find(DigestOf("large"), large.toolchain)->hit.has_value());
 }
 
 TEST(KnownLoads, LongAnswersAreNotKept) {

@@ -167,18 +167,26 @@ absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifac
 
 absl::Status Cache::Commit(const Entry& entry, const Tag& tag) {
   KERNIX_ASSIGN_OR_RETURN(const Dropped replaced, actions_->Put(entry, tag));
-  ++changes_;
+  NoteChanges({entry.key});
   Count(TotalOf(entry));
   RemoveBlobs(replaced.artifacts);
   EvictIfPossible(entry.key);
   return absl::OkStatus();
 }
 
+std::atomic<uint64_t>& Cache::ChangesOf(const Digest& key) {
+  return changes_[(size_t{key.bytes[0]} << 8 | key.bytes[1]) % changes_.size()];
+}
+
+void Cache::NoteChanges(const std::vector<Digest>& keys) {
+  for (const Digest& key : keys) ++ChangesOf(key);
+}
+
 void Cache::EvictIfPossible(const std::optional<Digest>& keep) {
   const absl::StatusOr<Dropped> dropped = journal_->Evict(limit_bytes_, keep);
   if (!dropped.ok()) return Log(LogLevel::kWarning, "cache_evict_failed", {{"error", dropped.status().ToString()}});
-  if (dropped->keys > 0) ++changes_;
-  Count(Total::kEvictions, dropped->keys);
+  NoteChanges(dropped->keys);
+  Count(Total::kEvictions, dropped->keys.size());
   RemoveBlobs(dropped->artifacts);
 }
 
@@ -190,7 +198,7 @@ void Cache::SetLimit(uint64_t bytes) {
 absl::Status Cache::RemoveEntry(const Digest& key, const std::optional<Digest>& artifact) {
   const absl::StatusOr<Dropped> dropped = actions_->Remove(key, artifact);
   if (!dropped.ok()) return Wrap(dropped.status());
-  ++changes_;
+  NoteChanges(dropped->keys);
   RemoveBlobs(dropped->artifacts);
   return absl::OkStatus();
 }
@@ -203,7 +211,7 @@ absl::StatusOr<PurgeResult> Cache::Purge(const PurgeFilter& filter) {
   }
   const absl::StatusOr<Dropped> dropped = journal_->Purge(tags);
   if (!dropped.ok()) return Wrap(dropped.status());
-  ++changes_;
+  NoteChanges(dropped->keys);
   RemoveBlobs(dropped->artifacts);
   return PurgeResult{dropped->tags, dropped->bytes};
 }
@@ -317,9 +325,9 @@ void Cache::Lend(const Digest& artifact, const std::optional<UserId>& user) {
   if (user) loan.users.insert(*user);
 }
 
-bool Cache::LendAgain(const Digest& artifact, uint64_t size, uint64_t changes, UserId user) {
+bool Cache::LendAgain(const Digest& key, const Digest& artifact, uint64_t size, uint64_t changes, UserId user) {
   Lend(artifact, std::nullopt);  // first, so that a blob found sound stays
-  if (changes != changes_ || !blobs_->IsSound(artifact, size).value_or(false)) return false;
+  if (changes != this->changes(key) || !blobs_->IsSound(artifact, size).value_or(false)) return false;
   Lend(artifact, user);
   return true;
 }

@@ -118,8 +118,9 @@ class Cache {
   // its entry stays. Does not count as a use.
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
 
-  // A number that grows whenever Find() may say something else than before: entries have been added or dropped.
-  uint64_t changes() const { return changes_; }
+  // A number that grows whenever Find() may say something else of `key` than before. It also grows with the entries of
+  // a few other keys, which share it.
+  uint64_t changes(const Digest& key) { return ChangesOf(key); }
 
   // Notes a hit for the entry (last use, hits, and `tag` if it is new) and counts it. Cheap: written to disk later, at
   // the latest by Flush().
@@ -132,9 +133,9 @@ class Cache {
   // artifact (see Owns()) and its blob stays, even if the entry is removed. Must be called before the user is told.
   void Lend(const Digest& artifact, UserId user);
 
-  // For an entry that Find() has returned when changes() was `changes`: lends its artifact and returns true, if Find()
-  // would return it again. Reads no entry. False also if the artifact cannot be read just now.
-  bool LendAgain(const Digest& artifact, uint64_t size, uint64_t changes, UserId user);
+  // For the entry of `key`, which Find() has returned when changes() was `changes`: lends its artifact and returns
+  // true, if Find() would return it again. Reads no entry. False also if the artifact cannot be read just now.
+  bool LendAgain(const Digest& key, const Digest& artifact, uint64_t size, uint64_t changes, UserId user);
 
   // Whether `user` has an entry of `artifact`, including one that is not on disk yet, or was given the artifact just
   // now.
@@ -211,6 +212,8 @@ class Cache {
   Totals CountedTotals() const;
   absl::Status RemoveEntry(const Digest& key, const std::optional<Digest>& artifact);
   absl::Status Commit(const Entry& entry, const Tag& tag);
+  std::atomic<uint64_t>& ChangesOf(const Digest& key);
+  void NoteChanges(const std::vector<Digest>& keys);
   // Logs what fails; the next insertion evicts again.
   void EvictIfPossible(const std::optional<Digest>& keep);
 
@@ -232,7 +235,7 @@ class Cache {
   Env& env_;
   const CacheOptions options_;
   std::atomic<uint64_t> limit_bytes_;
-  std::atomic<uint64_t> changes_{0};
+  std::array<std::atomic<uint64_t>, 4096> changes_{};
   const std::unique_ptr<FileLock> lock_;  // destroyed last
   const std::unique_ptr<FilesInPlace> files_;
   const std::shared_ptr<ActionCache> actions_;

@@ -107,16 +107,16 @@ TYPED_TEST(CacheContractTest, APutOfTheSameArtifactDropsNothing) {
 
 TYPED_TEST(CacheContractTest, RemovesAnEntryUnlessItNamesAnotherArtifact) {
   this->Put(1, 5);
-  EXPECT_EQ(this->actions_.Remove(TestKey(1), this->ArtifactOf(2))->keys, 0u);
+  EXPECT_EQ(this->actions_.Remove(TestKey(1), this->ArtifactOf(2))->keys.size(), 0u);
   EXPECT_TRUE(this->Has(1));
   const auto dropped = this->actions_.Remove(TestKey(1), this->ArtifactOf(1));
   ASSERT_THAT(dropped, IsOk());
-  EXPECT_EQ(dropped->keys, 1u);
+  EXPECT_EQ(dropped->keys.size(), 1u);
   EXPECT_EQ(dropped->tags, 1u);
   EXPECT_EQ(dropped->bytes, 1000u);
   EXPECT_THAT(dropped->artifacts, ElementsAre(this->ArtifactOf(1)));
   EXPECT_FALSE(this->Has(1));
-  EXPECT_EQ(this->actions_.Remove(TestKey(1), std::nullopt)->keys, 0u);
+  EXPECT_EQ(this->actions_.Remove(TestKey(1), std::nullopt)->keys.size(), 0u);
 }
 
 TYPED_TEST(CacheContractTest, AnArtifactIsNamedAsLongAsOneEntryNamesIt) {
@@ -263,26 +263,26 @@ TYPED_TEST(CacheContractTest, PurgesTagsAndTheEntriesThatHaveNoneLeft) {
   const auto dropped = this->journal_.Purge({.name = "a"});
   ASSERT_THAT(dropped, IsOk());
   EXPECT_EQ(dropped->tags, 2u);
-  EXPECT_EQ(dropped->keys, 1u);
+  EXPECT_EQ(dropped->keys.size(), 1u);
   EXPECT_EQ(dropped->bytes, 1000u);
   EXPECT_THAT(dropped->artifacts, ElementsAre(this->ArtifactOf(2)));
   EXPECT_TRUE(this->Has(1)) << "known by another name";
-  EXPECT_EQ(this->journal_.Purge({})->keys, 1u);
+  EXPECT_EQ(this->journal_.Purge({})->keys.size(), 1u);
   EXPECT_EQ(this->journal_.holdings().tags, 0u);
   EXPECT_EQ(this->journal_.holdings().bytes(), 0u);
 }
 
 TYPED_TEST(CacheContractTest, EvictsTheLeastRecentlyUsedButNeverTheOneToKeep) {
   for (int i = 1; i <= 4; ++i) this->Put(i, i);
-  EXPECT_EQ(this->journal_.Evict(4000, std::nullopt)->keys, 0u);
+  EXPECT_EQ(this->journal_.Evict(4000, std::nullopt)->keys.size(), 0u);
   this->journal_.AddUse(TestKey(1), {"module", UserId{1000}}, 9);
   const auto dropped = this->journal_.Evict(2500, TestKey(2));
   ASSERT_THAT(dropped, IsOk());
-  EXPECT_EQ(dropped->keys, 2u);
+  EXPECT_EQ(dropped->keys.size(), 2u);
   EXPECT_THAT(dropped->artifacts, ElementsAre(this->ArtifactOf(3), this->ArtifactOf(4)));
   EXPECT_TRUE(this->Has(1));
   EXPECT_TRUE(this->Has(2));
-  EXPECT_EQ(this->journal_.Evict(0, TestKey(2))->keys, 1u);
+  EXPECT_EQ(this->journal_.Evict(0, TestKey(2))->keys.size(), 1u);
   EXPECT_TRUE(this->Has(2));
   EXPECT_EQ(this->journal_.LoadTotals().value()[static_cast<size_t>(Total::kEvictions)], 3u);
 }

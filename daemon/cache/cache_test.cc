@@ -261,6 +261,28 @@ TEST_P(CacheThreadsTest, InsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
   EXPECT_EQ(Stats().bytes, 1000u * static_cast<uint64_t>(FilesInBlobs()));
 }
 
+TEST_F(CacheTest, AnEntryChangesAlone) {
+  Open(3'500);
+  Insert(1);
+  Insert(2);
+  const uint64_t one = cache_->changes(TestKey(1)), two = cache_->changes(TestKey(2));
+  const auto lend = [&](int i, uint64_t changes) {
+    return cache_->LendAgain(TestKey(i), DigestOf(TestArtifact(i)), 1000, changes, UserId{1});
+  };
+  Insert(3);
+  EXPECT_TRUE(lend(1, one) && lend(2, two)) << "another entry is new";
+  cache_->Touch(TestKey(2), TestTag());
+  Insert(4);  // evicts the first
+  EXPECT_FALSE(Has(1));
+  EXPECT_FALSE(lend(1, one));
+  EXPECT_TRUE(lend(2, two)) << "another entry was evicted";
+  Insert(2);
+  EXPECT_FALSE(lend(2, two)) << "it was made anew";
+  const uint64_t again = cache_->changes(TestKey(2));
+  ASSERT_THAT(cache_->Purge({}), IsOk());
+  EXPECT_FALSE(lend(2, again));
+}
+
 TEST_F(CacheTest, WhatOthersSeeOfAStoreIsItsVersionAndTheArtifactsThatTheyKnowOf) {
   KERNIX_NEED_ROOT("only root can become somebody else");
   const mode_t before = umask(0022);

@@ -95,7 +95,7 @@ struct BuiltFrom {
 
 // What a change removed from a cache.
 struct Dropped {
-  uint64_t keys = 0;
+  std::vector<Digest> keys;
   uint64_t tags = 0;
   uint64_t bytes = 0;             // of `artifacts`
   std::vector<Digest> artifacts;  // artifacts that no entry names any more

@@ -157,7 +157,7 @@ absl::StatusOr<Dropped> Index::EvictTo(uint64_t limit_bytes, const std::optional
     KERNIX_RETURN_IF_ERROR(Drop(*oldest, dropped, books));
     KERNIX_RETURN_IF_ERROR(Measure(*writer_, books));
   }
-  KERNIX_RETURN_IF_ERROR(Count(Total::kEvictions, dropped.keys, books));
+  KERNIX_RETURN_IF_ERROR(Count(Total::kEvictions, dropped.keys.size(), books));
   KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   return dropped;
 }
@@ -255,7 +255,7 @@ absl::Status Index::DropRow(const Digest& key, Dropped& dropped, Books& books) {
   KERNIX_ASSIGN_OR_RETURN(const std::optional<RowLinks> links, writer_->Links(key));
   if (!links.has_value()) return absl::OkStatus();
   KERNIX_RETURN_IF_ERROR(writer_->Drop(key, links->header_set));
-  dropped.keys += 1;
+  dropped.keys.push_back(key);
   KERNIX_ASSIGN_OR_RETURN(const bool still_named, writer_->IsNamed(links->artifact));
   if (still_named) return absl::OkStatus();
   books.holdings.artifact_bytes -= links->size;

@@ -109,7 +109,7 @@ void MemoryIndex::Drop(const Digest& key, Dropped& dropped) {
   if (record == records_.end()) return;
   const Entry entry = record->second.entry;
   records_.erase(record);
-  dropped.keys += 1;
+  dropped.keys.push_back(key);
   if (Sizes().contains(entry.artifact)) return;
   dropped.bytes += entry.size;
   dropped.artifacts.push_back(entry.artifact);
@@ -215,7 +215,7 @@ absl::StatusOr<Dropped> MemoryIndex::Evict(uint64_t limit_bytes, const std::opti
     dropped.tags += records_[*oldest].tags.size();
     Drop(*oldest, dropped);
   }
-  totals_[static_cast<size_t>(Total::kEvictions)] += dropped.keys;
+  totals_[static_cast<size_t>(Total::kEvictions)] += dropped.keys.size();
   return dropped;
 }
 

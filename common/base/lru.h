@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is used again stays, in a bounded place.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <list>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace kernix {
+
+// A map of at most `limit` elements. What was used longest ago makes room for what is new. Not thread-safe.
+template <typename Key, typename Value>
+class Lru {
+ public:
+  explicit Lru(size_t limit) : limit_(limit) {}
+
+  // The value of `key`, which counts as used now; null if there is none. Valid until the next change.
+  Value* Find(const Key& key) {
+    const auto found = places_.find(key);
+    if (found == places_.end()) return nullptr;
+    elements_.splice(elements_.begin(), elements_, found->second);
+    return &found->second->second;
+  }
+
+  bool Contains(const Key& key) const { return places_.contains(key); }
+
+  // Adds or replaces a value.
+  void Put(const Key& key, Value value) {
+    if (Value* const old = Find(key); old != nullptr) {
+      *old = std::move(value);
+      return;
+    }
+    while (!elements_.empty() && elements_.size() >= limit_) Erase(std::prev(elements_.end()));
+    elements_.emplace_front(key, std::move(value));
+    places_.emplace(key, elements_.begin());
+  }
+
+  // Drops the element that was used longest ago of those that match. False if none does.
+  template <typename Matches>
+  bool EraseOldest(const Matches& matches) {
+    for (auto element = elements_.end(); element != elements_.begin();) {
+      if (!matches((--element)->second)) continue;
+      Erase(element);
+      return true;
+    }
+    return false;
+  }
+
+  void Clear() {
+    places_.clear();
+    elements_.clear();
+  }
+
+  size_t size() const { return elements_.size(); }
+  // From the one that was used last.
+  auto begin() const { return elements_.begin(); }
+  auto end() const { return elements_.end(); }
+
+ private:
+  using Elements = std::list<std::pair<const Key, Value>>;
+
+  void Erase(typename Elements::iterator element) {
+    places_.erase(element->first);
+    elements_.erase(element);
+  }
+
+  const size_t limit_;
+  Elements elements_;
+  absl::flat_hash_map<Key, typename Elements::iterator> places_;
+};
+
+}  // namespace kernix

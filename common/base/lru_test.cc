@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/lru.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace kernix {
+namespace {
+
+std::string Keys(const Lru<std::string, int>& lru) {
+  std::string keys;
+  for (const auto& [key, value] : lru) keys += key;
+  return keys;
+}
+
+TEST(LruTest, WhatWasUsedLongestAgoMakesRoom) {
+  Lru<std::string, int> lru(3);
+  for (const char* key : {"a", "b", "c"}) lru.Put(key, key[0]);
+  ASSERT_NE(lru.Find("a"), nullptr);
+  lru.Put("d", 'd');
+  EXPECT_EQ(Keys(lru), "dac");
+  EXPECT_EQ(lru.Find("b"), nullptr);
+  EXPECT_EQ(*lru.Find("c"), 'c');
+}
+
+TEST(LruTest, ANewValueReplacesAndMakesNoRoom) {
+  Lru<std::string, int> lru(2);
+  lru.Put("a", 1);
+  lru.Put("b", 2);
+  lru.Put("a", 3);
+  EXPECT_EQ(Keys(lru), "ab");
+  EXPECT_EQ(*lru.Find("a"), 3);
+}
+
+TEST(LruTest, TheOldestThatMatchesIsErased) {
+  Lru<std::string, int> lru(9);
+  for (int i = 0; i < 6; ++i) lru.Put(std::to_string(i), i);
+  const auto is_odd = [](int value) { return value % 2 == 1; };
+  EXPECT_TRUE(lru.EraseOldest(is_odd));
+  EXPECT_EQ(Keys(lru), "54320");
+  EXPECT_TRUE(lru.EraseOldest(is_odd) && lru.EraseOldest(is_odd));
+  EXPECT_FALSE(lru.EraseOldest(is_odd));
+  EXPECT_EQ(Keys(lru), "420");
+  lru.Clear();
+  EXPECT_EQ(lru.size(), 0u);
+  EXPECT_FALSE(lru.Contains("4"));
+}
+
+}  // namespace
+}  // namespace kernix
