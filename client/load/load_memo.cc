@@ -105,9 +105,9 @@ LoadMemo::Place LoadMemo::PlaceOf(std::string key, const std::vector<Source>& so
 LoadMemo::EntryPtr LoadMemo::FindEntry(const std::string& key, const std::vector<Source>& sources) {
   const Place place = PlaceOf(key, sources);
   const MutexLock lock(mutex_);
-  const auto found = entries_.find(place);
-  if (found == entries_.end()) return nullptr;
-  for (const EntryPtr& entry : found->second) {
+  const std::vector<EntryPtr>* const found = entries_.Find(place);
+  if (found == nullptr) return nullptr;
+  for (const EntryPtr& entry : *found) {
     if (SameSources(entry->sources, sources)) return entry;
   }
   return nullptr;
@@ -120,12 +120,13 @@ LoadedModule LoadMemo::Find(const std::string& key, const std::vector<Source>& s
 
 LoadedModule LoadMemo::Remember(std::string key, std::vector<Source> sources, std::shared_ptr<Module> module,
                                 std::vector<WatchedFile> inputs) {
-  Place place = PlaceOf(std::move(key), sources);
+  const Place place = PlaceOf(std::move(key), sources);
   Entry entry{.sources = std::move(sources), .loaded = {.module = std::move(module)}, .inputs = std::move(inputs)};
   const uint64_t removals = CacheRemovals();
   const MutexLock lock(mutex_);
-  if (std::exchange(removals_, removals) != removals) entries_.clear();  // no key finds them any more
-  std::vector<EntryPtr>& alike = entries_[std::move(place)];
+  if (std::exchange(removals_, removals) != removals) entries_.Clear();  // no key finds them any more
+  if (!entries_.Contains(place)) entries_.Put(place, {});
+  std::vector<EntryPtr>& alike = *entries_.Find(place);
   auto same = std::find_if(alike.begin(), alike.end(),
                            [&](const EntryPtr& other) { return SameSources(other->sources, entry.sources); });
   entry.loaded.slot = same == alike.end() ? ++slots_ : (*same)->loaded.slot;

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "common/base/lru.h"
 #include "common/os/file_identity.h"
 #include "common/os/fork_safety.h"
 #include "kernix/client.h"
@@ -34,6 +34,10 @@ struct LoadedModule {
 class LoadMemo {
  public:
   static LoadMemo& OfProcess();
+
+  // A program that writes its kernels, such as a tuning run, would fill the process with their texts. What was used
+  // longest ago is forgotten: the same load then asks kernixd, and makes another module.
+  static constexpr size_t kMostLoads = 4096;
 
   explicit LoadMemo(Env& env) : env_(env) {}
 
@@ -60,7 +64,7 @@ class LoadMemo {
 
   Env& env_;
   ForkSafeMutex mutex_;
-  absl::flat_hash_map<Place, std::vector<EntryPtr>> entries_ ABSL_GUARDED_BY(mutex_);  // texts are compared as well
+  Lru<Place, std::vector<EntryPtr>> entries_ ABSL_GUARDED_BY(mutex_){kMostLoads};  // texts are compared as well
   uint64_t slots_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t removals_ ABSL_GUARDED_BY(mutex_) = 0;  // CacheRemovals() at the last Remember()
 };

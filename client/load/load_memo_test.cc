@@ -143,5 +143,15 @@ TEST_F(LoadMemoTest, ThousandsOfTextsCostNoMoreThanOne) {
   EXPECT_LT(NanosecondsToFind(Text(long_text + "12999")), 20 * alone);
 }
 
+TEST_F(LoadMemoTest, WhatWasUsedLongestAgoIsForgotten) {
+  const uint64_t first = Remember(Text("first"));
+  Remember(Text("second"));
+  for (size_t i = 0; i + 2 < LoadMemo::kMostLoads; ++i) Remember(Text(StrCat("other ", i)));
+  EXPECT_EQ(Find(Text("first")), first);
+  Remember(Text("one more"));
+  EXPECT_EQ(Find(Text("first")), first);
+  EXPECT_EQ(Find(Text("second")), 0u);
+}
+
 }  // namespace
 }  // namespace kernix

@@ -9,6 +9,7 @@ import kernels
 import pytest
 
 import kernix
+from kernix.loading import one_load
 
 
 def age(path):
@@ -31,6 +32,20 @@ def test_the_same_is_the_same_module_and_asks_nobody(fresh_name, counters):
     assert load(fresh_name) is first
     assert load(fresh_name, extra_cflags=["-DX"]) is other
     assert (counters.builds, counters.hits) == (2, 0)
+
+
+def test_thousands_of_loads_are_not_kept_for_ever(fresh_name):
+    """As of a tuning run. The slots are those of loads that nobody makes: they would take minutes."""
+    first = load(fresh_name)
+    core, unused = first._code.core, 1 << 40
+    for slot in range(unused, unused + 5000):
+        one_load._module_of(core, slot, None)
+        if slot % 1000 == 0:
+            assert load(fresh_name) is first
+    assert len(one_load._modules) == 4096
+    assert one_load._module_of(core, unused + 4999, None) is one_load._module_of(core, unused + 4999, None)
+    assert (unused, None) not in one_load._modules
+    assert load(fresh_name) is first
 
 
 def test_target_names_are_part_of_a_module(fresh_name):

@@ -182,7 +182,8 @@ def load_cuda_inline(
     Returns
     -------
     CompiledModule or LoadFuture
-        A repeated load in the same process returns the same module. With ``wait=False``, a future of it.
+        A repeated load in the same process returns the same module, as long as it is one of the last 4,096. With
+        ``wait=False``, a future of it.
 
     Raises
     ------

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, TypedDict
 
 from kernix import _core
 from kernix._errors import KernelCompilationError, KernelError
+from kernix._lock import ForkSafeLock
 from kernix.jax.targets import Code, jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
@@ -21,7 +22,10 @@ __all__ = ["Delivery", "Fetched", "Policy", "PreparedLoad", "forget_modules"]
 Policy = Literal["build", "cached"]
 
 #: Modules by the slot in libkernix' memo and the prefix of target names. A repeated load returns the same module.
+#: The one that was used last comes last.
 _modules: dict[tuple[int, str | None], CompiledModule] = {}
+_modules_lock = ForkSafeLock()
+_MOST_MODULES = 4096  # as many loads as libkernix remembers
 
 
 class Delivery(TypedDict, total=False):
@@ -108,7 +112,8 @@ class PreparedLoad:
 
 def forget_modules() -> None:
     """Forget the modules of all loads, because after a purge the same load returns a new module."""
-    _modules.clear()
+    with _modules_lock:
+        _modules.clear()
 
 
 def _find(request: _core.Request) -> tuple[_core.Module | None, int]:
@@ -143,9 +148,12 @@ def _save_failure(error: KernelCompilationError, folder: str) -> None:
 
 
 def _module_of(core: _core.Module, slot: int, prefix: str | None) -> CompiledModule:
-    module = _modules.get((slot, prefix))
-    if module is None or module._code.core is not core:
-        module = CompiledModule(Code(core))
+    with _modules_lock:
+        module = _modules.pop((slot, prefix), None)
+        if module is None or module._code.core is not core:
+            module = CompiledModule(Code(core))
         if slot:
             _modules[slot, prefix] = module
+        if len(_modules) > _MOST_MODULES:
+            del _modules[next(iter(_modules))]
     return module
