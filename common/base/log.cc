@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/log.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +13,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/log_budget.h"
+#include "common/base/log_output.h"
+#include "common/base/mutex.h"
 #include "common/base/utf8.h"
 
 namespace kernix {
@@ -68,6 +72,57 @@ uint64_t BytesOf(std::initializer_list<LogField> fields) {
   return bytes;
 }
 
+std::string Timed(std::string line) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ ", absl::Now(), absl::UTCTimeZone()) + std::move(line);
+}
+
+// The threads that answer clients log, too: none of them may wait for whoever reads stderr.
+class LogOutput {
+ public:
+  void Write(const std::string& line) {
+    const MutexLock lock(mutex_);
+    if (lost_ > 0) {
+      const std::string tale = Timed(FormatLogLine(LogLevel::kWarning, "lines_lost", {{"lines", lost_}}));
+      if (WriteNow(StrCat(is_cut_ ? "\n" : "", tale))) lost_ = 0;
+    }
+    if (lost_ > 0 || !WriteNow(line)) ++lost_;
+  }
+
+  void SetWatcher(LogWatcher watcher) {
+    const MutexLock lock(mutex_);
+    watcher_ = std::move(watcher);
+  }
+
+ private:
+  // False: there was no room for all of it. What poll(2) finds room for in a pipe is at least PIPE_BUF.
+  bool WriteNow(std::string_view text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t size = text.size();
+    while (!text.empty()) {
+      pollfd fd = {STDERR_FILENO, POLLOUT, 0};
+      if (poll(&fd, 1, /*timeout=*/0) == 0) {
+        is_cut_ = is_cut_ || text.size() < size;
+        return false;
+      }
+      const ssize_t written = write(STDERR_FILENO, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
+      if (written <= 0) return true;  // if stderr is gone, there is nowhere to report it
+      text.remove_prefix(static_cast<size_t>(written));
+    }
+    is_cut_ = false;
+    if (watcher_) watcher_(size);
+    return true;
+  }
+
+  Mutex mutex_;
+  uint64_t lost_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_cut_ ABSL_GUARDED_BY(mutex_) = false;  // what was written last ends within a line
+  LogWatcher watcher_ ABSL_GUARDED_BY(mutex_);
+};
+
+LogOutput& Output() {
+  static LogOutput& output = *new LogOutput;  // threads log until the end
+  return output;
+}
+
 void TellLeftOut(std::string_view account, uint64_t lines) {
   Log(LogLevel::kInfo, "lines_left_out", {{"of", account}, {"lines", lines}});
 }
@@ -104,11 +159,10 @@ std::string FormatLogLine(LogLevel level, std::string_view event, std::initializ
 
 void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
   if (level < g_level.load(std::memory_order_relaxed)) return;
-  std::string line = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ ", absl::Now(), absl::UTCTimeZone());
-  line += FormatLogLine(level, event, fields);
-  // If stderr is gone, there is nowhere to report it.
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+  Output().Write(Timed(FormatLogLine(level, event, fields)));
 }
+
+void SetLogWatcher(LogWatcher watcher) { Output().SetWatcher(std::move(watcher)); }
 
 void LogOf(std::string_view account, LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
   if (level < g_level.load(std::memory_order_relaxed)) return;

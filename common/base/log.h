@@ -29,7 +29,7 @@ void SetLogLevel(LogLevel level);
 // Parses a level name: "debug", "info", "warning" or "error". Returns false for any other name.
 bool ParseLogLevel(std::string_view name, LogLevel& level);
 
-// Writes one line with a single write(2). Thread-safe.
+// Writes one line. Never waits: a line for which stderr has no room is lost, and the next one says so. Thread-safe.
 void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields = {});
 
 // The same for what others can cause as often as they like. `account` is the name of the user who asks, or that of the

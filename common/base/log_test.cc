@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/log.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "common/base/log_output.h"
 
 namespace kernix {
 namespace {
@@ -55,6 +62,69 @@ TEST(LogTest, WritesToStderrFromTheLevelOn) {
   EXPECT_EQ(written.find("quiet"), std::string::npos);
   EXPECT_TRUE(written.ends_with("Z warning loud n=1\n")) << written;
   EXPECT_EQ(written.find('T'), 10u) << written;  // 2026-01-02T...
+}
+
+// stderr, until the end of the test.
+class StderrInAPipe {
+ public:
+  StderrInAPipe() : before_(dup(STDERR_FILENO)) {
+    EXPECT_EQ(pipe(ends_), 0);
+    EXPECT_EQ(fcntl(ends_[0], F_SETFL, O_NONBLOCK), 0);
+    EXPECT_GE(dup2(ends_[1], STDERR_FILENO), 0);
+  }
+  ~StderrInAPipe() {
+    dup2(before_, STDERR_FILENO);
+    for (const int fd : {before_, ends_[0], ends_[1]}) close(fd);
+  }
+
+  std::string Read() const {
+    std::string text(1 << 20, '\0');
+    const ssize_t count = read(ends_[0], text.data(), text.size());
+    text.resize(count > 0 ? static_cast<size_t>(count) : 0);
+    return text;
+  }
+
+ private:
+  const int before_;
+  int ends_[2] = {-1, -1};
+};
+
+TEST(LogTest, NobodyWaitsForWhoeverReadsStderr) {
+  const StderrInAPipe pipe;
+  for (int i = 0; i < 10'000; ++i) Log(LogLevel::kInfo, "line", {{"n", i}});  // a pipe has 64 KiB
+  const std::string first = pipe.Read();
+  EXPECT_NE(first.find("line n=0\n"), std::string::npos);
+  EXPECT_EQ(first.find("line n=9999\n"), std::string::npos);
+  Log(LogLevel::kInfo, "later");
+  const std::string next = pipe.Read();
+  const auto lines = std::count(first.begin(), first.end(), '\n');
+  EXPECT_NE(next.find(StrCat("warning lines_lost lines=", 10'000 - lines, "\n")), std::string::npos) << next;
+  EXPECT_TRUE(next.ends_with("info later\n")) << next;
+}
+
+TEST(LogTest, ALineThatIsCutEndsBeforeTheNextOne) {
+  const StderrInAPipe pipe;
+  for (int i = 0; i < 100; ++i)
+    Log(LogLevel::kInfo, "e", {{"a", std::string(4000, 'x')}, {"b", std::string(3000, 'y')}});
+  pipe.Read();
+  Log(LogLevel::kInfo, "later");
+  const std::string next = pipe.Read();
+  const size_t tale = next.find("Z warning lines_lost lines=");
+  ASSERT_NE(tale, std::string::npos) << next;
+  EXPECT_TRUE(next.substr(0, tale).rfind('\n') != std::string::npos || next.find("20") == 0) << next;
+  EXPECT_TRUE(next.ends_with("info later\n")) << next;
+}
+
+TEST(LogTest, AWatcherHearsOfWhatIsWritten) {
+  const StderrInAPipe pipe;
+  size_t bytes = 0;
+  SetLogWatcher([&](size_t more) { bytes += more; });
+  Log(LogLevel::kInfo, "one");
+  Log(LogLevel::kInfo, "two");
+  SetLogWatcher(nullptr);
+  Log(LogLevel::kInfo, "three");
+  const std::string written = pipe.Read();
+  EXPECT_EQ(bytes, written.find("two\n") + 4);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "common/base/log_output.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -77,6 +78,8 @@ Daemon::Daemon(Env& env, ServerOptions options, ReadOptions read, StopSignals si
       // A shared kernixd runs registered compilers only.
       registry_(env, options_.shared ? "host_compiler" : "CXX", options_.toolchain_description) {}
 
+Daemon::~Daemon() { SetLogWatcher(nullptr); }
+
 KernixdExit Daemon::Run() {
   absl::Status status = OpenLog();
   if (status.ok()) status = oneshot() ? StartOneshot() : Start();
@@ -103,6 +106,7 @@ absl::Status Daemon::Start() {
 absl::Status Daemon::OpenLog() {
   if (options_.log_file.empty()) return absl::OkStatus();
   log_file_.emplace(options_.log_file, STDERR_FILENO);
+  SetLogWatcher([this](size_t bytes) { log_file_->Wrote(bytes); });
   return log_file_->Open();
 }
 

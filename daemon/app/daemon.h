@@ -36,6 +36,7 @@ class Daemon {
  public:
   // `env` must outlive the daemon.
   Daemon(Env& env, ServerOptions options, ReadOptions read, StopSignals signals);
+  ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 

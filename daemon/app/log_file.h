@@ -3,15 +3,17 @@
 // A log file that stays small: what it holds beyond its limit goes into one previous file, "<path>.1".
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "common/base/mutex.h"
 
 namespace kernix::server {
 
-// Not thread-safe, but other threads may write to the descriptor at any time.
+// Thread-safe. Threads may write to the descriptor at any time.
 class LogFile {
  public:
   // `descriptor` is where the process writes its log; `limit` is in bytes.
@@ -21,14 +23,23 @@ class LogFile {
   // Opens the file and puts it behind the descriptor.
   absl::Status Open();
 
+  // Notes that so many bytes were written. Each time that they are a quarter of the limit, takes a Step(), so that the
+  // file does not grow by more, however fast it grows. Ignores errors: a later Step() has them, too.
+  void Wrote(size_t bytes);
+
   // If the file has grown beyond the limit, renames it to the previous file, which it replaces, and opens it anew. A
   // background loop; each call is one round.
   absl::Status Step();
 
  private:
+  absl::Status OpenLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status StepLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const std::string path_;
   const int descriptor_;
   const uint64_t limit_;
+  Mutex mutex_;
+  uint64_t written_ ABSL_GUARDED_BY(mutex_) = 0;  // since the last look
 };
 
 }  // namespace kernix::server

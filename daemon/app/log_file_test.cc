@@ -39,5 +39,21 @@ TEST(LogFileTest, KeepsOnePreviousFile) {
   EXPECT_EQ(Env::Posix().ReadFile(path).value(), "after somebody has removed it\n");
 }
 
+TEST(LogFileTest, StaysSmallHoweverFastItGrows) {
+  const ScratchDirectory scratch;
+  const std::string path = scratch / "kernixd.log";
+  const UniqueFd descriptor(open("/dev/null", O_WRONLY));
+  LogFile log(path, descriptor.get(), /*limit=*/1000);
+  ASSERT_THAT(log.Open(), IsOk());
+  const std::string line(99, 'x');
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(write(descriptor.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
+    log.Wrote(line.size());
+  }
+  for (const char* suffix : {"", ".1"}) {
+    EXPECT_LE(Env::Posix().Stat(path + suffix)->size, 1000u + 1000u / 4 + line.size()) << suffix;
+  }
+}
+
 }  // namespace
 }  // namespace kernix::server
