@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -86,6 +87,23 @@ void AwaitEnd(const UniqueFd& process, MonotonicTime deadline) {
   }
 }
 
+// Sends a signal to the family of `leader`, a child that was not reaped. A process that has ended since /proc was read
+// may have left its number to a stranger. So it is opened first, and signalled only if the number is still one of the
+// family.
+std::vector<UniqueFd> OpenAndSignal(pid_t leader, int signal) {
+  std::map<pid_t, UniqueFd> opened;
+  for (const pid_t member : Family(leader)) opened.emplace(member, OpenProcess(member));
+  std::vector<UniqueFd> signalled;
+  for (const pid_t member : Family(leader)) {
+    auto process = opened.extract(member);
+    if (process.empty()) continue;
+    const int fd = process.mapped().get();
+    fd >= 0 ? syscall(SYS_pidfd_send_signal, fd, signal, nullptr, 0) : kill(member, signal);
+    signalled.push_back(std::move(process.mapped()));
+  }
+  return signalled;
+}
+
 // A killed process ends late if it hangs in the kernel, for instance in a file system that does not answer.
 constexpr std::chrono::seconds kPatienceWithTheDying(5);
 
@@ -118,12 +136,8 @@ class Child {
   // Call this while the child runs. It also kills descendants in process groups of their own, which cannot be found
   // later. Waits until they have ended, and so given back their memory and the space of the files that they held open.
   void KillFamily() const {
-    for (const pid_t member : Family(pid_)) kill(member, SIGSTOP);  // so that they start no more
-    std::vector<UniqueFd> killed;
-    for (const pid_t member : Family(pid_)) {
-      killed.push_back(OpenProcess(member));
-      kill(member, SIGKILL);
-    }
+    OpenAndSignal(pid_, SIGSTOP);  // so that they start no more
+    const std::vector<UniqueFd> killed = OpenAndSignal(pid_, SIGKILL);
     KillGroup();
     const MonotonicTime deadline = Clock::now() + kPatienceWithTheDying;
     for (const UniqueFd& process : killed) AwaitEnd(process, deadline);

@@ -19,6 +19,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/os/epoll.h"
 #include "common/os/posix_error.h"
 #include "common/wire/frame_reader.h"
 #include "common/wire/quick_lookup.h"
@@ -289,7 +290,7 @@ void LookupServer::Round() {
   std::array<epoll_event, 64> events;
   const int timeout = Timeout();
   if (timeout == 0) std::this_thread::yield();  // whoever is awaited may need this processor
-  const int count = epoll_wait(epoll_.get(), events.data(), events.size(), timeout);
+  const int count = posix::AwaitEvents(epoll_.get(), events, timeout);
   std::vector<LookupConnection*> asked;
   bool woken = false;
   for (int i = 0; i < count; ++i) {
@@ -305,7 +306,7 @@ void LookupServer::Round() {
   CloseLate();
 }
 
-// For epoll_wait(): until the first connection is closed for its silence.
+// For AwaitEvents(): until the first connection is closed for its silence.
 int LookupServer::Timeout() const {
   if (std::chrono::steady_clock::now() < awake_until_) return 0;
   MonotonicTime until = MonotonicTime::max();

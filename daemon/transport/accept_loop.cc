@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "common/os/epoll.h"
 #include "common/os/posix_error.h"
 
 namespace kernix::server {
@@ -104,8 +105,8 @@ void AcceptLoop::Run(UniqueFd connected) {
   open_ = 0;
 }
 
-// Timeout for epoll_wait(): until accepting resumes, a connection has been silent for too long, or a refused client has
-// had time to read the reason; otherwise infinite.
+// Timeout for AwaitEvents(): until accepting resumes, a connection has been silent for too long, or a refused client
+// has had time to read the reason; otherwise infinite.
 int AcceptLoop::Timeout() const {
   MonotonicTime until = paused_until_.value_or(MonotonicTime::max());
   for (const auto& [watch, silent] : silent_) until = std::min(until, silent.until);
@@ -117,7 +118,7 @@ int AcceptLoop::Timeout() const {
 
 void AcceptLoop::WaitAndHandle() {
   std::array<epoll_event, 64> events;
-  const int count = epoll_wait(epoll_.get(), events.data(), events.size(), Timeout());
+  const int count = posix::AwaitEvents(epoll_.get(), events, Timeout());
   // Also when there are other events: connections that come and go must not keep others out.
   if (paused_until_ && std::chrono::steady_clock::now() >= *paused_until_) ResumeAccepting();
   for (int i = 0; i < count; ++i) {

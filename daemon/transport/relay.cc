@@ -13,6 +13,7 @@
 
 #include "common/base/log.h"
 #include "common/base/strings.h"
+#include "common/os/epoll.h"
 #include "common/os/posix_error.h"
 
 namespace kernix::server {
@@ -80,7 +81,7 @@ absl::StatusOr<UniqueFd> Relay::Connect(UniqueFd client, const IdentityPtr& user
 void Relay::Run() {
   while (GoesOn()) {
     std::array<epoll_event, 64> events;
-    const int count = epoll_wait(epoll_.get(), events.data(), events.size(), Timeout());
+    const int count = posix::AwaitEvents(epoll_.get(), events, Timeout());
     for (int i = 0; i < count; ++i) {
       if (events[i].data.ptr != nullptr) Handle(*static_cast<End*>(events[i].data.ptr), events[i].events);
     }
@@ -97,7 +98,7 @@ bool Relay::GoesOn() {
   return Now() < deadline_;
 }
 
-// For epoll_wait(): until the relay ends, or a user may be heard again.
+// For AwaitEvents(): until the relay ends, or a user may be heard again.
 int Relay::Timeout() {
   Duration wait = Duration::max();
   const MonotonicTime now = Now();
