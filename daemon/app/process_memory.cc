@@ -27,8 +27,8 @@ int ReleaseCode(dl_phdr_info* image, size_t, void*) {
 
 }  // namespace
 
-// By default, there are up to eight arenas for each processor. Each keeps what its threads have freed, and
-// malloc_trim() gives back the free end of the first one only. Allocating is not what kernixd's threads do all day.
+// By default, there are up to eight arenas for each processor, and a little that is in use keeps whole pages of each.
+// Allocating is not what kernixd's threads do all day.
 void LimitArenas() { mallopt(M_ARENA_MAX, 1); }
 
 void ReturnMemory() {
