@@ -29,7 +29,7 @@ using language::RuntimeChoice;
 using language::RuntimeParts;
 
 constexpr size_t kMostDryRuns = 256;
-constexpr size_t kMostGuesses = 1024;
+constexpr size_t kMostHeads = 1024;
 
 // Shows phases to the observer of the step that they make up.
 class PhaseObserver : public PlanObserver {
@@ -152,10 +152,12 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     if (!MayTakeStandIn(phases_) || run_.toolchain == nullptr) return RunWithWholeHeader(compiler_.whole_not_possible_);
     const KnownRuntimePtr known = Find(RuntimeParts());
     if (known->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
-    const RuntimeChoice guess = GuessRuntime(*known, phases_);
-    if (guess.full) return RunWithWholeHeader(compiler_.whole_by_names_);
-    included_ = {run_.askers->First(), IncludedNames(phases_)};
-    Preprocess(guess.parts | compiler_.PartsOf(included_));
+    const RuntimeChoice guess = GuessRuntime(compiler_.env_, *known, phases_, *run_.toolchain);
+    // If the guess was wrong, that was due to the sources, unless it has not seen all that they include.
+    const bool has_seen_all = guess.parts != language::AllRuntimeParts();
+    head_ = {run_.askers->First(), HeadOf(phases_, has_seen_all)};
+    if (guess.full || compiler_.NeedsWholeHeader(head_)) return RunWithWholeHeader(compiler_.whole_by_names_);
+    PreprocessWithStandIn(guess.parts);
   }
 
   // What is known of a stand-in. The rest will be learned after this compile.
@@ -165,8 +167,8 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     return known;
   }
 
-  // Preprocesses with the stand-in of `parts`, to see whether it serves.
-  void Preprocess(RuntimeParts parts) {
+  // To see whether it serves. If not, the whole header does: no other stand-in is tried.
+  void PreprocessWithStandIn(RuntimeParts parts) {
     known_ = Find(parts);
     if (known_->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
     parts_ = parts;
@@ -177,10 +179,9 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
 
   void OnSlimPreprocessed(PlanEnd& end) {
     const RuntimeChoice choice = ChooseRuntime(compiler_.env_, *known_, slim_, end.outputs, *run_.toolchain);
-    if (choice.full) return RunWithWholeHeader(compiler_.whole_by_names_);
-    if (!parts_.Has(choice.parts)) {
-      compiler_.KeepParts(included_, choice.parts);
-      return Preprocess(parts_ | choice.parts);
+    if (choice.full || !parts_.Has(choice.parts)) {
+      compiler_.KeepNeed(head_);
+      return RunWithWholeHeader(compiler_.whole_after_preprocessing_);
     }
     compiler_.slim_.Add();
     running_ = &slim_;
@@ -393,7 +394,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   Next next_ = nullptr;  // after it
 
   // With a stand-in.
-  UserIncludes included_;
+  UserHead head_;
   RuntimeParts parts_;
   KnownRuntimePtr known_;  // null: all passes read the whole header
   Phases slim_;
@@ -423,6 +424,7 @@ void NvccCompiler::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kHeaders, kHeadersHelp, whole_not_possible_, {{"how", "whole_not_possible"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_not_known_, {{"how", "whole_not_known_yet"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_by_names_, {{"how", "whole_by_names"}});
+  registry.AddCounter(kHeaders, kHeadersHelp, whole_after_preprocessing_, {{"how", "whole_after_preprocessing"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_forced_, {{"how", "whole_forced"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_after_error_, {{"how", "whole_after_error"}});
   preambles_.Register(registry);
@@ -440,17 +442,15 @@ void NvccCompiler::KeepDryRun(const Digest& question, const std::string& answer)
   dry_runs_[question] = std::make_shared<const std::string>(answer);
 }
 
-RuntimeParts NvccCompiler::PartsOf(const UserIncludes& included) {
+bool NvccCompiler::NeedsWholeHeader(const UserHead& head) {
   const MutexLock lock(mutex_);
-  const auto found = parts_.find(included);
-  return found == parts_.end() ? RuntimeParts() : found->second;
+  return need_whole_.contains(head);
 }
 
-void NvccCompiler::KeepParts(const UserIncludes& included, RuntimeParts parts) {
+void NvccCompiler::KeepNeed(const UserHead& head) {
   const MutexLock lock(mutex_);
-  if (parts_.size() >= kMostGuesses) parts_.clear();
-  RuntimeParts& kept = parts_[included];
-  kept = kept | parts;
+  if (need_whole_.size() >= kMostHeads) need_whole_.clear();
+  need_whole_.insert(head);
 }
 
 }  // namespace kernix::build

@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "common/base/digest.h"
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
@@ -52,10 +53,10 @@ class NvccCompiler {
   std::shared_ptr<const std::string> DryRun(const Digest& question);
   void KeepDryRun(const Digest& question, const std::string& answer);
 
-  // The parts that headers of these names have taken beside what the sources name, in units of one user.
-  using UserIncludes = std::pair<UserId, Digest>;
-  language::RuntimeParts PartsOf(const UserIncludes& included);
-  void KeepParts(const UserIncludes& included, language::RuntimeParts parts);
+  // Whether a unit of this user and of this head (HeadOf()) was preprocessed with a stand-in that did not serve.
+  using UserHead = std::pair<UserId, Digest>;
+  bool NeedsWholeHeader(const UserHead& head);
+  void KeepNeed(const UserHead& head);
 
   Env& env_;
   StepRunner& runner_;
@@ -70,12 +71,13 @@ class NvccCompiler {
   MetricCounter whole_not_possible_;
   MetricCounter whole_not_known_;
   MetricCounter whole_by_names_;
+  MetricCounter whole_after_preprocessing_;
   MetricCounter whole_forced_;
   MetricCounter whole_after_error_;
 
   Mutex mutex_;
   absl::flat_hash_map<Digest, std::shared_ptr<const std::string>> dry_runs_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<UserIncludes, language::RuntimeParts> parts_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<UserHead> need_whole_ ABSL_GUARDED_BY(mutex_);
   RuntimeKnowledge knowledge_;
   Preambles preambles_;
   CompiledPreambles& compiled_preambles_;

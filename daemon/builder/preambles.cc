@@ -178,7 +178,7 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
 Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user,
                                  const HeldOutputsPtr& outputs) {
   Preprocessing preprocessing{
-      .passes = {}, .user = user, .included_names = IncludedNames(phases), .start = cache_.Now()};
+      .passes = {}, .user = user, .included_names = HeadOf(phases, /*with_sources=*/false), .start = cache_.Now()};
   for (size_t i = 0; i < phases.preprocess.size(); ++i) {
     Preprocessing::Pass pass{
         .whole = phases.preprocess[i], .split = SplitPass(phases, i), .text = {}, .files = {}, .rest = {}};

@@ -82,7 +82,7 @@ class RuntimeKnowledge::Lesson : public Learning::Lesson, public std::enable_sha
   // The guess for this unit says which stand-in its next load would take.
   absl::Status AskAboutMore() {
     const KnownRuntimePtr known = knowledge_.Find(question_.phases, question_.parts, *question_.toolchain);
-    const language::RuntimeChoice guess = GuessRuntime(*known, question_.phases);
+    const language::RuntimeChoice guess = GuessRuntime(knowledge_.env_, *known, question_.phases, *question_.toolchain);
     if (guess.full || question_.parts.Has(guess.parts)) return absl::NotFoundError("nothing more to learn");
     question_.parts = question_.parts | guess.parts;
     return Ask();

@@ -10,8 +10,11 @@
 #include "absl/strings/match.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
+#include "common/cxx/include_scan.h"
 #include "common/cxx/lexer.h"
 #include "daemon/builder/dependency_file.h"
+#include "daemon/language/spec/runtime_parts.h"
+#include "daemon/language/spec/words.h"
 #include "daemon/language/write/handler.h"
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan.h"
@@ -163,27 +166,68 @@ std::string BorrowedName(std::string_view text, FileKinds& kinds) {
   return "";
 }
 
+std::vector<std::string> IncludedNames(const Phases& phases) {
+  std::vector<std::string> names;
+  for (const exec::InputFile& input : phases.preprocess.front().action.inputs) {
+    if (!IsSourceCopy(input.path)) continue;
+    for (const ScannedInclude& include : ScanIncludes(*input.content).includes) names.push_back(include.target.name);
+  }
+  return names;
+}
+
+bool IsOfHostCompiler(Env& env, const std::string& header, const toolchain::Toolchain& toolchain) {
+  const std::vector<std::string>& folders = toolchain.host.system_include_directories;
+  return std::any_of(folders.begin(), folders.end(),
+                     [&](const std::string& folder) { return env.Stat(JoinPath(folder, header)).ok(); });
+}
+
+// Why the whole header is needed whatever the preprocessor reads; empty if there is no such reason.
+std::string WhyWhole(Env& env, const KnownRuntime& known, const exec::Action& preprocess,
+                     const toolchain::Toolchain& toolchain) {
+  if (const std::string macro = MacroBeforeHeaders(known, preprocess); !macro.empty()) {
+    return StrCat("the macro ", macro, " of a flag");
+  }
+  const std::string header = HeaderInPlaceOfToolkits(env, known, preprocess, toolchain);
+  if (header.empty()) return "";
+  return StrCat("the request's header ", header, " is found in the place of one that cuda_runtime.h reads");
+}
+
+// Whether the unit includes more than headers of the host compiler, what the runtime header reads itself, and kernix's
+// own headers, of which only the half types take what no source names.
+bool ReadsMore(Env& env, const KnownRuntime& known, const Phases& phases, const toolchain::Toolchain& toolchain) {
+  const exec::Action& preprocess = phases.preprocess.front().action;
+  const std::set<std::string> of_runtime = IncludableNames(known, preprocess.links, toolchain);
+  const auto is_harmless = [&](const std::string& name) {
+    return name.starts_with("brainevent/") || of_runtime.contains(name) || IsOfHostCompiler(env, name, toolchain);
+  };
+  const std::vector<exec::InputFile>& inputs = preprocess.inputs;
+  const std::vector<std::string> names = IncludedNames(phases);
+  return !std::all_of(names.begin(), names.end(), is_harmless) ||
+         std::any_of(inputs.begin(), inputs.end(), [&](const exec::InputFile& input) {
+           return input.path == phases.unit && language::HasText(*input.content, "#define KERNIX_USES_HALF");
+         });
+}
+
 }  // namespace
 
-RuntimeChoice GuessRuntime(const KnownRuntime& known, const Phases& phases) {
+RuntimeChoice GuessRuntime(Env& env, const KnownRuntime& known, const Phases& phases,
+                           const toolchain::Toolchain& toolchain) {
   const exec::Action& preprocess = phases.preprocess.front().action;
+  if (std::string why = WhyWhole(env, known, preprocess, toolchain); !why.empty()) return Whole(std::move(why));
   language::UnitTexts texts;
   for (const exec::InputFile& input : preprocess.inputs) {
     if (IsSourceCopy(input.path)) texts.written.push_back({input.path, *input.content});
   }
-  return language::ChooseRuntime(known.names, texts);
+  RuntimeChoice choice = language::ChooseRuntime(known.names, texts);
+  if (ReadsMore(env, known, phases, toolchain)) choice.parts = language::AllRuntimeParts();
+  return choice;
 }
 
-Digest IncludedNames(const Phases& phases) {
-  CanonicalHasher hasher("kernix-included-names");
+Digest HeadOf(const Phases& phases, bool with_sources) {
+  CanonicalHasher hasher("kernix-head");
+  for (const std::string& name : IncludedNames(phases)) hasher.Field("header", name);
   for (const exec::InputFile& input : phases.preprocess.front().action.inputs) {
-    if (!IsSourceCopy(input.path)) continue;
-    std::deque<std::string> storage;
-    Lexer lexer(*input.content, storage);
-    bool name_follows = false;
-    for (Token token; lexer.NextInDirective(token); name_follows = token.Is("include")) {
-      if (name_follows) hasher.Field("name", token.text);
-    }
+    if (with_sources && IsSourceCopy(input.path)) hasher.Field("source", input.path);
   }
   return hasher.Finish();
 }
@@ -191,12 +235,7 @@ Digest IncludedNames(const Phases& phases) {
 RuntimeChoice ChooseRuntime(Env& env, const KnownRuntime& known, const Phases& phases, const PlanOutputs& outputs,
                             const toolchain::Toolchain& toolchain) {
   const exec::Action& preprocess = phases.preprocess.front().action;
-  if (const std::string macro = MacroBeforeHeaders(known, preprocess); !macro.empty()) {
-    return Whole(StrCat("the macro ", macro, " of a flag"));
-  }
-  if (const std::string header = HeaderInPlaceOfToolkits(env, known, preprocess, toolchain); !header.empty()) {
-    return Whole(StrCat("the request's header ", header, " is found in the place of one that cuda_runtime.h reads"));
-  }
+  if (std::string why = WhyWhole(env, known, preprocess, toolchain); !why.empty()) return Whole(std::move(why));
   FileKinds kinds(known, preprocess.links, toolchain);
   language::UnitTexts texts;
   std::set<std::string> files;

@@ -13,12 +13,13 @@
 
 namespace kernix::build {
 
-// A guess from the sources alone: it tells which stand-in to preprocess with.
-language::RuntimeChoice GuessRuntime(const KnownRuntime& known, const Phases& phases);
+// A guess from the sources alone: it tells which stand-in to preprocess with. A unit that includes other headers
+// than the host compiler's, kernix's own and those of the runtime header gets all parts: what they take, no guess sees.
+language::RuntimeChoice GuessRuntime(Env& env, const KnownRuntime& known, const Phases& phases,
+                                     const toolchain::Toolchain& toolchain);
 
-// Represents the headers that the sources of `phases` include, as they name them. Units of the same headers mostly take
-// the same parts for them, which no guess sees.
-Digest IncludedNames(const Phases& phases);
+// Represents the headers that the sources of `phases` include, as they name them, perhaps with the sources' own names.
+Digest HeadOf(const Phases& phases, bool with_sources);
 
 // The choice for the passes of `phases` that read the stand-in that `known` is about: `outputs` is what preprocessing
 // has made. The whole header if a file cannot be read.
