@@ -297,13 +297,14 @@ bool HasAttributeTable(const FunctionSpec& spec) {
   return spec.is_global || spec.CountOf(ParameterKind::kAttribute) > 0;
 }
 
-// "name, arguments, results, attributes, count, traits, module" of a kernix_handler::Signature.
+std::string AttributesName(const FunctionSpec& spec) { return StrCat("kernix_attributes_of_", spec.name); }
+
+// "name, arguments, results, attributes, count, traits" of a kernix_handler::Signature.
 std::string SignatureFields(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph) {
   const int attributes = spec.CountOf(ParameterKind::kAttribute);
   return StrCat(Literal(spec.name), ", ", spec.CountOf(ParameterKind::kArgument), ", ",
-                spec.CountOf(ParameterKind::kResult), ", ",
-                HasAttributeTable(spec) ? "kernix_attributes, " : "nullptr, ", attributes, ", ",
-                Traits(language, spec, allow_cuda_graph), ", kernix_module");
+                spec.CountOf(ParameterKind::kResult), ", ", HasAttributeTable(spec) ? AttributesName(spec) : "nullptr",
+                ", ", attributes, ", ", Traits(language, spec, allow_cuda_graph));
 }
 
 // Appends the lines after the signature that adapt it to the call, if a call may leave out attributes.
@@ -328,9 +329,8 @@ int64_t PlaceInCall(const FunctionSpec& spec, const Parameter& typed) {
   return open ? place - count : place;
 }
 
-// Appends the check of typed arguments and results, if there are any.
-void AppendArrayChecks(const FunctionSpec& spec, std::string& out) {
-  if (!spec.HasTyped()) return;
+// The kernix_handler::ArrayTypes of typed arguments and results; empty if there are none.
+std::vector<std::string> ArrayTypes(const FunctionSpec& spec) {
   std::vector<std::string> types;
   for (const Parameter& parameter : spec.parameters) {
     if (!parameter.IsTyped()) continue;
@@ -338,6 +338,13 @@ void AppendArrayChecks(const FunctionSpec& spec, std::string& out) {
                            parameter.kind == ParameterKind::kResult ? "true" : "false", ", ",
                            PlaceInCall(spec, parameter), "}"));
   }
+  return types;
+}
+
+// Appends the check of typed arguments and results, if there are any.
+void AppendArrayChecks(const FunctionSpec& spec, std::string& out) {
+  const std::vector<std::string> types = ArrayTypes(spec);
+  if (types.empty()) return;
   StrAppend(&out, "  static constexpr kernix_handler::ArrayType kernix_types[] = {", absl::StrJoin(types, ", "),
             "};\n  if (kernix_ffi_abi::Error* kernix_error = kernix_handler::CheckArrays(kernix_frame, "
             "kernix_signature, kernix_types, ",
@@ -367,7 +374,7 @@ std::string PlainCall(const FunctionSpec& spec, int left_out) {
 void AppendPlainBody(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
   const bool attributes = spec.CountOf(ParameterKind::kAttribute) > 0;
   StrAppend(&out, "  ", SignatureQualifiers(spec), "kernix_handler::Signature kernix_signature = {",
-            SignatureFields(language, spec, allow_cuda_graph), "};\n");
+            SignatureFields(language, spec, allow_cuda_graph), ", kernix_module};\n");
   AppendLeavingOut(spec, out);
   AppendArrayChecks(spec, out);
   StrAppend(&out, "  BE::Tensor kernix_tensors[",
@@ -407,7 +414,7 @@ std::vector<std::string> LaunchArguments(const FunctionSpec& spec) {
 
 void AppendLaunchBody(const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
   StrAppend(&out, "  const kernix_handler::Signature kernix_signature = {",
-            SignatureFields(v1::LANGUAGE_CUDA, spec, allow_cuda_graph), "};\n");
+            SignatureFields(v1::LANGUAGE_CUDA, spec, allow_cuda_graph), ", kernix_module};\n");
   AppendArrayChecks(spec, out);
   StrAppend(&out, "  BE::Tensor kernix_tensors[", spec.parameters.size(), "];\n");
   StrAppend(&out, "  kernix_handler::LaunchCall kernix_launch = {{kernix_tensors, ",
@@ -510,7 +517,7 @@ void AppendExtendedBody(v1::Language language, const FunctionSpec& spec, bool al
   const std::string arguments = AppendRoles(spec.Arguments(), "kernix_argument_roles", out);
   const std::string results = AppendRoles(spec.Results(), "kernix_result_roles", out);
   StrAppend(&out, "  ", SignatureQualifiers(spec), "kernix_handler::ExtendedSignature kernix_signature = {{",
-            SignatureFields(language, spec, allow_cuda_graph), "}, ", arguments, ", ", results, "};\n");
+            SignatureFields(language, spec, allow_cuda_graph), ", kernix_module}, ", arguments, ", ", results, "};\n");
   AppendLeavingOut(spec, out);
   AppendArrayChecks(spec, out);
   StrAppend(&out, "  return kernix_handler::RunExtended<", Reader(spec),
@@ -524,14 +531,33 @@ void AppendExtendedBody(v1::Language language, const FunctionSpec& spec, bool al
 // The function that does the work of a handler.
 std::string CallFunction(const FunctionSpec& spec) { return StrCat("kernix_call_of_", spec.name); }
 
-// Appends the handler as XLA calls it, and with the module's name (see named_handler.h).
-void AppendExports(const FunctionSpec& spec, std::string& out) {
+// Appends the handler as XLA calls it, and with the module's name (see named_handler.h). Both call `function` with the
+// frame, that name and `more`.
+void AppendExports(const FunctionSpec& spec, std::string_view function, std::string_view more, std::string& out) {
   constexpr char kExported[] = "extern \"C\" __attribute__((visibility(\"default\")))\nkernix_ffi_abi::Error* ";
-  StrAppend(&out, kExported, spec.HandlerSymbol(), "(kernix_ffi_abi::CallFrame* kernix_frame) {\n  return ",
-            CallFunction(spec), "(kernix_frame, nullptr);\n}\n");
+  StrAppend(&out, kExported, spec.HandlerSymbol(), "(kernix_ffi_abi::CallFrame* kernix_frame) {\n  return ", function,
+            "(kernix_frame, nullptr", more, ");\n}\n");
   StrAppend(&out, kExported, NamedHandlerSymbol(spec.HandlerSymbol()),
-            "(kernix_ffi_abi::CallFrame* kernix_frame, const char* kernix_module) {\n  return ", CallFunction(spec),
-            "(kernix_frame, kernix_module);\n}\n");
+            "(kernix_ffi_abi::CallFrame* kernix_frame, const char* kernix_module) {\n  return ", function,
+            "(kernix_frame, kernix_module", more, ");\n}\n");
+}
+
+// The usual handler: data, and a function that passes the parameters on. To compile code takes far longer.
+bool IsTable(const FunctionSpec& spec) { return !spec.is_global && !spec.IsExtended() && spec.DefaultCount() == 0; }
+
+void AppendTable(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
+  const std::vector<std::string> types = ArrayTypes(spec);
+  if (!types.empty()) {
+    StrAppend(&out, "static constexpr kernix_handler::ArrayType kernix_types_of_", spec.name, "[] = {",
+              absl::StrJoin(types, ", "), "};\n");
+  }
+  StrAppend(&out, "static void ", CallFunction(spec), "([[maybe_unused]] kernix_handler::Call& kernix_call) {\n  ",
+            spec.Callee(), "(", absl::StrJoin(PlainArguments(spec), ", "), ");\n}\n");
+  StrAppend(&out, "static constexpr kernix_handler::Handler kernix_table_of_", spec.name, " = {{",
+            SignatureFields(language, spec, allow_cuda_graph), "},\n  ", CallFunction(spec), ", ", Reader(spec),
+            ", kernix_handler::", StreamUse(language, spec), ", ",
+            types.empty() ? "nullptr" : StrCat("kernix_types_of_", spec.name), ", ", types.size(), "};\n");
+  AppendExports(spec, "kernix_handler::RunTable", StrCat(", kernix_table_of_", spec.name), out);
 }
 
 }  // namespace
@@ -588,12 +614,13 @@ void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_c
   const int attributes = spec.CountOf(ParameterKind::kAttribute);
   AppendScratchFunctions(spec, out);
   StrAppend(&out, "#line 1 ", Literal(StrCat(kHandlerOf, spec.name, ">")), "\n");
+  if (HasAttributeTable(spec)) {
+    StrAppend(&out, "static constexpr kernix_handler::AttributeSpec ", AttributesName(spec), "[] = {",
+              AttributeTable(spec), "};\n");
+  }
+  if (IsTable(spec)) return AppendTable(language, spec, allow_cuda_graph, out);
   StrAppend(&out, "static kernix_ffi_abi::Error* ", CallFunction(spec),
             "(kernix_ffi_abi::CallFrame* kernix_frame, const char* kernix_module) {\n");
-  if (HasAttributeTable(spec)) {
-    StrAppend(&out, "  static constexpr kernix_handler::AttributeSpec kernix_attributes[] = {", AttributeTable(spec),
-              "};\n");
-  }
   if (attributes > 0) StrAppend(&out, "  kernix_handler::AttributeValue kernix_values[", attributes, "];\n");
   if (spec.is_global) {
     AppendLaunchBody(spec, allow_cuda_graph, out);
@@ -603,7 +630,7 @@ void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_c
     AppendPlainBody(language, spec, allow_cuda_graph, out);
   }
   out += "}\n";
-  AppendExports(spec, out);
+  AppendExports(spec, CallFunction(spec), "", out);
 }
 
 }  // namespace kernix::language

@@ -130,6 +130,21 @@ KERNIX_RUNTIME ffi::Error* ReadParameters(const ffi::CallFrame* frame, const Sig
 KERNIX_RUNTIME ffi::Error* RunHandler(const ffi::CallFrame* frame, const Signature& signature, Call& call,
                                       void (*function)(Call&), AttributeReader* reader, StreamUse stream);
 
+struct ArrayType;  // typed_arrays.h
+
+// A handler as data, for a function that has arrays, attributes and a stream, each in every call.
+struct Handler {
+  Signature signature;  // without a module
+  void (*function)(Call&);
+  AttributeReader* reader;
+  StreamUse stream;
+  const ArrayType* types;
+  int type_count;
+};
+
+// A complete handler. `module` may be null.
+KERNIX_RUNTIME ffi::Error* RunTable(const ffi::CallFrame* frame, const char* module, const Handler& handler);
+
 // A complete handler. `call` has room for the parameters of `signature`; `function` passes it on to the user's
 // function. `kReader` is null for a function without attributes.
 template <AttributeReader* kReader, StreamUse kStream>

@@ -535,6 +535,19 @@ class TensorRoom {
   BE::Tensor* tensors_;
 };
 
+ffi::Error* RunTable(const ffi::CallFrame* frame, const char* module, const Handler& handler) {
+  Signature signature = handler.signature;
+  signature.module = module;
+  ffi::Error* error = CheckArrays(frame, signature, handler.types, handler.type_count);
+  if (error != nullptr) return error;
+  const TensorRoom tensors(signature.argument_count + signature.result_count);
+  const size_t attributes = static_cast<size_t>(signature.attribute_count);
+  Call call = {tensors.tensors(),
+               static_cast<AttributeValue*>(__builtin_alloca(attributes * sizeof(AttributeValue))),
+               {nullptr}};
+  return RunHandler(frame, signature, call, handler.function, handler.reader, handler.stream);
+}
+
 KERNIX_COLD inline ffi::Error* CheckCount(const ffi::CallFrame* frame, const Signature& signature, const char* what,
                                           const BufferRoles& roles, int64_t given) {
   const int fewest = roles.Fewest();
