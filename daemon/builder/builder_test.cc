@@ -1522,11 +1522,19 @@ TEST_F(CudaBuilderTest, AKernelReadsThePartsOfTheRuntimeHeaderThatItNames) {
   // Text that says it comes from a header of the system.
   EXPECT_THAT(runs("}\n# 1 \"toolchain/cuda/include/vector_types.h\"\n__device__ float one() { return 1;"),
               Not(HasSubstr("-D__MATH_FUNCTIONS_H__")));
-  // An error is that of a whole call of nvcc.
-  v1::LoadRequest wrong = request_;
-  wrong.mutable_source(0)->mutable_text()->append("void g() {\n  nonsense();\n}\n");
-  const v1::ErrorDetail detail = GetErrorDetail(t.Load(wrong).status());
-  EXPECT_THAT(detail.message(), StartsWith("compile failed: kernel.cu(18): error: "));
+  // An error is that of a whole call of nvcc, which need not run.
+  for (const auto& [text, error] : {std::pair("void g() {\n  nonsense();\n}\n", "kernel.cu(18): error: identifier"),
+                                    {"#include \"nowhere.h\"\n", "kernel.cu:17:10: fatal error: nowhere.h"},
+                                    {"static_assert(1 == 2);\n", "kernel.cu(17): error: static assertion failed"},
+                                    {"__global__ void g() { asm(\"nonsense;\"); }\n", "ptxas "}}) {
+    v1::LoadRequest wrong = request_;
+    wrong.mutable_source(0)->set_label("kernel.cu");
+    wrong.mutable_source(0)->mutable_text()->append(text);
+    RecordingObserver observer;
+    EXPECT_THAT(GetErrorDetail(t.Load(wrong, observer).status()).message(),
+                StartsWith(StrCat("compile failed: ", error)));
+    EXPECT_THAT(observer.output, Not(HasSubstr("/nvcc -c ")));
+  }
 }
 
 // Its time stamp lies ahead of the clock: nobody can tell whether it was read as it is now.

@@ -89,6 +89,29 @@ bool IsAboutUsersLines(std::string_view output) {
   return places > 0;
 }
 
+// Whether each error in cudafe++'s output is one that the rest of the runtime header cannot mend: of punctuation, or of
+// a name that it does not declare, since a stand-in was chosen by all names of the unit.
+bool IsSameWithWholeHeader(std::string_view output) {
+  constexpr absl::string_view kError = "): error: ";
+  for (const absl::string_view line : absl::StrSplit(ToAbsl(output), '\n')) {
+    const size_t at = line.find(kError);
+    if (at == line.npos) continue;
+    const absl::string_view text = line.substr(at + kError.size());
+    const bool is_unknown_name = absl::StartsWith(text, "identifier ") && absl::EndsWith(text, " is undefined");
+    const bool is_assertion = absl::StartsWith(text, "static assertion failed");
+    if (!is_unknown_name && !is_assertion && !absl::StartsWith(text, "expected a")) return false;
+  }
+  return true;
+}
+
+// Whether the preprocessor has ended at an #include that leads nowhere, which it does in each pass.
+bool LacksHeader(std::string_view output) {
+  return absl::StrContains(ToAbsl(output), ": No such file or directory") &&
+         absl::StrContains(ToAbsl(output), "compilation terminated.");
+}
+
+bool IsPtxas(const Step& step) { return step.action.argv.front().ends_with("ptxas"); }
+
 }  // namespace
 
 // One compile. The callbacks hold references to it.
@@ -332,6 +355,9 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   void OnFailure(PlanEnd& end) {
     if (WouldEndAgain(end.status)) return run_.done(end.status);
     const bool is_alone = end.failed != nullptr && printed_->empty() && !end.has_printed;
+    if (is_alone && LacksHeader(GetErrorDetail(end.status).compiler_output())) {
+      return EndWithError(GetErrorDetail(end.status));
+    }
     if (!is_alone || running_ == nullptr) return RunWhole(compiler_.phase_failed_);
     if (IsCudafe(*end.failed)) return OnCudafeFailed(end);
     const auto is_same = [&](const Step& step) { return step.action.step == end.failed->action.step; };
@@ -343,20 +369,32 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     Step step = *cudafe;
     AddInputs(step, end.outputs);
     if (!step.inputs_from_steps.empty()) return RunWhole(compiler_.phase_failed_);
+    // ptxas speaks of lines of the PTX, which is that of a whole call.
+    if (IsPtxas(*end.failed) && std::count_if(running_->compile.begin(), running_->compile.end(), IsPtxas) == 1) {
+      ptxas_error_ = GetErrorDetail(end.status);
+    }
     Run({std::move(step)}, &Compile::OnCudafeEnded, &Compile::OnCudafeFailed);
   }
 
-  void OnCudafeEnded(PlanEnd&) { RunWhole(compiler_.phase_failed_); }
+  void OnCudafeEnded(PlanEnd& end) {
+    if (ptxas_error_ && end.printed.empty()) return EndWithError(*ptxas_error_);
+    RunWhole(compiler_.phase_failed_);
+  }
 
   void OnCudafeFailed(PlanEnd& end) {
     if (WouldEndAgain(end.status)) return run_.done(end.status);
     const v1::ErrorDetail detail = GetErrorDetail(end.status);
     if (end.failed == nullptr || !IsAboutUsersLines(detail.compiler_output())) return RunWhole(compiler_.phase_failed_);
     // What the stand-in leaves out may be what the line needs.
-    if (running_ == &slim_) {
+    if (running_ == &slim_ && !IsSameWithWholeHeader(detail.compiler_output())) {
       outputs_.clear();
       return RunWithWholeHeader(compiler_.whole_after_error_);
     }
+    EndWithError(detail);
+  }
+
+  // A phase's error is the message.
+  void EndWithError(const v1::ErrorDetail& detail) {
     compiler_.in_phases_.Add();
     if (run_.observer != nullptr) run_.observer->OnOutput(detail.compiler_output());
     exec::ActionResult result;
@@ -399,6 +437,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   KnownRuntimePtr known_;  // null: all passes read the whole header
   Phases slim_;
 
+  std::optional<v1::ErrorDetail> ptxas_error_;
   Phases* running_ = nullptr;         // the one of both that is run
   CompiledPreambles::Prepared host_;  // for its host compile
   PlanOutputs outputs_;               // of what has ended, and what that has printed

@@ -39,8 +39,8 @@ class NvccCompiler {
         compiled_preambles_(compiled_preambles) {}
 
   // As StepRunner::Submit(), for a step with `dependencies`. If nvcc's dry run is not understood, or a phase fails, the
-  // step runs as its own command, whose output and errors are what users see; unless it was cudafe++ that failed, at
-  // lines of the user's own, since its words are nvcc's.
+  // step runs as its own command, whose output and errors are what users see; unless the phase's words are nvcc's: of
+  // cudafe++ at lines of the user's own, of the preprocessor without a header, of ptxas for the only architecture.
   void Submit(const Step& step, StepRunner::Run run);
 
   // The registry must not be read after the compiler is destroyed.
