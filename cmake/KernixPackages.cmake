@@ -11,6 +11,7 @@ find_package(gRPC CONFIG REQUIRED)
 # Its re2 asks for -pthread, which libc 2.34 no longer needs, and precompiled headers require identical flags.
 set_property(TARGET re2::re2 PROPERTY INTERFACE_COMPILE_OPTIONS)
 find_package(PkgConfig REQUIRED)
+pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET GLOBAL libnghttp2)
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 find_package(CLI11 REQUIRED)

@@ -90,12 +90,13 @@ def use_kernix() -> None:
 
 def check_libraries() -> None:
     """Fail when a library of ours was taken from this machine and not from the wheel."""
-    ours = ("libgrpc", "libprotobuf", "libabsl", "libre2", "libcares", "libupb")
+    ours = ("libprotobuf", "libabsl", "libnghttp2")
     mapped = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/" in line}
     libraries = [Path(path) for path in mapped if Path(path).name.startswith(ours)]
     strangers = [str(path) for path in libraries if Path(sys.prefix) not in path.parents]
     assert not strangers, f"not from the wheel: {strangers}"
-    assert any("/kernix.libs/libgrpc" in path for path in mapped), "the wheel's gRPC is not loaded"
+    assert any("/kernix.libs/libnghttp2" in path for path in mapped), "the wheel's libnghttp2 is not loaded"
+    assert not any("/kernix.libs/libgrpc" in path for path in mapped), "the client has gRPC's library"
 
 
 def main(order: str) -> None:

@@ -8,19 +8,19 @@
 
 #include "client/connection/artifact_file.h"
 #include "client/connection/busy_pause.h"
+#include "client/connection/caller.h"
 #include "client/connection/daemon_watch.h"
 #include "client/connection/fetched_artifacts.h"
-#include "client/connection/grpc_session.h"
+#include "client/connection/grpc_call.h"
 #include "client/connection/load_runner.h"
 #include "client/connection/quick_lookup.h"
 #include "client/tools/environment.h"
-#include "common/base/cancellation.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/places.h"
 #include "common/os/private_directory.h"
-#include "common/wire/grpc_status.h"
+#include "common/wire/call_status.h"
 
 namespace kernix {
 namespace {
@@ -190,31 +190,29 @@ template <typename Attempt>
 absl::Status ConnectedClient::WithSession(bool start, Attempt attempt) {
   Endpoint endpoint = endpoint_;
   const MonotonicTime deadline = std::chrono::steady_clock::now() + kCallTimeout;
-  milliseconds pause{0};
+  const Connector::Need need = start ? Connector::Need::kFit : Connector::Need::kAnyDaemon;
   bool lost_before = false;
   for (int attempts = 1;; ++attempts) {
-    Pause(std::exchange(pause, {}), nullptr);
-    ForkGate::Section section;
-    const GrpcUse grpc;
-    const Connector::Need need = start ? Connector::Need::kFit : Connector::Need::kAnyDaemon;
-    absl::StatusOr<Session> session = connector_.Open(endpoint, need, section, IgnoreWarning);
-    const absl::Status status = session.ok() ? attempt(*session, section) : session.status();
+    Caller caller;
+    const absl::StatusOr<Session> session = connector_.Open(endpoint, need, caller, IgnoreWarning);
+    const absl::Status status = session.ok() ? attempt(*session, caller) : session.status();
     if (status.ok()) return status;
-    if (section.interrupted() && !ForkGate::Ending()) continue;
-    pause = BusyPause(status, attempts);
-    if (pause.count() > 0 && std::chrono::steady_clock::now() + pause < deadline) continue;
+    const milliseconds pause = BusyPause(status, attempts);
+    if (pause.count() > 0 && std::chrono::steady_clock::now() + pause < deadline) {
+      caller.Pause(pause);
+      continue;
+    }
     if (!DaemonWasLost(status) || std::exchange(lost_before, true)) return status;
     connector_.Distrust();
   }
 }
 
-template <typename Request, typename Response>
-absl::StatusOr<Response> ConnectedClient::Call(grpc::Status (v1::Kernix::Stub::*method)(grpc::ClientContext*,
-                                                                                        const Request&, Response*),
-                                               const Request& request, bool start) {
+template <typename Response>
+absl::StatusOr<Response> ConnectedClient::Call(std::string_view method, const google::protobuf::MessageLite& request,
+                                               bool start) {
   Response response;
-  KERNIX_RETURN_IF_ERROR(WithSession(start, [&](Session& session, ForkGate::Section& section) {
-    return FromGrpcStatus(session.grpc->Call(method, request, &response, kCallTimeout, &section), session.peer);
+  KERNIX_RETURN_IF_ERROR(WithSession(start, [&](const Session& session, Caller& caller) {
+    return CallOnce(*session.connection, session.peer, method, request, response, kCallTimeout, caller);
   }));
   return response;
 }
@@ -222,11 +220,9 @@ absl::StatusOr<Response> ConnectedClient::Call(grpc::Status (v1::Kernix::Stub::*
 absl::StatusOr<DaemonInfo> ConnectedClient::Info(bool start) {
   v1::GetInfoResponse response;
   std::string socket;
-  KERNIX_RETURN_IF_ERROR(WithSession(start, [&](Session& session, ForkGate::Section& section) {
+  KERNIX_RETURN_IF_ERROR(WithSession(start, [&](const Session& session, Caller& caller) {
     socket = session.socket;
-    return FromGrpcStatus(
-        session.grpc->Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &response, kCallTimeout, &section),
-        session.peer);
+    return CallOnce(*session.connection, session.peer, "GetInfo", v1::GetInfoRequest(), response, kCallTimeout, caller);
   }));
   return DaemonInfo{.address = StrCat("unix:", socket),
                     .version = response.version(),
@@ -242,14 +238,15 @@ absl::StatusOr<DaemonInfo> ConnectedClient::Info(bool start) {
 
 absl::StatusOr<CacheStats> ConnectedClient::Stats(bool start) {
   KERNIX_ASSIGN_OR_RETURN(const v1::GetCacheStatsResponse response,
-                          Call(&v1::Kernix::Stub::GetCacheStats, v1::GetCacheStatsRequest(), start));
+                          Call<v1::GetCacheStatsResponse>("GetCacheStats", v1::GetCacheStatsRequest(), start));
   return StatsFrom(response);
 }
 
 absl::StatusOr<std::vector<CacheEntryInfo>> ConnectedClient::List(const std::string& name, bool start) {
   v1::ListCacheRequest request;
   request.set_name(name);
-  KERNIX_ASSIGN_OR_RETURN(const v1::ListCacheResponse response, Call(&v1::Kernix::Stub::ListCache, request, start));
+  KERNIX_ASSIGN_OR_RETURN(const v1::ListCacheResponse response,
+                          Call<v1::ListCacheResponse>("ListCache", request, start));
   std::vector<CacheEntryInfo> entries;
   for (const v1::CacheEntry& entry : response.entry()) entries.push_back(EntryInfo(entry));
   return entries;
@@ -259,7 +256,7 @@ absl::StatusOr<std::vector<CacheEntryDetail>> ConnectedClient::Show(const std::s
   v1::ListCacheRequest request;
   request.set_key_prefix(key_prefix);
   KERNIX_ASSIGN_OR_RETURN(const v1::ListCacheResponse response,
-                          Call(&v1::Kernix::Stub::ListCache, request, /*start=*/false));
+                          Call<v1::ListCacheResponse>("ListCache", request, /*start=*/false));
   std::vector<CacheEntryDetail> entries;
   for (const v1::CacheEntry& entry : response.entry()) {
     CacheEntryDetail detail = EntryDetail(entry);
@@ -273,7 +270,7 @@ absl::StatusOr<BuildTrace> ConnectedClient::Trace(const std::string& key, bool s
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromHex(key));
   v1::GetTraceRequest request;
   request.set_key(digest.Raw());
-  const absl::StatusOr<v1::GetTraceResponse> response = Call(&v1::Kernix::Stub::GetTrace, request, start);
+  const absl::StatusOr<v1::GetTraceResponse> response = Call<v1::GetTraceResponse>("GetTrace", request, start);
   if (absl::IsUnimplemented(response.status())) {
     return Annotate(response.status(), "this kernixd is older than its client and keeps no traces of builds");
   }
@@ -289,7 +286,7 @@ absl::StatusOr<PurgeResult> ConnectedClient::Purge(const PurgeFilter& filter, bo
     request.set_all(true);
   }
   request.set_older_than_ms(filter.not_used_for.count());
-  absl::StatusOr<v1::PurgeCacheResponse> response = Call(&v1::Kernix::Stub::PurgeCache, request, start);
+  absl::StatusOr<v1::PurgeCacheResponse> response = Call<v1::PurgeCacheResponse>("PurgeCache", request, start);
   ++cache_removals;  // even if it failed: it may have begun
   if (!response.ok()) return response.status();
   return PurgeResult{.entries = response->removed_entries(), .bytes = response->removed_bytes()};
@@ -297,20 +294,20 @@ absl::StatusOr<PurgeResult> ConnectedClient::Purge(const PurgeFilter& filter, bo
 
 absl::StatusOr<DaemonActivity> ConnectedClient::Activity() {
   KERNIX_ASSIGN_OR_RETURN(const v1::GetStatusResponse response,
-                          Call(&v1::Kernix::Stub::GetStatus, v1::GetStatusRequest(), /*start=*/false));
+                          Call<v1::GetStatusResponse>("GetStatus", v1::GetStatusRequest(), /*start=*/false));
   return ActivityFrom(response);
 }
 
 absl::StatusOr<ReloadResult> ConnectedClient::Reload() {
   KERNIX_ASSIGN_OR_RETURN(const v1::ReloadResponse response,
-                          Call(&v1::Kernix::Stub::Reload, v1::ReloadRequest(), /*start=*/false));
+                          Call<v1::ReloadResponse>("Reload", v1::ReloadRequest(), /*start=*/false));
   return ReloadResult{.applied = {response.applied().begin(), response.applied().end()},
                       .needs_restart = {response.needs_restart().begin(), response.needs_restart().end()}};
 }
 
 absl::StatusOr<std::string> ConnectedClient::Metrics() {
   KERNIX_ASSIGN_OR_RETURN(v1::GetMetricsResponse response,
-                          Call(&v1::Kernix::Stub::GetMetrics, v1::GetMetricsRequest(), /*start=*/false));
+                          Call<v1::GetMetricsResponse>("GetMetrics", v1::GetMetricsRequest(), /*start=*/false));
   return std::move(*response.mutable_text());
 }
 
@@ -333,11 +330,11 @@ absl::Status ConnectedClient::AskToStop(milliseconds drain_timeout) {
   v1::ShutdownRequest request;
   request.set_drain_timeout_ms(drain_timeout.count());
   request.set_reason("a client asked for it");
-  return Call(&v1::Kernix::Stub::Shutdown, request, /*start=*/false).status();
+  return Call<v1::ShutdownResponse>("Shutdown", request, /*start=*/false).status();
 }
 
 void ConnectedClient::AnnounceLoad() {
-  if (endpoint_.warning.empty() && endpoint_.unusable.ok() && !ForkGate::Ending()) {
+  if (endpoint_.warning.empty() && endpoint_.unusable.ok()) {
     AnnounceLookup(connector_.environment(), endpoint_);
   }
 }
@@ -346,7 +343,7 @@ void ConnectedClient::AnnounceLoad() {
 // a warning, or if the request forces a build.
 std::optional<v1::LoadResult> ConnectedClient::LookUp(const v1::LoadRequest& request) {
   const bool has_to_tell = request.verbose() || !endpoint_.warning.empty();
-  if (has_to_tell || request.force_rebuild() || !endpoint_.unusable.ok() || ForkGate::Ending()) return std::nullopt;
+  if (has_to_tell || request.force_rebuild() || !endpoint_.unusable.ok()) return std::nullopt;
   return LookUpQuickly(connector_.environment(), endpoint_, request);
 }
 
@@ -368,8 +365,8 @@ absl::StatusOr<std::string> ConnectedClient::LocalArtifact(const v1::LoadResult&
   if (present.ok()) return present;
 
   std::string content;
-  KERNIX_RETURN_IF_ERROR(WithSession(/*start=*/true, [&](Session& session, ForkGate::Section& section) -> absl::Status {
-    KERNIX_ASSIGN_OR_RETURN(content, DownloadArtifact(session, digest, result.artifact_size(), section));
+  KERNIX_RETURN_IF_ERROR(WithSession(/*start=*/true, [&](const Session& session, Caller& caller) -> absl::Status {
+    KERNIX_ASSIGN_OR_RETURN(content, DownloadArtifact(session, digest, result.artifact_size(), caller));
     return absl::OkStatus();
   }));
   KERNIX_RETURN_IF_ERROR(environment.env->WriteFileDurably(path, content, 0600));

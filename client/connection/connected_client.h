@@ -45,16 +45,14 @@ class ConnectedClient : public DaemonClient {
 
   std::optional<v1::LoadResult> LookUp(const v1::LoadRequest& request);
 
-  // Calls `attempt(session, section)` in a separate section. Repeats it if a fork interrupted it, and once more if the
-  // daemon was lost. `attempt` returns an absl::Status.
+  // Calls `attempt(session, caller)`. Repeats it while the daemon is too busy, and once if the daemon was lost.
+  // `attempt` returns an absl::Status.
   template <typename Attempt>
   absl::Status WithSession(bool start, Attempt attempt);
 
-  // One unary call, made in this way.
-  template <typename Request, typename Response>
-  absl::StatusOr<Response> Call(grpc::Status (v1::Kernix::Stub::*method)(grpc::ClientContext*, const Request&,
-                                                                         Response*),
-                                const Request& request, bool start);
+  // One call with one response, made in this way.
+  template <typename Response>
+  absl::StatusOr<Response> Call(std::string_view method, const google::protobuf::MessageLite& request, bool start);
 
   // Has no lock, so that a forked child can continue to use it.
   Connector connector_;

@@ -5,11 +5,12 @@
 #include <thread>
 #include <utility>
 
+#include "client/connection/grpc_call.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
-#include "common/wire/grpc_status.h"
+#include "common/wire/call_status.h"
 
 namespace kernix {
 namespace {
@@ -21,7 +22,7 @@ constexpr milliseconds kInfoTimeout{10'000};
 absl::Status Unreachable(const std::string& message) { return MakeError(v1::ErrorDetail::UNREACHABLE, message); }
 
 Session SessionWith(PeerSocket peer) {
-  return Session{.grpc = std::make_unique<GrpcSession>(std::move(peer.fd)),
+  return Session{.connection = std::make_unique<Http2Connection>(std::move(peer.fd)),
                  .socket = peer.path,
                  .peer = StrCat("kernixd at ", peer.path)};
 }
@@ -37,25 +38,24 @@ absl::Status NobodyThere(const ClientEnvironment& environment, const Endpoint& e
 }  // namespace
 
 // If the daemon's queue is full, waits, because the daemon exists and is busy accepting.
-absl::StatusOr<PeerSocket> Connector::Connect(const Endpoint& endpoint, ForkGate::Section& section) {
+absl::StatusOr<PeerSocket> Connector::Connect(const Endpoint& endpoint, Caller& caller) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + options_.start_timeout;
   while (true) {
     absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint);
     if (!absl::IsUnavailable(peer.status())) return peer;
-    if (section.interrupted() || std::chrono::steady_clock::now() >= deadline) return peer;
+    if (caller.GaveUp() || std::chrono::steady_clock::now() >= deadline) return peer;
     std::this_thread::sleep_for(milliseconds(2));
   }
 }
 
-absl::StatusOr<Connector::Meeting> Connector::Meet(PeerSocket peer, ForkGate::Section& section) {
+absl::StatusOr<Connector::Meeting> Connector::Meet(PeerSocket peer, Caller& caller) {
   Meeting meeting{.pid = peer.pid};
   meeting.session = SessionWith(std::move(peer));
   if (meeting.pid != 0 && fit_pid_ == meeting.pid) return meeting;
 
   v1::GetInfoResponse info;
-  const grpc::Status status =
-      meeting.session.grpc->Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &info, kInfoTimeout, &section);
-  if (!status.ok()) return FromGrpcStatus(status, meeting.session.peer);
+  KERNIX_RETURN_IF_ERROR(CallOnce(*meeting.session.connection, meeting.session.peer, "GetInfo", v1::GetInfoRequest(),
+                                  info, kInfoTimeout, caller));
   meeting.peer_build = info.build_id();
   meeting.is_daemon = meeting.pid == info.pid();
   if (info.draining()) {
@@ -73,18 +73,18 @@ absl::StatusOr<Connector::Meeting> Connector::Meet(PeerSocket peer, ForkGate::Se
 // A daemon that exits after the connection and before its first answer has not received a request. The request then
 // goes to the next one.
 absl::StatusOr<Connector::Meeting> Connector::Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted,
-                                                    ForkGate::Section& section) {
+                                                    Caller& caller) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + options_.start_timeout;
   while (true) {
-    absl::StatusOr<Meeting> meeting = MeetOrStart(endpoint, unwanted, section);
-    if (!DaemonWasLost(meeting.status()) || section.interrupted()) return meeting;
+    absl::StatusOr<Meeting> meeting = MeetOrStart(endpoint, unwanted, caller);
+    if (!DaemonWasLost(meeting.status()) || caller.GaveUp()) return meeting;
     if (std::chrono::steady_clock::now() >= deadline) return meeting;
     std::this_thread::sleep_for(milliseconds(2));
   }
 }
 
-absl::StatusOr<Session> Connector::OpenForeign(const Endpoint& endpoint, ForkGate::Section& section) {
-  KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, section));
+absl::StatusOr<Session> Connector::OpenForeign(const Endpoint& endpoint, Caller& caller) {
+  KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, caller));
   if (meeting.verdict == Verdict::kOtherProtocol) {
     return Unreachable(StrCat(meeting.session.peer, " (", endpoint.origin, ") is of build ", meeting.peer_build,
                               ", which uses another protocol than this client, of build ", BuildId(),
@@ -96,10 +96,10 @@ absl::StatusOr<Session> Connector::OpenForeign(const Endpoint& endpoint, ForkGat
 }
 
 absl::StatusOr<Connector::Meeting> Connector::MeetOrStart(const Endpoint& endpoint, std::optional<pid_t> unwanted,
-                                                          ForkGate::Section& section) {
+                                                          Caller& caller) {
   if (!unwanted) {
-    absl::StatusOr<PeerSocket> peer = Connect(endpoint, section);
-    if (peer.ok()) return Meet(*std::move(peer), section);
+    absl::StatusOr<PeerSocket> peer = Connect(endpoint, caller);
+    if (peer.ok()) return Meet(*std::move(peer), caller);
     if (!absl::IsNotFound(peer.status())) return peer.status();
     if (endpoint.kind != EndpointKind::kOwn || !options_.allow_start) {
       return NobodyThere(environment_, endpoint, peer.status());
@@ -110,10 +110,10 @@ absl::StatusOr<Connector::Meeting> Connector::MeetOrStart(const Endpoint& endpoi
   fresh.first_compiler = endpoint.first_compiler;
   Meeting meeting;
   const auto greet = [&](PeerSocket peer) -> absl::Status {
-    KERNIX_ASSIGN_OR_RETURN(meeting, Meet(std::move(peer), section));
+    KERNIX_ASSIGN_OR_RETURN(meeting, Meet(std::move(peer), caller));
     return absl::OkStatus();
   };
-  KERNIX_RETURN_IF_ERROR(DaemonStarter(environment_, options_, fresh, section).Start(unwanted, greet));
+  KERNIX_RETURN_IF_ERROR(DaemonStarter(environment_, options_, fresh, caller).Start(unwanted, greet));
   meeting.was_started = true;
   return meeting;
 }
@@ -134,30 +134,29 @@ absl::StatusOr<Session> Connector::Settle(Meeting meeting, const Endpoint& endpo
   return std::move(meeting.session);
 }
 
-absl::StatusOr<Session> Connector::OpenOwn(const Endpoint& endpoint, ForkGate::Section& section,
-                                           const WarningSink& warn) {
+absl::StatusOr<Session> Connector::OpenOwn(const Endpoint& endpoint, Caller& caller, const WarningSink& warn) {
   if (!endpoint.unusable.ok()) return WithOneshotHelp(endpoint.unusable);
-  KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, section));
+  KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, caller));
   if (meeting.was_started && !endpoint.hint.empty()) warn(endpoint.hint);
   if (meeting.verdict == Verdict::kFit) return std::move(meeting.session);
   // A stopping daemon is replaced as often as necessary; a daemon of another build only once.
   const bool replace = options_.allow_start && (meeting.verdict == Verdict::kLeaving || !replaced_.exchange(true));
   if (!replace) return Settle(std::move(meeting), endpoint, warn);
-  meeting.session.grpc.reset();
-  KERNIX_ASSIGN_OR_RETURN(meeting, Reach(endpoint, meeting.pid, section));
+  meeting.session.connection.reset();
+  KERNIX_ASSIGN_OR_RETURN(meeting, Reach(endpoint, meeting.pid, caller));
   return Settle(std::move(meeting), endpoint, warn);
 }
 
-absl::StatusOr<Session> Connector::OpenOneshot(const Endpoint& endpoint, const absl::Status& why,
-                                               ForkGate::Section& section, const WarningSink& warn) {
-  absl::StatusOr<Oneshot> oneshot = StartOneshot(environment_, options_, endpoint.store_directory, section);
+absl::StatusOr<Session> Connector::OpenOneshot(const Endpoint& endpoint, const absl::Status& why, Caller& caller,
+                                               const WarningSink& warn) {
+  absl::StatusOr<Oneshot> oneshot = StartOneshot(environment_, options_, endpoint.store_directory, caller);
   if (!oneshot.ok()) return Annotate(oneshot.status(), ToStd(why.message()));
   warn(StrCat(why.message(), "\nA private kernixd serves this load alone",
               oneshot->store_directory == endpoint.store_directory
                   ? ""
                   : StrCat(", with a cache that is gone when this process ends (", oneshot->store_directory, ")"),
               "."));
-  return Session{std::move(oneshot->daemon), std::move(oneshot->session), "", "a private kernixd"};
+  return Session{std::move(oneshot->daemon), std::move(oneshot->connection), "", "a private kernixd"};
 }
 
 absl::Status Connector::FallBackToOwn(Endpoint& endpoint, std::string_view reason, const WarningSink& warn) {
@@ -168,26 +167,24 @@ absl::Status Connector::FallBackToOwn(Endpoint& endpoint, std::string_view reaso
   return absl::OkStatus();
 }
 
-absl::StatusOr<Session> Connector::Open(Endpoint& endpoint, Need need, ForkGate::Section& section,
-                                        const WarningSink& warn) {
-  if (ForkGate::Ending()) return Unreachable("this process is exiting and starts no more work with kernixd");
+absl::StatusOr<Session> Connector::Open(Endpoint& endpoint, Need need, Caller& caller, const WarningSink& warn) {
   if (!endpoint.warning.empty()) warn(std::exchange(endpoint.warning, ""));
   if (need == Need::kAnyDaemon) {
     if (!endpoint.unusable.ok()) return NobodyThere(environment_, endpoint, endpoint.unusable);
-    absl::StatusOr<PeerSocket> peer = Connect(endpoint, section);
+    absl::StatusOr<PeerSocket> peer = Connect(endpoint, caller);
     if (absl::IsNotFound(peer.status())) return NobodyThere(environment_, endpoint, peer.status());
     if (!peer.ok()) return peer.status();
     return SessionWith(*std::move(peer));
   }
   if (endpoint.kind != EndpointKind::kOwn) {
-    absl::StatusOr<Session> session = OpenForeign(endpoint, section);
-    if (session.ok() || section.interrupted() || endpoint.kind == EndpointKind::kNamed) return session;
+    absl::StatusOr<Session> session = OpenForeign(endpoint, caller);
+    if (session.ok() || caller.GaveUp() || endpoint.kind == EndpointKind::kNamed) return session;
     KERNIX_RETURN_IF_ERROR(FallBackToOwn(endpoint, ToStd(session.status().message()), warn));
   }
-  absl::StatusOr<Session> session = OpenOwn(endpoint, section, warn);
+  absl::StatusOr<Session> session = OpenOwn(endpoint, caller, warn);
   const bool try_oneshot = need == Need::kFitOrOneshot && options_.allow_oneshot && options_.allow_start &&
-                           !session.ok() && OneshotMayHelp(session.status()) && !section.interrupted();
-  return try_oneshot ? OpenOneshot(endpoint, session.status(), section, warn) : std::move(session);
+                           !session.ok() && OneshotMayHelp(session.status()) && !caller.GaveUp();
+  return try_oneshot ? OpenOneshot(endpoint, session.status(), caller, warn) : std::move(session);
 }
 
 }  // namespace kernix

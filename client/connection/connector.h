@@ -11,11 +11,11 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "client/connection/caller.h"
 #include "client/connection/client_environment.h"
 #include "client/connection/daemon_starter.h"
 #include "client/connection/endpoint.h"
-#include "client/connection/fork_gate.h"
-#include "client/connection/grpc_session.h"
+#include "client/connection/http2_connection.h"
 #include "client/connection/oneshot.h"
 #include "kernix/client.h"
 
@@ -26,7 +26,7 @@ using WarningSink = std::function<void(std::string_view)>;
 // A session and its peer.
 struct Session {
   std::unique_ptr<PrivateDaemon> daemon;  // the daemon of a oneshot session
-  std::unique_ptr<GrpcSession> grpc;
+  std::unique_ptr<Http2Connection> connection;
   std::string socket;  // where the daemon listens; empty: nowhere
   std::string peer;    // for messages: "kernixd at /run/kernix/kernixd.sock"
 };
@@ -44,9 +44,8 @@ class Connector {
   };
 
   // Opens a session with the daemon of `endpoint`. If the machine's service does not answer or does not use our
-  // protocol, `endpoint` becomes the user's own, with a warning. Works inside `section`; if the section is interrupted,
-  // returns some error.
-  absl::StatusOr<Session> Open(Endpoint& endpoint, Need need, ForkGate::Section& section, const WarningSink& warn);
+  // protocol, `endpoint` becomes the user's own, with a warning. Returns some error if `caller` gives up.
+  absl::StatusOr<Session> Open(Endpoint& endpoint, Need need, Caller& caller, const WarningSink& warn);
 
   // Replaces `endpoint` by the user's own, and warns with `reason`.
   absl::Status FallBackToOwn(Endpoint& endpoint, std::string_view reason, const WarningSink& warn);
@@ -68,14 +67,13 @@ class Connector {
     bool was_started = false;
   };
 
-  absl::StatusOr<PeerSocket> Connect(const Endpoint& endpoint, ForkGate::Section& section);
-  absl::StatusOr<Meeting> Meet(PeerSocket peer, ForkGate::Section& section);
-  absl::StatusOr<Meeting> Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted, ForkGate::Section& section);
-  absl::StatusOr<Session> OpenForeign(const Endpoint& endpoint, ForkGate::Section& section);
-  absl::StatusOr<Session> OpenOwn(const Endpoint& endpoint, ForkGate::Section& section, const WarningSink& warn);
-  absl::StatusOr<Meeting> MeetOrStart(const Endpoint& endpoint, std::optional<pid_t> unwanted,
-                                      ForkGate::Section& section);
-  absl::StatusOr<Session> OpenOneshot(const Endpoint& endpoint, const absl::Status& why, ForkGate::Section& section,
+  absl::StatusOr<PeerSocket> Connect(const Endpoint& endpoint, Caller& caller);
+  absl::StatusOr<Meeting> Meet(PeerSocket peer, Caller& caller);
+  absl::StatusOr<Meeting> Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted, Caller& caller);
+  absl::StatusOr<Session> OpenForeign(const Endpoint& endpoint, Caller& caller);
+  absl::StatusOr<Session> OpenOwn(const Endpoint& endpoint, Caller& caller, const WarningSink& warn);
+  absl::StatusOr<Meeting> MeetOrStart(const Endpoint& endpoint, std::optional<pid_t> unwanted, Caller& caller);
+  absl::StatusOr<Session> OpenOneshot(const Endpoint& endpoint, const absl::Status& why, Caller& caller,
                                       const WarningSink& warn);
   void Trust(const Meeting& meeting) {
     if (meeting.is_daemon) fit_pid_ = meeting.pid;

@@ -28,7 +28,7 @@ class DaemonClient : public Client {
   // Runs one Load call to its end: finds or starts the daemon, uploads headers, and reports progress. If a shared
   // service lacks the toolchain, falls back to the user's own daemon, with a warning through `callbacks`; if no daemon
   // can be started, falls back to a oneshot daemon. If the daemon dies during the call, starts it again and repeats the
-  // call once. If a fork in another thread interrupts the call, repeats it. Errors carry the daemon's ErrorDetail.
+  // call once. If a callback forks, the child repeats the call. Errors carry the daemon's ErrorDetail.
   virtual absl::StatusOr<v1::LoadResult> SendLoad(const v1::LoadRequest& request, const BlobProvider& blobs,
                                                   const LoadCallbacks& callbacks) = 0;
 

@@ -25,8 +25,7 @@ struct DaemonCommand {
 
 inline constexpr int kInheritedSocket = 3;
 
-// A child process, which keeps running when this object is destroyed. Call its functions only inside a
-// ForkGate::Section.
+// A child process, which keeps running when this object is destroyed.
 class DaemonProcess {
  public:
   // Starts it in its own session, in the folder "/", with stdin from /dev/null. It inherits nothing else: no

@@ -11,14 +11,15 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "client/connection/grpc_session.h"
+#include "client/connection/grpc_call.h"
+#include "client/connection/http2_connection.h"
 #include "client/connection/kernixd_program.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/os/store_list.h"
-#include "common/wire/grpc_status.h"
+#include "common/wire/call_status.h"
 #include "common/wire/kernixd_exit.h"
 
 namespace kernix {
@@ -41,7 +42,7 @@ constexpr uint64_t kLogLimit = 1 << 20;
 
 absl::Status Unreachable(const std::string& message) { return MakeError(v1::ErrorDetail::UNREACHABLE, message); }
 
-absl::Status Interrupted() { return absl::AbortedError("interrupted by a fork"); }
+absl::Status GivenUp() { return absl::AbortedError("nobody waits for the start any more"); }
 
 // The current end of the log, which shows later what the daemon has added. A long log becomes the previous one.
 size_t LogStart(Env& env, const std::string& log) {
@@ -112,18 +113,16 @@ std::string DescribeExit(int exit_code) {
 }
 
 DaemonStarter::DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options,
-                             const Endpoint& endpoint, ForkGate::Section& section)
+                             const Endpoint& endpoint, Caller& caller)
     : environment_(environment),
       options_(options),
       endpoint_(endpoint),
-      section_(section),
+      caller_(caller),
       deadline_(std::chrono::steady_clock::now() + options.start_timeout) {}
 
 // Returns false if no time is left.
 bool DaemonStarter::Pause(milliseconds pause) {
-  if (section_.interrupted() || std::chrono::steady_clock::now() >= deadline_) return false;
-  std::this_thread::sleep_for(pause);
-  return true;
+  return std::chrono::steady_clock::now() < deadline_ && caller_.Pause(pause);
 }
 
 bool DaemonStarter::PauseLonger(milliseconds& pause) {
@@ -152,7 +151,7 @@ absl::Status DaemonStarter::Start(std::optional<pid_t> unwanted, const Greet& gr
       return WithOneshotHelp(Unreachable(StrCat("kernixd cannot be started: ", lock.status().message())));
     }
   } while (PauseLonger(pause));
-  if (section_.interrupted()) return Interrupted();
+  if (caller_.GaveUp()) return GivenUp();
   return Unreachable(StrCat("another process has been starting kernixd for ", options_.start_timeout.count(),
                             " ms without success. It holds ", endpoint_.place.start_lock, ": find it with `fuser ",
                             endpoint_.place.start_lock, "`, and end it if it hangs. ", "What kernixd said is in ",
@@ -182,7 +181,7 @@ absl::Status DaemonStarter::StartLocked(std::optional<pid_t> unwanted, const Gre
   if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {
     command.arguments.insert(command.arguments.end(), {"--idle-timeout", "15m"});
   }
-  if (section_.interrupted()) return Interrupted();
+  if (caller_.GaveUp()) return GivenUp();
   const size_t log_start = LogStart(*environment_.env, command.log);
   KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, DaemonProcess::Start(command));
   return AwaitAnswer(std::move(process), log_start, greet);
@@ -191,11 +190,11 @@ absl::Status DaemonStarter::StartLocked(std::optional<pid_t> unwanted, const Gre
 void DaemonStarter::AskToStop(pid_t unwanted) {
   absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
   if (!peer.ok() || peer->pid != unwanted) return;
-  GrpcSession session(std::move(peer->fd));
+  Http2Connection connection(std::move(peer->fd));
   v1::ShutdownRequest request;
   request.set_reason(StrCat("a client of build ", BuildId(), " replaces it"));
   v1::ShutdownResponse response;
-  session.Call(&v1::Kernix::Stub::Shutdown, request, &response, kProbeTimeout, &section_);
+  static_cast<void>(CallOnce(connection, "kernixd", "Shutdown", request, response, kProbeTimeout, caller_));
   deadline_ += kDrainTime;
 }
 
@@ -210,7 +209,7 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwant
     ReapEndedDaemons();
     if (HasEnded(leaving) && PlaceIsFree()) return absl::NotFoundError("nobody holds the place");
   } while (PauseLonger(pause));
-  if (section_.interrupted()) return Interrupted();
+  if (caller_.GaveUp()) return GivenUp();
   return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.place.lock,
                             " and has not released it within ", options_.start_timeout.count(),
                             " ms: try again when its builds are done, or find it with `fuser ", endpoint_.place.lock,
@@ -230,9 +229,9 @@ absl::Status DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start,
       KERNIX_RETURN_IF_ERROR(JudgeExit(*exit_code, log_start));
     }
   } while (Pause(kPauseForAnswer));
-  if (section_.interrupted()) {
+  if (caller_.GaveUp()) {
     AwaitHold(process);
-    return Interrupted();
+    return GivenUp();
   }
   return Unreachable(StrCat("kernixd (process ", process.pid(), ") was started but did not answer at ",
                             endpoint_.socket, " within ", options_.start_timeout.count(),

@@ -10,10 +10,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/connection/caller.h"
 #include "client/connection/client_environment.h"
 #include "client/connection/daemon_process.h"
 #include "client/connection/endpoint.h"
-#include "client/connection/fork_gate.h"
 #include "client/connection/unix_socket.h"
 #include "kernix/client.h"
 
@@ -26,12 +26,12 @@ bool OneshotMayHelp(const absl::Status& status);
 // Marks `status` as such an error.
 absl::Status WithOneshotHelp(absl::Status status);
 
-// For an endpoint of kind kOwn that has a place. Works inside `section`. If the section is interrupted, returns with
-// some error: immediately, or as soon as a daemon that it has started holds the place.
+// For an endpoint of kind kOwn that has a place. If `caller` gives up, returns with some error: immediately, or as soon
+// as a daemon that it has started holds the place.
 class DaemonStarter {
  public:
   DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options, const Endpoint& endpoint,
-                ForkGate::Section& section);
+                Caller& caller);
 
   // Talks to a daemon over a new connection. An error for which DaemonWasLost() holds means that it has not answered.
   using Greet = std::function<absl::Status(PeerSocket)>;
@@ -58,7 +58,7 @@ class DaemonStarter {
   const ClientEnvironment& environment_;
   const ClientOptions& options_;
   const Endpoint& endpoint_;
-  ForkGate::Section& section_;
+  Caller& caller_;
   MonotonicTime deadline_;
   std::string program_;
 };

@@ -10,14 +10,12 @@
 #include <utility>
 
 #include "client/connection/daemon_process.h"
-#include "client/connection/fork_gate.h"
 #include "common/os/posix_error.h"
 
 namespace kernix {
 
 DaemonWatch::DaemonWatch(const ClientEnvironment& environment, const Endpoint& endpoint, pid_t pid)
     : environment_(environment), endpoint_(endpoint) {
-  const ForkGate::Section section;
   const absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
   listener_ = peer.ok() ? peer->pid : 0;
   // Otherwise, the process id means another process here, or none.
@@ -32,7 +30,6 @@ absl::Status DaemonWatch::Terminate() const {
 }
 
 bool DaemonWatch::Gone() const {
-  const ForkGate::Section section;
   ReapEndedDaemons();
   if (!process_.ok()) return PlaceIsLeft();
   pollfd ended{process_.get(), POLLIN, 0};

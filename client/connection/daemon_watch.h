@@ -23,7 +23,7 @@ class DaemonWatch {
   // Sends SIGTERM to it. The daemon drains as it is set to, and stops at once if it has been draining already.
   absl::Status Terminate() const;
 
-  // Whether the daemon has ended, even if another one has its place by now. Do not call it inside a ForkGate::Section.
+  // Whether the daemon has ended, even if another one has its place by now.
   bool Gone() const;
 
  private:

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection/fetched_artifacts.h"
 
+#include <optional>
+
+#include "client/connection/grpc_call.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/places.h"
 #include "common/os/private_directory.h"
-#include "common/wire/grpc_status.h"
+#include "common/wire/call_status.h"
 
 namespace kernix {
 namespace {
 
-absl::StatusOr<std::string> ReadStream(grpc::ClientReader<v1::ArtifactChunk>& stream, uint64_t size) {
+absl::StatusOr<std::string> ReadStream(GrpcCall& call, uint64_t size) {
   std::string content;
   v1::ArtifactChunk chunk;
-  while (stream.Read(&chunk)) {
+  while (call.Read(chunk)) {
     if (content.size() + chunk.data().size() > size)
       return absl::OutOfRangeError("the daemon sent more bytes than it announced");
     content += chunk.data();
@@ -37,16 +40,14 @@ absl::Status EnsureFetchedFolder(const ClientEnvironment& environment, const std
                                                      ". To keep it elsewhere, set KERNIX_CACHE_DIR."));
 }
 
-absl::StatusOr<std::string> DownloadArtifact(Session& session, const Digest& digest, uint64_t size,
-                                             ForkGate::Section& section) {
-  InterruptibleContext context(&section);
+absl::StatusOr<std::string> DownloadArtifact(const Session& session, const Digest& digest, uint64_t size,
+                                             Caller& caller) {
+  GrpcCall call(*session.connection, "FetchArtifact", std::nullopt, caller);
   v1::FetchArtifactRequest request;
   request.set_artifact_digest(digest.Raw());
-  const auto stream = session.grpc->stub().FetchArtifact(&*context, request);
-  const absl::StatusOr<std::string> content = ReadStream(*stream, size);
-  if (!content.ok()) context->TryCancel();
-  const grpc::Status status = stream->Finish();
-  if (content.ok() && !status.ok()) return FromGrpcStatus(status, session.peer);
+  call.Write(request, /*last=*/true);
+  const absl::StatusOr<std::string> content = ReadStream(call, size);
+  if (content.ok()) KERNIX_RETURN_IF_ERROR(FromCallStatus(call.status(), session.peer));
   if (content.ok() && DigestOf(*content) == digest) return content;
   return MakeError(v1::ErrorDetail::INTERNAL,
                    StrCat(session.peer, " sent other content than the artifact ", digest.Hex()));

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/connection/caller.h"
 #include "client/connection/client_environment.h"
 #include "client/connection/connector.h"
-#include "client/connection/fork_gate.h"
 #include "common/base/digest.h"
 
 namespace kernix {
@@ -22,7 +22,7 @@ absl::Status EnsureFetchedFolder(const ClientEnvironment& environment, const std
 
 // Streams the artifact. Returns NOT_FOUND if the daemon no longer has it, and INTERNAL if the daemon sends other
 // content.
-absl::StatusOr<std::string> DownloadArtifact(Session& session, const Digest& digest, uint64_t size,
-                                             ForkGate::Section& section);
+absl::StatusOr<std::string> DownloadArtifact(const Session& session, const Digest& digest, uint64_t size,
+                                             Caller& caller);
 
 }  // namespace kernix

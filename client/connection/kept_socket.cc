@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection/kept_socket.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,8 +48,15 @@ void KeptSocket::Keep(std::string place, UniqueFd socket) {
   Drop(std::move(kept));
 }
 
+void KeptSocket::End(UniqueFd socket) { shutdown(socket.get(), SHUT_RDWR); }
+
 void KeptSocket::Drop(Kept kept) {
-  if (kept.socket.ok() && IdOf(kept.socket.get()) != kept.id) kept.socket.release();
+  if (!kept.socket.ok()) return;
+  if (IdOf(kept.socket.get()) != kept.id) {
+    kept.socket.release();
+  } else if (kept.owner == getpid()) {
+    End(std::move(kept.socket));
+  }
 }
 
 }  // namespace kernix

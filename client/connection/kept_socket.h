@@ -14,8 +14,7 @@
 
 namespace kernix {
 
-// Holds at most one socket. Thread-safe; use it inside a ForkGate::Section, so that no fork() comes between Take() and
-// Keep().
+// Holds at most one socket. Thread-safe.
 class KeptSocket {
  public:
   // Never destroyed.
@@ -28,6 +27,9 @@ class KeptSocket {
 
   // Keeps `socket` in place of the one before it.
   void Keep(std::string place, UniqueFd socket);
+
+  // Ends a connection that this process has made. Closing alone is not enough if another thread has forked.
+  static void End(UniqueFd socket);
 
  private:
   struct Kept {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection/load_conversation.h"
 
-#include <grpcpp/grpcpp.h>
-
 #include <algorithm>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "client/connection/grpc_call.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
-#include "common/wire/grpc_status.h"
+#include "common/wire/call_status.h"
 
 namespace kernix {
 namespace {
@@ -19,45 +19,42 @@ namespace {
 // gRPC refuses messages over 4 MiB unless told otherwise.
 constexpr size_t kChunkBytes = 1 << 20;
 
+void Tell(const std::function<void(std::string_view)>& callback, std::string_view text) {
+  if (callback && !text.empty()) callback(text);
+}
+
 class Conversation {
  public:
-  Conversation(v1::Kernix::Stub& stub, LoadMailbox& mailbox, ForkGate::Section& section)
-      : mailbox_(mailbox), section_(section) {
-    mailbox_.ClearWake();
-    section_.OnInterrupt([this] { Break(); });
-    stream_ = stub.Load(&context_);
-  }
-  ~Conversation() { section_.OnInterrupt(nullptr); }
-  Conversation(const Conversation&) = delete;
-  Conversation& operator=(const Conversation&) = delete;
+  Conversation(Http2Connection& connection, const BlobProvider& blobs, const LoadCallbacks& callbacks, Caller& caller)
+      : call_(connection, "Load", std::nullopt, caller), blobs_(blobs), callbacks_(callbacks), caller_(caller) {}
 
-  // Runs until the daemon closes the stream, whose status also shows whether a write failed.
-  grpc::Status Run(const v1::LoadClientMessage& request) {
-    stream_->Write(request);
+  // Runs until the daemon ends the call, whose status also shows whether a write failed.
+  const CallStatus& Run(const v1::LoadClientMessage& request) {
+    call_.Write(request, /*last=*/false);
     v1::LoadEvent event;
-    while (stream_->Read(&event)) Handle(event);
-    return stream_->Finish();
+    while (call_.Read(event)) {
+      Handle(event);
+      // Asked here, too, since there may always be news to read.
+      if (!answer_ && caller_.GaveUp()) call_.Cancel();
+    }
+    return call_.status();
   }
 
   // The result so far: the daemon's answer, or our own reason to stop. Nullopt if there is neither.
   std::optional<absl::StatusOr<v1::LoadResult>>& answer() { return answer_; }
 
  private:
-  void Break() {
-    context_.TryCancel();
-    mailbox_.Wake();
-  }
-
   void Handle(v1::LoadEvent& event) {
     switch (event.event_case()) {
       case v1::LoadEvent::kNeedBlobs:
         SendBlobs(event.need_blobs());
         break;
       case v1::LoadEvent::kProgress:
-        mailbox_.Push(std::move(*event.mutable_progress()));
+        TellProgress(event.progress());
         break;
       case v1::LoadEvent::kOutput:
-        mailbox_.Push(std::move(*event.mutable_output()));
+        if (!event.output().command().empty()) Tell(callbacks_.output, StrCat(event.output().command(), "\n"));
+        Tell(callbacks_.output, event.output().text());
         break;
       case v1::LoadEvent::kResult:
         answer_ = std::move(*event.mutable_result());
@@ -70,23 +67,29 @@ class Conversation {
     }
   }
 
+  void TellProgress(const v1::Progress& progress) {
+    std::string text = ProgressText(progress);
+    if (text == last_progress_) return;
+    last_progress_ = std::move(text);
+    Tell(callbacks_.progress, last_progress_);
+  }
+
   void SendBlobs(const v1::NeedBlobs& need) {
     for (const std::string& raw : need.digest()) {
       const absl::StatusOr<Digest> digest = Digest::FromRaw(raw);
       if (!digest.ok()) return Fail(digest.status());
-      const std::optional<absl::StatusOr<std::string>> content = mailbox_.FetchBlob(*digest);
-      if (!content) return;  // interrupted: the call is being cancelled
-      if (!content->ok()) return Fail(content->status());
-      SendBlob(raw, **content);
+      const absl::StatusOr<std::string> content = blobs_(*digest);
+      if (!content.ok()) return Fail(content.status());
+      if (!SendBlob(raw, *content)) return;
     }
   }
 
   void Fail(const absl::Status& status) {
     answer_ = status;
-    context_.TryCancel();
+    call_.Cancel();
   }
 
-  void SendBlob(const std::string& digest, const std::string& content) {
+  bool SendBlob(const std::string& digest, const std::string& content) {
     size_t sent = 0;
     do {
       v1::LoadClientMessage message;
@@ -95,39 +98,49 @@ class Conversation {
       blob.set_chunk(content.substr(sent, kChunkBytes));
       sent += blob.chunk().size();
       blob.set_last(sent == content.size());
-      if (!stream_->Write(message)) return;
+      if (!call_.Write(message, /*last=*/false)) return false;
     } while (sent < content.size());
+    return true;
   }
 
-  LoadMailbox& mailbox_;
-  ForkGate::Section& section_;
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::LoadClientMessage, v1::LoadEvent>> stream_;
+  GrpcCall call_;
+  const BlobProvider& blobs_;
+  const LoadCallbacks& callbacks_;
+  Caller& caller_;
+  std::string last_progress_;
   std::optional<absl::StatusOr<v1::LoadResult>> answer_;
 };
 
 // A stopping daemon accepts no new loads, and finally cancels those that are still running.
-bool DaemonStops(const absl::Status& answer, const ForkGate::Section& section) {
-  if (answer.ok() || section.interrupted()) return false;
+bool DaemonStops(const absl::Status& answer) {
+  if (answer.ok()) return false;
   const ErrorKind kind = KindOf(answer);
   return kind == v1::ErrorDetail::UNREACHABLE || kind == v1::ErrorDetail::CANCELLED;
 }
 
 }  // namespace
 
-ConversationOutcome ConverseAboutLoad(v1::Kernix::Stub& stub, std::string_view peer,
-                                      const v1::LoadClientMessage& request, LoadMailbox& mailbox,
-                                      ForkGate::Section& section) {
-  Conversation conversation(stub, mailbox, section);
-  const grpc::Status status = conversation.Run(request);
+ConversationOutcome ConverseAboutLoad(const Session& session, const v1::LoadClientMessage& request,
+                                      const BlobProvider& blobs, const LoadCallbacks& callbacks, Caller& caller) {
+  Conversation conversation(*session.connection, blobs, callbacks, caller);
+  const CallStatus status = conversation.Run(request);
   if (conversation.answer()) {
-    const bool stops = DaemonStops(conversation.answer()->status(), section);
+    const bool stops = DaemonStops(conversation.answer()->status());
     return {*std::move(conversation.answer()), stops};
   }
-  if (status.ok()) {
-    return {MakeError(v1::ErrorDetail::INTERNAL, StrCat(peer, " ended the load without a result")), false};
+  if (status.code == absl::StatusCode::kOk) {
+    return {MakeError(v1::ErrorDetail::INTERNAL, StrCat(session.peer, " ended the load without a result")), false};
   }
-  return {FromGrpcStatus(status, peer), DaemonWasLost(status)};
+  const absl::Status error = FromCallStatus(status, session.peer);
+  return {error, DaemonWasLost(error)};
+}
+
+std::string ProgressText(const v1::Progress& progress) {
+  if (progress.state() == v1::Progress::QUEUED) {
+    return progress.queue_position() == 0 ? "queued" : StrCat("queued (", progress.queue_position(), " ahead)");
+  }
+  if (progress.steps_total() == 0) return progress.step();
+  return StrCat(progress.step(), " (", progress.steps_done(), "/", progress.steps_total(), ")");
 }
 
 }  // namespace kernix

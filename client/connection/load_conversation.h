@@ -3,12 +3,10 @@
 // One Load call, from its request to its result.
 #pragma once
 
-#include <string_view>
-
 #include "absl/status/statusor.h"
-#include "client/connection/fork_gate.h"
-#include "client/connection/load_mailbox.h"
-#include "kernix/v1/kernix.grpc.pb.h"
+#include "client/connection/caller.h"
+#include "client/connection/connector.h"
+#include "client/connection/daemon_client.h"
 
 namespace kernix {
 
@@ -17,10 +15,12 @@ struct ConversationOutcome {
   bool daemon_lost = false;  // there was no answer; the caller may try again
 };
 
-// Sends `request`, uploads the headers that the daemon requests, and puts all other news into `mailbox`. Ends early if
-// `section` is interrupted. `peer` is for messages.
-ConversationOutcome ConverseAboutLoad(v1::Kernix::Stub& stub, std::string_view peer,
-                                      const v1::LoadClientMessage& request, LoadMailbox& mailbox,
-                                      ForkGate::Section& section);
+// Sends `request`, uploads the headers that the daemon requests, and runs `callbacks` for all other news. Ends early,
+// with some error, if `caller` gives up.
+ConversationOutcome ConverseAboutLoad(const Session& session, const v1::LoadClientMessage& request,
+                                      const BlobProvider& blobs, const LoadCallbacks& callbacks, Caller& caller);
+
+// The text of LoadCallbacks::progress.
+std::string ProgressText(const v1::Progress& progress);
 
 }  // namespace kernix

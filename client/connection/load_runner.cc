@@ -2,70 +2,63 @@
 #include "client/connection/load_runner.h"
 
 #include <chrono>
-#include <functional>
-#include <memory>
+#include <optional>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "client/connection/busy_pause.h"
-#include "client/connection/grpc_session.h"
-#include "client/connection/load_attendant.h"
+#include "client/connection/caller.h"
 #include "client/connection/load_conversation.h"
-#include "client/connection/load_mailbox.h"
-#include "client/connection/signals_blocked.h"
-#include "common/base/cancellation.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
-#include "common/wire/grpc_status.h"
+#include "common/wire/call_status.h"
 
 namespace kernix {
 namespace {
 
-// Makes attempts until one counts. An attempt does not count if a fork interrupted it, its daemon died, or the daemon
-// has too much to do for this user. After Finish(), uses only its own objects and the mailbox.
+absl::Status CancelledByCaller() { return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled"); }
+
+// Makes attempts until one counts. An attempt does not count if its daemon died, or has too much to do for this user,
+// or if a callback has forked and this is the child.
 class Attempts {
  public:
-  Attempts(Connector& connector, Endpoint endpoint, const v1::LoadClientMessage& request, LoadMailbox& mailbox)
-      : connector_(connector), endpoint_(std::move(endpoint)), request_(request), mailbox_(mailbox) {
+  Attempts(Connector& connector, Endpoint endpoint, const v1::LoadClientMessage& request, const BlobProvider& blobs,
+           const LoadCallbacks& callbacks)
+      : connector_(connector),
+        endpoint_(std::move(endpoint)),
+        request_(request),
+        blobs_(blobs),
+        callbacks_(callbacks),
+        caller_(callbacks.cancelled) {
     const v1::LoadRequest& load = request_.request();
     if (load.language() == v1::LANGUAGE_CPP) endpoint_.first_compiler = load.toolchain().host_compiler();
   }
 
-  void Run() {
-    while (!AttemptCounts()) Pause(std::exchange(pause_, {}), &mailbox_.cancellation());  // where forks can happen
+  absl::StatusOr<v1::LoadResult> Run() {
+    while (true) {
+      ConversationOutcome outcome = Attempt();
+      if (caller_.IsChild()) {
+        caller_ = Caller(callbacks_.cancelled);
+      } else if (!outcome.result.ok() && caller_.GaveUp()) {
+        return CancelledByCaller();
+      } else if (!ShallRepeat(outcome)) {
+        return std::move(outcome.result);
+      }
+      caller_.Pause(std::exchange(pause_, {}));
+    }
   }
 
  private:
-  // True: the load has ended.
-  bool AttemptCounts() {
-    ForkGate::Section section;
-    // Both outlive Finish(): ending gRPC takes milliseconds, in which the caller can already open the artifact.
-    const GrpcUse grpc;
-    Session session;
-    const int cancel_id = mailbox_.cancellation().OnCancel([&section] { section.Interrupt(); });
-    ConversationOutcome outcome = Attempt(section, session);
-    mailbox_.cancellation().Remove(cancel_id);
-    if (!mailbox_.cancellation().cancelled() && ShallRepeat(outcome, section)) return false;
-    // A private daemon must be gone, and the store free, before the caller can load again.
-    if (session.daemon != nullptr) session.grpc.reset();
-    session.daemon.reset();
-    mailbox_.Finish(std::move(outcome.result));
-    return true;
+  // After it, a private daemon is gone and the store free, so that the caller can load again.
+  ConversationOutcome Attempt() {
+    const absl::StatusOr<Session> session = connector_.Open(endpoint_, Connector::Need::kFitOrOneshot, caller_,
+                                                            [this](std::string_view text) { Warn(text); });
+    if (!session.ok()) return {session.status(), DaemonWasLost(session.status())};
+    return ConverseAboutLoad(*session, request_, blobs_, callbacks_, caller_);
   }
 
-  ConversationOutcome Attempt(ForkGate::Section& section, Session& session) {
-    absl::StatusOr<Session> opened = connector_.Open(endpoint_, Connector::Need::kFitOrOneshot, section,
-                                                     [this](std::string_view text) { Warn(text); });
-    if (!opened.ok()) return {opened.status(), DaemonWasLost(opened.status())};
-    session = *std::move(opened);
-    return ConverseAboutLoad(session.grpc->stub(), session.peer, request_, mailbox_, section);
-  }
-
-  bool ShallRepeat(const ConversationOutcome& outcome, const ForkGate::Section& section) {
+  bool ShallRepeat(const ConversationOutcome& outcome) {
     if (outcome.result.ok()) return false;
-    if (section.interrupted()) return !ForkGate::Ending();
     if (outcome.daemon_lost) {
       connector_.Distrust();
       return !std::exchange(lost_before_, true);
@@ -80,9 +73,9 @@ class Attempts {
   bool TakesPause(const absl::Status& status) {
     pause_ = BusyPause(status, ++pauses_);
     if (pause_.count() == 0) return false;
-    v1::Progress progress;
-    progress.set_state(v1::Progress::QUEUED);
-    mailbox_.Push(std::move(progress));
+    v1::Progress queued;
+    queued.set_state(v1::Progress::QUEUED);
+    if (pauses_ == 1 && callbacks_.progress) callbacks_.progress(ProgressText(queued));
     constexpr int kPausesToMention = 6;  // after some five seconds
     if (pauses_ == kPausesToMention) Warn(StrCat("this load waits: ", status.message()));
     return true;
@@ -92,44 +85,28 @@ class Attempts {
     return connector_.FallBackToOwn(endpoint_, reason, [this](std::string_view text) { Warn(text); }).ok();
   }
 
-  void Warn(std::string_view text) { mailbox_.Push(WarningEvent{std::string(text)}); }
+  void Warn(std::string_view text) {
+    if (callbacks_.warning && !text.empty()) callbacks_.warning(text);
+  }
 
   Connector& connector_;
   Endpoint endpoint_;
   const v1::LoadClientMessage& request_;
-  LoadMailbox& mailbox_;
+  const BlobProvider& blobs_;
+  const LoadCallbacks& callbacks_;
+  Caller caller_;
   bool lost_before_ = false;
   int pauses_ = 0;
   std::chrono::milliseconds pause_{0};  // before the next attempt
 };
 
-// The thread blocks all signals, so that handlers of the application run in the application's threads. It is detached,
-// because a forked child could not join it; Finish() tells when it no longer uses shared objects.
-bool StartThread(std::function<void()> body) {
-  const SignalsBlocked blocked;
-  try {
-    std::thread(std::move(body)).detach();
-    return true;
-  } catch (const std::system_error&) {
-    return false;
-  }
-}
-
 }  // namespace
 
-absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, const Endpoint& endpoint, const v1::LoadRequest& request,
+absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, Endpoint endpoint, const v1::LoadRequest& request,
                                        const BlobProvider& blobs, const LoadCallbacks& callbacks) {
   v1::LoadClientMessage message;
   *message.mutable_request() = request;
-  while (true) {
-    // Shared with the thread, which may still be returning from Finish() after this function has returned.
-    const auto mailbox = std::make_shared<LoadMailbox>();
-    if (!StartThread(
-            [&connector, endpoint, &message, mailbox] { Attempts(connector, endpoint, message, *mailbox).Run(); })) {
-      return MakeError(v1::ErrorDetail::RESOURCE, "no thread can be started for the load: a limit is reached");
-    }
-    if (auto result = AttendLoad(*mailbox, blobs, callbacks)) return *std::move(result);
-  }
+  return Attempts(connector, std::move(endpoint), message, blobs, callbacks).Run();
 }
 
 }  // namespace kernix

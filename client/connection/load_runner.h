@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a load as the client sees it: makes attempts in a separate thread until one counts, while the caller's thread
-// runs the callbacks.
+// Runs a load as the client sees it: makes attempts until one counts.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -11,7 +10,7 @@
 namespace kernix {
 
 // See DaemonClient::SendLoad(). `endpoint` is the first endpoint to try.
-absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, const Endpoint& endpoint, const v1::LoadRequest& request,
+absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, Endpoint endpoint, const v1::LoadRequest& request,
                                        const BlobProvider& blobs, const LoadCallbacks& callbacks);
 
 }  // namespace kernix

@@ -14,6 +14,7 @@
 
 #include "client/connection/daemon_process.h"
 #include "client/connection/daemon_starter.h"
+#include "client/connection/grpc_call.h"
 #include "client/connection/kernixd_program.h"
 #include "client/connection/unix_socket.h"
 #include "common/base/error.h"
@@ -88,7 +89,7 @@ absl::StatusOr<DaemonProcess> Launch(const ClientEnvironment& environment, const
 }
 
 Attempt TryStore(const ClientEnvironment& environment, const std::string& program, const std::string& store,
-                 milliseconds timeout, ForkGate::Section& section) {
+                 milliseconds timeout, Caller& caller) {
   auto sockets = MakeSocketPair();
   if (!sockets.ok()) return {sockets.status(), std::nullopt};
   const NamelessLog log;
@@ -97,18 +98,18 @@ Attempt TryStore(const ClientEnvironment& environment, const std::string& progra
   sockets->second.reset();
 
   Oneshot oneshot{.daemon = std::make_unique<PrivateDaemon>(*std::move(process)),
-                  .session = std::make_unique<GrpcSession>(std::move(sockets->first)),
+                  .connection = std::make_unique<Http2Connection>(std::move(sockets->first)),
                   .store_directory = store};
   v1::GetInfoResponse info;
-  const grpc::Status status =
-      oneshot.session->Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &info, timeout, &section);
+  const std::string peer = StrCat(program, " --oneshot-fd");
+  const absl::Status status =
+      CallOnce(*oneshot.connection, peer, "GetInfo", v1::GetInfoRequest(), info, timeout, caller);
   if (status.ok()) return {std::move(oneshot), std::nullopt};
-  oneshot.session.reset();
+  oneshot.connection.reset();
   const std::optional<int> exit_code = oneshot.daemon->AwaitExit();
   const std::string words = LastWords(*environment.env, log.path, 0);
   if (exit_code) return {EndedError(program, *exit_code, words), exit_code};
-  return {MakeError(v1::ErrorDetail::UNREACHABLE, StrCat(program, " --oneshot-fd: ", status.error_message(), words)),
-          std::nullopt};
+  return {MakeError(v1::ErrorDetail::UNREACHABLE, StrCat(status.message(), words)), std::nullopt};
 }
 
 }  // namespace
@@ -125,15 +126,15 @@ std::optional<int> PrivateDaemon::AwaitExit() {
 }
 
 absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const ClientOptions& options,
-                                     const std::string& store_directory, ForkGate::Section& section) {
+                                     const std::string& store_directory, Caller& caller) {
   ReapEndedDaemons();
   KERNIX_ASSIGN_OR_RETURN(const std::string program, FindKernixd(environment, options.kernixd));
-  Attempt attempt = TryStore(environment, program, store_directory, options.start_timeout, section);
+  Attempt attempt = TryStore(environment, program, store_directory, options.start_timeout, caller);
   const bool store_is_at_fault = attempt.exit_code == kExitStoreUnusable || attempt.exit_code == kExitAlreadyRunning;
   if (!store_is_at_fault) return std::move(attempt.oneshot);
 
   KERNIX_ASSIGN_OR_RETURN(const std::string scratch, ScratchStore::Get().Path(environment));
-  return TryStore(environment, program, scratch, options.start_timeout, section).oneshot;
+  return TryStore(environment, program, scratch, options.start_timeout, caller).oneshot;
 }
 
 }  // namespace kernix

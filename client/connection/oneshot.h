@@ -10,16 +10,16 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "client/connection/caller.h"
 #include "client/connection/client_environment.h"
 #include "client/connection/daemon_process.h"
-#include "client/connection/fork_gate.h"
-#include "client/connection/grpc_session.h"
+#include "client/connection/http2_connection.h"
 #include "kernix/client.h"
 
 namespace kernix {
 
 // The destructor waits until the daemon has ended, so that the next one finds the store free. Destroy it after its
-// session.
+// connection.
 class PrivateDaemon {
  public:
   explicit PrivateDaemon(DaemonProcess process) : process_(std::move(process)) {}
@@ -27,8 +27,8 @@ class PrivateDaemon {
   PrivateDaemon(const PrivateDaemon&) = delete;
   PrivateDaemon& operator=(const PrivateDaemon&) = delete;
 
-  // Returns the exit code. Returns nullopt if the daemon has not ended within a second, as it should when its session
-  // is destroyed.
+  // Returns the exit code. Returns nullopt if the daemon has not ended within a second, as it should when its
+  // connection is destroyed.
   std::optional<int> AwaitExit();
 
  private:
@@ -37,7 +37,7 @@ class PrivateDaemon {
 
 struct Oneshot {
   std::unique_ptr<PrivateDaemon> daemon;
-  std::unique_ptr<GrpcSession> session;  // the daemon ends when this is destroyed
+  std::unique_ptr<Http2Connection> connection;  // the daemon ends when this is destroyed
   std::string store_directory;
 };
 
@@ -45,6 +45,6 @@ struct Oneshot {
 // another kernixd holds it, the daemon serves a folder of this process, which is removed when the process ends.
 // UNREACHABLE errors contain the daemon's last words.
 absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const ClientOptions& options,
-                                     const std::string& store_directory, ForkGate::Section& section);
+                                     const std::string& store_directory, Caller& caller);
 
 }  // namespace kernix

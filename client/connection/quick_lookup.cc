@@ -10,9 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "client/connection/fork_gate.h"
 #include "client/connection/kept_socket.h"
-#include "client/connection/signals_blocked.h"
 #include "client/connection/unix_socket.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -27,25 +25,10 @@ namespace {
 // processors from the daemon.
 constexpr std::chrono::microseconds kAwake{200};
 
-// Shuts down `socket` when `section` is interrupted.
-class ShutdownOnInterrupt {
- public:
-  ShutdownOnInterrupt(ForkGate::Section& section, int socket) : section_(section) {
-    section_.OnInterrupt([socket] { shutdown(socket, SHUT_RDWR); });
-  }
-  ~ShutdownOnInterrupt() { section_.OnInterrupt(nullptr); }
-  ShutdownOnInterrupt(const ShutdownOnInterrupt&) = delete;
-  ShutdownOnInterrupt& operator=(const ShutdownOnInterrupt&) = delete;
-
- private:
-  ForkGate::Section& section_;
-};
-
 std::atomic<bool> has_asked{false};
 
-absl::StatusOr<v1::LookupReply> Ask(ForkGate::Section& section, int socket, std::string_view prefix,
-                                    const std::string& request, MonotonicTime deadline) {
-  const ShutdownOnInterrupt shutdown_on_interrupt(section, socket);
+absl::StatusOr<v1::LookupReply> Ask(int socket, std::string_view prefix, const std::string& request,
+                                    MonotonicTime deadline) {
   KERNIX_RETURN_IF_ERROR(SendFrame(socket, prefix, request, deadline));
   const bool stay_awake = !has_asked.exchange(true);
   const MonotonicTime awake_until = stay_awake ? std::chrono::steady_clock::now() + kAwake : MonotonicTime();
@@ -61,8 +44,6 @@ std::string PlaceOf(const Endpoint& endpoint) { return StrCat(endpoint.socket, "
 }  // namespace
 
 void AnnounceLookup(const ClientEnvironment& environment, const Endpoint& endpoint) {
-  const SignalsBlocked blocked;  // a handler that forks would wait for this section
-  const ForkGate::Section section;
   const std::string place = PlaceOf(endpoint);
   UniqueFd socket = KeptSocket::OfProcess().Take(place);
   if (!socket.ok()) {
@@ -83,21 +64,22 @@ std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment
   const std::string text = lookup.SerializeAsString();
   if (text.size() > kMaxLookupBytes) return std::nullopt;
 
-  const SignalsBlocked blocked;  // a handler that forks would wait for this section
-  ForkGate::Section section;     // a child must not share the socket
   const MonotonicTime deadline = std::chrono::steady_clock::now() + environment.lookup_patience;
   const std::string place = PlaceOf(endpoint);
   UniqueFd socket = KeptSocket::OfProcess().Take(place);
   absl::StatusOr<v1::LookupReply> reply = absl::UnavailableError("not asked yet");
-  if (socket.ok()) reply = Ask(section, socket.get(), "", text, deadline);
+  if (socket.ok()) reply = Ask(socket.get(), "", text, deadline);
   // The daemon closes a connection that has been silent for long.
-  if (absl::IsUnavailable(reply.status()) && !section.interrupted()) {
+  if (absl::IsUnavailable(reply.status())) {
     absl::StatusOr<PeerSocket> peer = ConnectTo(environment, endpoint);
     if (!peer.ok()) return std::nullopt;
     socket = std::move(peer->fd);
-    reply = Ask(section, socket.get(), kLookupMagic, text, deadline);
+    reply = Ask(socket.get(), kLookupMagic, text, deadline);
   }
-  if (!reply.ok()) return std::nullopt;
+  if (!reply.ok()) {
+    KeptSocket::End(std::move(socket));
+    return std::nullopt;
+  }
   KeptSocket::OfProcess().Keep(place, std::move(socket));
   if (!reply->has_result()) return std::nullopt;
   return std::move(*reply->mutable_result());

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,11 +21,15 @@ namespace {
 class PosixFileLock : public FileLock {
  public:
   explicit PosixFileLock(UniqueFd fd) : fd_(std::move(fd)) {}
-  // Closing alone is not enough if another thread has forked: the child shares the lock until it calls exec().
-  ~PosixFileLock() override { flock(fd_.get(), LOCK_UN); }
+  // Closing alone is not enough if another thread has forked: the child shares the lock until it calls exec(). But a
+  // child does not release its parent's.
+  ~PosixFileLock() override {
+    if (owner_ == getpid()) flock(fd_.get(), LOCK_UN);
+  }
 
  private:
   UniqueFd fd_;
+  const pid_t owner_ = getpid();
 };
 
 // Returns false if `path` was removed or replaced since `fd` was opened. The lock then guards nothing.

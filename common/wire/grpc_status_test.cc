@@ -9,6 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/base/utf8.h"
+#include "common/wire/call_status.h"
 #include "tests/support/test_util.h"
 
 namespace kernix {
@@ -103,12 +104,11 @@ TEST(FromGrpcStatusTest, DetailsThatAreNoneOfOursAreNotBelieved) {
 
 TEST(FromGrpcStatusTest, ABrokenConnectionIsALostDaemonAndAnAnswerIsNot) {
   EXPECT_TRUE(DaemonWasLost(FromGrpcStatus(grpc::Status(grpc::UNAVAILABLE, "Socket closed"), "peer")));
-  EXPECT_TRUE(DaemonWasLost(grpc::Status(grpc::UNKNOWN, "Stream removed")));
-  EXPECT_FALSE(DaemonWasLost(grpc::Status(grpc::DEADLINE_EXCEEDED, "")));
-  EXPECT_FALSE(DaemonWasLost(grpc::Status::OK));
+  EXPECT_TRUE(DaemonWasLost(FromGrpcStatus(grpc::Status(grpc::UNKNOWN, "Stream removed"), "peer")));
+  EXPECT_FALSE(DaemonWasLost(FromGrpcStatus(grpc::Status(grpc::DEADLINE_EXCEEDED, ""), "peer")));
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::INTERNAL);
-  EXPECT_FALSE(DaemonWasLost(WithDetail(grpc::INTERNAL, "a bug", detail)));
+  EXPECT_FALSE(DaemonWasLost(FromGrpcStatus(WithDetail(grpc::INTERNAL, "a bug", detail), "peer")));
 }
 
 }  // namespace

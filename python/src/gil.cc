@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "client/connection/fork_gate.h"
 #include "common/os/fork_safety.h"
 
 namespace kernix::python {
@@ -24,7 +23,7 @@ struct State {
   ForkSafeMutex mutex;
   CondVar changed;
   int threads ABSL_GUARDED_BY(mutex) = 0;  // threads that are inside a WithoutGil
-  uint64_t generation ABSL_GUARDED_BY(mutex) = 0;
+  pid_t process ABSL_GUARDED_BY(mutex) = getpid();
   std::optional<std::thread::id> ended_by ABSL_GUARDED_BY(mutex);
 };
 
@@ -37,24 +36,24 @@ State& TheState() {
 
 // A forked child does not have its parent's threads.
 void ForgetParents(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
-  if (state.generation == ForkGate::Generation()) return;
-  state.generation = ForkGate::Generation();
+  if (state.process == getpid()) return;
+  state.process = getpid();
   state.threads = 0;
 }
 
-uint64_t Enter() {
+pid_t Enter() {
   State& state = TheState();
   MutexLock lock(state.mutex);
   ForgetParents(state);
   ++state.threads;
-  return state.generation;
+  return state.process;
 }
 
-void Leave(uint64_t generation) {
+void Leave(pid_t process) {
   State& state = TheState();
   MutexLock lock(state.mutex);
   ForgetParents(state);
-  if (generation == state.generation) --state.threads;
+  if (process == state.process) --state.threads;
   state.changed.NotifyAll();
 }
 
@@ -86,9 +85,9 @@ bool PythonEnds() {
 }
 
 // A thread that does not see the end here has already been counted, so the end waits for it.
-WithoutGil::WithoutGil() : generation_(Enter()) {
+WithoutGil::WithoutGil() : process_(Enter()) {
   if (PythonEnds()) {
-    Leave(generation_);
+    Leave(process_);
     throw std::runtime_error("kernix can no longer be called: Python is exiting");
   }
   state_ = PyEval_SaveThread();
@@ -97,11 +96,11 @@ WithoutGil::WithoutGil() : generation_(Enter()) {
 // A thread that does not see the end here still counts, so the end waits until the thread has taken the GIL.
 WithoutGil::~WithoutGil() {
   if (PythonEnds()) {
-    Leave(generation_);
+    Leave(process_);
     StopIfPythonEnds();
   }
   PyEval_RestoreThread(state_);
-  Leave(generation_);
+  Leave(process_);
 }
 
 void WaitAtExit() { py::module_::import("atexit").attr("register")(py::cpp_function(&AtExit)); }

@@ -8,8 +8,7 @@
 #pragma once
 
 #include <pybind11/pybind11.h>
-
-#include <cstdint>
+#include <sys/types.h>
 
 namespace kernix::python {
 
@@ -30,7 +29,7 @@ class WithoutGil {
 
  private:
   PyThreadState* state_ = nullptr;
-  uint64_t generation_;
+  pid_t process_;  // that entered
 };
 
 // Registers the function that waits. Call it once, when the extension is loaded. Needs the GIL.

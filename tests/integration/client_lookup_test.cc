@@ -250,11 +250,11 @@ TEST_F(ClientLookupTest, ALoadThatIsNotAskedForLeavesItsConnectionToTheNextOne) 
   EXPECT_THAT(relay.TakeBeginnings(), ElementsAre(kLookupMagic));
 }
 
-// The fork interrupts it, and the child has no part of its connection.
+// Its connection ends when the parent gives it up, though the child has the descriptor, too.
 TEST_F(ClientLookupTest, AForkDuringALookup) {
   ASSERT_TRUE(LoadKernel(*direct_, 1).ok());
   Relay relay(socket_, Place().socket, Lookups::kLeftUnanswered);
-  const auto client = ClientOf(socket_, kLong);
+  const auto client = ClientOf(socket_, std::chrono::seconds(1));
   std::thread load([&] { EXPECT_TRUE(LoadKernel(*client, 1).ok()); });
   EXPECT_TRUE(Eventually([&] { return relay.is_asked(); }));
 

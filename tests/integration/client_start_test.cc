@@ -16,8 +16,6 @@
 #include "client/connection/daemon_process.h"
 #include "client/connection/daemon_starter.h"
 #include "client/connection/endpoint.h"
-#include "client/connection/fork_gate.h"
-#include "client/connection/grpc_session.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
@@ -211,7 +209,7 @@ TEST_F(ClientStartTest, ARuntimeDirectoryTooLongForASocketIsNoObstacle) {
 }
 
 // Between its start and its lock a daemon is invisible: who asks again then must find the start still under way.
-TEST_F(ClientStartTest, AnInterruptedStartIsNotMadeTwice) {
+TEST_F(ClientStartTest, AStartThatIsGivenUpIsNotMadeTwice) {
   const std::string starts = Path("starts");
   const std::string go = Path("go");
   ClientOptions options;
@@ -221,20 +219,14 @@ TEST_F(ClientStartTest, AnInterruptedStartIsNotMadeTwice) {
   const ClientEnvironment environment;
   const Endpoint endpoint = CreateOwnEndpoint(environment, options).value();
   const auto greet = [](const PeerSocket&) { return absl::OkStatus(); };
-  {
-    ForkGate::Section section;
-    const GrpcUse grpc;
-    std::thread interrupter([&] {
-      Await("the start of kernixd", [&] { return Env::Posix().Stat(starts).ok(); });
-      section.Interrupt();
-      EXPECT_TRUE(Env::Posix().WriteFile(go, "", 0600).ok());
-    });
-    EXPECT_FALSE(DaemonStarter(environment, options, endpoint, section).Start(std::nullopt, greet).ok());
-    interrupter.join();
-  }
-  ForkGate::Section section;
-  const GrpcUse grpc;
-  const absl::Status started = DaemonStarter(environment, options, endpoint, section).Start(std::nullopt, greet);
+  Caller given_up([&] {
+    if (!Env::Posix().Stat(starts).ok()) return false;
+    EXPECT_TRUE(Env::Posix().WriteFile(go, "", 0600).ok());
+    return true;
+  });
+  EXPECT_FALSE(DaemonStarter(environment, options, endpoint, given_up).Start(std::nullopt, greet).ok());
+  Caller caller;
+  const absl::Status started = DaemonStarter(environment, options, endpoint, caller).Start(std::nullopt, greet);
   EXPECT_TRUE(started.ok()) << started;
   EXPECT_EQ(Env::Posix().ReadFile(starts).value(), "start\n");
 }

@@ -183,7 +183,6 @@ NOT_READ = {
     "CICC_NEXT_PATH": "in what nvcc prints",
     "NVVMIR_LIBRARY_DIR": "in what nvcc prints",
     "LD_TRACE_LOADED_OBJECTS": "set for a program that kernixd asks",
-    "GRPC_POLL_STRATEGY": "set for gRPC by the client itself",
 }
 
 
