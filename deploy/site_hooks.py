@@ -16,19 +16,30 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = pathlib.Path(__file__).parents[1]
+ROOM_PAGES = [*(ROOT / name / "README.md" for name in ("client", "common", "kernel")), *ROOT.glob("daemon/*/README.md")]
 log = logging.getLogger("mkdocs.hooks.kernix")  # with --strict, its warnings fail the build
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add SECURITY.md, which lies where forges look for it, to the pages."""
+    """Add SECURITY.md and the pages of rooms, which lie where forges look for them, to the pages."""
     text = (ROOT / "SECURITY.md").read_text().replace("](docs/", "](")
     files.append(File.generated(config, "security.md", content=text))
+    for page in ROOM_PAGES:
+        text = re.sub(r"\]\((?:\.\./)+(?:docs/)?", "](", page.read_text()).replace("](SECURITY.md", "](security.md")
+        files.append(File.generated(config, _name_of(page), content=text))
     return files
 
 
+def _name_of(page: pathlib.Path) -> str:
+    """Return the name of a room's page on the site: ``room-daemon-plan.md``."""
+    return "-".join(["room", *page.relative_to(ROOT).parts[:-1]]) + ".md"
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Send links to SECURITY.md to its page, and cut words such as ``gpu`` that only the tests read from fences."""
+    """Send links that leave docs/ to their pages, and cut words such as ``gpu`` that only tests read from fences."""
     markdown = markdown.replace("](../SECURITY.md", "](security.md")
+    for room in ROOM_PAGES:
+        markdown = markdown.replace(f"](../{room.relative_to(ROOT)}", f"]({_name_of(room)}")
     return re.sub(r"^( *```[a-z]+) [a-z ]+$", r"\1", markdown, flags=re.MULTILINE)
 
 

@@ -21,7 +21,10 @@ from kernix import _environment
 
 ROOT = pathlib.Path(__file__).parents[2]
 CONTRIBUTING = ROOT / "docs" / "contributing.md"
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "SECURITY.md", "client/README.md", "common/README.md", "kernel/README.md")),
+    *sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "daemon").glob("*/README.md")]),
+]
 
 
 @dataclasses.dataclass
