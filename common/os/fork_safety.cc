@@ -35,12 +35,8 @@ void UnlockAll() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 
 }  // namespace
 
-void InstallForkSafety() {
-  [[maybe_unused]] static const int installed = pthread_atfork(LockAll, UnlockAll, UnlockAll);
-}
-
 void ProtectAcrossFork(Mutex& mutex) {
-  InstallForkSafety();
+  [[maybe_unused]] static const int installed = pthread_atfork(LockAll, UnlockAll, UnlockAll);
   Protected& all = AllProtected();
   MutexLock lock(all.mutex);
   all.leaves.push_back(&mutex);

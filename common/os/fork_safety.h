@@ -12,10 +12,6 @@ namespace kernix {
 // mutex.
 void ProtectAcrossFork(Mutex& mutex);
 
-// Registers the handlers that ProtectAcrossFork() needs with fork(). A prepare handler that is registered later runs
-// earlier, so code whose handler waits for threads that may want a protected lock must call this function first.
-void InstallForkSafety();
-
 // A Mutex for process-wide state, protected from its construction on. For objects that are never destroyed.
 //
 // Such an object must be constructed when the library is loaded. If a thread constructed it at its first use, a fork()
