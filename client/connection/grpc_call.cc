@@ -19,6 +19,9 @@ using std::chrono::milliseconds;
 // Before each message: whether it is compressed (never: we do not offer it), and its length, the highest byte first.
 constexpr size_t kPrefixBytes = 5;
 
+// The protocol allows eight digits.
+constexpr milliseconds kLongestTimeout{99'999'999};
+
 std::string Framed(const google::protobuf::MessageLite& message) {
   const size_t size = message.ByteSizeLong();
   std::string framed(1, '\0');
@@ -86,7 +89,7 @@ GrpcCall::GrpcCall(Http2Connection& connection, std::string_view method, std::op
       {":authority", "localhost"}, {"te", "trailers"},  {"content-type", "application/grpc"},
       {"user-agent", agent},
   };
-  const std::string limit = time_limit ? StrCat(time_limit->count(), "m") : "";
+  const std::string limit = time_limit ? StrCat(std::min(time_limit->count(), kLongestTimeout.count()), "m") : "";
   if (time_limit) fields.emplace_back("grpc-timeout", limit);
   const absl::Status begun = connection_.Begin(fields);
   if (!begun.ok()) End(begun.code(), ToStd(begun.message()));
