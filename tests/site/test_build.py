@@ -17,6 +17,9 @@ def tree_fixture(tmp_path):
         shutil.copytree(ROOT / name, tmp_path / name)
     for name in ("README.md", "SECURITY.md", "mkdocs.yml"):
         shutil.copy(ROOT / name, tmp_path / name)
+    for page in [*ROOT.glob("[ck]*/README.md"), *ROOT.glob("daemon/*/README.md")]:
+        (tmp_path / page.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(page, tmp_path / page.relative_to(ROOT))
     (tmp_path / ".venv-docs").symlink_to(ROOT / ".venv-docs")
     return tmp_path
 
