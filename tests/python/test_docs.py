@@ -165,12 +165,14 @@ def test_every_flag_of_kernixd_is_documented():
 
 
 def test_every_event_of_the_log_is_documented():
-    folders = [ROOT / "daemon", ROOT / "common" / "base"]
-    sources = [path for folder in folders for path in folder.rglob("*.cc") if not path.stem.endswith("_test")]
+    folders = [ROOT / "daemon", ROOT / "common"]
+    sources = [path for folder in folders for path in folder.rglob("*.[ch]*") if not path.stem.endswith("_test")]
     calls = [
         names
         for path in sources
-        for names in re.findall(r'\bLog(?:Of)?\([^";]*"([a-z_]+)"(?: : "([a-z_]+)")?', path.read_text())
+        for names in re.findall(
+            r'\b(?:Log|LogOf|FormatLogLine)\([^";]*"([a-z_]+)"(?: : "([a-z_]+)")?', path.read_text()
+        )
     ]
     logged = {name for names in calls for name in names if name}
     assert {"ready", "build_failed", "build_cancelled", "grpc"} <= logged
