@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
+#include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
@@ -111,6 +113,17 @@ bool LacksHeader(std::string_view output) {
 }
 
 bool IsPtxas(const Step& step) { return step.action.argv.front().ends_with("ptxas"); }
+
+// What ptxas says in a whole call for one architecture, in which the PTX is unit.ptx, not unit.compute_90.ptx.
+std::string AsInWholeCall(const Step& ptxas, const std::string& output) {
+  for (const std::string& word : ptxas.action.argv) {
+    const std::string name(Basename(word));
+    const size_t architecture = name.find(".compute_");
+    if (architecture == std::string::npos || !name.ends_with(".ptx")) continue;
+    return absl::StrReplaceAll(output, {{name, StrCat(name.substr(0, architecture), ".ptx")}});
+  }
+  return output;
+}
 
 }  // namespace
 
@@ -372,6 +385,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     // ptxas speaks of lines of the PTX, which is that of a whole call.
     if (IsPtxas(*end.failed) && std::count_if(running_->compile.begin(), running_->compile.end(), IsPtxas) == 1) {
       ptxas_error_ = GetErrorDetail(end.status);
+      ptxas_error_->set_compiler_output(AsInWholeCall(*end.failed, ptxas_error_->compiler_output()));
     }
     Run({std::move(step)}, &Compile::OnCudafeEnded, &Compile::OnCudafeFailed);
   }

@@ -166,7 +166,9 @@ def compute(blobs, unit, salt):
         "SOURCE_DATE_EPOCH": "946684800",
     }
     files = {
-        f"kernix/{path.relative_to(KERNEL)}": (path.read_bytes(), False) for path in KERNEL.rglob("*") if path.is_file()
+        f"kernix/{path.relative_to(KERNEL)}": (path.read_bytes(), False)
+        for path in KERNEL.rglob("*.*")
+        if path.suffix != ".md"
     }
     files["kernix-source/add_one.cpp"] = (block("cpp request").encode(), False)
     files |= {f"kernix-unit/{name}": file for name, file in parted(unit).items()}
