@@ -257,7 +257,8 @@ absl::StatusOr<std::string> ResolveFolder(Env& env, const std::string& path, std
 
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
                                                std::string_view setting, const Variables& variables,
-                                               std::vector<WatchedFile>& files) {
+                                               std::vector<WatchedFile>& files,
+                                               const std::function<bool(const HostCompiler&)>& on_asked) {
   HostCompiler compiler{.variables = variables};
   KERNIX_ASSIGN_OR_RETURN(compiler.path, ResolveFolder(env, path, setting));
   KERNIX_RETURN_IF_ERROR(Watch(env, path, files));
@@ -279,7 +280,8 @@ absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, c
   }
   const std::vector<WatchedFile> states = parts.States(env);
   files.insert(files.end(), states.begin(), states.end());
-  KERNIX_ASSIGN_OR_RETURN(compiler.identity, parts.Identity(digests, "kernix-host-compiler-1", files));
+  const bool gently = on_asked != nullptr && !digests.Knows(states) && on_asked(compiler);
+  KERNIX_ASSIGN_OR_RETURN(compiler.identity, parts.Identity(digests, "kernix-host-compiler-1", files, gently));
   return compiler;
 }
 
