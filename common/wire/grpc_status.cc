@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/grpc_status.h"
 
-#include <utility>
-
 #include "common/wire/call_status.h"
 
 namespace kernix {
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
-  CallStatus call = ToCallStatus(status);
-  return {static_cast<grpc::StatusCode>(call.code), std::move(call.message), std::move(call.details)};
+  const CallStatus call = ToCallStatus(status);
+  return {static_cast<grpc::StatusCode>(call.code), call.message, call.details};
 }
 
 absl::Status FromGrpcStatus(const grpc::Status& status, std::string_view what) {
