@@ -12,7 +12,6 @@ import os
 import pathlib
 import re
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -54,21 +53,22 @@ class Daemon:
         self.control = [_environment.program("kernixctl"), "--store", store]
         kernix.set_cache_dir(store)
 
-    def pid(self) -> int:
-        """Return its process number."""
+    def said(self, pattern: str) -> str:
+        """Return what kernixctl's status says in the place of a pattern's group."""
         status = subprocess.run([*self.control, "status"], check=True, capture_output=True, text=True).stdout
-        found = re.search(r"process +(\d+)", status)
+        found = re.search(pattern, status)
         if found is None:
-            raise SystemExit(f"kernixctl status names no process:\n{status}")
-        return int(found[1])
+            raise SystemExit(f"kernixctl status has no {pattern}:\n{status}")
+        return found[1]
 
     def processor_seconds(self) -> float:
         """Return what it and its tools have used, once it has nothing left to do."""
-        path = pathlib.Path(f"/proc/{self.pid()}/stat")
+        process = self.said(r"process +(\d+)")
+        path = pathlib.Path(f"/proc/{process}/stat")
         before, quiet = -1.0, 0
         while quiet < 4:
             time.sleep(0.3)
-            children = pathlib.Path(f"/proc/{self.pid()}/task/{self.pid()}/children").read_text().split()
+            children = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()
             now = sum(map(int, path.read_text().rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
             quiet = quiet + 1 if now - before < 0.02 and len(children) <= 1 else 0
             before = now
@@ -79,23 +79,17 @@ class Daemon:
         subprocess.run([*self.control, "shutdown"], check=False, capture_output=True)
 
 
-def nvcc(text: str, includes: list[str], folder: pathlib.Path) -> tuple[float, float]:
+def plain(nvcc: str, text: str, includes: list[str], folder: pathlib.Path) -> tuple[float, float]:
     """Return the wall and processor seconds of one plain call. Raises CalledProcessError if it fails."""
     source = folder / "unit.cu"
     source.write_text(re.sub(r"(?s)// @BE kernix_bench.*", "", text))
-    command = [nvcc_program(), "-c", f"-arch={ARCH}", "-std=c++17", "-Xcompiler=-fPIC", "-o", os.devnull, str(source)]
+    command = [nvcc, "-c", f"-arch={ARCH}", "-std=c++17", "-Xcompiler=-fPIC", "-o", os.devnull, str(source)]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
     subprocess.run([*command, *(f"-I{path}" for path in includes)], check=True, capture_output=True)
     wall = time.perf_counter() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return wall, after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
-
-
-def nvcc_program() -> str:
-    """Return nvcc: of this environment's packages, or on PATH."""
-    packaged = pathlib.Path(sys.prefix).glob("lib/*/*/nvidia/cu*/bin/nvcc")
-    return str(next(packaged, None) or shutil.which("nvcc"))
 
 
 def load(text: str, includes: list[str]) -> float:
@@ -120,13 +114,14 @@ def measure(path: pathlib.Path, includes: list[str], folder: pathlib.Path) -> li
     text = re.sub(r"\bmain(?=\s*\()", "sample_main", original) + PROBE
     includes = [*includes, str(path.parent)]
     heads = "\n".join(re.findall(r"(?m)^#\s*include\s*<[^>\n]+>", original)) + "\n" + PROBE
-    wall, processor = nvcc(salted(text, *every, salts=salts), includes, folder)
-    head_wall, _ = nvcc(salted(heads, salts=salts), includes, folder)
     store = folder / uuid.uuid4().hex
     store.mkdir()
     daemon = Daemon(str(store))
     try:
         load(salted(PROBE, salts=salts), [])  # kernixd asks the toolchain what it is
+        nvcc = daemon.said(r"(/\S*/nvcc) ")
+        wall, processor = plain(nvcc, salted(text, *every, salts=salts), includes, folder)
+        head_wall, _ = plain(nvcc, salted(heads, salts=salts), includes, folder)
         before = daemon.processor_seconds()
         cold = load(salted(text, *every, salts=salts), includes)
         used = daemon.processor_seconds() - before

@@ -258,11 +258,7 @@ absl::StatusOr<std::vector<CacheEntryDetail>> ConnectedClient::Show(const std::s
   KERNIX_ASSIGN_OR_RETURN(const v1::ListCacheResponse response,
                           Call<v1::ListCacheResponse>("ListCache", request, /*start=*/false));
   std::vector<CacheEntryDetail> entries;
-  for (const v1::CacheEntry& entry : response.entry()) {
-    CacheEntryDetail detail = EntryDetail(entry);
-    // An older daemon lists all of them.
-    if (detail.entry.key.starts_with(key_prefix)) entries.push_back(std::move(detail));
-  }
+  for (const v1::CacheEntry& entry : response.entry()) entries.push_back(EntryDetail(entry));
   return entries;
 }
 
@@ -270,12 +266,8 @@ absl::StatusOr<BuildTrace> ConnectedClient::Trace(const std::string& key, bool s
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromHex(key));
   v1::GetTraceRequest request;
   request.set_key(digest.Raw());
-  const absl::StatusOr<v1::GetTraceResponse> response = Call<v1::GetTraceResponse>("GetTrace", request, start);
-  if (absl::IsUnimplemented(response.status())) {
-    return Annotate(response.status(), "this kernixd is older than its client and keeps no traces of builds");
-  }
-  if (!response.ok()) return response.status();
-  return TraceFrom(response->trace());
+  KERNIX_ASSIGN_OR_RETURN(const v1::GetTraceResponse response, Call<v1::GetTraceResponse>("GetTrace", request, start));
+  return TraceFrom(response.trace());
 }
 
 absl::StatusOr<PurgeResult> ConnectedClient::Purge(const PurgeFilter& filter, bool start) {

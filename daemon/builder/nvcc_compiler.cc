@@ -30,9 +30,6 @@ namespace {
 using language::RuntimeChoice;
 using language::RuntimeParts;
 
-constexpr size_t kMostDryRuns = 256;
-constexpr size_t kMostHeads = 1024;
-
 // Shows phases to the observer of the step that they make up.
 class PhaseObserver : public PlanObserver {
  public:
@@ -485,25 +482,23 @@ void NvccCompiler::Register(MetricsRegistry& registry) const {
 
 std::shared_ptr<const std::string> NvccCompiler::DryRun(const Digest& question) {
   const MutexLock lock(mutex_);
-  const auto found = dry_runs_.find(question);
-  return found == dry_runs_.end() ? nullptr : found->second;
+  const auto* const found = dry_runs_.Find(question);
+  return found == nullptr ? nullptr : *found;
 }
 
 void NvccCompiler::KeepDryRun(const Digest& question, const std::string& answer) {
   const MutexLock lock(mutex_);
-  if (dry_runs_.size() >= kMostDryRuns) dry_runs_.clear();
-  dry_runs_[question] = std::make_shared<const std::string>(answer);
+  dry_runs_.Put(question, std::make_shared<const std::string>(answer));
 }
 
 bool NvccCompiler::NeedsWholeHeader(const UserHead& head) {
   const MutexLock lock(mutex_);
-  return need_whole_.contains(head);
+  return need_whole_.Find(head) != nullptr;
 }
 
 void NvccCompiler::KeepNeed(const UserHead& head) {
   const MutexLock lock(mutex_);
-  if (need_whole_.size() >= kMostHeads) need_whole_.clear();
-  need_whole_.insert(head);
+  need_whole_.Put(head, true);
 }
 
 }  // namespace kernix::build

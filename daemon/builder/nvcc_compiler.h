@@ -9,9 +9,8 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/base/user_id.h"
@@ -76,8 +75,8 @@ class NvccCompiler {
   MetricCounter whole_after_error_;
 
   Mutex mutex_;
-  absl::flat_hash_map<Digest, std::shared_ptr<const std::string>> dry_runs_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<UserHead> need_whole_ ABSL_GUARDED_BY(mutex_);
+  Lru<Digest, std::shared_ptr<const std::string>> dry_runs_ ABSL_GUARDED_BY(mutex_){256};
+  Lru<UserHead, bool> need_whole_ ABSL_GUARDED_BY(mutex_){1024};  // those that do
   RuntimeKnowledge knowledge_;
   Preambles preambles_;
   CompiledPreambles& compiled_preambles_;

@@ -35,52 +35,10 @@ void multiply(BE::In<__half, 2> a, BE::In<__half, 2> b, BE::Out<float, 2> y, cud
 }
 """
 
-# The tile of 8 x 8 of x whose corner is at (8, 16), by TMA. The driver makes the descriptor.
-TILE = r"""
+# Brings a tile into shared memory by TMA.
+LOAD = r"""
 #include "brainevent/common.h"
 #include <cuda.h>
-__global__ void tile_kernel(const __grid_constant__ CUtensorMap map, float* y) {
-    __shared__ alignas(128) float tile[64];
-    __shared__ alignas(8) uint64_t barrier;
-    const unsigned to = __cvta_generic_to_shared(tile), done = __cvta_generic_to_shared(&barrier);
-    if (threadIdx.x == 0) {
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(done));
-        asm volatile("fence.proxy.async;" ::: "memory");
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" ::"r"(done) : "memory");
-        asm volatile(
-            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-            ::"r"(to), "l"(&map), "r"(16), "r"(8), "r"(done)
-            : "memory");
-    }
-    __syncthreads();
-    asm volatile(
-        "{ .reg .pred p;\n"
-        "again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;\n"
-        "@!p bra again; }" ::"r"(done)
-        : "memory");
-    y[threadIdx.x] = tile[threadIdx.x];
-}
-// @BE tile
-void tile(BE::In<float, 2> x, BE::Out<float, 2> y, cudaStream_t stream) {
-    CUtensorMap map;
-    const cuuint64_t sizes[] = {cuuint64_t(x.shape(1)), cuuint64_t(x.shape(0))}, strides[] = {sizes[0] * sizeof(float)};
-    const cuuint32_t box[] = {8, 8}, every[] = {1, 1};
-    const CUresult made = cuTensorMapEncodeTiled(
-        &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<float*>(x.data()), sizes, strides, box, every,
-        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    BE_CHECK(made == CUDA_SUCCESS) << "cuTensorMapEncodeTiled: error " << int(made);
-    tile_kernel<<<1, 64, 0, stream>>>(map, y.data());
-    BE_CHECK_KERNEL_LAUNCH();
-}
-"""
-
-# Tiles by descriptors that kernix makes. `copy` moves 8 x 8 elements of x in and out; those outside of x are 0.
-# `gather`, a host function, takes the first 8 rows of 32 by a box that swizzles.
-MAPPED = r"""
-#include "brainevent/common.h"
-#include <cuda.h>
-constexpr int kSide = 8;
 __device__ void load(const CUtensorMap& map, void* to, int row, int column, unsigned bytes) {
     __shared__ alignas(8) uint64_t barrier;
     const unsigned done = __cvta_generic_to_shared(&barrier);
@@ -100,6 +58,39 @@ __device__ void load(const CUtensorMap& map, void* to, int row, int column, unsi
         "@!p bra again; }" ::"r"(done)
         : "memory");
 }
+"""
+
+# The tile of 8 x 8 of x whose corner is at (8, 16). The driver makes the descriptor.
+TILE = (
+    LOAD
+    + r"""
+__global__ void tile_kernel(const __grid_constant__ CUtensorMap map, float* y) {
+    __shared__ alignas(128) float tile[64];
+    load(map, tile, 8, 16, sizeof(tile));
+    y[threadIdx.x] = tile[threadIdx.x];
+}
+// @BE tile
+void tile(BE::In<float, 2> x, BE::Out<float, 2> y, cudaStream_t stream) {
+    CUtensorMap map;
+    const cuuint64_t sizes[] = {cuuint64_t(x.shape(1)), cuuint64_t(x.shape(0))}, strides[] = {sizes[0] * sizeof(float)};
+    const cuuint32_t box[] = {8, 8}, every[] = {1, 1};
+    const CUresult made = cuTensorMapEncodeTiled(
+        &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<float*>(x.data()), sizes, strides, box, every,
+        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    BE_CHECK(made == CUDA_SUCCESS) << "cuTensorMapEncodeTiled: error " << int(made);
+    tile_kernel<<<1, 64, 0, stream>>>(map, y.data());
+    BE_CHECK_KERNEL_LAUNCH();
+}
+"""
+)
+
+# Tiles by descriptors that kernix makes. `copy` moves 8 x 8 elements of x in and out; those outside of x are 0.
+# `gather`, a host function, takes the first 8 rows of 32 by a box that swizzles.
+MAPPED = (
+    LOAD
+    + r"""
+constexpr int kSide = 8;
 // @BE copy arg.tensormap:float32[kSide,kSide] ret.tensormap:float32[kSide,8] attr.row attr.column
 __global__ void copy(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap y, int row,
                      int column) {
@@ -128,6 +119,7 @@ void gather(const CUtensorMap& map, BE::Out<float, 2> y, cudaStream_t stream) {
     BE_CHECK_KERNEL_LAUNCH();
 }
 """
+)
 
 # A kernel that launches a kernel: with -rdc=true.
 LAUNCHES = """

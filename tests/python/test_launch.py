@@ -439,7 +439,7 @@ MAP = "#include <cuda.h>\n// @BE f{}\n__global__ void f(const __grid_constant__ 
             "Compilation",
             r"a row of a box for TMA must be a multiple of 16",
         ),
-        (" arg.tensormap:float32[257,8] ret:float32", "Compilation", r"each size of a box for TMA must be 1 to 256"),
+        (" arg.tensormap:float32[257,8] ret:float32", "Request", r"is '257'; it must be a whole number of 1 to 256"),
         (" arg.tensormap:float32[8,16]:swizzle_32B ret:float32", "Compilation", r"must fit into its swizzle"),
         (" arg.tensormap:complex64[8,8] ret:float32", "Compilation", r"TMA has no such element type"),
         (" arg.tensormap:float32[8,kNot] ret:float32", "Compilation", r'"?kNot"? is undefined'),

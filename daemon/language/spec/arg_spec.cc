@@ -138,7 +138,8 @@ absl::StatusOr<ParsedToken> ParseTyped(std::string_view function, std::string_vi
 // `text` is the part after "arg.tensormap:" or "ret.tensormap:": "float32[64,32]" or "float32[64,32]:swizzle_128B".
 absl::StatusOr<ParsedToken> ParseTensorMap(std::string_view function, std::string_view token, ParameterKind kind,
                                            std::string_view text) {
-  constexpr size_t kMostDimensions = 5;  // of CUDA
+  constexpr size_t kMostDimensions = 5;  // of CUDA, as the most elements of a box in one of them
+  constexpr int kMostElements = 256;
   const std::string intro = StrCat("the token ", Quoted(token), ": ");
   const size_t close = text.find(']');
   const size_t open = std::min(text.find('['), close);
@@ -153,7 +154,8 @@ absl::StatusOr<ParsedToken> ParseTensorMap(std::string_view function, std::strin
   const std::vector<std::string> sizes = absl::StrSplit(ToAbsl(parameter.expression), ',');
   for (const std::string& size : sizes) {
     int number = 0;
-    if (IsPlainIdentifier(size) || (absl::SimpleAtoi(ToAbsl(size), &number) && number > 0)) continue;
+    if (IsPlainIdentifier(size) || (absl::SimpleAtoi(ToAbsl(size), &number) && number >= 1 && number <= kMostElements))
+      continue;
     return Invalid(function, StrCat(intro, "a size of the box is ", Quoted(size),
                                     "; it must be a whole number of 1 to 256, or the name of a constant"));
   }
