@@ -180,7 +180,7 @@ MUTANTS = [
     Mutant("a step's look that has a time limit of its own", "daemon/builder/plan_runner.cc",
            "                                 .looks = looks_,\n", "", "sharing_test", "*ALoadThatHasWaited*"),
     Mutant("a phase's look that has a time limit of its own", "daemon/builder/nvcc_compiler.cc",
-           "/*early=*/nullptr, run_.looks, held_, run_.share);", "/*early=*/nullptr, nullptr, held_, run_.share);",
+           "run_.looks, held_, run_.share);", "nullptr, held_, run_.share);",
            "sharing_test", "*NvccsPhases*"),
     Mutant("a load that forgets what its lookup has waited", "daemon/builder/flights.cc",
            "? look.mapped().looks : nullptr", "? std::make_shared<LookBudget>(env_, Duration(9'999)) : nullptr",

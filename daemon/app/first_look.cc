@@ -14,9 +14,7 @@ void Look(toolchain::ToolchainRegistry& registry, const std::string& host_compil
   const absl::Status found = CatchExceptions("the compiler was not looked at", [&] {
     v1::ToolchainPaths paths;
     paths.set_host_compiler(host_compiler);
-    // A load is on its way, which compiles as soon as the tools have answered.
-    const auto leave_room = [](const toolchain::ToolchainPtr&) { return true; };
-    return registry.Resolve(paths, v1::LANGUAGE_CPP, leave_room).status();
+    return registry.Resolve(paths, v1::LANGUAGE_CPP).status();
   });
   Log(LogLevel::kDebug, "first_look", {{"host_compiler", host_compiler}, {"found", found.ok() ? "true" : "false"}});
 }

@@ -18,7 +18,6 @@
 #include "daemon/builder/build_description.h"
 #include "daemon/builder/build_inputs.h"
 #include "daemon/builder/build_rank.h"
-#include "daemon/builder/early_runs.h"
 #include "daemon/builder/failed_command.h"
 #include "daemon/builder/files_read.h"
 #include "daemon/builder/flights.h"
@@ -210,9 +209,6 @@ struct Builder::Impl {
 
   absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                       const CancellationPtr& cancellation);
-  // Begins the compiles of a load while its tools, which have answered, are being identified. Null: none has begun.
-  std::shared_ptr<EarlyRuns> CompileEarly(const v1::LoadRequest& request, UserId owner,
-                                          const toolchain::ToolchainPtr& asked);
   // Waits until few enough of the user's loads are being planned.
   std::unique_ptr<exec::ByteQuota::Share> TurnToPlan(UserId user) {
     Cancellation never;  // what is in the cache is given to a load that is cancelled, too
@@ -288,7 +284,6 @@ struct Builder::Impl {
   exec::Executor& executor;
   cache::Cache& cache;
   UpstreamCache* const upstream;  // null: nothing is shared with other nodes
-  const std::shared_ptr<EarlyRunCounts> early_counts = std::make_shared<EarlyRunCounts>();
   StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes, upstream};
   const std::shared_ptr<exec::ByteQuota> held_bytes =
       std::make_shared<exec::ByteQuota>(options.max_held_bytes_per_user);
@@ -322,47 +317,15 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   return load;
 }
 
-// Not if there is an upstream: another node may have the result, and an engine would keep what its builders make of an
-// action without a salt. Not if the user may not compile with these tools, if nobody waits for this load alone, or if
-// the load has files that a client must send, or that may change.
-std::shared_ptr<EarlyRuns> Builder::Impl::CompileEarly(const v1::LoadRequest& request, UserId owner,
-                                                       const toolchain::ToolchainPtr& asked) {
-  const bool takes_shortcuts = !request.force_rebuild() && !request.only_cached() && !request.batch();
-  if (shared() || upstream != nullptr || !takes_shortcuts) return nullptr;
-  const auto early = std::make_shared<EarlyRuns>(env, executor, owner, early_counts);
-  const absl::Status begun = CatchExceptions("not compiled early", [&]() -> absl::Status {
-    KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner, asked));
-    if (!load->request.headers.empty() || DependsOnFiles(load->request)) return absl::OkStatus();
-    KERNIX_RETURN_IF_ERROR(StageBuild(*load));
-    load->started = early->start();
-    RankSteps(cache, *load);
-    size_t left = load->max_parallel > 0 ? load->max_parallel : load->plan.steps.size();
-    for (const Step& step : load->plan.steps) {
-      if (step.tool != Tool::kHostCompiler || !step.reads_sources) continue;
-      if (left-- == 0) break;
-      early->Begin(step.action);
-    }
-    return absl::OkStatus();
-  });
-  (void)begun;  // whatever is wrong, the load says so
-  return early->any() ? early : nullptr;
-}
-
 absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                                    const CancellationPtr& cancellation) {
   const auto trace = std::make_shared<TraceRecorder>(env);
-  std::shared_ptr<EarlyRuns> early;
-  KERNIX_ASSIGN_OR_RETURN(
-      toolchain::ToolchainPtr toolchain,
-      toolchains.Resolve(request.toolchain(), request.language(), [&](const toolchain::ToolchainPtr& asked) {
-        early = CompileEarly(request, owner, asked);
-        return early != nullptr;
-      }));
+  KERNIX_ASSIGN_OR_RETURN(toolchain::ToolchainPtr toolchain,
+                          toolchains.Resolve(request.toolchain(), request.language()));
   trace->Lap("identify tools");
   std::unique_ptr<exec::ByteQuota::Share> turn = TurnToPlan(owner);
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner, std::move(toolchain)));
   load->trace = trace;
-  load->early = std::move(early);
   trace->Lap("plan");
   const bool verbose = request.verbose();
   if (!load->force && !DependsOnFiles(load->request)) {
@@ -381,7 +344,6 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   absl::StatusOr<v1::LoadResult> result = JoinLookups(*load, observer, cancellation);
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
     KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, flights.JoinOrMake(*load, mine));
-    if (!mine) load->early.reset();
     if (!mine) CountJoined();
     result = Fly(load, flight, observer, verbose, cancellation);
   }
@@ -411,14 +373,11 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const std::shared_ptr<PlannedL
   OwnHeaders asker(header_cache, load->tag.owner, observer);
   absl::StatusOr<v1::LoadResult> result = flight->Await(asker, verbose, cancellation, start);
   if (flight->closed()) flights.Forget(flight);
-  // Its compiles have begun, and end now.
-  const bool was_cancelled = !result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED;
-  if (was_cancelled && !started && load->early != nullptr) cache.Count(cache::Total::kCancelled);
   return result;
 }
 
 Builder::Impl::Asked Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag) {
-  // Load() finds out what tools these are, and compiles meanwhile.
+  // Load() finds out what tools these are.
   if (!toolchains.HasFound(request.toolchain(), request.language())) return {};
   const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
   if (!toolchain.ok() || !CheckModuleName(tag.name).ok()) return {};
@@ -592,7 +551,7 @@ absl::Status Builder::Impl::TryToStart(const std::shared_ptr<PlannedLoad>& load,
   }
   if (load->effort != Effort::kLook) cache.Count(cache::Total::kMisses);  // the load counts, should this be in vain
   if (flight->fetches()) load->trace->Lap("receive headers");
-  load->started = load->early != nullptr ? load->early->start() : BuildStart{env.Now(), env.UnixMillis()};
+  load->started = {env.Now(), env.UnixMillis()};
   load->headers = std::move(contents);
   if (upstream == nullptr || load->force || !load->request.refusal.ok()) return RunBuild(load, flight);
   auto go_on = [this, load, flight](const std::optional<remote::SharedResult>& found) {
@@ -656,7 +615,7 @@ absl::Status Builder::Impl::RunSteps(const std::shared_ptr<PlannedLoad>& load, c
         header_trees.DropUnstaged(*trees);
         done(files, std::move(end));
       },
-      load->early, load->looks,
+      load->looks,
       std::make_shared<HeldOutputs>(env, HeldOutputsOptions{.scratch_directory = cache.scratch_directory(),
                                                             .max_bytes = options.max_made_bytes,
                                                             .of_users = held_bytes,
@@ -828,7 +787,6 @@ Builder::~Builder() { impl_->flights.StopAndWait(); }
 void Builder::Register(MetricsRegistry& registry) const {
   impl_->step_runner.Register(registry);
   impl_->step_cache.Register(registry);
-  impl_->early_counts->Register(registry);
 }
 
 size_t Builder::LessonsLeft() const { return impl_->step_runner.LessonsLeft(); }

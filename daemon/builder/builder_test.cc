@@ -50,10 +50,6 @@ class BuilderTest : public ::testing::Test {
     compiler_ = compiler;
   }
 
-  static int EarlyCompiles(const TestBuilder& t, std::string_view end) {
-    return Counted(t, StrCat("kernix_early_compiles_total{end=\"", end, "\"}"));
-  }
-
   std::string compiler_;
 };
 
@@ -809,51 +805,6 @@ TEST_F(BuilderTest, AToolThatIsReplacedDuringABuildIsNoticed) {
   EXPECT_TRUE(t.Load(request)->cache_hit());
 }
 
-// The compile begins while the compiler's files are read.
-TEST_F(BuilderTest, AFirstLoadCompilesWhileItsToolsAreIdentified) {
-  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
-  RecordingObserver observer;
-  v1::LoadRequest request = CppRequest(compiler_);
-  request.set_verbose(true);
-  const auto first = t.Load(request, observer);
-  ASSERT_THAT(first, IsOk());
-  EXPECT_EQ(EarlyCompiles(t, "taken"), 1);
-  EXPECT_THAT(observer.output, HasSubstr("unit.cc")) << "the command is shown as ever";
-  ASSERT_THAT(t.Load(CppRequest(compiler_, 2)), IsOk());
-  EXPECT_EQ(EarlyCompiles(t, "taken"), 1) << "the tools are known";
-  EXPECT_EQ(EarlyCompiles(t, "dropped"), 0);
-  EXPECT_TRUE(t.Load(CppRequest(compiler_))->cache_hit());
-
-  TestBuilder other(TestBuilder::On::kLocalExecutor);
-  ASSERT_THAT(other.Load(CppRequest(compiler_, 2)), IsOk());
-  const int early = EarlyCompiles(other, "taken");
-  const auto late = other.Load(CppRequest(compiler_));
-  ASSERT_THAT(late, IsOk());
-  EXPECT_EQ(EarlyCompiles(other, "taken"), early);
-  EXPECT_EQ(late->key(), first->key());
-  EXPECT_EQ(late->artifact_digest(), first->artifact_digest());
-}
-
-TEST_F(BuilderTest, AnErrorOfAnEarlyCompileIsTheLoadsError) {
-  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
-  v1::LoadRequest request = CppRequest(compiler_);
-  request.mutable_source(0)->mutable_text()->append("int wrong = nowhere;\n");
-  const absl::Status wrong = t.Load(request).status();
-  EXPECT_EQ(KindOf(wrong), v1::ErrorDetail::COMPILATION);
-  EXPECT_THAT(GetErrorDetail(wrong).compiler_output(), HasSubstr("'nowhere' was not declared"));
-  EXPECT_EQ(EarlyCompiles(t, "taken"), 1);
-}
-
-TEST_F(BuilderTest, WhatMayHaveToBeSentOrMayChangeIsNotCompiledEarly) {
-  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
-  v1::LoadRequest request = CppRequest(compiler_);
-  AddHeader(request, 0, "mine.h", "// mine\n");
-  RecordingObserver observer({"// mine\n"});
-  ASSERT_THAT(t.Load(request, observer), IsOk());
-  EXPECT_EQ(EarlyCompiles(t, "taken"), 0);
-  EXPECT_EQ(EarlyCompiles(t, "dropped"), 0);
-}
-
 // As if the compiler were replaced between the two looks at it.
 TEST_F(BuilderTest, AToolThatIsReplacedWhileItIsReadIsNoticed) {
   TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
@@ -862,45 +813,8 @@ TEST_F(BuilderTest, AToolThatIsReplacedWhileItIsReadIsNoticed) {
   t.env.Inject(replace);
   const absl::Status outdated = t.Load(CppRequest(compiler_)).status();
   EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;
-  EXPECT_EQ(EarlyCompiles(t, "taken"), 1);
   EXPECT_EQ(t.Stats().entries, 0u);
   EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
-}
-
-// Two compilers that are called by the same words, and have the same answers.
-TEST_F(BuilderTest, AnEarlyCompileIsTheLoadsOwn) {
-  const ScratchDirectory folder;
-  std::array<v1::LoadRequest, 2> requests;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    const std::string wrapper = folder / StrCat("c", i, "/g++");
-    ASSERT_THAT(Env::Posix().CreateDirectories(Dirname(wrapper), 0700), IsOk());
-    const std::string script = StrCat("#!/bin/sh\nexec ", compiler_, " -DWHO=", i, " \"$@\"\n");
-    ASSERT_THAT(Env::Posix().WriteFile(wrapper, script, 0700), IsOk());
-    requests[i] = CppRequest(wrapper);
-    requests[i].mutable_source(0)->mutable_text()->append("extern \"C\" int who() { return WHO; }\n");
-  }
-  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
-  std::array<absl::StatusOr<v1::LoadResult>, 2> built;
-  std::thread other([&] { built[1] = t.Load(requests[1]); });
-  built[0] = t.Load(requests[0]);
-  other.join();
-  EXPECT_EQ(EarlyCompiles(t, "taken"), 2);
-  for (size_t i = 0; i < built.size(); ++i) {
-    ASSERT_THAT(built[i], IsOk());
-    void* library = dlopen(built[i]->artifact_path().c_str(), RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(library, nullptr) << dlerror();
-    EXPECT_EQ(reinterpret_cast<int (*)()>(dlsym(library, "who"))(), static_cast<int>(i));
-    dlclose(library);
-  }
-}
-
-TEST_F(BuilderTest, NoMoreIsCompiledEarlyThanTheLoadMayRunAtATime) {
-  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
-  v1::LoadRequest request = SeparateRequest(compiler_);
-  request.set_max_parallel_jobs(1);
-  ASSERT_THAT(t.Load(request), IsOk());
-  EXPECT_EQ(EarlyCompiles(t, "taken"), 1);
-  EXPECT_EQ(EarlyCompiles(t, "dropped"), 0);
 }
 
 TEST_F(BuilderTest, AFileOfAFlagThatChangesDuringABuildIsNoticed) {

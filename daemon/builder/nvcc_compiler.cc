@@ -357,7 +357,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
         [self = shared_from_this(), next, otherwise](PlanEnd end) {
           self->Guard([&] { (self.get()->*(end.status.ok() ? next : otherwise))(end); });
         },
-        /*early=*/nullptr, run_.looks, held_, run_.share);
+        run_.looks, held_, run_.share);
   }
 
   // Of all that follows preprocessing, nvcc runs cudafe++ first. So what that says is nvcc's message, also if cicc has

@@ -48,12 +48,11 @@ constexpr char kNotHandled[] = "kernixd could not run this load's steps";
 class PlanRun : public std::enable_shared_from_this<PlanRun> {
  public:
   PlanRun(Plan plan, exec::AskersPtr askers, StepRunner& runner, CancellationPtr cancellation, PlanObserver& observer,
-          PlanDone done, std::shared_ptr<EarlyRuns> early, LookBudgetPtr looks, HeldOutputsPtr outputs, size_t share)
+          PlanDone done, LookBudgetPtr looks, HeldOutputsPtr outputs, size_t share)
       : askers_(std::move(askers)),
         toolchain_(std::move(plan.toolchain)),
         mode_(plan.mode),
         runner_(runner),
-        early_(std::move(early)),
         looks_(std::move(looks)),
         outputs_(std::move(outputs)),
         share_(share),
@@ -158,7 +157,6 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
                                  .toolchain = toolchain_,
                                  .mode = mode_,
                                  .share = share_of_step_,
-                                 .early = early_,
                                  .looks = looks_,
                                  .outputs = outputs_,
                                  .observer = run.get(),
@@ -238,7 +236,6 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   const toolchain::ToolchainPtr toolchain_;
   const CompileMode mode_;
   StepRunner& runner_;
-  const std::shared_ptr<EarlyRuns> early_;
   const LookBudgetPtr looks_;
   const HeldOutputsPtr outputs_;
   const size_t share_;
@@ -261,10 +258,9 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 }  // namespace
 
 void RunPlan(Plan plan, exec::AskersPtr askers, StepRunner& runner, CancellationPtr cancellation,
-             PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early, LookBudgetPtr looks,
-             HeldOutputsPtr outputs, size_t share) {
+             PlanObserver& observer, PlanDone done, LookBudgetPtr looks, HeldOutputsPtr outputs, size_t share) {
   std::make_shared<PlanRun>(std::move(plan), std::move(askers), runner, std::move(cancellation), observer,
-                            std::move(done), std::move(early), std::move(looks), std::move(outputs), share)
+                            std::move(done), std::move(looks), std::move(outputs), share)
       ->Advance();
 }
 

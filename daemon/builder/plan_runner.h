@@ -49,10 +49,9 @@ using PlanDone = std::function<void(PlanEnd)>;  // must not throw
 // failed gives a COMPILATION error; outputs that are too large, and exceptions, give a RESOURCE error. If RunPlan()
 // itself throws, nothing runs and `done` is not called. `runner` and `observer` must live until `done` has returned. If
 // `cancellation`, which the caller keeps, fires, the plan ends early with a CANCELLED error. The steps have the
-// `askers`' places. They take the `early` runs (may be null) that are theirs, and share the load's `looks` (may be
-// null). What they make lies in `outputs` (null: in memory).
+// `askers`' places, and share the load's `looks` (may be null). What they make lies in `outputs` (null: in memory).
 void RunPlan(Plan plan, exec::AskersPtr askers, StepRunner& runner, CancellationPtr cancellation,
-             PlanObserver& observer, PlanDone done, std::shared_ptr<EarlyRuns> early = nullptr,
-             LookBudgetPtr looks = nullptr, HeldOutputsPtr outputs = nullptr, size_t share = 1);
+             PlanObserver& observer, PlanDone done, LookBudgetPtr looks = nullptr, HeldOutputsPtr outputs = nullptr,
+             size_t share = 1);
 
 }  // namespace kernix::build

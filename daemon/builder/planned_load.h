@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "common/base/digest.h"
-#include "daemon/builder/early_runs.h"
 #include "daemon/builder/known_loads.h"
 #include "daemon/builder/load_observer.h"
 #include "daemon/builder/look_budget.h"
@@ -39,7 +38,6 @@ struct PlannedLoad {
   bool batch = false;
   Effort effort = Effort::kBuild;
   std::shared_ptr<TraceRecorder> trace;  // null for a lookup of what is in the cache
-  std::shared_ptr<EarlyRuns> early;      // null: none has begun
 
   // Set when the build starts.
   BuildStart started;

@@ -69,7 +69,8 @@ void StepRunner::Submit(const Step& step, Run run) {
     std::shared_ptr<TimedStep> timed = Measure(step.action, run);
     absl::StatusOr<Step> canonical = WithCanonicalDeviceUnit(step, run.outputs);
     if (!canonical.ok()) return run.done(canonical.status());
-    if (run.mode == CompileMode::kAnew) return Start(canonical->action, run, *timed, run.done);
+    if (run.mode == CompileMode::kAnew)
+      return executor_.Submit(canonical->action, run.askers, timed.get(), run.cancellation, run.done);
     const Digest key = StepCache::KeyOf(*canonical, *run.toolchain);
     std::optional<exec::ActionResult> kept = cache_.Find(key, *run.toolchain);
     if (!kept) {
@@ -85,12 +86,7 @@ void StepRunner::Submit(const Step& step, Run run) {
 
 void StepRunner::RunCommand(const exec::Action& action, Run run) {
   const std::shared_ptr<TimedStep> timed = Measure(action, run);
-  Start(action, run, *timed, run.done);
-}
-
-void StepRunner::Start(const exec::Action& action, const Run& run, TimedStep& timed, const exec::ActionDone& done) {
-  if (run.early != nullptr && run.early->GiveTo(action, timed, run.cancellation, done)) return;
-  executor_.Submit(action, run.askers, &timed, run.cancellation, done);
+  executor_.Submit(action, run.askers, timed.get(), run.cancellation, run.done);
 }
 
 std::shared_ptr<TimedStep> StepRunner::Measure(const exec::Action& action, Run& run) {
@@ -207,7 +203,7 @@ void StepRunner::Share(const StepOfUser& flight, const absl::Status& status) {
 void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone& done) {
   run_.Add();
   const exec::Action& own = reusable->step.action;
-  const BuildStart start = reusable->run.early != nullptr ? reusable->run.early->start() : cache_.Now();
+  const BuildStart start = cache_.Now();
   auto keep = [this, reusable, done, start](absl::StatusOr<exec::ActionResult> result) {
     if (result.ok()) {
       // What cannot be kept does not fail the step.
@@ -228,7 +224,7 @@ void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone&
 void StepRunner::Execute(const ReusablePtr& reusable, const exec::Action& action, exec::ActionDone done) {
   const Run& run = reusable->run;
   const absl::Status submitted = CatchExceptions(kNotRun, [&] {
-    Start(action, run, *reusable->timed, done);
+    executor_.Submit(action, run.askers, reusable->timed.get(), run.cancellation, done);
     return absl::OkStatus();
   });
   if (!submitted.ok()) done(submitted);

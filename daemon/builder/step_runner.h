@@ -15,7 +15,6 @@
 #include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "common/os/env.h"
-#include "daemon/builder/early_runs.h"
 #include "daemon/builder/held_outputs.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_times.h"
@@ -40,7 +39,6 @@ class StepRunner {
     toolchain::ToolchainPtr toolchain = nullptr;  // of the step; null: its result is neither kept nor reused
     CompileMode mode = CompileMode::kFast;        // of the plan
     size_t share = 1;                             // see RunPlan()
-    std::shared_ptr<EarlyRuns> early = nullptr;   // of the load: a command that is among them is not run again
     LookBudgetPtr looks = nullptr;                // of the load; null: each step has a bound of its own
     HeldOutputsPtr outputs = nullptr;             // of the plan; null: what phases make stays in memory
     StepObserver* observer;                       // may be null; must outlive the call of `done`
@@ -79,8 +77,6 @@ class StepRunner {
     std::vector<ReusablePtr> waiting;
   };
 
-  // Runs the command, or takes an early run of it.
-  void Start(const exec::Action& action, const Run& run, TimedStep& timed, const exec::ActionDone& done);
   // Has the step's observer told of its times before its end.
   std::shared_ptr<TimedStep> Measure(const exec::Action& action, Run& run);
   // Finds or makes the step's result, unless the same step runs for the same user already: then it waits for that

@@ -79,17 +79,13 @@ class TimedStep final : public exec::ActionObserver {
   void OnQueued(int actions_ahead) override {
     if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
   }
-  void OnStarted(const exec::Action& action) override { OnStarted(action, env_.Now()); }
-  void OnStarted(const exec::Action& action, MonotonicTime at) {
-    started_ = at;
+  void OnStarted(const exec::Action& action) override {
+    started_ = env_.Now();
     if (observer_ != nullptr) observer_->OnStarted(action);
   }
   void OnOutput(std::string_view text) override {
     if (observer_ != nullptr) observer_->OnOutput(text);
   }
-
-  // It has begun before it was measured.
-  void ReadySince(MonotonicTime ready) { ready_ = ready; }
 
   // No command has run: the result is another one's.
   void TakesResult(cache::StepWay way) {
@@ -113,7 +109,7 @@ class TimedStep final : public exec::ActionObserver {
   Env& env_;
   StepObserver* const observer_;
   const std::string name_;
-  MonotonicTime ready_;
+  const MonotonicTime ready_;
   cache::StepWay way_ = cache::StepWay::kRun;
   std::optional<MonotonicTime> started_;
 };

@@ -48,16 +48,6 @@ absl::StatusOr<FileDigests::Content> FileDigests::KnownOrRead(const std::string&
   return Read(path, before);
 }
 
-bool FileDigests::Knows(const std::vector<WatchedFile>& files) {
-  const MutexLock lock(mutex_);
-  while (awaits_earlier_) remembered_.Wait(mutex_);
-  for (const WatchedFile& file : files) {
-    const auto known = known_.find(file.path);
-    if (known == known_.end() || known->second.identity != file.identity) return false;
-  }
-  return true;
-}
-
 absl::StatusOr<Digest> FileDigests::DigestOfContent(const std::string& path, uint64_t size) {
   if (size >= kLargeBytes) {
     const absl::StatusOr<Digest> digest = DigestInPieces(env_, path);

@@ -38,9 +38,6 @@ class FileDigests {
   // Also adds the file, in its state before it was read, to `watched`.
   absl::StatusOr<Digest> Get(const std::string& path, std::vector<WatchedFile>& watched);
 
-  // Whether the digests of all these files, in these states, are known. Waits as Get() does, but reads nothing.
-  bool Knows(const std::vector<WatchedFile>& files);
-
   // Until Remember() is called, whoever needs a digest that is not known waits: the caller is about to get to know what
   // an earlier process has read, and must call Remember() in any case.
   void AwaitEarlierResults();

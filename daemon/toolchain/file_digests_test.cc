@@ -53,18 +53,6 @@ TEST_F(FileDigestsTest, ReadsNothingBeforeEarlierResultsAreKnown) {
   EXPECT_EQ(Reads(), 0);
 }
 
-TEST_F(FileDigestsTest, KnowsAFileOnlyInTheStateThatItHasRead) {
-  Write("one");
-  const std::vector<WatchedFile> files = {StateOf(mem_, "/f")};
-  EXPECT_FALSE(digests_.Knows(files));
-  ASSERT_TRUE(digests_.Get("/f").ok());
-  EXPECT_TRUE(digests_.Knows(files));
-  Write("other");
-  EXPECT_FALSE(digests_.Knows({StateOf(mem_, "/f")}));
-  EXPECT_FALSE(digests_.Knows({files.front(), StateOf(mem_, "/nothing")}));
-  EXPECT_EQ(Reads(), 1);
-}
-
 TEST_F(FileDigestsTest, ReadsAgainWhatHasChanged) {
   Write("one");
   EXPECT_EQ(digests_.Get("/f").value(), DigestOf("one"));

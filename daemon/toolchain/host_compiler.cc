@@ -257,8 +257,7 @@ absl::StatusOr<std::string> ResolveFolder(Env& env, const std::string& path, std
 
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
                                                std::string_view setting, const Variables& variables,
-                                               std::vector<WatchedFile>& files,
-                                               const std::function<bool(const HostCompiler&)>& on_asked) {
+                                               std::vector<WatchedFile>& files) {
   HostCompiler compiler{.variables = variables};
   KERNIX_ASSIGN_OR_RETURN(compiler.path, ResolveFolder(env, path, setting));
   KERNIX_RETURN_IF_ERROR(Watch(env, path, files));
@@ -280,8 +279,7 @@ absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, c
   }
   const std::vector<WatchedFile> states = parts.States(env);
   files.insert(files.end(), states.begin(), states.end());
-  const bool gently = on_asked != nullptr && !digests.Knows(states) && on_asked(compiler);
-  KERNIX_ASSIGN_OR_RETURN(compiler.identity, parts.Identity(digests, "kernix-host-compiler-1", files, gently));
+  KERNIX_ASSIGN_OR_RETURN(compiler.identity, parts.Identity(digests, "kernix-host-compiler-1", files));
   return compiler;
 }
 

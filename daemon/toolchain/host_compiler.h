@@ -3,7 +3,6 @@
 // The parts of a g++ or clang++.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,11 +17,8 @@ namespace kernix::toolchain {
 
 // Queries the compiler at `path`, which `setting` has named, and which runs with `variables`. Adds to `files` every
 // file that the answer depends on, in its state before the query. TOOLCHAIN errors as in ToolchainRegistry::Resolve().
-// If a file must be read for it, calls `on_asked` (may be null) before that, when `files` has all of them: with
-// everything but the identity. If that returns true, reads them gently (see RunSideBySideGently()).
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
                                                std::string_view setting, const Variables& variables,
-                                               std::vector<WatchedFile>& files,
-                                               const std::function<bool(const HostCompiler&)>& on_asked = nullptr);
+                                               std::vector<WatchedFile>& files);
 
 }  // namespace kernix::toolchain

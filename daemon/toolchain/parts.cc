@@ -15,8 +15,8 @@ std::vector<WatchedFile> Parts::States(Env& env) const {
   return states;
 }
 
-absl::StatusOr<Digest> Parts::Identity(FileDigests& digests, std::string_view domain, std::vector<WatchedFile>& watched,
-                                       bool gently) const {
+absl::StatusOr<Digest> Parts::Identity(FileDigests& digests, std::string_view domain,
+                                       std::vector<WatchedFile>& watched) const {
   struct Found {
     absl::StatusOr<Digest> digest;
     std::vector<WatchedFile> watched;
@@ -26,7 +26,7 @@ absl::StatusOr<Digest> Parts::Identity(FileDigests& digests, std::string_view do
   for (size_t i = 0; i < parts_.size(); ++i) {
     tasks.emplace_back([&, i] { found[i].digest = digests.Get(parts_[i].path, found[i].watched); });
   }
-  gently ? RunSideBySideGently(tasks) : RunSideBySide(tasks);
+  RunSideBySide(tasks);
   CanonicalHasher hasher(domain);
   hasher.List("parts", parts_.size());
   for (size_t i = 0; i < parts_.size(); ++i) {

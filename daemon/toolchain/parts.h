@@ -28,9 +28,9 @@ class Parts {
   std::vector<WatchedFile> States(Env& env) const;
 
   // A digest of roles and contents, in the order of Add(). Adds every part to `watched`. TOOLCHAIN if a file cannot be
-  // read. `gently`: leaves most of the processors to what else runs.
-  absl::StatusOr<Digest> Identity(FileDigests& digests, std::string_view domain, std::vector<WatchedFile>& watched,
-                                  bool gently = false) const;
+  // read.
+  absl::StatusOr<Digest> Identity(FileDigests& digests, std::string_view domain,
+                                  std::vector<WatchedFile>& watched) const;
 
  private:
   struct Part {

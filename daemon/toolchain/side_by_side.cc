@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/toolchain/side_by_side.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -30,20 +28,7 @@ class Crew {
     End(helpers);
   }
 
-  // One processor is left to others. Without this thread, whose priority could not be raised again.
-  void RunGently() {
-    std::vector<std::thread> helpers = Helpers(std::min(tasks_.size(), Threads() - 1), [this] {
-      setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kGentle);  // of this thread alone, on Linux
-      Work();
-    });
-    if (helpers.empty()) Work();
-    End(helpers);
-  }
-
  private:
-  // A third of what others get.
-  static constexpr int kGentle = 5;
-
   // Fewer, if there are no more to be had: the others do all.
   template <typename Function>
   static std::vector<std::thread> Helpers(size_t count, Function function) {
@@ -81,7 +66,5 @@ class Crew {
 }  // namespace
 
 void RunSideBySide(const std::vector<std::function<void()>>& tasks) { Crew(tasks).Run(); }
-
-void RunSideBySideGently(const std::vector<std::function<void()>>& tasks) { Crew(tasks).RunGently(); }
 
 }  // namespace kernix::toolchain

@@ -11,7 +11,4 @@ namespace kernix::toolchain {
 // Runs all `tasks`, a few at a time, and returns when the last one has ended. Throws what a task has thrown.
 void RunSideBySide(const std::vector<std::function<void()>>& tasks);
 
-// The same, but what else runs on this machine gets most of the processors, if it wants them.
-void RunSideBySideGently(const std::vector<std::function<void()>>& tasks);
-
 }  // namespace kernix::toolchain

@@ -2,7 +2,6 @@
 #include "daemon/toolchain/toolchain.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -62,18 +61,10 @@ Variables VariablesOf(const v1::ToolchainPaths& paths) {
 }  // namespace
 
 struct ToolchainRegistry::Entry {
-  Mutex mutex;
-  CondVar changed;
-  bool is_looked_at ABSL_GUARDED_BY(mutex) = false;  // everybody who needs it waits
-  ToolchainPtr asked ABSL_GUARDED_BY(mutex);         // meanwhile, once its tools have answered
+  Mutex turn;  // of whoever looks at the tools; the others who need them wait
+  Mutex mutex ABSL_ACQUIRED_AFTER(turn);
   ToolchainPtr toolchain ABSL_GUARDED_BY(mutex);
   std::optional<UsedTools> used ABSL_GUARDED_BY(mutex);  // once found
-
-  void SetAsked(ToolchainPtr heard) {
-    const MutexLock lock(mutex);
-    asked = std::move(heard);
-    changed.NotifyAll();
-  }
 
   ToolchainPtr Get() {
     const MutexLock lock(mutex);
@@ -85,40 +76,6 @@ struct ToolchainRegistry::Entry {
     toolchain = std::move(found);
     used = std::move(tools);
   }
-
-  class Turn;
-};
-
-// One at a time looks at the tools. The others wait, and are told what it has heard so far.
-class ToolchainRegistry::Entry::Turn {
- public:
-  Turn(Entry& entry, const OnAsked& on_asked) : entry_(entry) {
-    while (const ToolchainPtr news = Await()) on_asked(news);
-  }
-
-  ~Turn() {
-    const MutexLock lock(entry_.mutex);
-    entry_.is_looked_at = false;
-    entry_.asked = nullptr;
-    entry_.changed.NotifyAll();
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  // Null: the turn has come.
-  ToolchainPtr Await() {
-    const MutexLock lock(entry_.mutex);
-    while (entry_.is_looked_at) {
-      if (entry_.asked != nullptr && entry_.asked != heard_) return heard_ = entry_.asked;
-      entry_.changed.Wait(entry_.mutex);
-    }
-    entry_.is_looked_at = true;
-    return nullptr;
-  }
-
-  Entry& entry_;
-  ToolchainPtr heard_;
 };
 
 std::string DescribeTools(const Toolchain& toolchain) {
@@ -154,12 +111,11 @@ std::shared_ptr<ToolchainRegistry::Entry> ToolchainRegistry::EntryOf(const v1::T
   return slot;
 }
 
-absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths& paths, v1::Language language,
-                                                        const OnAsked& on_asked) {
-  const absl::StatusOr<ToolchainPtr> found = ResolveAs(WithoutVariables(paths), language, on_asked);
+absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths& paths, v1::Language language) {
+  const absl::StatusOr<ToolchainPtr> found = ResolveAs(WithoutVariables(paths), language);
   if (found.ok() || !DoesNotWork(found.status())) return found;
   if (!paths.variable().empty()) {
-    const absl::StatusOr<ToolchainPtr> found_with = ResolveAs(paths, language, on_asked);
+    const absl::StatusOr<ToolchainPtr> found_with = ResolveAs(paths, language);
     if (found_with.ok()) return found_with;
   }
   return WithRemedy(found.status());
@@ -176,20 +132,12 @@ absl::Status ToolchainRegistry::WithRemedy(const absl::Status& does_not_work) co
   return MakeError(std::move(detail));
 }
 
-absl::StatusOr<ToolchainPtr> ToolchainRegistry::ResolveAs(const v1::ToolchainPaths& paths, v1::Language language,
-                                                          const OnAsked& on_asked) {
+absl::StatusOr<ToolchainPtr> ToolchainRegistry::ResolveAs(const v1::ToolchainPaths& paths, v1::Language language) {
   const std::shared_ptr<Entry> entry = EntryOf(paths, language);
-  bool has_told = false;
-  const auto tell_once = [&](const ToolchainPtr& asked) {
-    return on_asked != nullptr && !std::exchange(has_told, true) && on_asked(asked);
-  };
-  const Entry::Turn turn(*entry, tell_once);
+  const MutexLock turn(entry->turn);
   const ToolchainPtr known = entry->Get();
   if (known != nullptr && Unchanged(env_, known->files)) return known;
-  KERNIX_ASSIGN_OR_RETURN(ToolchainPtr found, Probe(paths, language, [&](const ToolchainPtr& asked) {
-                            entry->SetAsked(asked);
-                            return tell_once(asked);
-                          }));
+  KERNIX_ASSIGN_OR_RETURN(ToolchainPtr found, Probe(paths, language));
   entry->Set(found, {paths, language});
   return found;
 }
@@ -238,8 +186,7 @@ std::vector<UsedTools> ToolchainRegistry::Used() {
   return used;
 }
 
-absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language,
-                                                      const OnAsked& on_asked) {
+absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language) {
   if (LacksTools(paths, language)) {
     if (!description_.empty()) return Described(language);
     const std::shared_ptr<RememberedToolchains> memory = Memory();
@@ -251,15 +198,8 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& 
   Toolchain toolchain;
   std::vector<WatchedFile>& files = toolchain.files;
   const Variables variables = VariablesOf(paths);
-  std::function<bool(const HostCompiler&)> on_host_asked;
-  if (language == v1::LANGUAGE_CPP) {
-    on_host_asked = [&](const HostCompiler& host) {
-      Toolchain asked{.host = host, .files = files};
-      return on_asked(Complete(std::move(asked)));
-    };
-  }
   KERNIX_ASSIGN_OR_RETURN(toolchain.host, ProbeHostCompiler(env_, facts_->digests(), paths.host_compiler(),
-                                                            compiler_setting_, variables, files, on_host_asked));
+                                                            compiler_setting_, variables, files));
   if (language == v1::LANGUAGE_CUDA) {
     KERNIX_ASSIGN_OR_RETURN(toolchain.cuda, ProbeCudaToolkit(env_, facts_->digests(), paths, toolchain.host, files));
   }

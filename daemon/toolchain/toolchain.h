@@ -86,11 +86,6 @@ struct Toolchain {
 
 using ToolchainPtr = std::shared_ptr<const Toolchain>;
 
-// Takes a toolchain that is still being identified: its tools have answered, but its identity is empty. Its files are
-// in their states before they are read. The later one has these states, too. Returns whether it puts the processors to
-// a use that should not wait for the identity.
-using OnAsked = std::function<bool(const ToolchainPtr& asked)>;
-
 // For people: "/usr/bin/g++ 12.2.0, /usr/local/cuda/bin/nvcc 13.0".
 std::string DescribeTools(const Toolchain& toolchain);
 
@@ -123,10 +118,8 @@ class ToolchainRegistry {
   // Tools that do not work are asked once more, with the variables of `paths`. TOOLCHAIN errors: no such program, it
   // does not run, it is neither GCC nor Clang, or an nvcc lacks parts. If `paths` lack a tool, the described or
   // remembered toolchain is the answer; without one, the error has the code kUnimplemented. `language` decides whether
-  // nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept. For C++, and if files
-  // must be read that take a while, calls `on_asked` (may be null) once in the meantime.
-  absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language,
-                                       const OnAsked& on_asked = nullptr);
+  // nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept.
+  absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language);
 
   // Whether Resolve() has found these tools before, however they have changed since.
   bool HasFound(const v1::ToolchainPaths& paths, v1::Language language);
@@ -144,12 +137,11 @@ class ToolchainRegistry {
  private:
   struct Entry;
   // `paths` with its variables are another toolchain than without.
-  absl::StatusOr<ToolchainPtr> ResolveAs(const v1::ToolchainPaths& paths, v1::Language language,
-                                         const OnAsked& on_asked);
+  absl::StatusOr<ToolchainPtr> ResolveAs(const v1::ToolchainPaths& paths, v1::Language language);
   std::shared_ptr<Entry> EntryOf(const v1::ToolchainPaths& paths, v1::Language language);
   // The toolchain that was found at `paths`, without their variables or with them; null: none was.
   ToolchainPtr Found(const v1::ToolchainPaths& paths, v1::Language language);
-  absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language, const OnAsked& on_asked);
+  absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language);
   absl::StatusOr<ToolchainPtr> Described(v1::Language language) const;
   std::shared_ptr<RememberedToolchains> Memory();
   absl::Status WithRemedy(const absl::Status& does_not_work) const;

@@ -6,11 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <filesystem>
 #include <map>
 #include <set>
-#include <thread>
 
 #include "common/base/error.h"
 #include "common/base/paths.h"
@@ -100,46 +98,6 @@ class ToolchainTest : public ::testing::Test {
 };
 
 std::string Script(const std::string& command) { return StrCat("#!/bin/sh\n", command, "\n"); }
-
-// The tools as they are known before their files are read.
-TEST_F(ToolchainTest, TellsWhatIsKnownBeforeTheFilesAreRead) {
-  KERNIX_NEED_PROGRAM(gxx, "g++");
-  v1::ToolchainPaths paths;
-  paths.set_host_compiler(gxx);
-  std::vector<ToolchainPtr> told;
-  const auto tell = [&](const ToolchainPtr& asked) {
-    EXPECT_EQ(env_.Calls(Operation::kOpenFile), 0) << "large files are opened later";
-    told.push_back(asked);
-    return false;
-  };
-  const auto found = registry_.Resolve(paths, v1::LANGUAGE_CPP, tell);
-  ASSERT_TRUE(found.ok()) << found.status();
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0]->identity, Digest());
-  EXPECT_EQ(told[0]->host.path, (*found)->host.path);
-  EXPECT_EQ(told[0]->host.library_directories, (*found)->host.library_directories);
-  EXPECT_EQ(told[0]->environment, (*found)->environment);
-  EXPECT_EQ(told[0]->files, (*found)->files);
-  ASSERT_TRUE(registry_.Resolve(paths, v1::LANGUAGE_CPP, tell).ok());
-  EXPECT_EQ(told.size(), 1u) << "it is known";
-}
-
-TEST_F(ToolchainTest, TellsWhoeverWaitsForAnother) {
-  KERNIX_NEED_PROGRAM(gxx, "g++");
-  v1::ToolchainPaths paths;
-  paths.set_host_compiler(gxx);
-  std::atomic<int> told = 0;
-  const auto tell = [&](const ToolchainPtr&) {
-    ++told;
-    Await("both to be told", [&] { return told == 2; });
-    return true;
-  };
-  const auto resolve = [&] { EXPECT_TRUE(registry_.Resolve(paths, v1::LANGUAGE_CPP, tell).ok()); };
-  std::thread other(resolve);
-  resolve();
-  other.join();
-  EXPECT_EQ(told, 2);
-}
 
 TEST_F(ToolchainTest, Gcc) {
   KERNIX_NEED_PROGRAM(gxx, "g++");

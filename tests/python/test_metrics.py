@@ -101,7 +101,6 @@ def test_counts_what_happened(used_daemon, families):
     assert steps["kernix_step_seconds_count", ("step", "compile")] == 2
     assert values(read["kernix_plain_links"])["kernix_plain_links_total", ("how", "stubs")] == 1
     assert steps["kernix_step_seconds_count", ("step", "link")] == 1
-    assert sum(values(read["kernix_early_compiles"]).values()) <= 1  # if the first load came before the identity
     steps_run = sum(count for (name, *_), count in steps.items() if name == "kernix_step_seconds_count")
     assert values(read["kernix_queue_wait_seconds"])[("kernix_queue_wait_seconds_count",)] == steps_run
     loads = values(read["kernix_load_seconds"])
