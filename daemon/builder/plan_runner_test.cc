@@ -119,7 +119,7 @@ class PlanRunnerTest : public ::testing::Test {
       ++ends_;
       result_ = std::move(end);
     };
-    RunPlan(std::move(plan), askers_, runner_, cancellation_, observer_, note_end, nullptr, nullptr, outputs_);
+    RunPlan(std::move(plan), askers_, runner_, cancellation_, observer_, note_end, nullptr, outputs_);
   }
 
   // For the outputs of the next plan.
