@@ -38,6 +38,23 @@ class Cancellation {
 
 using CancellationPtr = std::shared_ptr<Cancellation>;
 
+// Calls `callback` if `cancellation` (may be null) fires while the object exists.
+class ScopedOnCancel {
+ public:
+  ScopedOnCancel(Cancellation* cancellation, std::function<void()> callback) : cancellation_(cancellation) {
+    if (cancellation_ != nullptr) id_ = cancellation_->OnCancel(std::move(callback));
+  }
+  ~ScopedOnCancel() {
+    if (cancellation_ != nullptr) cancellation_->Remove(id_);
+  }
+  ScopedOnCancel(const ScopedOnCancel&) = delete;
+  ScopedOnCancel& operator=(const ScopedOnCancel&) = delete;
+
+ private:
+  Cancellation* const cancellation_;
+  int id_ = 0;
+};
+
 // Waits. Returns false at once when `cancellation` (which may be null) fires.
 bool Pause(std::chrono::milliseconds time, Cancellation* cancellation);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/builder.h"
 
-#include <algorithm>
-#include <atomic>
+#include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,37 +14,21 @@
 #include "common/base/module_name.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/builder/artifact.h"
-#include "daemon/builder/build_description.h"
-#include "daemon/builder/build_inputs.h"
-#include "daemon/builder/build_rank.h"
-#include "daemon/builder/failed_command.h"
-#include "daemon/builder/files_read.h"
+#include "daemon/builder/build.h"
+#include "daemon/builder/builder_parts.h"
 #include "daemon/builder/flights.h"
 #include "daemon/builder/header_cache.h"
-#include "daemon/builder/key_files.h"
 #include "daemon/builder/known_loads.h"
 #include "daemon/builder/load_errors.h"
 #include "daemon/builder/miss_reason.h"
 #include "daemon/builder/own_headers.h"
-#include "daemon/builder/plan_runner.h"
 #include "daemon/builder/planned_load.h"
-#include "daemon/builder/resolved_function.h"
-#include "daemon/builder/shared_output.h"
-#include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_runner.h"
-#include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/builder/upstream_cache.h"
-#include "daemon/language/read/reading.h"
-#include "daemon/language/spec/source_text.h"
-#include "daemon/language/write/handler.h"
-#include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
-#include "daemon/plan/tool_places.h"
 #include "daemon/request/load_warnings.h"
-#include "daemon/toolchain/description.h"
 
 namespace kernix::build {
 namespace {
@@ -62,22 +46,10 @@ class NoObserver : public LoadObserver {
 // Enough for the headers that a medium-sized project includes repeatedly.
 constexpr uint64_t kHeaderCacheBytes = 32 << 20;
 
-// On disk: some large trees.
-constexpr uint64_t kHeaderTreeBytes = 256 << 20;
-
-// On disk: the steps of a few hundred kernels.
-constexpr uint64_t kStepCacheBytes = 256 << 20;
-
-// Each takes a few hundred bytes, and KnownLoads::kMostWarningBytes at most.
-constexpr size_t kKnownLoads = 4096;
-
 // Loads of one user. It takes milliseconds, but up to a hundred megabytes for a hostile request.
 constexpr uint64_t kPlannedAtOnce = 4;
 // Longer than any user's loads can take to plan.
 constexpr std::chrono::hours kTurnComes{24};
-
-// The name of the one file that nodes share of a load.
-constexpr char kArtifactFile[] = "artifact";
 
 // What the answer to a request does not depend on.
 void ForgetAsker(v1::LoadRequest& request) {
@@ -86,70 +58,10 @@ void ForgetAsker(v1::LoadRequest& request) {
   request.clear_only_cached();
 }
 
-// The files that the compiler has read, by paths that are also valid outside the input root.
-std::vector<std::string> DependenciesOf(const PlanOutputs& made, const PlanFiles& files) {
-  std::vector<std::string> texts;
-  for (const std::string& path : files.dependencies) texts.push_back(FollowLinks(*made.at(path), files.links));
-  return texts;
-}
-
-std::vector<std::string_view> TextsOf(const PlanOutputs& made, const std::vector<std::string>& paths) {
-  std::vector<std::string_view> texts;
-  for (const std::string& path : paths) texts.push_back(*made.at(path));
-  return texts;
-}
-
 v1::Output AnnounceBuild(const std::string& name, const std::string& reason) {
   v1::Output output;
   output.set_text(StrCat("kernixd: building ", name, ": ", reason, "\n"));
   return output;
-}
-
-cache::Language LanguageOf(const BuildRequest& request) {
-  return request.language == v1::LANGUAGE_CUDA ? cache::Language::kCuda : cache::Language::kCpp;
-}
-
-// Without its toolchain headers.
-cache::Entry NewEntry(const PlannedLoad& load, std::string_view artifact, std::vector<std::string> symbol_versions) {
-  cache::Entry entry;
-  entry.required_symbol_versions = std::move(symbol_versions);
-  entry.key = load.key();
-  entry.artifact = DigestOf(artifact);
-  entry.size = artifact.size();
-  entry.language = LanguageOf(load.request);
-  entry.architectures = load.request.architectures;
-  entry.functions = ResolvedFunctions(load.request.functions);
-  entry.build_options = DescribeBuild(load.request);
-  entry.toolchain = toolchain::DescribeTools(*load.request.toolchain);
-  entry.inputs = InputsOf(load.request);
-  return entry;
-}
-
-// Whether a compiler points to what comes after the sources: often, they have not closed something.
-bool IsAfterSources(const absl::Status& status) {
-  const std::string_view message = ToStd(status.message());
-  const auto has = [&](std::string_view text) { return message.find(text) != std::string_view::npos; };
-  return KindOf(status) == v1::ErrorDetail::COMPILATION &&
-         (has(language::kHandlerOf) || has("<kernix>") || has(language::kHandlersHeader) || has("unterminated"));
-}
-
-// Adds to an error of nvcc's front end where what it misses may belong.
-absl::Status WithOpenBrace(const absl::Status& error, const BuildRequest& request) {
-  if (ToStd(error.message()).find("At end of source: error") == std::string_view::npos) return error;
-  for (const Unit& unit : request.units) {
-    const std::string place = language::FindOpenBrace(unit.sources);
-    if (place.empty()) continue;
-    v1::ErrorDetail detail = GetErrorDetail(error);
-    detail.set_message(StrCat(detail.message(), ": nothing closes the '{' at ", place));
-    return MakeError(std::move(detail));
-  }
-  return error;
-}
-
-// Whether a compiler points to a line of kernix: that says less than what kernix itself says.
-bool IsInOurHeaders(const absl::Status& status) {
-  return KindOf(status) == v1::ErrorDetail::COMPILATION &&
-         ToStd(status.message()).find(StrCat(kKernelHeaders, "/brainevent/")) != std::string_view::npos;
 }
 
 exec::Asker AskerOf(const PlannedLoad& load) { return {load.tag.owner, load.batch, load.max_parallel}; }
@@ -174,38 +86,10 @@ class Asking {
   const exec::Asker asker_;
 };
 
-// Forwards events to a flight, and times to a trace. Forwards compiler output only if users may see it as it arrives.
-class BuildObserver : public PlanObserver {
- public:
-  BuildObserver(Flight& flight, std::shared_ptr<TraceRecorder> trace, bool shows_output)
-      : flight_(flight), trace_(std::move(trace)), shows_output_(shows_output) {}
-
-  void OnQueued(const std::string& step, int actions_ahead) override { flight_.OnQueued(step, actions_ahead); }
-  void OnStarted(const exec::Action& action) override { flight_.OnStarted(action); }
-  void OnOutput(std::string_view text) override {
-    if (shows_output_) flight_.OnOutput(text);
-  }
-  void OnStepDone(int steps_done) override { flight_.OnStepDone(steps_done); }
-  void OnStepEnded(const StepTimes& times) override { trace_->Add(times); }
-
- private:
-  Flight& flight_;
-  const std::shared_ptr<TraceRecorder> trace_;
-  const bool shows_output_;
-};
-
 }  // namespace
 
-struct Builder::Impl {
-  Impl(Env& e, BuilderOptions o, toolchain::ToolchainRegistry& t, exec::Executor& x, cache::Cache& c,
-       exec::Executor* background, UpstreamCache* u)
-      : env(e),
-        options(std::move(o)),
-        toolchains(t),
-        executor(x),
-        cache(c),
-        upstream(u),
-        lessons(background != nullptr ? std::make_unique<StepRunner>(env, *background, step_cache) : nullptr) {}
+struct Builder::Impl : BuilderParts {
+  using BuilderParts::BuilderParts;
 
   absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                       const CancellationPtr& cancellation);
@@ -229,9 +113,6 @@ struct Builder::Impl {
   bool LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
                    const CancellationPtr& cancellation);
   bool LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver);
-  std::optional<KnownHit> Find(const KnownLoad& load, UserId owner);
-  std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
-  v1::LoadResult ResultOf(const KnownLoad& load, const cache::Entry& entry) const;
 
   // What lookups of the same key that look in the upstream now find there. NOT_CACHED: nothing, or there are none.
   absl::StatusOr<v1::LoadResult> JoinLookups(const PlannedLoad& load, LoadObserver& observer,
@@ -242,59 +123,12 @@ struct Builder::Impl {
   absl::StatusOr<v1::LoadResult> Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
                                      LoadObserver& observer, bool verbose, const CancellationPtr& cancellation);
 
-  // From here on, the load's plan and what is set when a build starts are the build's. The asker reads the rest.
+  // Begins the build, in a thread of its own. From here on, the load's plan and what is set when a build starts are the
+  // build's. The asker reads the rest.
   void StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight, HeaderContents contents);
-  // If it fails, the caller calls Finish(); otherwise Finish() is called when the build ends.
-  absl::Status TryToStart(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight, HeaderContents contents);
-  // Takes what another node has built. Returns whether that ended the flight.
-  bool TakeFromUpstream(const PlannedLoad& load, const FlightPtr& flight, const remote::SharedResult& found);
-  absl::StatusOr<v1::LoadResult> KeepFromUpstream(const PlannedLoad& load, const remote::SharedResult& found);
-  void Share(const PlannedLoad& load, const cache::Entry& entry, const std::string& artifact);
-  // If it fails, the caller calls Finish(); otherwise Finish() is called when the build ends.
-  absl::Status RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight);
-  // Stages and runs the load's plan. `done` gets the names of its files, and its end.
-  absl::Status RunSteps(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
-                        std::function<void(const PlanFiles& files, PlanEnd end)> done);
-  absl::Status StageBuild(PlannedLoad& load);
-  PlanLimits LimitsFor(size_t max_parallel) const;
-  void Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
-  bool CanBuildWith(const toolchain::Toolchain& tools) const {
-    return tools.described == nullptr || options.builds_described;
-  }
-  bool shared() const { return options.flag_policy == toolchain::FlagPolicy::kShared; }
-  void Conclude(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end);
-  // Runs the compiler on the sources of a load without their handlers, and ends the load: with its error, or else with
-  // that of `otherwise`. If it fails, the caller does the latter.
-  absl::Status AskAboutSources(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files,
-                               std::shared_ptr<PlanEnd> otherwise);
-  // Ends a load by the failure of a plan.
-  void Tell(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end);
-  absl::StatusOr<v1::LoadResult> Keep(const PlannedLoad& load, const FlightPtr& flight, const PlanFiles& files,
-                                      const PlanEnd& end);
-  absl::StatusOr<v1::LoadResult> Store(const PlannedLoad& load, const ToolReads& reads, const std::string& artifact,
-                                       std::vector<std::string> symbol_versions);
-  // Lets the first lookup of what was built be one that is known.
-  void RememberBuilt(const PlannedLoad& load, const cache::Entry& entry, std::vector<WatchedFile> headers,
-                     uint64_t cache_changes);
-  void CountFailure(const PlannedLoad& load, const absl::Status& status);
 
-  Env& env;
-  const BuilderOptions options;
-  toolchain::ToolchainRegistry& toolchains;
-  exec::Executor& executor;
-  cache::Cache& cache;
-  UpstreamCache* const upstream;  // null: nothing is shared with other nodes
-  StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes, upstream};
-  const std::shared_ptr<exec::ByteQuota> held_bytes =
-      std::make_shared<exec::ByteQuota>(options.max_held_bytes_per_user);
-  const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
-  StepRunner step_runner{env, executor, step_cache, lessons.get()};
   HeaderCache header_cache{kHeaderCacheBytes};
-  HeaderTrees header_trees{kHeaderTreeBytes};
-  IncludeRootsMemo include_roots;
   exec::ByteQuota planning{kPlannedAtOnce};  // of loads, not bytes
-  KnownLoads known_loads{kKnownLoads};
-  Flights flights{env, options.linger};
 };
 
 absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner,
@@ -471,311 +305,21 @@ bool Builder::Impl::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook
   return true;
 }
 
-std::optional<KnownHit> Builder::Impl::Find(const KnownLoad& load, UserId owner) {
-  const uint64_t cache_changes = cache.changes(load.key);  // before the entry is read
-  const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key);
-  if (!entry.ok()) {
-    // The load can still be served by a build. Whether the store accepts its result will show later.
-    Log(LogLevel::kWarning, "cache_lookup_failed", {{"error", entry.status().ToString()}});
-    return std::nullopt;
-  }
-  auto headers = std::make_shared<std::vector<WatchedFile>>();
-  if (!entry->has_value() ||
-      ChangedToolchainHeader(toolchains.digests(), *load.toolchain, (*entry)->toolchain_headers, *headers)) {
-    return std::nullopt;
-  }
-  cache.Lend((*entry)->artifact, owner);
-  KnownHit hit{ResultOf(load, **entry), (*entry)->artifact, std::move(headers), cache_changes};
-  hit.result.set_cache_hit(true);
-  return hit;
-}
-
-std::optional<v1::LoadResult> Builder::Impl::FindAndCount(const PlannedLoad& load) {
-  if (load.force) return std::nullopt;
-  std::optional<KnownHit> hit = Find(*load.known, load.tag.owner);
-  if (!hit) return std::nullopt;
-  cache.Touch(load.key(), load.tag);
-  return std::move(hit->result);
-}
-
-v1::LoadResult Builder::Impl::ResultOf(const KnownLoad& load, const cache::Entry& entry) const {
-  v1::LoadResult result;
-  result.set_key(load.key.Raw());
-  result.set_artifact_digest(entry.artifact.Raw());
-  result.set_artifact_size(entry.size);
-  result.set_artifact_path(cache.BlobPath(entry.artifact));
-  for (const cache::Function& function : entry.functions) *result.add_function() = ResolvedFunctionOf(function);
-  for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
-  for (const v1::LoadWarning& warning : load.warnings) *result.add_warning() = warning;
-  return result;
-}
-
-absl::Status Builder::Impl::StageBuild(PlannedLoad& load) {
-  HeaderContents contents = load.headers;
-  KERNIX_RETURN_IF_ERROR(CheckStagedBytes(load.request.headers, contents, options.limits.max_staged_header_bytes));
-  KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, load.request.flag_files, contents));
-  KERNIX_RETURN_IF_ERROR(CheckSources(env, load.request, options.flag_policy));
-  KERNIX_RETURN_IF_ERROR(StagePlan(load.request, std::move(contents), header_trees, load.plan));
-  if (!shared()) return absl::OkStatus();
-  HideSourceLines(*load.request.toolchain, load.plan);
-  for (Step& step : load.plan.steps) step.host_bodies_count = true;
-  return absl::OkStatus();
-}
-
-PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
-  const exec::ExecutorLoad pool = executor.load();
-  // An action that counts as nearly the whole pool waits until the pool is free, and so does everybody behind it. An
-  // explicit bound on a load states how much of the pool the load may take.
-  const size_t wanted = max_parallel > 0 ? max_parallel : static_cast<size_t>(std::max(1, pool.max_jobs / 2));
-  return {.step_timeout = options.step_timeout,
-          .max_jobs = static_cast<int>(std::min<size_t>(wanted, pool.max_jobs)),
-          .max_memory_bytes = pool.memory_budget_bytes,
-          .builders = options.builders};
-}
-
 void Builder::Impl::StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
                                HeaderContents contents) {
   flights.BeginWork();
-  // Whatever happens, the flight must end: everybody who asks for its key waits for it.
-  const absl::Status started =
-      CatchExceptions(kLoadNotHandled, [&] { return TryToStart(load, flight, std::move(contents)); });
-  if (!started.ok()) Finish(*load, flight, started);
-}
-
-absl::Status Builder::Impl::TryToStart(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
-                                       HeaderContents contents) {
-  // Another build of this key may have ended between our lookup and the start of this flight.
-  if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) {
-    Finish(*load, flight, *std::move(hit));
-    return absl::OkStatus();
-  }
-  if (load->effort != Effort::kLook) cache.Count(cache::Total::kMisses);  // the load counts, should this be in vain
-  if (flight->fetches()) load->trace->Lap("receive headers");
-  load->started = {env.Now(), env.UnixMillis()};
-  load->headers = std::move(contents);
-  if (upstream == nullptr || load->force || !load->request.refusal.ok()) return RunBuild(load, flight);
-  auto go_on = [this, load, flight](const std::optional<remote::SharedResult>& found) {
-    load->trace->Lap("ask upstream");
-    const absl::Status went_on = CatchExceptions(kLoadNotHandled, [&] {
-      if (found && TakeFromUpstream(*load, flight, *found)) return absl::OkStatus();
-      return RunBuild(load, flight);
-    });
-    if (!went_on.ok()) Finish(*load, flight, went_on);
-  };
-  const bool may_build = load->effort == Effort::kBuild;
-  const LookBudgetPtr vain = load->effort != Effort::kLook ? flights.TakeVainLook(load->key()) : nullptr;
-  // One that cannot build looks again if the lookup had no time left.
-  const bool is_absent = vain != nullptr && (may_build || !vain->IsSpent());
-  load->looks = is_absent && may_build ? vain : upstream->NewBudget();
-  UpstreamCache::Wanted wanted{.key = load->key(),
-                               .toolchain = load->request.toolchain,
-                               .room = cache.limit_bytes(),
-                               .cancellation = flight->build_cancellation(),
-                               .is_absent = is_absent,
-                               .looks = load->looks};
-  switch (load->effort) {
-    case Effort::kBuild:
-      upstream->FindOrWait(std::move(wanted), std::move(go_on));
-      break;
-    case Effort::kWait:  // does not say to other nodes that it builds
-      upstream->FindOrJoin(std::move(wanted), std::move(go_on));
-      break;
-    case Effort::kLook:
-      upstream->Find(std::move(wanted), std::move(go_on));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight) {
-  if (load->effort == Effort::kLook) flights.NoteVainLook(load->key(), load->looks);
-  if (load->effort != Effort::kBuild) return NothingThere();
-  // Who shares a store gets the same bytes for a request, whoever has loaded it, and how. Nobody else compares the
-  // tools' own calls with kernixd's.
-  if (load->force && load->plan.mode == CompileMode::kFast) {
-    load->plan.mode = shared() ? CompileMode::kAnew : CompileMode::kWhole;
-  }
-  flight->SetStepsTotal(static_cast<int>(load->plan.steps.size()));
-  return RunSteps(load, flight, [this, load, flight](const PlanFiles& files, PlanEnd end) {
-    Conclude(load, flight, files, std::move(end));
-  });
-}
-
-absl::Status Builder::Impl::RunSteps(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
-                                     std::function<void(const PlanFiles&, PlanEnd)> done) {
-  KERNIX_RETURN_IF_ERROR(StageBuild(*load));
-  load->trace->Lap("stage");
-  RankSteps(cache, *load);
-  const PlanFiles files = load->plan.files;
-  const auto trees = load->plan.trees;
-  const auto observer = std::make_shared<BuildObserver>(*flight, load->trace, /*shows_output=*/!shared());
-  RunPlan(
-      {.steps = std::move(load->plan.steps), .toolchain = load->request.toolchain, .mode = load->plan.mode},
-      flight->build_askers(), step_runner, flight->build_cancellation(), *observer,
-      [this, files, trees, observer, done = std::move(done)](PlanEnd end) {
-        header_trees.DropUnstaged(*trees);
-        done(files, std::move(end));
-      },
-      load->looks,
-      std::make_shared<HeldOutputs>(env, HeldOutputsOptions{.scratch_directory = cache.scratch_directory(),
-                                                            .max_bytes = options.max_made_bytes,
-                                                            .of_users = held_bytes,
-                                                            .askers = flight->build_askers()}));
-  return absl::OkStatus();
-}
-
-// What is wrong with it, or cannot be kept, is no error of the load, which builds instead.
-bool Builder::Impl::TakeFromUpstream(const PlannedLoad& load, const FlightPtr& flight,
-                                     const remote::SharedResult& found) {
-  absl::StatusOr<v1::LoadResult> result = KeepFromUpstream(load, found);
-  if (result.ok()) {
-    Finish(load, flight, *std::move(result));
-    return true;
-  }
-  Log(LogLevel::kWarning, "upstream_result_not_kept",
-      {{"name", load.tag.name}, {"key", load.key().Hex()}, {"error", ToStd(result.status().message())}});
-  return false;
-}
-
-absl::StatusOr<v1::LoadResult> Builder::Impl::KeepFromUpstream(const PlannedLoad& load,
-                                                               const remote::SharedResult& found) {
-  if (found.files.size() != 1) return absl::DataLossError("it is not an artifact");
-  KERNIX_RETURN_IF_ERROR(CheckSources(env, load.request, options.flag_policy));  // what is not built is not taken
-  const std::string_view artifact = *found.files.front().second;
-  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(artifact, load.request.functions));
-  cache::Entry entry = NewEntry(load, artifact, std::move(versions));
-  entry.origin = upstream->address();
-  for (const remote::SharedHeader& header : found.headers) {
-    entry.toolchain_headers.push_back({header.name, header.digest});
-  }
-  KERNIX_RETURN_IF_ERROR(cache.Insert(entry, load.tag, artifact));
-  v1::LoadResult result = ResultOf(*load.known, entry);
-  result.set_cache_hit(true);
-  result.set_from_upstream(true);
-  return result;
-}
-
-void Builder::Impl::Share(const PlannedLoad& load, const cache::Entry& entry, const std::string& artifact) {
-  v1::LoadResult detail;
-  for (const cache::Function& function : entry.functions) *detail.add_function() = ResolvedFunctionOf(function);
-  detail.mutable_required_symbol_versions()->Assign(entry.required_symbol_versions.begin(),
-                                                    entry.required_symbol_versions.end());
-  upstream->Keep(load.key(), entry.toolchain_headers, {{kArtifactFile, exec::MakeContent(artifact)}},
-                 detail.SerializeAsString());
-}
-
-void Builder::Impl::Conclude(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end) {
-  const bool is_answer = end.status.ok() || IsInOurHeaders(end.status);
-  if (is_answer && !load->request.refusal.ok()) return Finish(*load, flight, load->request.refusal);
-  if (end.status.ok()) {
-    return Finish(*load, flight, CatchExceptions(kLoadNotHandled, [&] { return Keep(*load, flight, files, end); }));
-  }
-  if (!load->request.refusal.ok() || !IsAfterSources(end.status)) return Tell(load, flight, files, std::move(end));
-  const auto otherwise = std::make_shared<PlanEnd>(std::move(end));
-  const absl::Status asking =
-      CatchExceptions(kLoadNotHandled, [&] { return AskAboutSources(load, flight, files, otherwise); });
-  if (!asking.ok()) Tell(load, flight, files, std::move(*otherwise));
-}
-
-absl::Status Builder::Impl::AskAboutSources(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files,
-                                            std::shared_ptr<PlanEnd> otherwise) {
-  const auto alone = std::make_shared<PlannedLoad>(*load);
-  alone->request.refusal = otherwise->status;
-  KERNIX_ASSIGN_OR_RETURN(alone->plan, MakePlan(alone->request, include_roots, LimitsFor(alone->max_parallel)));
-  return RunSteps(alone, flight, [this, load, flight, files, otherwise](const PlanFiles& files_alone, PlanEnd end) {
-    const bool knows_better = !end.status.ok() && KindOf(end.status) == v1::ErrorDetail::COMPILATION;
-    if (knows_better) return Tell(load, flight, files_alone, std::move(end));
-    Tell(load, flight, files, std::move(*otherwise));
-  });
-}
-
-void Builder::Impl::Tell(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end) {
-  if (!shared()) {
-    const bool said_no = end.failed != nullptr && KindOf(end.status) == v1::ErrorDetail::COMPILATION;
-    return Finish(*load, flight, said_no ? WithFailedCommand(end.status, end.failed->action) : end.status);
-  }
-  const absl::Status telling = CatchExceptions(kLoadNotHandled, [&] {
-    const auto kept_files = std::make_shared<const PlanFiles>(files);
-    TellFailure({env, executor, flight->build_askers(), load->request, load->headers, *kept_files, std::move(end),
-                 flight->build_cancellation()},
-                [this, load, flight, kept_files](absl::Status status) { Finish(*load, flight, std::move(status)); });
+  const auto build = std::make_shared<Build>(*this, load, flight);
+  const absl::Status started = CatchExceptions(kLoadNotHandled, [&] {
+    std::thread([this, own = build, contents = std::move(contents)]() mutable {
+      own->Run(std::move(contents));
+      own.reset();  // what it holds may need what is destroyed with the builder
+      flights.EndWork();
+    }).detach();
     return absl::OkStatus();
   });
-  if (!telling.ok()) Finish(*load, flight, telling);
-}
-
-absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const PlannedLoad& load, const FlightPtr& flight,
-                                                   const PlanFiles& files, const PlanEnd& end) {
-  load.trace->Skip();
-  const std::vector<std::string> dependencies = DependenciesOf(end.outputs, files);
-  const ToolReads reads{{dependencies.begin(), dependencies.end()}, TextsOf(end.outputs, files.assembler_dependencies)};
-  KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, load.request, load.headers, reads, options.flag_policy));
-  const std::string shown = shared() ? ShownOfSuccess(load.request, load.headers, end.printed) : end.printed;
-  if (shared()) flight->OnOutput(shown);
-  const std::string_view linked = *end.outputs.at(files.artifact);
-  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(linked, load.request.functions));
-  v1::ArtifactTexts texts = TextsFor(load.request, load.plan.unit_texts, files.kept, end.outputs);
-  texts.set_compiler_output(shown);
-  KERNIX_ASSIGN_OR_RETURN(const std::string artifact, WithTexts(linked, texts, options.max_made_bytes));
-  load.trace->Lap("check artifact");
-  return Store(load, reads, artifact, std::move(versions));
-}
-
-absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, const ToolReads& reads,
-                                                    const std::string& artifact,
-                                                    std::vector<std::string> symbol_versions) {
-  cache::Entry entry = NewEntry(load, artifact, std::move(symbol_versions));
-  HeadersRead headers =
-      DigestToolchainHeaders(env, toolchains.digests(), *load.request.toolchain, reads.compiler, load.started);
-  entry.toolchain_headers = std::move(headers.headers);
-  KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), load.request, load.started));
-  load.trace->Lap("digest headers");
-  const uint64_t changes_before = cache.changes(load.key());
-  KERNIX_RETURN_IF_ERROR(cache.Insert(entry, load.tag, artifact, [&load] {
-    load.trace->Lap("keep artifact");
-    return load.trace->Trace();
-  }));
-  toolchains.Remember(*load.request.toolchain);
-  if (upstream != nullptr && upstream->writes()) Share(load, entry, artifact);
-  if (headers.states) RememberBuilt(load, entry, *std::move(headers.states), changes_before + 1);
-  v1::LoadResult result = ResultOf(*load.known, entry);
-  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - load.started.monotonic);
-  result.set_build_ms(static_cast<uint64_t>(wall.count()));
-  return result;
-}
-
-// If the entry has changed meanwhile, a lookup finds out whether it is still there.
-void Builder::Impl::RememberBuilt(const PlannedLoad& load, const cache::Entry& entry, std::vector<WatchedFile> headers,
-                                  uint64_t cache_changes) {
-  if (!load.request_digest || cache.changes(load.key()) != cache_changes) return;
-  KnownHit hit{.result = ResultOf(*load.known, entry),
-               .artifact = entry.artifact,
-               .headers = std::make_shared<const std::vector<WatchedFile>>(std::move(headers)),
-               .cache_changes = cache_changes};
-  hit.result.set_cache_hit(true);
-  known_loads.Add(*load.request_digest, load.tag.owner,
-                  {load.key(), load.known->toolchain, load.known->warnings, std::move(hit)});
-}
-
-void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {
-  if (!result.ok()) result = WithOpenBrace(result.status(), load.request);
-  if (!result.ok() && load.effort == Effort::kBuild) {
-    CountFailure(load, result.status());
-    const bool compiler_refuses = KindOf(result.status()) == v1::ErrorDetail::COMPILATION;
-    const auto state = compiler_refuses ? remote::ClaimState::kFailed : remote::ClaimState::kLeft;
-    if (upstream != nullptr) upstream->EndBuild(load.key(), state);
-  }
-  // In this order: a load that no longer finds the flight must find the entry.
-  flights.Forget(flight);
-  flight->Complete(std::move(result));
+  if (started.ok()) return;
+  build->End(started);
   flights.EndWork();
-}
-
-void Builder::Impl::CountFailure(const PlannedLoad& load, const absl::Status& status) {
-  const bool cancelled = KindOf(status) == v1::ErrorDetail::CANCELLED;
-  cache.Count(cancelled ? cache::Total::kCancelled : cache::Total::kFailures);
-  const std::string user = StrCat(ToNumber(load.tag.owner));
-  LogOf(user, LogLevel::kInfo, cancelled ? "build_cancelled" : "build_failed",
-        {{"name", load.tag.name}, {"key", load.key().Hex()}, {"error", ToStd(status.message())}});
 }
 
 Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,

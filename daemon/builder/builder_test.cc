@@ -323,19 +323,15 @@ class RankingExecutor : public exec::Executor {
  public:
   RankingExecutor(LateEnv& env, const std::string& scratch_directory)
       : env_(env), executor_(exec::MakeInlineExecutor(env, {scratch_directory})) {}
-  void Submit(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer, CancellationPtr cancellation,
-              exec::ActionDone done) override {
+  exec::ActionEnd Run(const exec::Action& action, const exec::AskersPtr& askers, exec::ActionObserver* observer,
+                      const CancellationPtr& cancellation) override {
     const uint64_t rank = askers->Places(action.rank, action.batch_rank).front().rank;
     rank_of[action.step] = rank;
     memory_of[action.step] = action.memory_estimate_bytes;
-    if (action.step == "compile") {
-      ranks.push_back(rank);
-      done = [this, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
-        if (is_slow) env_.Wait(std::chrono::minutes(1));
-        done(std::move(result));
-      };
-    }
-    executor_->Submit(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
+    if (action.step == "compile") ranks.push_back(rank);
+    exec::ActionEnd end = executor_->Run(action, askers, observer, cancellation);
+    if (action.step == "compile" && is_slow) env_.Wait(std::chrono::minutes(1));
+    return end;
   }
   exec::ExecutorLoad load() const override { return executor_->load(); }
 
@@ -418,10 +414,10 @@ TEST_F(BuilderTest, MemoryIsThatOfTheLastTime) {
 class ExhaustedExecutor : public exec::Executor {
  public:
   ExhaustedExecutor(exec::Executor& executor, int nth) : executor_(executor), left_(nth) {}
-  void Submit(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer, CancellationPtr cancellation,
-              exec::ActionDone done) override {
+  exec::ActionEnd Run(const exec::Action& action, const exec::AskersPtr& askers, exec::ActionObserver* observer,
+                      const CancellationPtr& cancellation) override {
     if (--left_ == 0) throw std::bad_alloc();
-    executor_.Submit(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
+    return executor_.Run(action, askers, observer, cancellation);
   }
   exec::ExecutorLoad load() const override { return executor_.load(); }
 

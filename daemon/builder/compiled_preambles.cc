@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/exceptions.h"
+#include "common/base/status_macros.h"
 #include "daemon/builder/dependency_file.h"
 
 namespace kernix::build {
@@ -24,96 +24,56 @@ void Mount(exec::InputTreePtr tree, exec::Action& action) {
 
 }  // namespace
 
-// The callbacks of plans hold references to it.
-class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_shared_from_this<Lesson> {
- public:
-  Lesson(std::unique_ptr<Learning::Place> place, CompiledPreambles& preambles, const Prepared& prepared,
-         exec::Content object, toolchain::ToolchainPtr toolchain, UserId user)
-      : Learning::Lesson(std::move(place)),
-        preambles_(preambles),
-        start_(prepared.start),
-        split_(*prepared.to_learn),
-        object_(std::move(object)),
-        toolchain_(std::move(toolchain)),
-        user_(user) {}
-
-  void Start() override {
-    (void)CatchExceptions("not learned", [&] {
-      if (!IsToBeLearned()) return absl::OkStatus();
-      std::vector<Step> steps = {split_.preamble};
-      if (split_.preprocess != nullptr) steps.push_back(*split_.preprocess);
-      Run(std::move(steps), &Lesson::OnPreamble);
-      return absl::OkStatus();
-    });
-  }
-
- private:
-  bool IsToBeLearned() {
-    std::vector<std::string> files;
-    return preambles_.learning_.MayLearn(StepCache::KeyOf(split_.preamble, *toolchain_)) &&
-           preambles_.Find(split_.preamble, *toolchain_, files) == nullptr;
-  }
-
-  void Run(std::vector<Step> steps, absl::Status (Lesson::*next)(const PlanEnd&)) {
-    Learning::Lesson::Run(
-        user_, std::move(steps),
-        [self = shared_from_this(), next](const PlanEnd& end) { return (self.get()->*next)(end); },
-        [self = shared_from_this()](const absl::Status& status) {
-          self->OnFailure(StepCache::KeyOf(self->split_.preamble, *self->toolchain_), status);
-        });
-  }
-
-  // The header is made of the preamble alone. What follows it in this unit says nothing of other users' units.
-  void OnFailure(const Digest& preamble, const absl::Status& status) {
-    if (header_ == nullptr) return preambles_.learning_.NoteFailure(preamble, status, kEffect);
-    preambles_.NoteMisfit(preamble, user_);
-  }
-
-  // Compiles what follows, to compare the object with that of the whole compile.
-  absl::Status OnPreamble(const PlanEnd& end) {
-    if (split_.preprocess != nullptr && !MayBeCompiled(*end.outputs.at(split_.preprocess->action.outputs.front()))) {
-      return absl::FailedPreconditionError("a directive of theirs may change what follows");
-    }
-    const exec::Content& header = end.outputs.at(CompiledHeaderOf(split_.preamble));
-    if (header->size() > kMostBytes) return absl::FailedPreconditionError("the precompiled header is too large");
-    header_ = header;
-    digest_ = DigestOf(*header);
-    const std::string& files = split_.preamble.reuse->dependencies.front();
-    read_.outputs[files] = end.outputs.at(files);
-    read_.outputs[kHeaderDigest] = exec::MakeContent(digest_.Hex());
-    tree_ = std::make_shared<exec::InputTree>(CompiledPreambleFiles(header));
-    Step rest = split_.preamble;
-    rest.reuse.reset();
-    rest.action = split_.rest;
-    rest.action.step = split_.preamble.action.step;
-    Mount(tree_, rest.action);
-    Run({rest}, &Lesson::OnRest);
-    return absl::OkStatus();
-  }
-
-  absl::Status OnRest(const PlanEnd& end) {
-    if (*end.outputs.at(split_.rest.outputs.front()) != *object_) {
-      return absl::FailedPreconditionError("the object is not that of a whole compile");
-    }
-    preambles_.trees_.Keep(digest_, tree_, header_->size());
-    preambles_.cache_.Keep(StepCache::KeyOf(split_.preamble, *toolchain_), split_.preamble, *toolchain_, start_, read_);
-    std::vector<std::string> files;
-    if (preambles_.Find(split_.preamble, *toolchain_, files) != nullptr) return absl::OkStatus();
-    preambles_.trees_.Drop(digest_);
-    return absl::UnavailableError("a header may have changed meanwhile");
-  }
-
-  CompiledPreambles& preambles_;
-  const BuildStart start_;
-  const SplitCompile split_;
-  const exec::Content object_;
-  const toolchain::ToolchainPtr toolchain_;
-  const UserId user_;
-  exec::ActionResult read_;  // which files the preamble was made from
-  exec::Content header_;     // null: not made yet
-  Digest digest_;
-  exec::InputTreePtr tree_;
+struct CompiledPreambles::Lesson {
+  std::shared_ptr<const SplitCompile> split;
+  BuildStart start;
+  exec::Content object;
+  toolchain::ToolchainPtr toolchain;
+  UserId user;
 };
+
+void CompiledPreambles::Learn(const Lesson& lesson) {
+  const Step& preamble = lesson.split->preamble;
+  const Digest key = StepCache::KeyOf(preamble, *lesson.toolchain);
+  std::vector<std::string> files;
+  if (!learning_.MayLearn(key) || Find(preamble, *lesson.toolchain, files) != nullptr) return;
+  exec::ActionResult read;
+  const absl::StatusOr<exec::Content> header = Compile(lesson, read);
+  if (!header.ok()) return learning_.NoteFailure(key, header.status(), kEffect);
+  // Compiles what follows, to compare the object with that of the whole compile.
+  const auto tree = std::make_shared<exec::InputTree>(CompiledPreambleFiles(*header));
+  Step rest = preamble;
+  rest.reuse.reset();
+  rest.action = lesson.split->rest;
+  rest.action.step = preamble.action.step;
+  Mount(tree, rest.action);
+  const absl::StatusOr<PlanOutputs> made = learning_.RunQuietSteps(lesson.user, {std::move(rest)});
+  // What follows in this unit says nothing of other users' units.
+  if (!made.ok() || *made->at(lesson.split->rest.outputs.front()) != *lesson.object) {
+    return NoteMisfit(key, lesson.user);
+  }
+  const Digest digest = DigestOf(**header);
+  trees_.Keep(digest, tree, (*header)->size());
+  read.outputs[kHeaderDigest] = exec::MakeContent(digest.Hex());
+  cache_.Keep(key, preamble, *lesson.toolchain, lesson.start, read);
+  // A header may have changed meanwhile.
+  if (Find(preamble, *lesson.toolchain, files) == nullptr) trees_.Drop(digest);
+}
+
+absl::StatusOr<exec::Content> CompiledPreambles::Compile(const Lesson& lesson, exec::ActionResult& read) {
+  const SplitCompile& split = *lesson.split;
+  std::vector<Step> steps = {split.preamble};
+  if (split.preprocess != nullptr) steps.push_back(*split.preprocess);
+  KERNIX_ASSIGN_OR_RETURN(const PlanOutputs made, learning_.RunQuietSteps(lesson.user, std::move(steps)));
+  if (split.preprocess != nullptr && !MayBeCompiled(*made.at(split.preprocess->action.outputs.front()))) {
+    return absl::FailedPreconditionError("a directive of theirs may change what follows");
+  }
+  const std::string& files = split.preamble.reuse->dependencies.front();
+  read.outputs[files] = made.at(files);
+  const exec::Content& header = made.at(CompiledHeaderOf(split.preamble));
+  if (header->size() > kMostBytes) return absl::FailedPreconditionError("the precompiled header is too large");
+  return header;
+}
 
 CompiledPreambles::Prepared CompiledPreambles::Prepare(std::optional<SplitCompile> split,
                                                        const std::string& dependencies,
@@ -147,13 +107,12 @@ exec::InputTreePtr CompiledPreambles::Find(const Step& preamble, const toolchain
   return digest.ok() ? trees_.Find(*digest) : nullptr;
 }
 
-Learning::LessonPtr CompiledPreambles::PrepareLesson(const Prepared& prepared, exec::Content object,
-                                                     toolchain::ToolchainPtr toolchain, UserId user) {
-  if (prepared.to_learn == nullptr) return nullptr;
-  std::unique_ptr<Learning::Place> place = learning_.TakePlace(*toolchain);
-  if (place == nullptr) return nullptr;
-  learning_.Forget(StepCache::KeyOf(prepared.to_learn->preamble, *toolchain));
-  return std::make_shared<Lesson>(std::move(place), *this, prepared, std::move(object), std::move(toolchain), user);
+void CompiledPreambles::Teach(const Prepared& prepared, exec::Content object, toolchain::ToolchainPtr toolchain,
+                              UserId user) {
+  if (prepared.to_learn == nullptr) return;
+  const Digest key = StepCache::KeyOf(prepared.to_learn->preamble, *toolchain);
+  const Lesson lesson{prepared.to_learn, prepared.start, std::move(object), toolchain, user};
+  if (learning_.Teach(*toolchain, [this, lesson] { Learn(lesson); })) learning_.Forget(key);
 }
 
 bool CompiledPreambles::IsMisfit(const Digest& preamble, UserId user) {

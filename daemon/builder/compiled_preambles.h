@@ -45,16 +45,19 @@ class CompiledPreambles {
   Prepared Prepare(std::optional<SplitCompile> split, const std::string& dependencies,
                    const toolchain::Toolchain& toolchain, UserId user);
 
-  // Prepares to learn what was not there, and has come before: making one takes about as long as the compile that it
-  // spares. `object`: what the whole compile has made. Null if there is nothing to learn, or if too much else is.
-  Learning::LessonPtr PrepareLesson(const Prepared& prepared, exec::Content object, toolchain::ToolchainPtr toolchain,
-                                    UserId user);
+  // Has what was not there, and has come before, learned: making one takes about as long as the compile that it spares.
+  // `object`: what the whole compile has made.
+  void Teach(const Prepared& prepared, exec::Content object, toolchain::ToolchainPtr toolchain, UserId user);
 
   // The registry must not be read after the object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:
-  class Lesson;
+  struct Lesson;
+
+  void Learn(const Lesson& lesson);
+  // Makes the header, of the preamble alone.
+  absl::StatusOr<exec::Content> Compile(const Lesson& lesson, exec::ActionResult& read);
 
   exec::InputTreePtr Find(const Step& preamble, const toolchain::Toolchain& toolchain, std::vector<std::string>& files);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/faster_action.h"
 
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -29,17 +28,16 @@ bool WouldEndAgain(const absl::Status& status) {
   return kind == v1::ErrorDetail::CANCELLED || kind == v1::ErrorDetail::RESOURCE;
 }
 
-void RunFaster(const Step& step, const RunAction& run_faster, RunAction run_own, exec::ActionDone done) {
-  run_faster(step.faster->action, [faster = step.faster, own = step.action, run_own = std::move(run_own),
-                                   done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
-    if (!result.ok() && WouldEndAgain(result.status())) return done(std::move(result));
-    bool is_taken = false;
-    (void)CatchExceptions("not taken", [&] {
-      is_taken = TakeResult(*faster, result);
-      return absl::OkStatus();
-    });
-    is_taken ? done(std::move(result)) : run_own(own, done);
+exec::ActionEnd RunFaster(const Step& step, const RunAction& run_faster, const RunAction& run_own) {
+  if (step.faster == nullptr) return run_own(step.action);
+  exec::ActionEnd end = run_faster(step.faster->action);
+  if (!end.ok() && WouldEndAgain(end.status())) return end;
+  bool is_taken = false;
+  (void)CatchExceptions("not taken", [&] {
+    is_taken = TakeResult(*step.faster, end);
+    return absl::OkStatus();
   });
+  return is_taken ? end : run_own(step.action);
 }
 
 }  // namespace kernix::build

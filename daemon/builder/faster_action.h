@@ -11,13 +11,13 @@
 
 namespace kernix::build {
 
-// Runs an action of a step. Must call `done` exactly once, and must not throw.
-using RunAction = std::function<void(const exec::Action& action, exec::ActionDone done)>;
+using RunAction = std::function<exec::ActionEnd(const exec::Action& action)>;
 
 // Whether a step's own action would meet the same end, later: the step is cancelled, or the machine has no room.
 bool WouldEndAgain(const absl::Status& status);
 
-// Runs `step.faster` by `run_faster`. If it fails or prints anything, runs the step's own action by `run_own`.
-void RunFaster(const Step& step, const RunAction& run_faster, RunAction run_own, exec::ActionDone done);
+// Runs `step.faster`, if there is one, by `run_faster`. If it fails or prints anything, or if there is none, runs the
+// step's own action by `run_own`.
+exec::ActionEnd RunFaster(const Step& step, const RunAction& run_faster, const RunAction& run_own);
 
 }  // namespace kernix::build

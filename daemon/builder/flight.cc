@@ -17,23 +17,6 @@ namespace {
 // How much output is kept for askers who join late. Nobody reads longer output anyway.
 constexpr size_t kMaxOutputBytes = 1 << 20;
 
-// Registers a callback for the cancellation of one load, for the duration of a scope.
-class ScopedOnCancel {
- public:
-  ScopedOnCancel(Cancellation* cancellation, std::function<void()> callback) : cancellation_(cancellation) {
-    if (cancellation_ != nullptr) id_ = cancellation_->OnCancel(std::move(callback));
-  }
-  ~ScopedOnCancel() {
-    if (cancellation_ != nullptr) cancellation_->Remove(id_);
-  }
-  ScopedOnCancel(const ScopedOnCancel&) = delete;
-  ScopedOnCancel& operator=(const ScopedOnCancel&) = delete;
-
- private:
-  Cancellation* const cancellation_;
-  int id_ = 0;
-};
-
 }  // namespace
 
 Flight::Flight(std::vector<Digest> headers, std::chrono::milliseconds linger)

@@ -1,94 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/learning.h"
 
+#include <sys/resource.h>
+
+#include <string>
+#include <utility>
+
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/log.h"
+#include "common/base/status_macros.h"
 
 namespace kernix::build {
 namespace {
 
-constexpr size_t kMostPlaces = 16;        // a lesson holds texts and an object, up to some megabytes
+constexpr size_t kMostLessons = 16;       // one holds texts and an object, up to some megabytes
 constexpr size_t kMostRemembered = 1024;  // in each set
+constexpr int kNiceness = 19;             // the most
+
+// A lesson has nobody to tell.
+class NoObserver : public PlanObserver {
+ public:
+  void OnQueued(const std::string&, int) override {}
+  void OnStarted(const exec::Action&) override {}
+  void OnOutput(std::string_view) override {}
+  void OnStepDone(int) override {}
+};
 
 }  // namespace
 
-void Learning::Lesson::Run(UserId user, std::vector<Step> steps, Next next, Failed failed) {
-  RunSteps(user, std::move(steps), [next = std::move(next), failed = std::move(failed)](const PlanEnd& end) {
-    (void)CatchExceptions("not learned", [&] {
-      absl::Status status = end.status;
-      if (status.ok() && !end.printed.empty()) {
-        status = absl::FailedPreconditionError("the compiler warns of what was to be learned");
-      }
-      if (status.ok()) status = next(end);
-      if (!status.ok()) failed(status);
-      return absl::OkStatus();
-    });
-  });
+Learning::Learning(StepRunner* runner) : runner_(runner) {
+  if (runner_ != nullptr) thread_ = std::thread([this] { Run(); });
 }
-
-void Learning::Lesson::RunSteps(UserId user, std::vector<Step> steps, PlanDone done) {
-  Learning& learning = place_->learning_;
-  const auto asker = std::make_shared<exec::Askers>(exec::Asker{.user = user, .max_parallel = 1});
-  RunPlan({.steps = std::move(steps)}, asker, *learning.runner_, learning.stop_, *this, std::move(done));
-}
-
-Learning::Learning(StepRunner* runner) : runner_(runner) { waiting_.reserve(kMostPlaces); }
 
 Learning::~Learning() {
   stop_->Cancel();
-  std::vector<LessonPtr> dropped;
   {
     const MutexLock lock(mutex_);
-    dropped.swap(waiting_);
+    stopping_ = true;
+    changed_.NotifyAll();
   }
-  dropped.clear();
-  const MutexLock lock(mutex_);
-  while (places_ > 0) idle_.Wait(mutex_);
+  if (thread_.joinable()) thread_.join();
 }
 
-std::unique_ptr<Learning::Place> Learning::TakePlace(const toolchain::Toolchain& toolchain) {
-  if (toolchain.described != nullptr) return nullptr;
+bool Learning::Teach(const toolchain::Toolchain& toolchain, Lesson lesson) {
+  if (toolchain.described != nullptr || runner_ == nullptr) return false;
   const MutexLock lock(mutex_);
-  if (runner_ == nullptr || stop_->cancelled() || places_ >= kMostPlaces) return nullptr;
-  auto place = std::make_unique<Place>(*this);
-  ++places_;
-  return place;
+  if (lessons_.size() >= kMostLessons) return false;
+  lessons_.push_back(std::move(lesson));
+  changed_.NotifyAll();
+  return true;
 }
 
 size_t Learning::size() const {
   const MutexLock lock(mutex_);
-  return places_;
+  return lessons_.size();
 }
 
-void Learning::Start(LessonPtr lesson) {
-  Learning& learning = lesson->place_->learning();
-  {
-    const MutexLock lock(learning.mutex_);
-    if (learning.is_learning_ && !learning.stop_->cancelled()) return learning.waiting_.push_back(std::move(lesson));
-    learning.is_learning_ = true;
-    lesson->place_->has_begun_ = true;
-  }
-  lesson->Start();
-}
-
-void Learning::End(Place& place) {
-  LessonPtr next;
-  {
-    const MutexLock lock(mutex_);
-    if (place.has_begun_) {
-      is_learning_ = !waiting_.empty();
-      if (is_learning_) {
-        next = std::move(waiting_.front());
-        waiting_.erase(waiting_.begin());
-        next->place_->has_begun_ = true;
-      }
+void Learning::Run() {
+  (void)setpriority(PRIO_PROCESS, 0, kNiceness);  // of this thread alone
+  while (true) {
+    Lesson lesson;
+    {
+      const MutexLock lock(mutex_);
+      while (!stopping_ && lessons_.empty()) changed_.Wait(mutex_);
+      if (stopping_) return;
+      lesson.swap(lessons_.front());
     }
-    --places_;
-    // Under the lock: once it is released, the object may be destroyed, unless there is a next lesson.
-    idle_.NotifyAll();
+    (void)CatchExceptions("not learned", [&] {
+      lesson();
+      return absl::OkStatus();
+    });
+    const MutexLock lock(mutex_);
+    lessons_.pop_front();
   }
-  if (next != nullptr) next->Start();
+}
+
+PlanEnd Learning::RunPlanFor(UserId user, std::vector<Step> steps) {
+  const auto asker = std::make_shared<exec::Askers>(exec::Asker{.user = user, .max_parallel = 1});
+  NoObserver nobody;
+  return RunPlan({.steps = std::move(steps)}, *runner_, {.askers = asker, .cancellation = stop_}, nobody);
+}
+
+absl::StatusOr<PlanOutputs> Learning::RunSteps(UserId user, std::vector<Step> steps) {
+  PlanEnd end = RunPlanFor(user, std::move(steps));
+  KERNIX_RETURN_IF_ERROR(end.status);
+  return std::move(end.outputs);
+}
+
+absl::StatusOr<PlanOutputs> Learning::RunQuietSteps(UserId user, std::vector<Step> steps) {
+  PlanEnd end = RunPlanFor(user, std::move(steps));
+  KERNIX_RETURN_IF_ERROR(end.status);
+  if (!end.printed.empty()) return absl::FailedPreconditionError("the compiler warns of what was to be learned");
+  return std::move(end.outputs);
 }
 
 bool Learning::MayLearn(const Digest& key) {

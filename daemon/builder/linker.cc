@@ -7,13 +7,10 @@
 #include <utility>
 
 #include "common/base/elf_image.h"
-#include "common/base/error.h"
-#include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/driver_functions.h"
-#include "daemon/builder/small_libraries.h"
 
 namespace kernix::build {
 namespace {
@@ -21,7 +18,6 @@ namespace {
 // Of one link.
 constexpr size_t kMostNameBytes = 32 << 10;
 constexpr size_t kMostSymbols = 100'000;
-constexpr char kNotLinked[] = "kernixd could not run the link";
 
 // What the result of a link imports, and from which libraries.
 struct Imported {
@@ -87,144 +83,55 @@ bool FoundAll(const Imported& imported, const SmallLibraries& small) {
 
 }  // namespace
 
-// One link. Lives as long as one of its commands runs: each `done` holds a reference.
-class Linker::Link : public std::enable_shared_from_this<Link> {
- public:
-  Link(Linker& linker, Step step, StepRunner::Run run, std::vector<std::string> names)
-      : linker_(linker),
-        step_(std::move(step)),
-        run_(std::move(run)),
-        names_(std::move(names)),
-        has_archives_(!NamesNoLibrary(step_.action)),
-        muted_(run_.observer),
-        quiet_(run_.observer) {}
-
-  void Start() {
-    if (run_.mode == CompileMode::kWhole || !MakeSmall()) return RunWhole();
-    RunSmall(muted_, [](Link& self, Result result) { self.OnLinkedSmall(std::move(result)); });
-  }
-
- private:
-  using Result = absl::StatusOr<exec::ActionResult>;
-  using Ended = void (*)(Link& self, Result result);
-
-  void RunCommand(const exec::Action& action, StepObserver* observer, Ended done) {
-    linker_.runner_.RunCommand(
-        action, {.askers = run_.askers,
-                 .observer = observer,
-                 .cancellation = run_.cancellation,
-                 .done = [self = shared_from_this(), done](Result result) { done(*self, std::move(result)); }});
-  }
-
-  // For what goes on after a command.
-  template <typename Next>
-  void GoOn(Next next) {
-    const absl::Status started = CatchExceptions(kNotLinked, [&] {
-      next();
-      return absl::OkStatus();
-    });
-    if (!started.ok()) run_.done(started);
-  }
-
-  void RunWhole() {
-    RunCommand(step_.action, run_.observer, [](Link& self, Result result) { self.OnLinkedWhole(std::move(result)); });
-  }
-
-  bool MakeSmall() {
-    if (run_.toolchain == nullptr || run_.toolchain->described != nullptr) return false;  // builders have the libraries
-    const std::vector<std::string> libraries = has_archives_
-                                                   ? std::vector<std::string>{"libstdc++.so"}
-                                                   : std::vector<std::string>{"libstdc++.so", "libm.so", "libc.so"};
-    auto small = MakeSmallLibraries(linker_.env_, run_.toolchain->host.library_directories, libraries, names_);
-    if (!small.ok()) return false;
-    small_ = *std::move(small);
-    return true;
-  }
-
-  void RunSmall(StepObserver& observer, Ended done) {
-    exec::Action action = step_.action;
-    action.inputs.insert(action.inputs.end(), small_.files.begin(), small_.files.end());
-    action.argv.push_back(StrCat("-L", kSmallLibraries));
-    RunCommand(action, &observer, done);
-  }
-
-  void OnLinkedSmall(Result result) {
-    const absl::Status good = CatchExceptions(kNotLinked, [&]() -> absl::Status {
-      KERNIX_ASSIGN_OR_RETURN(imported_, ImportedBy(step_, result));
-      return FoundAll(imported_, small_) ? absl::OkStatus() : absl::InternalError("it needs the whole libraries");
-    });
-    if (!good.ok()) {
-      Log(LogLevel::kDebug, "small_libraries_failed",
-          {{"reason", good.message()},
-           {"output", result.ok() ? result->output : std::string(result.status().message())}});
-      return GoOn([this] { RunWhole(); });
-    }
-    EndWithStubs(std::move(result));
-  }
-
-  void OnLinkedWhole(Result result) {
-    const absl::Status good = CatchExceptions(kNotLinked, [&]() -> absl::Status {
-      KERNIX_ASSIGN_OR_RETURN(imported_, ImportedBy(step_, result));
-      return run_.mode == CompileMode::kWhole && MakeSmall() ? absl::OkStatus()
-                                                             : absl::NotFoundError("nothing to compare");
-    });
-    whole_ = std::move(result);
-    good.ok() ? LinkAgain() : EndWithWhole();
-  }
-
-  // Links once more, for the bytes of the other modes.
-  void LinkAgain() {
-    const absl::Status started = CatchExceptions(kNotLinked, [&] {
-      RunSmall(quiet_, [](Link& self, Result again) { self.OnLinkedAgain(std::move(again)); });
-      return absl::OkStatus();
-    });
-    if (!started.ok()) EndWithWhole();
-  }
-
-  void OnLinkedAgain(Result again) {
-    const absl::Status same = CatchExceptions(kNotLinked, [&]() -> absl::Status {
-      KERNIX_ASSIGN_OR_RETURN(const Imported imported, ImportedBy(step_, again));
-      if (imported != imported_) return absl::InternalError("the stubs give another library");
-      again->output = whole_->output;
-      whole_ = std::move(again);
-      return absl::OkStatus();
-    });
-    (void)same;  // else the first result serves
-    EndWithWhole();
-  }
-
-  void EndWithStubs(Result result) {
-    linker_.with_stubs_.Add();
-    if (run_.observer != nullptr && !result->output.empty()) run_.observer->OnOutput(result->output);
-    run_.done(std::move(result));
-  }
-
-  void EndWithWhole() {
-    linker_.whole_.Add();
-    run_.done(std::move(whole_));
-  }
-
-  Linker& linker_;
-  const Step step_;
-  const StepRunner::Run run_;
-  const std::vector<std::string> names_;
-  const bool has_archives_;
-  MutedStep muted_;
-  QuietStep quiet_;
-  SmallLibraries small_;
-  Result whole_;
-  Imported imported_;
-};
-
-void Linker::Submit(Step step, StepRunner::Run run) {
+exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
   if (run.toolchain != nullptr) step.action = WithDriverFunctions(std::move(step.action), *run.toolchain);
-  if (!step.is_plain_link) return runner_.RunCommand(step.action, std::move(run));
-  absl::StatusOr<std::vector<std::string>> names = NamesNeeded(step);
-  if (!names.ok()) {
-    whole_.Add();
-    return runner_.RunCommand(step.action, std::move(run));
+  if (!step.is_plain_link) return runner_.RunCommand(step.action, run);
+  const absl::StatusOr<SmallLibraries> small = SmallLibrariesFor(step, run.toolchain);
+  if (small.ok() && run.mode != CompileMode::kWhole) {
+    MutedStep muted(run.observer);
+    exec::ActionEnd end = RunSmall(step, *small, run, muted);
+    const absl::StatusOr<Imported> imported = ImportedBy(step, end);
+    if (imported.ok() && FoundAll(*imported, *small)) {
+      with_stubs_.Add();
+      if (run.observer != nullptr && !end->output.empty()) run.observer->OnOutput(end->output);
+      return end;
+    }
+    Log(LogLevel::kDebug, "small_libraries_failed",
+        {{"reason", imported.ok() ? "it needs the whole libraries" : imported.status().message()},
+         {"output", end.ok() ? end->output : std::string(end.status().message())}});
   }
-  std::make_shared<Link>(*this, std::move(step), std::move(run), *std::move(names))->Start();
+  whole_.Add();
+  exec::ActionEnd whole = runner_.RunCommand(step.action, run);
+  const absl::StatusOr<Imported> imported = ImportedBy(step, whole);
+  if (!imported.ok() || !small.ok() || run.mode != CompileMode::kWhole) return whole;
+  // Once more, for the bytes of the other modes.
+  QuietStep quiet(run.observer);
+  exec::ActionEnd again = RunSmall(step, *small, run, quiet);
+  const absl::StatusOr<Imported> imported_again = ImportedBy(step, again);
+  if (!imported_again.ok() || *imported_again != *imported) return whole;
+  again->output = whole->output;
+  return again;
+}
+
+absl::StatusOr<SmallLibraries> Linker::SmallLibrariesFor(const Step& step,
+                                                         const toolchain::ToolchainPtr& toolchain) const {
+  if (toolchain == nullptr || toolchain->described != nullptr) {
+    return absl::UnavailableError("the libraries are on the builders");
+  }
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesNeeded(step));
+  const std::vector<std::string> libraries = NamesNoLibrary(step.action)
+                                                 ? std::vector<std::string>{"libstdc++.so", "libm.so", "libc.so"}
+                                                 : std::vector<std::string>{"libstdc++.so"};
+  return MakeSmallLibraries(env_, toolchain->host.library_directories, libraries, names);
+}
+
+exec::ActionEnd Linker::RunSmall(const Step& step, const SmallLibraries& small, StepRunner::Run run,
+                                 StepObserver& observer) {
+  run.observer = &observer;
+  exec::Action action = step.action;
+  action.inputs.insert(action.inputs.end(), small.files.begin(), small.files.end());
+  action.argv.push_back(StrCat("-L", kSmallLibraries));
+  return runner_.RunCommand(action, run);
 }
 
 void Linker::Register(MetricsRegistry& registry) const {

@@ -9,11 +9,10 @@
 // on what others have linked.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "absl/status/statusor.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
+#include "daemon/builder/small_libraries.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/plan/plan.h"
 
@@ -26,18 +25,20 @@ class Linker {
   // `runner` runs the commands. Both must outlive the linker.
   Linker(Env& env, StepRunner& runner) : env_(env), runner_(runner) {}
 
-  // As StepRunner::Submit(), for a step that `is_link`. What it needs of the CUDA driver comes with it
+  // As StepRunner::RunStep(), for a step that `is_link`. What it needs of the CUDA driver comes with it
   // (driver_functions.h). Only one that `is_plain_link` gets small libraries. If a link with these fails, or finds too
   // little in them, the step's own command runs, whose output and errors are what users see. Without shortcuts, that
   // command runs in any case; if it imports what the link with small libraries does, that one's result is taken: it is
   // the same bytes.
-  void Submit(Step step, StepRunner::Run run);
+  exec::ActionEnd Run(Step step, const StepRunner::Run& run);
 
   // The registry must not be read after the linker is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:
-  class Link;
+  // The libraries for a link, if it may have them.
+  absl::StatusOr<SmallLibraries> SmallLibrariesFor(const Step& step, const toolchain::ToolchainPtr& toolchain) const;
+  exec::ActionEnd RunSmall(const Step& step, const SmallLibraries& small, StepRunner::Run run, StepObserver& observer);
 
   Env& env_;
   StepRunner& runner_;

@@ -14,6 +14,7 @@
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/paths.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
@@ -124,56 +125,21 @@ std::string AsInWholeCall(const Step& ptxas, const std::string& output) {
 
 }  // namespace
 
-// One compile. The callbacks hold references to it.
-class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
+// One compile.
+class NvccCompiler::Compile {
  public:
-  // `lines_count`: what serves may not show lines of another text of the same code.
-  Compile(NvccCompiler& compiler, const Step& step, StepRunner::Run run, bool lines_count = false)
+  // All must outlive it. `lines_count`: what serves may not show lines of another text of the same code.
+  Compile(NvccCompiler& compiler, const Step& step, const StepRunner::Run& run, bool lines_count = false)
       : compiler_(compiler),
         step_(step),
-        run_(std::move(run)),
-        held_(run_.outputs != nullptr ? run_.outputs->ForPart() : nullptr),
+        run_(run),
+        held_(run.outputs != nullptr ? run.outputs->ForPart() : nullptr),
         lines_count_(lines_count) {}
 
-  void Start() {
+  exec::ActionEnd Run() {
     if (run_.mode == CompileMode::kWhole) return RunWhole(compiler_.not_wanted_);
-    exec::Action question = DryRunOf(step_);
-    const Digest digest = exec::DigestOfAction(question, {}).hash;
-    if (const auto answer = compiler_.DryRun(digest)) return RunPhases(*answer);
-    compiler_.runner_.RunCommand(
-        question, {.askers = run_.askers,
-                   .observer = &question_observer_,
-                   .cancellation = run_.cancellation,
-                   .done = [self = shared_from_this(), digest](absl::StatusOr<exec::ActionResult> result) {
-                     self->OnDryRun(digest, std::move(result));
-                   }});
-  }
-
- private:
-  using Next = void (Compile::*)(PlanEnd&);
-
-  void OnDryRun(const Digest& digest, absl::StatusOr<exec::ActionResult> result) {
-    Guard([&] {
-      if (!result.ok() && WouldEndAgain(result.status())) return run_.done(result.status());
-      if (!result.ok() || result->exit_code != 0) return RunWhole(compiler_.not_understood_);
-      if (IsStillTheTool()) compiler_.KeepDryRun(digest, result->output);
-      RunPhases(result->output);
-    });
-  }
-
-  bool UsesEarlierBuilds() const { return run_.toolchain != nullptr && run_.mode == CompileMode::kFast; }
-
-  // The question's digest names the tool that was identified.
-  bool IsStillTheTool() const { return run_.toolchain == nullptr || Unchanged(compiler_.env_, run_.toolchain->files); }
-
-  ProgramPlace Programs() const {
-    const bool beside_host = run_.toolchain != nullptr && run_.toolchain->cuda.has_value() &&
-                             run_.toolchain->cuda->programs_beside_host_compiler;
-    return beside_host ? ProgramPlace::kBesideHostCompiler : ProgramPlace::kBesideNvcc;
-  }
-
-  void RunPhases(const std::string& dry_run) {
-    std::optional<Phases> phases = PhasesOf(step_, dry_run, Programs());
+    KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<const std::string> dry_run, AskNvcc());
+    std::optional<Phases> phases = dry_run != nullptr ? PhasesOf(step_, *dry_run, Programs()) : std::nullopt;
     if (!phases) return RunWhole(compiler_.not_understood_);
     phases_ = *std::move(phases);
     if (lines_count_) {
@@ -183,14 +149,32 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     }
     if (run_.mode == CompileMode::kAnew) return RunWithWholeHeader(compiler_.whole_forced_);
     if (!MayTakeStandIn(phases_) || run_.toolchain == nullptr) return RunWithWholeHeader(compiler_.whole_not_possible_);
-    const KnownRuntimePtr known = Find(RuntimeParts());
-    if (known->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
-    const RuntimeChoice guess = GuessRuntime(compiler_.env_, *known, phases_, *run_.toolchain);
-    // If the guess was wrong, that was due to the sources, unless it has not seen all that they include.
-    const bool has_seen_all = guess.parts != language::AllRuntimeParts();
-    head_ = {run_.askers->First(), HeadOf(phases_, has_seen_all)};
-    if (guess.full || compiler_.NeedsWholeHeader(head_)) return RunWithWholeHeader(compiler_.whole_by_names_);
-    PreprocessWithStandIn(guess.parts);
+    return RunWithStandIn();
+  }
+
+ private:
+  // What nvcc answers to a dry run. Null: nothing that serves.
+  absl::StatusOr<std::shared_ptr<const std::string>> AskNvcc() {
+    const exec::Action question = DryRunOf(step_);
+    const Digest digest = exec::DigestOfAction(question, {}).hash;
+    if (auto answer = compiler_.DryRun(digest)) return answer;
+    QuietStep observer(run_.observer);
+    const exec::ActionEnd end = compiler_.runner_.RunCommand(
+        question, {.askers = run_.askers, .observer = &observer, .cancellation = run_.cancellation});
+    if (!end.ok() && WouldEndAgain(end.status())) return end.status();
+    if (!end.ok() || end->exit_code != 0) return nullptr;
+    // The question's digest names the tool that was identified.
+    const bool is_still_the_tool = run_.toolchain == nullptr || Unchanged(compiler_.env_, run_.toolchain->files);
+    if (is_still_the_tool) compiler_.KeepDryRun(digest, end->output);
+    return std::make_shared<const std::string>(end->output);
+  }
+
+  bool UsesEarlierBuilds() const { return run_.toolchain != nullptr && run_.mode == CompileMode::kFast; }
+
+  ProgramPlace Programs() const {
+    const bool beside_host = run_.toolchain != nullptr && run_.toolchain->cuda.has_value() &&
+                             run_.toolchain->cuda->programs_beside_host_compiler;
+    return beside_host ? ProgramPlace::kBesideHostCompiler : ProgramPlace::kBesideNvcc;
   }
 
   // What is known of a stand-in. The rest will be learned after this compile.
@@ -200,140 +184,132 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     return known;
   }
 
-  // To see whether it serves. If not, the whole header does: no other stand-in is tried.
-  void PreprocessWithStandIn(RuntimeParts parts) {
-    known_ = Find(parts);
-    if (known_->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
-    parts_ = parts;
-    slim_ = WithStandIn(phases_, known_->passes, parts);
-    preprocessing_ = compiler_.preambles_.Prepare(slim_, *run_.toolchain, run_.askers->First(), held_);
-    RunPreprocessing(&Compile::OnSlimPreprocessed);
-  }
-
-  void OnSlimPreprocessed(PlanEnd& end) {
-    const RuntimeChoice choice = ChooseRuntime(compiler_.env_, *known_, slim_, end.outputs, *run_.toolchain);
-    if (choice.full || !parts_.Has(choice.parts)) {
-      compiler_.KeepNeed(head_);
+  // Guesses which parts of the runtime header the unit needs, and preprocesses it with these to see whether they serve.
+  // If not, the whole header does: no other stand-in is tried.
+  exec::ActionEnd RunWithStandIn() {
+    const KnownRuntimePtr smallest = Find(RuntimeParts());
+    if (smallest->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
+    const RuntimeChoice guess = GuessRuntime(compiler_.env_, *smallest, phases_, *run_.toolchain);
+    // If the guess was wrong, that was due to the sources, unless it has not seen all that they include.
+    const bool has_seen_all = guess.parts != language::AllRuntimeParts();
+    const UserHead head = {run_.askers->First(), HeadOf(phases_, has_seen_all)};
+    if (guess.full || compiler_.NeedsWholeHeader(head)) return RunWithWholeHeader(compiler_.whole_by_names_);
+    const KnownRuntimePtr known = Find(guess.parts);
+    if (known->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
+    Phases slim = WithStandIn(phases_, known->passes, guess.parts);
+    preprocessing_ = compiler_.preambles_.Prepare(slim, *run_.toolchain, run_.askers->First(), held_);
+    PlanEnd preprocessed = Preprocess();
+    if (!preprocessed.status.ok()) return OnFailure(slim, preprocessed);
+    const RuntimeChoice choice = ChooseRuntime(compiler_.env_, *known, slim, preprocessed.outputs, *run_.toolchain);
+    if (choice.full || !guess.parts.Has(choice.parts)) {
+      compiler_.KeepNeed(head);
       return RunWithWholeHeader(compiler_.whole_after_preprocessing_);
     }
     compiler_.slim_.Add();
-    running_ = &slim_;
-    RunCompile(end);
+    stand_in_ = known;
+    return RunCompile(slim, preprocessed);
   }
 
-  void RunWithWholeHeader(MetricCounter& reason) {
+  exec::ActionEnd RunWithWholeHeader(MetricCounter& reason) {
     reason.Add();
-    known_ = nullptr;
-    running_ = &phases_;
+    stand_in_ = nullptr;
+    preprocessing_ = {};
     if (UsesEarlierBuilds()) {
       preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain, run_.askers->First(), held_);
     }
-    if (preprocessing_.uses_kept()) return RunPreprocessing(&Compile::OnPreprocessed);
+    if (preprocessing_.uses_kept()) {
+      PlanEnd preprocessed = Preprocess();
+      if (!preprocessed.status.ok()) return OnFailure(phases_, preprocessed);
+      return RunCompile(phases_, preprocessed);
+    }
     // Each pass goes on by itself.
     compiler_.preambles_.CountPasses(preprocessing_);
     std::vector<Step> steps = phases_.preprocess;
     Append(steps, phases_.compile);
-    Run(std::move(steps), &Compile::RunHostCompile);
+    return RunSteps(phases_, std::move(steps));
   }
 
-  void OnPreprocessed(PlanEnd& end) { RunCompile(end); }
-
-  // What comes after preprocessing.
-  void RunCompile(PlanEnd& end) {
-    compiler_.preambles_.CountPasses(preprocessing_);
-    if (!Take(end)) return;
-    for (Step& step : running_->compile) AddInputs(step, outputs_);
-    Run(running_->compile, &Compile::RunHostCompile);
-  }
-
-  void RunHostCompile(PlanEnd& end) {
-    if (!Take(end)) return;
-    AddInputs(running_->host_compile, outputs_);
-    if (!UsesEarlierBuilds()) return Run({running_->host_compile}, &Compile::OnCompiled);
-    Step step = running_->host_compile;
-    const auto& pass = preprocessing_.passes.at(running_->host_pass);
-    const bool may_be_split = pass.split && !running_->shows_unused;
-    host_ = compiler_.compiled_preambles_.Prepare(
-        may_be_split ? SplitHostCompile(step, running_->host_text, pass.split->code_line) : std::nullopt,
-        step.reuse->dependencies.front(), *run_.toolchain, run_.askers->First());
-    step.faster = host_.faster;
-    Run({std::move(step)}, &Compile::OnCompiled);
-  }
-
-  // Adds what steps have made and printed. False: it could not be held, and the compile has ended.
-  bool Take(PlanEnd& end) {
-    outputs_.merge(end.outputs);
-    absl::StatusOr<exec::Content> printed = Hold(held_, exec::MakeContent(StrCat(*printed_, end.printed)));
-    if (!printed.ok()) {
-      run_.done(printed.status());
-      return false;
-    }
-    printed_ = *std::move(printed);
-    return true;
-  }
-
-  // With kept preambles, and without them if that fails: then `next` gets what whole passes have made.
-  void RunPreprocessing(Next next) {
-    next_ = next;
-    if (!preprocessing_.uses_kept()) return Run(preprocessing_.steps(), next);
-    Run(preprocessing_.steps(), &Compile::OnRestPreprocessed, &Compile::OnRestFailed);
-  }
-
-  void OnRestPreprocessed(PlanEnd& end) {
-    if (!compiler_.preambles_.Join(preprocessing_, held_, end)) return RunWithoutPreambles();
-    (this->*next_)(end);
-  }
-
-  void OnRestFailed(PlanEnd& end) {
-    if (WouldEndAgain(end.status)) return run_.done(end.status);
-    RunWithoutPreambles();
-  }
-
-  void RunWithoutPreambles() {
+  // With kept preambles, and without them if that fails.
+  PlanEnd Preprocess() {
+    PlanEnd end = RunPhases(preprocessing_.steps());
+    if (!preprocessing_.uses_kept()) return end;
+    if (!end.status.ok() && WouldEndAgain(end.status)) return end;
+    if (end.status.ok() && compiler_.preambles_.Join(preprocessing_, held_, end)) return end;
     compiler_.preambles_.CountMisfit();
     for (Preprocessing::Pass& pass : preprocessing_.passes) {
       pass.text = nullptr;
       pass.split.reset();
     }
-    Run(preprocessing_.steps(), next_);
+    return RunPhases(preprocessing_.steps());
   }
 
-  void OnCompiled(PlanEnd& end) {
-    if (!end.printed.empty() && MayHoldOtherLines()) {
+  // What comes after preprocessing.
+  exec::ActionEnd RunCompile(Phases& phases, PlanEnd& preprocessed) {
+    compiler_.preambles_.CountPasses(preprocessing_);
+    KERNIX_RETURN_IF_ERROR(Take(preprocessed));
+    std::vector<Step> steps = phases.compile;
+    for (Step& step : steps) AddInputs(step, outputs_);
+    return RunSteps(phases, std::move(steps));
+  }
+
+  // `steps`: those before the host compile.
+  exec::ActionEnd RunSteps(Phases& phases, std::vector<Step> steps) {
+    PlanEnd before = RunPhases(std::move(steps));
+    if (!before.status.ok()) return OnFailure(phases, before);
+    KERNIX_RETURN_IF_ERROR(Take(before));
+    Step host_compile = phases.host_compile;
+    AddInputs(host_compile, outputs_);
+    if (UsesEarlierBuilds()) {
+      const auto& pass = preprocessing_.passes.at(phases.host_pass);
+      const bool may_be_split = pass.split && !phases.shows_unused;
+      host_ = compiler_.compiled_preambles_.Prepare(
+          may_be_split ? SplitHostCompile(host_compile, phases.host_text, pass.split->code_line) : std::nullopt,
+          host_compile.reuse->dependencies.front(), *run_.toolchain, run_.askers->First());
+      host_compile.faster = host_.faster;
+    }
+    PlanEnd compiled = RunPhases({std::move(host_compile)});
+    if (!compiled.status.ok()) return OnFailure(phases, compiled);
+    if (!compiled.printed.empty() && MayHoldOtherLines(phases)) {
       compiler_.again_for_lines_.Add();
-      return std::make_shared<Compile>(compiler_, step_, run_, /*lines_count=*/true)->Start();
+      return Compile(compiler_, step_, run_, /*lines_count=*/true).Run();
     }
-    compiler_.in_phases_.Add();
-    if (!end.printed.empty()) host_.to_learn = nullptr;
-    if (!Take(end)) return;
-    exec::ActionResult result = Result();
-    if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
-    std::vector<Learning::LessonPtr> lessons;
-    (void)CatchExceptions("nothing to learn", [&] {
-      lessons = PrepareLessons();
-      return absl::OkStatus();
-    });
-    run_.done(std::move(result));  // without a lesson, this may be the end of the compiler
-    for (Learning::LessonPtr& lesson : lessons) {
-      if (lesson != nullptr) Learning::Start(std::move(lesson));
-    }
+    KERNIX_RETURN_IF_ERROR(Take(compiled));
+    return End(/*warns=*/!compiled.printed.empty());
+  }
+
+  // Adds what steps have made and printed.
+  absl::Status Take(PlanEnd& end) {
+    outputs_.merge(end.outputs);
+    KERNIX_ASSIGN_OR_RETURN(printed_, Hold(held_, exec::MakeContent(StrCat(*printed_, end.printed))));
+    return absl::OkStatus();
   }
 
   // Whether what cicc has made for the host may name lines of another text: messages would show them.
-  bool MayHoldOtherLines() const {
-    return std::any_of(running_->compile.begin(), running_->compile.end(), [&](const Step& step) {
+  bool MayHoldOtherLines(const Phases& phases) const {
+    return std::any_of(phases.compile.begin(), phases.compile.end(), [&](const Step& step) {
       return step.reuse && !step.reuse->device_unit.empty() &&
              (step.reuse->host_bodies_count || observer_.has_reused_device_code());
     });
   }
 
-  // Perhaps null ones. The runtime header comes first: with it, preambles change.
-  std::vector<Learning::LessonPtr> PrepareLessons() {
-    if (!UsesEarlierBuilds()) return {};
+  exec::ActionEnd End(bool warns) {
+    compiler_.in_phases_.Add();
+    exec::ActionResult result = Result();
+    if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
+    (void)CatchExceptions("nothing to learn", [&] {
+      Teach(warns);
+      return absl::OkStatus();
+    });
+    return result;
+  }
+
+  // The runtime header comes first: with it, preambles change.
+  void Teach(bool warns) {
+    if (!UsesEarlierBuilds()) return;
     const UserId user = run_.askers->First();
-    if (to_learn_) return {compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, user})};
-    return {compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain),
-            compiler_.compiled_preambles_.PrepareLesson(host_, outputs_.at(step_.object), run_.toolchain, user)};
+    if (to_learn_) return compiler_.knowledge_.Teach({std::move(phases_), *to_learn_, run_.toolchain, user});
+    compiler_.preambles_.Teach(preprocessing_, outputs_, run_.toolchain);
+    if (!warns) compiler_.compiled_preambles_.Teach(host_, outputs_.at(step_.object), run_.toolchain, user);
   }
 
   // What a command would have brought back.
@@ -343,120 +319,93 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     std::vector<std::string> read;
     for (const std::string& path : phases_.dependencies) Append(read, ParseDependencyFile(*outputs_.at(path)));
     for (const std::string& path : phases_.preprocessed) Append(read, FilesOfLineMarkers(*outputs_.at(path)));
-    if (known_ != nullptr) read.insert(read.end(), known_->files.begin(), known_->files.end());
+    if (stand_in_ != nullptr) read.insert(read.end(), stand_in_->files.begin(), stand_in_->files.end());
     outputs_[step_.dependencies] = exec::MakeContent(MakeDependencyFile(step_.object, read));
     for (const std::string& path : step_.action.outputs) result.outputs[path] = outputs_.at(path);
     return result;
   }
 
-  // Runs some of the phases, then calls `next`, or `otherwise` if they fail.
-  void Run(std::vector<Step> steps, Next next, Next otherwise = &Compile::OnFailure) {
-    RunPlan(
-        {.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode}, run_.askers, compiler_.runner_,
-        run_.cancellation, observer_,
-        [self = shared_from_this(), next, otherwise](PlanEnd end) {
-          self->Guard([&] { (self.get()->*(end.status.ok() ? next : otherwise))(end); });
-        },
-        run_.looks, held_, run_.share);
+  PlanEnd RunPhases(std::vector<Step> steps) {
+    StepRunner::Run run = run_;
+    run.outputs = held_;
+    return RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode}, compiler_.runner_,
+                   std::move(run), observer_);
   }
 
   // Of all that follows preprocessing, nvcc runs cudafe++ first. So what that says is nvcc's message, also if cicc has
   // found the error at the same time and earlier.
-  void OnFailure(PlanEnd& end) {
-    if (WouldEndAgain(end.status)) return run_.done(end.status);
+  exec::ActionEnd OnFailure(Phases& phases, const PlanEnd& end) {
+    if (WouldEndAgain(end.status)) return end.status;
+    const v1::ErrorDetail detail = GetErrorDetail(end.status);
     const bool is_alone = end.failed != nullptr && printed_->empty() && !end.has_printed;
-    if (is_alone && LacksHeader(GetErrorDetail(end.status).compiler_output())) {
-      return EndWithError(GetErrorDetail(end.status));
-    }
-    if (!is_alone || running_ == nullptr) return RunWhole(compiler_.phase_failed_);
-    if (IsCudafe(*end.failed)) return OnCudafeFailed(end);
+    if (!is_alone) return RunWhole(compiler_.phase_failed_);
+    if (LacksHeader(detail.compiler_output())) return Fail(detail);
+    if (IsCudafe(*end.failed)) return OnCudafeFailed(phases, end);
     const auto is_same = [&](const Step& step) { return step.action.step == end.failed->action.step; };
-    const auto cudafe = std::find_if(running_->compile.begin(), running_->compile.end(), IsCudafe);
-    if (cudafe == running_->compile.end() ||
-        std::none_of(running_->compile.begin(), running_->compile.end(), is_same)) {
+    const auto cudafe = std::find_if(phases.compile.begin(), phases.compile.end(), IsCudafe);
+    if (cudafe == phases.compile.end() || std::none_of(phases.compile.begin(), phases.compile.end(), is_same)) {
       return RunWhole(compiler_.phase_failed_);
     }
     Step step = *cudafe;
+    AddInputs(step, outputs_);
     AddInputs(step, end.outputs);
     if (!step.inputs_from_steps.empty()) return RunWhole(compiler_.phase_failed_);
+    const PlanEnd front_end = RunPhases({std::move(step)});
+    if (!front_end.status.ok()) return OnCudafeFailed(phases, front_end);
     // ptxas speaks of lines of the PTX, which is that of a whole call.
-    if (IsPtxas(*end.failed) && std::count_if(running_->compile.begin(), running_->compile.end(), IsPtxas) == 1) {
-      ptxas_error_ = GetErrorDetail(end.status);
-      ptxas_error_->set_compiler_output(AsInWholeCall(*end.failed, ptxas_error_->compiler_output()));
+    const bool is_only_ptxas = std::count_if(phases.compile.begin(), phases.compile.end(), IsPtxas) == 1;
+    if (!IsPtxas(*end.failed) || !is_only_ptxas || !front_end.printed.empty()) {
+      return RunWhole(compiler_.phase_failed_);
     }
-    Run({std::move(step)}, &Compile::OnCudafeEnded, &Compile::OnCudafeFailed);
+    v1::ErrorDetail of_ptxas = detail;
+    of_ptxas.set_compiler_output(AsInWholeCall(*end.failed, detail.compiler_output()));
+    return Fail(of_ptxas);
   }
 
-  void OnCudafeEnded(PlanEnd& end) {
-    if (ptxas_error_ && end.printed.empty()) return EndWithError(*ptxas_error_);
-    RunWhole(compiler_.phase_failed_);
-  }
-
-  void OnCudafeFailed(PlanEnd& end) {
-    if (WouldEndAgain(end.status)) return run_.done(end.status);
+  exec::ActionEnd OnCudafeFailed(const Phases& phases, const PlanEnd& end) {
+    if (WouldEndAgain(end.status)) return end.status;
     const v1::ErrorDetail detail = GetErrorDetail(end.status);
     if (end.failed == nullptr || !IsAboutUsersLines(detail.compiler_output())) return RunWhole(compiler_.phase_failed_);
     // What the stand-in leaves out may be what the line needs.
-    if (running_ == &slim_ && !IsSameWithWholeHeader(detail.compiler_output())) {
+    if (&phases != &phases_ && !IsSameWithWholeHeader(detail.compiler_output())) {
       outputs_.clear();
       return RunWithWholeHeader(compiler_.whole_after_error_);
     }
-    EndWithError(detail);
+    return Fail(detail);
   }
 
   // A phase's error is the message.
-  void EndWithError(const v1::ErrorDetail& detail) {
+  exec::ActionEnd Fail(const v1::ErrorDetail& detail) {
     compiler_.in_phases_.Add();
     if (run_.observer != nullptr) run_.observer->OnOutput(detail.compiler_output());
     exec::ActionResult result;
     result.exit_code = detail.exit_code();
     result.output = detail.compiler_output();
-    run_.done(std::move(result));
+    return result;
   }
 
-  void RunWhole(MetricCounter& reason) {
+  exec::ActionEnd RunWhole(MetricCounter& reason) {
     reason.Add();
-    compiler_.runner_.RunCommand(step_.action, run_);
-  }
-
-  // Whoever waits for the step must learn of its end.
-  template <typename F>
-  void Guard(F f) {
-    const absl::Status status = CatchExceptions("kernixd could not run this load's steps", [&] {
-      f();
-      return absl::OkStatus();
-    });
-    if (!status.ok()) run_.done(status);
+    return compiler_.runner_.RunCommand(step_.action, run_);
   }
 
   NvccCompiler& compiler_;
-  const Step step_;
-  const StepRunner::Run run_;
+  const Step& step_;
+  const StepRunner::Run& run_;
   const HeldOutputsPtr held_;
   const bool lines_count_;
   PhaseObserver observer_{run_.observer};
-  QuietStep question_observer_{run_.observer};
   Phases phases_;  // with the whole header
   std::optional<RuntimeParts> to_learn_;
-
+  KnownRuntimePtr stand_in_;  // null: all passes read the whole header
   Preprocessing preprocessing_;
-  Next next_ = nullptr;  // after it
-
-  // With a stand-in.
-  UserHead head_;
-  RuntimeParts parts_;
-  KnownRuntimePtr known_;  // null: all passes read the whole header
-  Phases slim_;
-
-  std::optional<v1::ErrorDetail> ptxas_error_;
-  Phases* running_ = nullptr;         // the one of both that is run
   CompiledPreambles::Prepared host_;  // for its host compile
   PlanOutputs outputs_;               // of what has ended, and what that has printed
   exec::Content printed_ = exec::MakeContent("");
 };
 
-void NvccCompiler::Submit(const Step& step, StepRunner::Run run) {
-  std::make_shared<Compile>(*this, step, std::move(run))->Start();
+exec::ActionEnd NvccCompiler::Run(const Step& step, const StepRunner::Run& run) {
+  return Compile(*this, step, run).Run();
 }
 
 void NvccCompiler::Register(MetricsRegistry& registry) const {

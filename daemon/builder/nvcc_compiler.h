@@ -37,10 +37,10 @@ class NvccCompiler {
         preambles_(cache, learning),
         compiled_preambles_(compiled_preambles) {}
 
-  // As StepRunner::Submit(), for a step with `dependencies`. If nvcc's dry run is not understood, or a phase fails, the
-  // step runs as its own command, whose output and errors are what users see; unless the phase's words are nvcc's: of
-  // cudafe++ at lines of the user's own, of the preprocessor without a header, of ptxas for the only architecture.
-  void Submit(const Step& step, StepRunner::Run run);
+  // As StepRunner::RunStep(), for a step with `dependencies`. If nvcc's dry run is not understood, or a phase fails,
+  // the step runs as its own command, whose output and errors are what users see; unless the phase's words are nvcc's:
+  // of cudafe++ at lines of the user's own, of the preprocessor without a header, of ptxas for the only architecture.
+  exec::ActionEnd Run(const Step& step, const StepRunner::Run& run);
 
   // The registry must not be read after the compiler is destroyed.
   void Register(MetricsRegistry& registry) const;

@@ -2,10 +2,12 @@
 #include "daemon/builder/plan_runner.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -41,52 +43,39 @@ size_t StepsThatStart(const Plan& plan) {
 
 constexpr size_t kMostPrinted = 8 << 20;
 
-constexpr char kNotHandled[] = "kernixd could not run this load's steps";
+// Threads of one plan. Engines may have as many builders.
+constexpr size_t kMostAtOnce = 256;
 
-// Lives as long as the executor has one of its steps: each `done` callback holds a reference. An exception, as for the
-// lack of memory, is a failure of the run, since those who wait for the run must learn of its end.
-class PlanRun : public std::enable_shared_from_this<PlanRun> {
+class PlanRun {
  public:
-  PlanRun(Plan plan, exec::AskersPtr askers, StepRunner& runner, CancellationPtr cancellation, PlanObserver& observer,
-          PlanDone done, LookBudgetPtr looks, HeldOutputsPtr outputs, size_t share)
-      : askers_(std::move(askers)),
-        toolchain_(std::move(plan.toolchain)),
-        mode_(plan.mode),
-        runner_(runner),
-        looks_(std::move(looks)),
-        outputs_(std::move(outputs)),
-        share_(share),
-        share_of_step_(share * StepsThatStart(plan)),
-        asked_to_stop_(std::move(cancellation)),
-        observer_(observer),
-        done_(std::move(done)) {
-    on_asked_to_stop_ = asked_to_stop_->OnCancel([stop = stop_] { stop->Cancel(); });
-    printed_.resize(plan.steps.size());
-    for (Step& step : plan.steps) {
-      waiting_.push_back(std::make_shared<StepRun>(std::move(step), waiting_.size(), observer_));
-    }
+  PlanRun(Plan plan, StepRunner& runner, StepRunner::Run run, PlanObserver& observer)
+      : runner_(runner),
+        run_(std::move(run)),
+        share_(run_.share),
+        asked_to_stop_(std::exchange(run_.cancellation, std::make_shared<Cancellation>())),
+        observer_(observer) {
+    run_.toolchain = std::move(plan.toolchain);
+    run_.mode = plan.mode;
+    run_.share = share_ * StepsThatStart(plan);  // so that all steps together keep to what the askers want
+    for (Step& step : plan.steps) waiting_.push_back(&steps_.emplace_back(std::move(step), observer_));
   }
 
-  ~PlanRun() { asked_to_stop_->Remove(on_asked_to_stop_); }
-
-  // Submits the steps that can run. Ends the run when no step can run and none is running.
-  void Advance() {
-    std::vector<StepRunPtr> ready;
-    bool ended = false;
-    const absl::Status taken = CatchExceptions(kNotHandled, [&] {
-      ended = TakeReady(ready);
-      return absl::OkStatus();
-    });
-    if (!taken.ok()) ended = Fail(taken);
-    // Without the lock: an inline executor runs the step, and calls back here, before Submit() returns.
-    for (const StepRunPtr& run : ready) Submit(run);
-    if (ended) done_(End());
+  PlanEnd Run() {
+    const ScopedOnCancel on_cancel(asked_to_stop_.get(), [this] { run_.cancellation->Cancel(); });
+    Work(/*is_first=*/true);
+    std::vector<std::thread> threads;
+    {
+      const MutexLock lock(mutex_);
+      threads.swap(threads_);
+    }
+    for (std::thread& thread : threads) thread.join();
+    return End();
   }
 
  private:
   // One step, and the observer of its action.
   struct StepRun : StepObserver {
-    StepRun(Step s, size_t n, PlanObserver& o) : step(std::move(s)), number(n), observer(o) {}
+    StepRun(Step s, PlanObserver& o) : step(std::move(s)), observer(o) {}
     void OnQueued(int actions_ahead) override { observer.OnQueued(step.action.step, actions_ahead); }
     void OnStarted(const exec::Action& action) override { observer.OnStarted(action); }
     // In whole lines, so that no path is cut in two.
@@ -103,121 +92,113 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     }
 
     Step step;
-    const size_t number;  // in the plan
     PlanObserver& observer;
     std::string unfinished;  // line
+    exec::Content printed;   // null: it has not ended
   };
-  using StepRunPtr = std::shared_ptr<StepRun>;
 
-  bool IsReady(const StepRun& run) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    for (const std::string& path : run.step.inputs_from_steps) {
-      if (end_.outputs.count(path) == 0) return false;
+  // How a step has ended.
+  struct Result {
+    absl::Status status;
+    PlanOutputs outputs;
+    exec::Content printed;
+    std::shared_ptr<const Step> failed;  // its command has
+  };
+
+  // Runs steps, one after the other, as long as there are some that can run.
+  void Work(bool is_first) {
+    while (StepRun* step = Next(is_first)) {
+      Result result;
+      result.status =
+          CatchExceptions("kernixd could not run this load's steps", [&] { return RunStep(*step, result); });
+      const int done = Settle(*step, std::move(result));
+      if (done > 0) observer_.OnStepDone(done);
     }
-    return true;
   }
 
-  // Most steps to run at a time.
-  size_t MaxParallel() const {
-    const size_t wanted = askers_->max_parallel();
-    return wanted == 0 ? SIZE_MAX : std::max<size_t>(wanted / share_, 1);
-  }
-
-  // Adds the steps to submit, which count as running from now on. Returns whether this ends the run.
-  bool TakeReady(std::vector<StepRunPtr>& ready) {
-    const size_t max_parallel = MaxParallel();
+  // Takes a step that can run, and has somebody take the next one. Null: there is none; the first worker waits until
+  // no step runs any more.
+  StepRun* Next(bool is_first) {
     const MutexLock lock(mutex_);
-    for (auto run = waiting_.begin(); run != waiting_.end() && end_.status.ok() && running_ < max_parallel;) {
-      if (!IsReady(**run)) {
-        ++run;
-        continue;
+    while (true) {
+      const auto ready = FindReady();
+      if (ready != waiting_.end()) {
+        StepRun* const taken = *ready;
+        waiting_.erase(ready);
+        ++running_;
+        if (!first_waits_ && FindReady() != waiting_.end()) AddWorker();
+        return taken;
       }
-      for (const std::string& path : (*run)->step.inputs_from_steps) {
-        (*run)->step.action.inputs.push_back(exec::MakeInput(path, end_.outputs[path]));
-      }
-      ready.push_back(*run);
-      run = waiting_.erase(run);
-      ++running_;
+      if (!is_first || running_ == 0) return nullptr;
+      first_waits_ = true;
+      changed_.Wait(mutex_);
+      first_waits_ = false;
     }
-    return Ends();
   }
 
-  // The same for a run that has failed.
-  bool Fail(const absl::Status& status) {
-    stop_->Cancel();
-    const MutexLock lock(mutex_);
-    if (end_.status.ok()) end_.status = status;
-    return Ends();
+  std::vector<StepRun*>::iterator FindReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t wanted = run_.askers->max_parallel();
+    const size_t most = wanted == 0 ? kMostAtOnce : std::clamp<size_t>(wanted / share_, 1, kMostAtOnce);
+    if (!end_.status.ok() || running_ >= most) return waiting_.end();
+    return std::find_if(waiting_.begin(), waiting_.end(), [&](const StepRun* run) {
+      const auto is_made = [&](const std::string& path) { return end_.outputs.contains(path); };
+      return std::all_of(run->step.inputs_from_steps.begin(), run->step.inputs_from_steps.end(), is_made);
+    });
   }
 
-  bool Ends() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0 && !std::exchange(ended_, true); }
-
-  void Submit(const StepRunPtr& run) {
-    const absl::Status submitted = CatchExceptions(kNotHandled, [&] {
-      runner_.Submit(run->step, {.askers = askers_,
-                                 .toolchain = toolchain_,
-                                 .mode = mode_,
-                                 .share = share_of_step_,
-                                 .looks = looks_,
-                                 .outputs = outputs_,
-                                 .observer = run.get(),
-                                 .cancellation = stop_,
-                                 .done = [self = shared_from_this(), run](absl::StatusOr<exec::ActionResult> result) {
-                                   self->OnDone(*run, std::move(result));
-                                 }});
+  // Without another thread, the steps run one after the other.
+  void AddWorker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    (void)CatchExceptions("no thread", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      threads_.emplace_back([this] { Work(/*is_first=*/false); });
       return absl::OkStatus();
     });
-    if (!submitted.ok()) OnDone(*run, submitted);
   }
 
-  void OnDone(StepRun& run, absl::StatusOr<exec::ActionResult> result) {
-    const int done = Settle(run, std::move(result));
-    if (done > 0) observer_.OnStepDone(done);
-    if (done == 0) stop_->Cancel();
-    Advance();
-  }
-
-  // Records the result of a step. Returns the number of steps done so far, 0 if the run has failed.
-  int Settle(StepRun& run, absl::StatusOr<exec::ActionResult> result) {
-    std::shared_ptr<const Step> failed;
-    PlanOutputs made;
-    const absl::Status status = CatchExceptions(kNotHandled, [&] {
-      run.OnEnded();
-      if (result.ok() && result->exit_code != 0) failed = std::make_shared<const Step>(run.step);
-      return Take(run.step, std::move(result), made);
-    });
-    const MutexLock lock(mutex_);
-    --running_;
-    if (end_.status.ok() && !status.ok()) {
-      end_.status = status;
-      end_.failed = std::move(failed);
+  absl::Status RunStep(StepRun& run, Result& result) {
+    AddInputs(run.step);
+    StepRunner::Run how = run_;
+    how.observer = &run;
+    exec::ActionEnd end = runner_.RunStep(run.step, how);
+    run.OnEnded();
+    KERNIX_RETURN_IF_ERROR(end.status());
+    if (end->exit_code != 0) {
+      result.failed = std::make_shared<const Step>(run.step);
+      return StepFailure(run.step.action, *end);
     }
-    if (!end_.status.ok()) return 0;
-    printed_[run.number] = std::move(made[""]);
-    made.erase("");
-    end_.outputs.merge(made);
-    return ++steps_done_;
-  }
-
-  // Adds to `made` what a step has made and, without a path, what it has printed.
-  absl::Status Take(const Step& step, absl::StatusOr<exec::ActionResult> result, PlanOutputs& made) {
-    KERNIX_RETURN_IF_ERROR(result.status());
-    if (result->exit_code != 0) return StepFailure(step.action, *result);
-    made = std::move(result->outputs);
-    const Printed& printed = step.printed;
-    made[""] = exec::MakeContent("");
-    made[printed.path] = exec::MakeContent(printed.path.empty() ? WithUsersNames(result->output, step.action.links)
-                                                                : LinesWithout(printed.without, result->output));
-    for (auto& [path, content] : made) {
-      KERNIX_ASSIGN_OR_RETURN(content, Hold(outputs_, content));
+    result.outputs = std::move(end->outputs);
+    const Printed& printed = run.step.printed;
+    result.printed = exec::MakeContent(printed.path.empty() ? WithUsersNames(end->output, run.step.action.links) : "");
+    if (!printed.path.empty()) {
+      result.outputs[printed.path] = exec::MakeContent(LinesWithout(printed.without, end->output));
+    }
+    KERNIX_ASSIGN_OR_RETURN(result.printed, Hold(run_.outputs, result.printed));
+    for (auto& [path, content] : result.outputs) {
+      KERNIX_ASSIGN_OR_RETURN(content, Hold(run_.outputs, content));
     }
     return absl::OkStatus();
   }
 
-  // Nobody reads more, and it is in memory now.
-  std::string AllPrinted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    OutputBuffer printed(kMostPrinted);
-    for (const exec::Content& text : printed_) printed.Append(*text);
-    return printed.Text();
+  void AddInputs(Step& step) {
+    const MutexLock lock(mutex_);
+    for (const std::string& path : step.inputs_from_steps) {
+      step.action.inputs.push_back(exec::MakeInput(path, end_.outputs.at(path)));
+    }
+  }
+
+  // Returns the number of steps done so far, 0 if the run has failed.
+  int Settle(StepRun& run, Result result) {
+    if (!result.status.ok()) run_.cancellation->Cancel();
+    const MutexLock lock(mutex_);
+    --running_;
+    changed_.NotifyAll();
+    if (end_.status.ok() && !result.status.ok()) {
+      end_.status = result.status;
+      end_.failed = std::move(result.failed);
+    }
+    if (!end_.status.ok()) return 0;
+    run.printed = std::move(result.printed);
+    end_.outputs.merge(result.outputs);
+    return ++steps_done_;
   }
 
   PlanEnd End() {
@@ -226,42 +207,37 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
       end_.status = MakeError(v1::ErrorDetail::INTERNAL, StrCat("step \"", waiting_.front()->step.action.step,
                                                                 "\" needs a file that no other step makes"));
     }
-    end_.has_printed = std::any_of(printed_.begin(), printed_.end(),
-                                   [](const exec::Content& text) { return text != nullptr && !text->empty(); });
-    if (end_.status.ok()) end_.printed = AllPrinted();
+    OutputBuffer printed(kMostPrinted);  // nobody reads more, and it is in memory now
+    for (const StepRun& run : steps_) {
+      if (run.printed == nullptr || run.printed->empty()) continue;
+      end_.has_printed = true;
+      if (end_.status.ok()) printed.Append(*run.printed);
+    }
+    end_.printed = printed.Text();
     return std::move(end_);
   }
 
-  const exec::AskersPtr askers_;
-  const toolchain::ToolchainPtr toolchain_;
-  const CompileMode mode_;
   StepRunner& runner_;
-  const LookBudgetPtr looks_;
-  const HeldOutputsPtr outputs_;
+  StepRunner::Run run_;  // its cancellation is that of the steps
   const size_t share_;
-  const size_t share_of_step_;  // so that all steps together keep to what the askers want
   const CancellationPtr asked_to_stop_;
-  int on_asked_to_stop_ = 0;
-  const CancellationPtr stop_ = std::make_shared<Cancellation>();  // cancels the steps
   PlanObserver& observer_;
-  const PlanDone done_;
+  std::deque<StepRun> steps_;  // each is its worker's while it runs
 
   Mutex mutex_;
-  std::vector<StepRunPtr> waiting_ ABSL_GUARDED_BY(mutex_);
-  std::vector<exec::Content> printed_ ABSL_GUARDED_BY(mutex_);  // by step; null: it has not ended
+  CondVar changed_;
+  std::vector<StepRun*> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
   PlanEnd end_ ABSL_GUARDED_BY(mutex_);
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   int steps_done_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool first_waits_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace
 
-void RunPlan(Plan plan, exec::AskersPtr askers, StepRunner& runner, CancellationPtr cancellation,
-             PlanObserver& observer, PlanDone done, LookBudgetPtr looks, HeldOutputsPtr outputs, size_t share) {
-  std::make_shared<PlanRun>(std::move(plan), std::move(askers), runner, std::move(cancellation), observer,
-                            std::move(done), std::move(looks), std::move(outputs), share)
-      ->Advance();
+PlanEnd RunPlan(Plan plan, StepRunner& runner, StepRunner::Run run, PlanObserver& observer) {
+  return PlanRun(std::move(plan), runner, std::move(run), observer).Run();
 }
 
 }  // namespace kernix::build

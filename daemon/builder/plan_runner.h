@@ -3,15 +3,12 @@
 // Runs a plan's steps, each as soon as its inputs are available.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "common/base/cancellation.h"
-#include "daemon/builder/held_outputs.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/builder/step_times.h"
 #include "daemon/plan/plan.h"
@@ -41,17 +38,12 @@ struct PlanEnd {
   bool has_printed = false;            // whether one of these has, unless it is an output
   std::shared_ptr<const Step> failed;  // the step whose command failed, as it ran, if `status` is about one
 };
-using PlanDone = std::function<void(PlanEnd)>;  // must not throw
 
-// Returns once the first steps are submitted. Submits as many steps at a time as the askers want, or a `share`th of
-// them: for a plan that is a step of another one, of which so many run side by side. The first failure cancels the
-// running steps. `done` is called exactly once, when no step runs any more, and gets that failure. A command that
-// failed gives a COMPILATION error; outputs that are too large, and exceptions, give a RESOURCE error. If RunPlan()
-// itself throws, nothing runs and `done` is not called. `runner` and `observer` must live until `done` has returned. If
-// `cancellation`, which the caller keeps, fires, the plan ends early with a CANCELLED error. The steps have the
-// `askers`' places, and share the load's `looks` (may be null). What they make lies in `outputs` (null: in memory).
-void RunPlan(Plan plan, exec::AskersPtr askers, StepRunner& runner, CancellationPtr cancellation,
-             PlanObserver& observer, PlanDone done, LookBudgetPtr looks = nullptr, HeldOutputsPtr outputs = nullptr,
-             size_t share = 1);
+// Runs a plan to its end. Each step that waits for nothing has a thread of its own, as many at a time as the askers
+// want, or a `run.share`th of them: for a plan that is a step of another one, of which so many run side by side. The
+// first failure cancels the running steps, and is the plan's. A command that failed gives a COMPILATION error; outputs
+// that are too large, and exceptions, give a RESOURCE error. If `run.cancellation` fires, the plan ends early with a
+// CANCELLED error. `run.observer` is not told anything; the toolchain and the mode are the plan's.
+PlanEnd RunPlan(Plan plan, StepRunner& runner, StepRunner::Run run, PlanObserver& observer);
 
 }  // namespace kernix::build

@@ -4,13 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
+#include <algorithm>
+#include <atomic>
+#include <future>
 #include <new>
-#include <optional>
 
 #include "common/base/error.h"
+#include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "common/os/fault_env.h"
+#include "tests/support/await.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {
@@ -19,78 +22,102 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
 // Runs nothing by itself: the test says when and how a step ends.
 class ManualExecutor : public exec::Executor {
  public:
-  struct Submitted {
+  struct Running {
     exec::Action action;
-    exec::ActionObserver* observer;
+    exec::ActionObserver* observer = nullptr;
     CancellationPtr cancellation;
-    exec::ActionDone done;
+    std::promise<exec::ActionEnd> end;
   };
+  using RunningPtr = std::shared_ptr<Running>;
 
-  void Submit(exec::Action action, exec::AskersPtr, exec::ActionObserver* observer, CancellationPtr cancellation,
-              exec::ActionDone done) override {
+  exec::ActionEnd Run(const exec::Action& action, const exec::AskersPtr&, exec::ActionObserver* observer,
+                      const CancellationPtr& cancellation) override {
     if (action.step == no_memory_for) throw std::bad_alloc();
-    submitted_.push_back({std::move(action), observer, std::move(cancellation), std::move(done)});
+    const auto running = std::make_shared<Running>(Running{action, observer, cancellation, {}});
+    std::future<exec::ActionEnd> end = running->end.get_future();
+    {
+      const MutexLock lock(mutex_);
+      running_.push_back(running);
+      most_at_once_ = std::max(most_at_once_, running_.size());
+      changed_.NotifyAll();
+    }
+    return end.get();
   }
   exec::ExecutorLoad load() const override { return {}; }
 
   std::string no_memory_for;  // a step
 
-  std::vector<std::string> Waiting() const {
+  // Waits until so many run. Their names, sorted.
+  std::vector<std::string> Await(size_t count) {
+    const MutexLock lock(mutex_);
+    AwaitChange(StrCat(count, " steps that run"), changed_, mutex_,
+                [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_.size() == count; });
     std::vector<std::string> steps;
-    for (const Submitted& submitted : submitted_) steps.push_back(submitted.action.step);
+    for (const RunningPtr& running : running_) steps.push_back(running->action.step);
+    std::sort(steps.begin(), steps.end());
     return steps;
   }
 
-  Submitted Take(const std::string& step) {
-    for (auto it = submitted_.begin(); it != submitted_.end(); ++it) {
-      if (it->action.step != step) continue;
-      Submitted taken = std::move(*it);
-      submitted_.erase(it);
-      return taken;
-    }
-    ADD_FAILURE() << step << " was not submitted";
-    return {};
+  size_t most_at_once() const {
+    const MutexLock lock(mutex_);
+    return most_at_once_;
+  }
+
+  // Waits until it runs. The caller ends it.
+  RunningPtr Take(const std::string& step) {
+    const MutexLock lock(mutex_);
+    const auto find = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return std::find_if(running_.begin(), running_.end(),
+                          [&](const RunningPtr& running) { return running->action.step == step; });
+    };
+    AwaitChange(step, changed_, mutex_,
+                [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return find() != running_.end(); });
+    const auto found = find();
+    RunningPtr taken = *found;
+    running_.erase(found);
+    return taken;
   }
 
   // Ends a step successfully: each output holds the step's name and the content of its inputs.
   void Finish(const std::string& step, const std::string& printed = "") {
-    Submitted taken = Take(step);
+    const RunningPtr taken = Take(step);
     exec::ActionResult result;
     result.output = printed;
-    for (const std::string& path : taken.action.outputs) {
+    for (const std::string& path : taken->action.outputs) {
       std::string text = step;
-      for (const exec::InputFile& input : taken.action.inputs) StrAppend(&text, " ", *input.content);
+      for (const exec::InputFile& input : taken->action.inputs) StrAppend(&text, " ", *input.content);
       result.outputs[path] = exec::MakeContent(text);
     }
-    taken.done(std::move(result));
+    taken->end.set_value(std::move(result));
   }
 
   void Fail(const std::string& step, int exit_code) {
     exec::ActionResult result;
     result.exit_code = exit_code;
     result.output = StrCat(step, ".cc:1: error: no\n");
-    Take(step).done(std::move(result));
+    Take(step)->end.set_value(std::move(result));
   }
 
  private:
-  std::deque<Submitted> submitted_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::vector<RunningPtr> running_ ABSL_GUARDED_BY(mutex_);
+  size_t most_at_once_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class NullObserver : public PlanObserver {
  public:
   void OnQueued(const std::string&, int) override {}
-  void OnStarted(const exec::Action& action) override { started.push_back(action.step); }
+  void OnStarted(const exec::Action&) override {}
   void OnOutput(std::string_view text) override { shown.emplace_back(text); }
-  void OnStepDone(int steps_done) override { done = steps_done; }
+  void OnStepDone(int steps_done) override { done = std::max(done.load(), steps_done); }
 
-  std::vector<std::string> started;
   std::vector<std::string> shown;
-  int done = 0;
+  std::atomic<int> done = 0;
 };
 
 Step MakeStep(const std::string& name, std::vector<std::string> needs) {
@@ -115,12 +142,12 @@ class PlanRunnerTest : public ::testing::Test {
  protected:
   void Start(Plan plan, size_t max_parallel = 0) {
     askers_->Join({.user = UserId{7}, .max_parallel = max_parallel});
-    const auto note_end = [this](PlanEnd end) {
-      ++ends_;
-      result_ = std::move(end);
-    };
-    RunPlan(std::move(plan), askers_, runner_, cancellation_, observer_, note_end, nullptr, outputs_);
+    observer_.done = 0;
+    end_ = std::async(std::launch::async, [this, plan = std::move(plan), outputs = outputs_] {
+      return RunPlan(plan, runner_, {.askers = askers_, .outputs = outputs, .cancellation = cancellation_}, observer_);
+    });
   }
+  PlanEnd End() { return end_.get(); }
 
   // For the outputs of the next plan.
   void Hold(uint64_t max_bytes) {
@@ -141,8 +168,7 @@ class PlanRunnerTest : public ::testing::Test {
   StepRunner runner_{Env::Posix(), executor_, cache_};
   CancellationPtr cancellation_ = std::make_shared<Cancellation>();
   NullObserver observer_;
-  int ends_ = 0;
-  std::optional<PlanEnd> result_;
+  std::future<PlanEnd> end_;
 };
 
 TEST_F(PlanRunnerTest, WhatAllStepsMakeTogetherIsBounded) {
@@ -153,16 +179,14 @@ TEST_F(PlanRunnerTest, WhatAllStepsMakeTogetherIsBounded) {
   Start(plan);
   executor_.Finish("one");
   executor_.Finish("two");
-  EXPECT_EQ(observer_.done, 2);
+  kernix::Await("two steps", [&] { return observer_.done == 2; });
   executor_.Finish("more");
-  ASSERT_EQ(ends_, 1);
-  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
+  EXPECT_EQ(KindOf(End().status), v1::ErrorDetail::RESOURCE);
 
-  result_.reset();
   Hold(10);
   Start(plan);
   for (const char* step : {"one", "two", "more"}) executor_.Finish(step);
-  EXPECT_TRUE(result_->status.ok());
+  EXPECT_TRUE(End().status.ok());
 }
 
 TEST_F(PlanRunnerTest, WhatAllPlansOfAUserMakeIsBounded) {
@@ -171,15 +195,16 @@ TEST_F(PlanRunnerTest, WhatAllPlansOfAUserMakeIsBounded) {
   Hold(0);
   Start(plan);
   for (const char* step : {"more", "other", "third"}) executor_.Finish(step);
-  ASSERT_TRUE(result_->status.ok());
-  const std::optional<PlanEnd> first = std::exchange(result_, std::nullopt);
+  const PlanEnd first = End();
+  ASSERT_TRUE(first.status.ok());
   Hold(0);
   Start(plan);
+  executor_.Await(3);
   for (const char* step : {"more", "other", "third"}) executor_.Finish(step);
-  ASSERT_TRUE(result_.has_value());
-  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
-  EXPECT_THAT(std::string(result_->status.message()), HasSubstr("unfinished loads have more than 12288 bytes"));
-  EXPECT_EQ(*first->outputs.at("other.out"), "other");
+  const PlanEnd second = End();
+  EXPECT_EQ(KindOf(second.status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(std::string(second.status.message()), HasSubstr("unfinished loads have more than 12288 bytes"));
+  EXPECT_EQ(*first.outputs.at("other.out"), "other");
 }
 
 TEST_F(PlanRunnerTest, AFullDiskIsAFailure) {
@@ -189,8 +214,9 @@ TEST_F(PlanRunnerTest, AFullDiskIsAFailure) {
   plan.steps = {MakeStep("one", {})};
   Start(plan);
   executor_.Finish("one");
-  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
-  EXPECT_THAT(std::string(result_->status.message()), HasSubstr("cannot set aside what a step has made"));
+  const PlanEnd end = End();
+  EXPECT_EQ(KindOf(end.status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(std::string(end.status.message()), HasSubstr("cannot set aside what a step has made"));
 }
 
 TEST_F(PlanRunnerTest, WhatStepsPrintIsInThePlansOrder) {
@@ -199,25 +225,40 @@ TEST_F(PlanRunnerTest, WhatStepsPrintIsInThePlansOrder) {
   Start(std::move(plan));
   executor_.Finish("two", "second\n");
   executor_.Finish("one", "first\n");
-  ASSERT_EQ(ends_, 1);
-  EXPECT_EQ(result_->printed, "first\nsecond\n");
+  EXPECT_EQ(End().printed, "first\nsecond\n");
 }
 
 TEST_F(PlanRunnerTest, RunsEachStepAsSoonAsItsInputsAreThere) {
   Start(Diamond());
-  EXPECT_THAT(executor_.Waiting(), ElementsAre("a"));
+  EXPECT_THAT(executor_.Await(1), ElementsAre("a"));
   executor_.Finish("a");
-  EXPECT_THAT(executor_.Waiting(), UnorderedElementsAre("b", "c"));
+  EXPECT_THAT(executor_.Await(2), ElementsAre("b", "c"));
   executor_.Finish("c");
-  EXPECT_THAT(executor_.Waiting(), ElementsAre("b"));
-  EXPECT_EQ(ends_, 0);
+  kernix::Await("two steps", [&] { return observer_.done == 2; });
+  EXPECT_THAT(executor_.Await(1), ElementsAre("b"));
   executor_.Finish("b");
   executor_.Finish("d");
-  ASSERT_EQ(ends_, 1);
-  ASSERT_TRUE(result_->status.ok());
-  EXPECT_EQ(*result_->outputs.at("d.out"), "d b a c a");
-  EXPECT_EQ(result_->outputs.size(), 4u);
+  const PlanEnd end = End();
+  ASSERT_TRUE(end.status.ok());
+  EXPECT_EQ(*end.outputs.at("d.out"), "d b a c a");
+  EXPECT_EQ(end.outputs.size(), 4u);
   EXPECT_EQ(observer_.done, 4);
+}
+
+TEST_F(PlanRunnerTest, RunsManyStepsSideBySideAndMoreAfterThem) {
+  constexpr int kSteps = 40;
+  Plan plan;
+  std::vector<std::string> outputs;
+  for (int i = 0; i < kSteps; ++i) {
+    plan.steps.push_back(MakeStep(StrCat("s", i), {}));
+    outputs.push_back(StrCat("s", i, ".out"));
+  }
+  plan.steps.push_back(MakeStep("last", outputs));
+  Start(std::move(plan));
+  EXPECT_EQ(executor_.Await(kSteps).size(), size_t{kSteps});
+  for (int i = 0; i < kSteps; ++i) executor_.Finish(StrCat("s", i));
+  executor_.Finish("last");
+  EXPECT_TRUE(End().status.ok());
 }
 
 TEST_F(PlanRunnerTest, WhatACommandPrintsIsAnOutput) {
@@ -226,73 +267,74 @@ TEST_F(PlanRunnerTest, WhatACommandPrintsIsAnOutput) {
   plan.steps[0].printed = {"a.printed", "time"};
   Start(std::move(plan));
   executor_.Finish("a", "one\ntime: 3 ms\ntwo");
-  EXPECT_THAT(executor_.Waiting(), ElementsAre("b"));
   executor_.Finish("b");
-  ASSERT_TRUE(result_->status.ok());
-  EXPECT_EQ(*result_->outputs.at("a.printed"), "one\ntwo");
+  const PlanEnd end = End();
+  ASSERT_TRUE(end.status.ok());
+  EXPECT_EQ(*end.outputs.at("a.printed"), "one\ntwo");
+  EXPECT_EQ(end.printed, "");
 }
 
 TEST_F(PlanRunnerTest, KeepsToItsShareOfTheExecutor) {
   Start(Diamond(), /*max_parallel=*/1);
-  executor_.Finish("a");
-  EXPECT_EQ(executor_.Waiting().size(), 1u);
-  executor_.Finish("b");
-  EXPECT_THAT(executor_.Waiting(), ElementsAre("c"));
+  for (const char* step : {"a", "b", "c", "d"}) executor_.Finish(step);
+  EXPECT_TRUE(End().status.ok());
+  EXPECT_EQ(executor_.most_at_once(), 1u);
 }
 
 TEST_F(PlanRunnerTest, WhoJoinsMayWantMoreOfTheExecutor) {
   Start(Diamond(), /*max_parallel=*/1);
   askers_->Join({.user = UserId{8}, .max_parallel = 2});
   executor_.Finish("a");
-  EXPECT_THAT(executor_.Waiting(), ElementsAre("b", "c"));
+  EXPECT_THAT(executor_.Await(2), ElementsAre("b", "c"));
+  for (const char* step : {"b", "c", "d"}) executor_.Finish(step);
+  EXPECT_TRUE(End().status.ok());
 }
 
 TEST_F(PlanRunnerTest, AFailureCancelsTheRestAndIsToldOnceAllHasEnded) {
   Start(Diamond());
   executor_.Finish("a");
+  const ManualExecutor::RunningPtr c = executor_.Take("c");
   executor_.Fail("b", 1);
-  EXPECT_EQ(ends_, 0);
-  ManualExecutor::Submitted c = executor_.Take("c");
-  EXPECT_TRUE(c.cancellation->cancelled());
+  kernix::Await("the cancellation of c", [&] { return c->cancellation->cancelled(); });
+  EXPECT_EQ(end_.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
   EXPECT_FALSE(cancellation_->cancelled());
-  c.done(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
-  ASSERT_EQ(ends_, 1);
-  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::COMPILATION);
-  EXPECT_EQ(GetErrorDetail(result_->status).message(), "b failed: b.cc:1: error: no");
-  EXPECT_EQ(result_->failed->action.step, "b");
-  EXPECT_EQ(result_->failed->action.inputs.size(), 1u) << "as it ran";
-  EXPECT_THAT(executor_.Waiting(), IsEmpty());
+  c->end.set_value(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
+  const PlanEnd end = End();
+  EXPECT_EQ(KindOf(end.status), v1::ErrorDetail::COMPILATION);
+  EXPECT_EQ(GetErrorDetail(end.status).message(), "b failed: b.cc:1: error: no");
+  EXPECT_EQ(end.failed->action.step, "b");
+  EXPECT_EQ(end.failed->action.inputs.size(), 1u) << "as it ran";
+  EXPECT_THAT(executor_.Await(0), IsEmpty());
 }
 
 TEST_F(PlanRunnerTest, AnErrorOfTheExecutorIsPassedOn) {
   Start(Diamond());
-  executor_.Take("a").done(MakeError(v1::ErrorDetail::RESOURCE, "no time left"));
-  ASSERT_EQ(ends_, 1);
-  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
-  EXPECT_EQ(result_->failed, nullptr) << "no command said no";
+  executor_.Take("a")->end.set_value(MakeError(v1::ErrorDetail::RESOURCE, "no time left"));
+  const PlanEnd end = End();
+  EXPECT_EQ(KindOf(end.status), v1::ErrorDetail::RESOURCE);
+  EXPECT_EQ(end.failed, nullptr) << "no command said no";
 }
 
-TEST_F(PlanRunnerTest, AStepThatCannotBeSubmittedIsAFailureLikeOthers) {
+TEST_F(PlanRunnerTest, AStepWithoutMemoryIsAFailureLikeOthers) {
   executor_.no_memory_for = "c";
   Start(Diamond());
   executor_.Finish("a");
-  EXPECT_EQ(ends_, 0);
-  ManualExecutor::Submitted b = executor_.Take("b");
-  EXPECT_TRUE(b.cancellation->cancelled());
-  b.done(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
-  ASSERT_EQ(ends_, 1);
-  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
-  EXPECT_EQ(result_->failed, nullptr);
+  const ManualExecutor::RunningPtr b = executor_.Take("b");
+  kernix::Await("the cancellation of b", [&] { return b->cancellation->cancelled(); });
+  b->end.set_value(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
+  const PlanEnd end = End();
+  EXPECT_EQ(KindOf(end.status), v1::ErrorDetail::RESOURCE);
+  EXPECT_EQ(end.failed, nullptr);
 }
 
 TEST_F(PlanRunnerTest, StopsWhenItIsAskedTo) {
   Start(Diamond());
-  ManualExecutor::Submitted a = executor_.Take("a");
-  EXPECT_FALSE(a.cancellation->cancelled());
+  const ManualExecutor::RunningPtr a = executor_.Take("a");
+  EXPECT_FALSE(a->cancellation->cancelled());
   cancellation_->Cancel();
-  EXPECT_TRUE(a.cancellation->cancelled());
-  a.done(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
-  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::CANCELLED);
+  EXPECT_TRUE(a->cancellation->cancelled());
+  a->end.set_value(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
+  EXPECT_EQ(KindOf(End().status), v1::ErrorDetail::CANCELLED);
 }
 
 TEST_F(PlanRunnerTest, AFailureHasOutputsButNotWhatWasPrinted) {
@@ -302,9 +344,10 @@ TEST_F(PlanRunnerTest, AFailureHasOutputsButNotWhatWasPrinted) {
   executor_.Finish("a", "one\n");
   executor_.Finish("b", "two\n");
   executor_.Fail("c", 1);
-  EXPECT_EQ(result_->printed, "");
-  EXPECT_TRUE(result_->has_printed);
-  EXPECT_EQ(result_->outputs.size(), 2u);
+  const PlanEnd end = End();
+  EXPECT_EQ(end.printed, "");
+  EXPECT_TRUE(end.has_printed);
+  EXPECT_EQ(end.outputs.size(), 2u);
 }
 
 TEST_F(PlanRunnerTest, OutputNamesTheToolchainByItsOwnPathsHoweverItComes) {
@@ -312,14 +355,15 @@ TEST_F(PlanRunnerTest, OutputNamesTheToolchainByItsOwnPathsHoweverItComes) {
   plan.steps = {MakeStep("a", {})};
   plan.steps[0].action.links = {{"toolchain/cuda", "/opt/cuda"}};
   Start(std::move(plan));
-  ManualExecutor::Submitted a = executor_.Take("a");
+  const ManualExecutor::RunningPtr a = executor_.Take("a");
   for (const char* piece : {"toolch", "ain/cuda/x.h(3): error\ninc/0/", "toolchain/cuda/y.h(1)", ": note"}) {
-    a.observer->OnOutput(piece);
+    a->observer->OnOutput(piece);
   }
   EXPECT_THAT(observer_.shown, ElementsAre("/opt/cuda/x.h(3): error\n"));
   exec::ActionResult result;
   result.outputs["a.out"] = exec::MakeContent("made");
-  a.done(std::move(result));
+  a->end.set_value(std::move(result));
+  EXPECT_TRUE(End().status.ok());
   EXPECT_THAT(observer_.shown, ElementsAre("/opt/cuda/x.h(3): error\n", "inc/0/toolchain/cuda/y.h(1): note"));
 }
 
@@ -328,33 +372,7 @@ TEST_F(PlanRunnerTest, AStepThatCanNeverRunIsAnErrorNotAHang) {
   plan.steps = {MakeStep("a", {}), MakeStep("b", {"nobody.out"})};
   Start(std::move(plan));
   executor_.Finish("a");
-  ASSERT_EQ(ends_, 1);
-  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::INTERNAL);
-}
-
-// Ends every step before Submit() returns, as the inline executor does.
-class InstantExecutor : public exec::Executor {
- public:
-  void Submit(exec::Action action, exec::AskersPtr, exec::ActionObserver* observer, CancellationPtr,
-              exec::ActionDone done) override {
-    observer->OnStarted(action);
-    exec::ActionResult result;
-    for (const std::string& path : action.outputs) result.outputs[path] = exec::MakeContent("x");
-    done(std::move(result));
-  }
-  exec::ExecutorLoad load() const override { return {}; }
-};
-
-TEST_F(PlanRunnerTest, WorksOnAnExecutorThatRunsInTheCallersThread) {
-  InstantExecutor instant;
-  StepRunner runner(Env::Posix(), instant, cache_);
-  RunPlan(Diamond(), exec::OneAsker(UserId{7}), runner, cancellation_, observer_, [this](PlanEnd end) {
-    ++ends_;
-    result_ = std::move(end);
-  });
-  ASSERT_EQ(ends_, 1);
-  EXPECT_TRUE(result_->status.ok());
-  EXPECT_THAT(observer_.started, ElementsAre("a", "b", "c", "d"));
+  EXPECT_EQ(KindOf(End().status), v1::ErrorDetail::INTERNAL);
 }
 
 }  // namespace

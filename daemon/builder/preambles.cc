@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "common/base/exceptions.h"
 #include "common/base/paths.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/builder/unit_texts.h"
@@ -62,118 +62,57 @@ std::vector<Step> Preprocessing::steps() const {
   return steps;
 }
 
-// Learns some preambles, one after the other. The callbacks of plans hold references to it.
-class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_from_this<Lesson> {
- public:
-  struct Pass {
-    PreamblePass split;
-    PreambleForm form;    // to learn
-    exec::Content whole;  // what the whole pass has made
-  };
-
-  Lesson(std::unique_ptr<Learning::Place> place, Preambles& preambles, std::vector<Pass> passes, BuildStart start,
-         Digest included_names, toolchain::ToolchainPtr toolchain, UserId user)
-      : Learning::Lesson(std::move(place)),
-        preambles_(preambles),
-        passes_(std::move(passes)),
-        start_(start),
-        included_names_(included_names),
-        toolchain_(std::move(toolchain)),
-        user_(user) {}
-
-  void Start() override {
-    (void)CatchExceptions("not learned", [&] {
-      LearnNext();
-      return absl::OkStatus();
-    });
-  }
-
- private:
-  using Next = absl::Status (Lesson::*)(const PlanEnd&);
-
-  void LearnNext() {
-    do {
-      if (passes_.empty()) return;
-      pass_ = std::move(passes_.back());
-      passes_.pop_back();
-    } while (!IsToBeLearned(pass_.form));
-    text_ = nullptr;
-    Run({pass_.split.macros_before, pass_.form.macros_after, pass_.form.definitions_after, pass_.form.alone},
-        &Lesson::OnPreamble);
-  }
-
-  bool IsToBeLearned(const PreambleForm& form) {
-    return preambles_.learning_.MayLearn(KeyOf(form)) &&
-           !preambles_.cache_.Find(StepCache::KeyOf(form.kept, *toolchain_), *toolchain_);
-  }
-
-  // Runs steps, then `next`. If either fails, this preamble is not learned.
-  void Run(std::vector<Step> steps, Next next) {
-    Learning::Lesson::Run(
-        user_, std::move(steps),
-        [self = shared_from_this(), next](const PlanEnd& end) { return (self.get()->*next)(end); },
-        [self = shared_from_this()](const absl::Status& status) {
-          self->OnFailure(status);
-          self->LearnNext();
-        });
-  }
-
-  // All that is kept: the passes have seen nothing but the preamble. Then preprocesses what follows in this unit, to
-  // compare the joined text with that of the whole pass.
-  absl::Status OnPreamble(const PlanEnd& end) {
-    const PreambleForm& form = pass_.form;
-    files_ = ParseDependencyFile(*end.outputs.at(FilesOf(form.macros_after)));
-    std::erase_if(files_, [&](const std::string& file) { return file == pass_.split.unit || IsOurs(file); });
-    const std::optional<std::string_view> text = PreambleText(pass_.split, *end.outputs.at(TextOf(form.alone)));
-    if (!text) return absl::FailedPreconditionError("where their text ends is not known");
-    const std::optional<std::string> macros =
-        MacrosToAdd(*end.outputs.at(TextOf(pass_.split.macros_before)), *end.outputs.at(TextOf(form.macros_after)),
-                    *end.outputs.at(TextOf(form.definitions_after)), EndsInSystemHeader(*text));
-    if (!macros) return absl::FailedPreconditionError("where a macro of theirs is defined is not known");
-    text_ = exec::MakeContent(std::string(*text));
-    macros_ = exec::MakeContent(*macros);
-    Run({WithMacros(pass_.split, form, *macros)}, &Lesson::OnRest);
-    return absl::OkStatus();
-  }
-
-  // What follows the preamble in this unit says nothing of the preamble, of units of other users, or with other
-  // #includes.
-  void OnFailure(const absl::Status& status) {
-    if (text_ == nullptr) {
-      preambles_.learning_.NoteFailure(KeyOf(pass_.form), status, kEffect);
-    } else {
-      preambles_.NoteMisfit(pass_.split.forms, user_, included_names_);
-    }
-  }
-
-  absl::Status OnRest(const PlanEnd& end) {
-    const std::optional<std::string_view> rest = RestText(pass_.split, *end.outputs.at(TextOf(pass_.split.rest)));
-    if (!rest || MayReadAny(files_, *rest) || *pass_.whole != StrCat(*text_, *rest)) {
-      return absl::UnavailableError("the text does not join to that of a whole pass");
-    }
-    const PreambleForm& form = pass_.form;
-    exec::ActionResult result;
-    result.outputs[form.text] = text_;
-    result.outputs[form.macros] = macros_;
-    result.outputs[form.files] = exec::MakeContent(MakeDependencyFile("preamble", files_));
-    preambles_.cache_.Keep(StepCache::KeyOf(form.kept, *toolchain_), form.kept, *toolchain_, start_, result);
-    LearnNext();
-    return absl::OkStatus();
-  }
-
-  Preambles& preambles_;
-  std::vector<Pass> passes_;  // that are left
-  const BuildStart start_;
-  const Digest included_names_;
-  const toolchain::ToolchainPtr toolchain_;
-  const UserId user_;
-
-  // The one that is being learned.
-  Pass pass_;
-  exec::Content text_;  // null: not made yet
-  exec::Content macros_;
-  std::vector<std::string> files_;
+// One preamble to learn.
+struct Preambles::Lesson {
+  PreamblePass split;
+  PreambleForm form;
+  exec::Content whole;  // what the whole pass has made
+  BuildStart start;
+  Digest included_names;
+  toolchain::ToolchainPtr toolchain;
+  UserId user;
 };
+
+void Preambles::Learn(const Lesson& lesson) {
+  const Digest key = StepCache::KeyOf(lesson.form.kept, *lesson.toolchain);
+  if (!learning_.MayLearn(KeyOf(lesson.form)) || cache_.Find(key, *lesson.toolchain)) return;
+  exec::ActionResult made;
+  std::vector<std::string> files;
+  if (const absl::Status learned = LearnPreamble(lesson, made, files); !learned.ok()) {
+    return learning_.NoteFailure(KeyOf(lesson.form), learned, kEffect);
+  }
+  // What follows the preamble in this unit is preprocessed, too: joined, both must be the text of the whole pass.
+  const std::string_view macros = *made.outputs.at(lesson.form.macros);
+  const absl::StatusOr<PlanOutputs> outputs =
+      learning_.RunQuietSteps(lesson.user, {WithMacros(lesson.split, lesson.form, macros)});
+  const std::optional<std::string_view> rest =
+      outputs.ok() ? RestText(lesson.split, *outputs->at(TextOf(lesson.split.rest))) : std::nullopt;
+  if (!rest || MayReadAny(files, *rest) || *lesson.whole != StrCat(*made.outputs.at(lesson.form.text), *rest)) {
+    // It says nothing of the preamble, of units of other users, or with other #includes.
+    return NoteMisfit(lesson.split.forms, lesson.user, lesson.included_names);
+  }
+  cache_.Keep(key, lesson.form.kept, *lesson.toolchain, lesson.start, made);
+}
+
+// Makes all that is kept: these passes see nothing but the preamble.
+absl::Status Preambles::LearnPreamble(const Lesson& lesson, exec::ActionResult& made, std::vector<std::string>& files) {
+  const PreambleForm& form = lesson.form;
+  KERNIX_ASSIGN_OR_RETURN(const PlanOutputs outputs,
+                          learning_.RunQuietSteps(lesson.user, {lesson.split.macros_before, form.macros_after,
+                                                                form.definitions_after, form.alone}));
+  files = ParseDependencyFile(*outputs.at(FilesOf(form.macros_after)));
+  std::erase_if(files, [&](const std::string& file) { return file == lesson.split.unit || IsOurs(file); });
+  const std::optional<std::string_view> text = PreambleText(lesson.split, *outputs.at(TextOf(form.alone)));
+  if (!text) return absl::FailedPreconditionError("where their text ends is not known");
+  const std::optional<std::string> macros =
+      MacrosToAdd(*outputs.at(TextOf(lesson.split.macros_before)), *outputs.at(TextOf(form.macros_after)),
+                  *outputs.at(TextOf(form.definitions_after)), EndsInSystemHeader(*text));
+  if (!macros) return absl::FailedPreconditionError("where a macro of theirs is defined is not known");
+  made.outputs[form.text] = exec::MakeContent(std::string(*text));
+  made.outputs[form.macros] = exec::MakeContent(*macros);
+  made.outputs[form.files] = exec::MakeContent(MakeDependencyFile("preamble", files));
+  return absl::OkStatus();
+}
 
 Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user,
                                  const HeldOutputsPtr& outputs) {
@@ -238,9 +177,9 @@ void Preambles::CountPasses(const Preprocessing& preprocessing) {
   }
 }
 
-Learning::LessonPtr Preambles::PrepareLesson(const Preprocessing& preprocessing, const PlanOutputs& outputs,
-                                             toolchain::ToolchainPtr toolchain) {
-  std::vector<Lesson::Pass> passes;
+void Preambles::Teach(const Preprocessing& preprocessing, const PlanOutputs& outputs,
+                      toolchain::ToolchainPtr toolchain) {
+  std::vector<Lesson> lessons;
   for (const Preprocessing::Pass& pass : preprocessing.passes) {
     if (!pass.split || pass.text != nullptr) continue;
     const std::vector<PreambleForm>& forms = pass.split->forms;
@@ -249,13 +188,13 @@ Learning::LessonPtr Preambles::PrepareLesson(const Preprocessing& preprocessing,
     // Those for certain values of macros are learned for values that come again: tuning tries many.
     const bool is_for_any_values = form == forms.begin();
     if (form == forms.end() || (!is_for_any_values && !learning_.WasAskedFor(KeyOf(*form)))) continue;
-    passes.push_back({*pass.split, *form, outputs.at(TextOf(pass.whole))});
+    lessons.push_back({*pass.split, *form, outputs.at(TextOf(pass.whole)), preprocessing.start,
+                       preprocessing.included_names, toolchain, preprocessing.user});
   }
-  if (passes.empty()) return nullptr;
-  std::unique_ptr<Learning::Place> place = learning_.TakePlace(*toolchain);
-  if (place == nullptr) return nullptr;
-  return std::make_shared<Lesson>(std::move(place), *this, std::move(passes), preprocessing.start,
-                                  preprocessing.included_names, std::move(toolchain), preprocessing.user);
+  if (lessons.empty()) return;
+  learning_.Teach(*toolchain, [this, lessons = std::move(lessons)] {
+    for (const Lesson& lesson : lessons) Learn(lesson);
+  });
 }
 
 bool Preambles::IsMisfit(const Digest& unit) {

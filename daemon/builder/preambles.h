@@ -59,16 +59,17 @@ class Preambles {
   void CountPasses(const Preprocessing& preprocessing);
   void CountMisfit() { does_not_fit_.Add(); }
 
-  // Prepares to learn the preambles that were not there, from what their passes have made. Null if there are none, or
-  // if too much else is to be learned.
-  Learning::LessonPtr PrepareLesson(const Preprocessing& preprocessing, const PlanOutputs& outputs,
-                                    toolchain::ToolchainPtr toolchain);
+  // Has the preambles learned that were not there, from what their passes have made.
+  void Teach(const Preprocessing& preprocessing, const PlanOutputs& outputs, toolchain::ToolchainPtr toolchain);
 
   // The registry must not be read after the object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:
-  class Lesson;
+  struct Lesson;
+
+  void Learn(const Lesson& lesson);
+  absl::Status LearnPreamble(const Lesson& lesson, exec::ActionResult& made, std::vector<std::string>& files);
 
   // Makes the pass use what is kept of its preamble, if anything is.
   void UseKept(const toolchain::Toolchain& toolchain, const Preprocessing& preprocessing, const HeldOutputsPtr& outputs,

@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "common/base/exceptions.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/dependency_file.h"
@@ -45,95 +44,65 @@ bool AddLesson(const RuntimeLesson& lesson, const exec::ActionResult& kept, Know
 
 }  // namespace
 
-// What one question teaches, while it is being learned. The callbacks of plans hold references to it.
-class RuntimeKnowledge::Lesson : public Learning::Lesson, public std::enable_shared_from_this<Lesson> {
- public:
-  Lesson(std::unique_ptr<Learning::Place> place, RuntimeKnowledge& knowledge, Question question)
-      : Learning::Lesson(std::move(place)), knowledge_(knowledge), question_(std::move(question)) {}
+void RuntimeKnowledge::Teach(Question question) {
+  const toolchain::ToolchainPtr toolchain = question.toolchain;
+  learning_.Teach(*toolchain, [this, question = std::move(question)] { Learn(question); });
+}
 
-  // Learns about one stand-in, and then about the one that the question's unit takes.
-  void Start() override {
-    (void)CatchExceptions("not learned", [&] { return Ask(); });
+void RuntimeKnowledge::Learn(Question question) {
+  while (LearnPasses(question)) {
+    // The guess for this unit says which stand-in its next load would take.
+    const KnownRuntimePtr known = Find(question.phases, question.parts, *question.toolchain);
+    const language::RuntimeChoice guess = GuessRuntime(env_, *known, question.phases, *question.toolchain);
+    if (guess.full || question.parts.Has(guess.parts)) return;
+    question.parts = question.parts | guess.parts;
   }
+}
 
- private:
-  // Asks about the first pass of which nothing is known.
-  absl::Status Ask() {
-    const Phases& phases = question_.phases;
-    for (size_t pass = 0; pass < phases.preprocess.size(); ++pass) {
-      probes_ = ProbesFor(phases, pass, question_.parts);
-      lesson_ = LessonOf(probes_);
-      const Digest key = StepCache::KeyOf(lesson_.step, *question_.toolchain);
-      if (!knowledge_.cache_.Find(key, *question_.toolchain)) return AskProbes();
+bool RuntimeKnowledge::LearnPasses(const Question& question) {
+  for (size_t pass = 0; pass < question.phases.preprocess.size(); ++pass) {
+    const RuntimeProbes probes = ProbesFor(question.phases, pass, question.parts);
+    const RuntimeLesson lesson = LessonOf(probes);
+    const Digest key = StepCache::KeyOf(lesson.step, *question.toolchain);
+    if (cache_.Find(key, *question.toolchain)) continue;
+    if (!learning_.MayLearn(KeyOf(lesson))) return false;
+    const BuildStart start = cache_.Now();
+    const absl::StatusOr<exec::ActionResult> answer = Ask(probes, lesson, question);
+    if (!answer.ok()) {
+      learning_.NoteFailure(KeyOf(lesson), answer.status(), kEffect);
+      return false;
     }
-    return AskAboutMore();
+    cache_.Keep(key, lesson.step, *question.toolchain, start, *answer);
+    if (!cache_.Find(key, *question.toolchain)) return false;  // it could not be kept
   }
+  return true;
+}
 
-  absl::Status AskProbes() {
-    const Digest key = KeyOf(lesson_);
-    if (!knowledge_.learning_.MayLearn(key)) return absl::CancelledError("not to be learned");
-    if (std::exchange(asked_, key) == key) return absl::UnavailableError("the answer could not be kept");
-    start_ = knowledge_.cache_.Now();
-    RunSteps(question_.user, {probes_.whole.step, probes_.slim.step},
-             [self = shared_from_this()](const PlanEnd& end) { self->OnAnswers(end); });
-    return absl::OkStatus();
+absl::StatusOr<exec::ActionResult> RuntimeKnowledge::Ask(const RuntimeProbes& probes, const RuntimeLesson& lesson,
+                                                         const Question& question) {
+  KERNIX_ASSIGN_OR_RETURN(const PlanOutputs outputs,
+                          learning_.RunSteps(question.user, {probes.whole.step, probes.slim.step}));
+  const std::vector<std::string> files = FilesRead(probes.whole, outputs);
+  std::vector<std::string> headers;
+  for (const std::string& file : files) {
+    KERNIX_ASSIGN_OR_RETURN(std::string text, env_.ReadFile(BehindLinks(file, lesson.step.action.links)));
+    headers.push_back(std::move(text));
   }
-
-  // The guess for this unit says which stand-in its next load would take.
-  absl::Status AskAboutMore() {
-    const KnownRuntimePtr known = knowledge_.Find(question_.phases, question_.parts, *question_.toolchain);
-    const language::RuntimeChoice guess = GuessRuntime(knowledge_.env_, *known, question_.phases, *question_.toolchain);
-    if (guess.full || question_.parts.Has(guess.parts)) return absl::NotFoundError("nothing more to learn");
-    question_.parts = question_.parts | guess.parts;
-    return Ask();
+  const language::RuntimeTexts texts = {*outputs.at(probes.whole.text), *outputs.at(probes.slim.text)};
+  KERNIX_ASSIGN_OR_RETURN(const language::RuntimeNames names,
+                          language::RuntimeNames::Read({texts}, question.parts, {headers.begin(), headers.end()}));
+  if (names.MayChangeHeaders(kArchitectureList)) {
+    return absl::FailedPreconditionError(StrCat("the header depends on ", kArchitectureList));
   }
-
-  void OnAnswers(const PlanEnd& end) {
-    (void)CatchExceptions("not learned", [&] {
-      const absl::Status kept = end.status.ok() ? Keep(end.outputs) : end.status;
-      if (!kept.ok()) knowledge_.learning_.NoteFailure(asked_, kept, kEffect);
-      return kept.ok() ? Ask() : kept;
-    });
-  }
-
-  absl::Status Keep(const PlanOutputs& outputs) {
-    const std::vector<std::string> files = FilesRead(probes_.whole, outputs);
-    KERNIX_ASSIGN_OR_RETURN(const language::RuntimeNames names, ReadNames(files, outputs));
-    exec::ActionResult result;
-    const auto list = [](const std::vector<std::string>& paths) {
-      return exec::MakeContent(MakeDependencyFile("cuda_runtime.h", paths));
-    };
-    result.outputs[lesson_.names] = exec::MakeContent(names.ToText());
-    result.outputs[lesson_.slim_files] = list(FilesRead(probes_.slim, outputs));
-    result.outputs[lesson_.files] = list(files);
-    knowledge_.cache_.Keep(StepCache::KeyOf(lesson_.step, *question_.toolchain), lesson_.step, *question_.toolchain,
-                           start_, result);
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<language::RuntimeNames> ReadNames(const std::vector<std::string>& files,
-                                                   const PlanOutputs& outputs) const {
-    std::vector<std::string> headers;
-    for (const std::string& file : files) {
-      KERNIX_ASSIGN_OR_RETURN(std::string text, knowledge_.env_.ReadFile(BehindLinks(file, lesson_.step.action.links)));
-      headers.push_back(std::move(text));
-    }
-    const language::RuntimeTexts texts = {*outputs.at(probes_.whole.text), *outputs.at(probes_.slim.text)};
-    KERNIX_ASSIGN_OR_RETURN(language::RuntimeNames names,
-                            language::RuntimeNames::Read({texts}, question_.parts, {headers.begin(), headers.end()}));
-    if (names.MayChangeHeaders(kArchitectureList)) {
-      return absl::FailedPreconditionError(StrCat("the header depends on ", kArchitectureList));
-    }
-    return names;
-  }
-
-  RuntimeKnowledge& knowledge_;
-  Question question_;
-  RuntimeProbes probes_;
-  RuntimeLesson lesson_;
-  Digest asked_;  // the last lesson
-  BuildStart start_ = {};
-};
+  const auto list = [](const std::vector<std::string>& paths) {
+    return exec::MakeContent(MakeDependencyFile("cuda_runtime.h", paths));
+  };
+  exec::ActionResult answer;
+  answer.outputs[lesson.names] = exec::MakeContent(names.ToText());
+  answer.outputs[lesson.slim_files] = list(FilesRead(probes.slim, outputs));
+  answer.outputs[lesson.files] = list(files);
+  return answer;
+}
 
 KnownRuntimePtr RuntimeKnowledge::Find(const Phases& phases, language::RuntimeParts parts,
                                        const toolchain::Toolchain& toolchain) {
@@ -165,11 +134,6 @@ KnownRuntimePtr RuntimeKnowledge::Read(const std::map<size_t, exec::ActionResult
   const MutexLock lock(mutex_);
   if (read_.size() >= kMostRead) read_.clear();
   return read_[key] = std::move(known);
-}
-
-Learning::LessonPtr RuntimeKnowledge::Prepare(Question question) {
-  std::unique_ptr<Learning::Place> place = learning_.TakePlace(*question.toolchain);
-  return place == nullptr ? nullptr : std::make_shared<Lesson>(std::move(place), *this, std::move(question));
 }
 
 }  // namespace kernix::build

@@ -57,12 +57,16 @@ class RuntimeKnowledge {
     UserId user;  // whose turn pays for the answer
   };
 
-  // Prepares to learn the answer, which takes about a second of processor time. Null if too much else is to be
-  // learned.
-  Learning::LessonPtr Prepare(Question question);
+  // Has the answer learned, which takes about a second of processor time.
+  void Teach(Question question);
 
  private:
-  class Lesson;
+  // Learns about one stand-in, and then about the one that the question's unit takes.
+  void Learn(Question question);
+  // False: something cannot be learned.
+  bool LearnPasses(const Question& question);
+  absl::StatusOr<exec::ActionResult> Ask(const RuntimeProbes& probes, const RuntimeLesson& lesson,
+                                         const Question& question);
 
   // What these lessons teach: by pass. Those that are no lessons are left out.
   KnownRuntimePtr Read(const std::map<size_t, exec::ActionResult>& kept, const RuntimeLesson& form);

@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
-#include "common/base/exceptions.h"
 #include "common/base/shell_command.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/failure.h"
 #include "daemon/builder/files_read.h"
@@ -115,20 +115,16 @@ exec::Action AssembleCommand(const toolchain::Toolchain& toolchain, const exec::
   return action;
 }
 
-// Lives as long as the executor has one of its commands.
-class Explanation : public std::enable_shared_from_this<Explanation> {
+class Explanation {
  public:
-  Explanation(FailedBuild build, std::function<void(absl::Status)> told)
-      : build_(std::move(build)), toolchain_(*build_.request.toolchain), told_(std::move(told)) {}
+  explicit Explanation(const FailedBuild& build) : build_(build), toolchain_(*build_.request.toolchain) {}
 
-  void Start() {
+  absl::Status Told() {
     const Step* failed = build_.end.failed.get();
-    if (failed == nullptr) return told_(WithoutOutput(build_.end.status));
+    if (failed == nullptr) return WithoutOutput(build_.end.status);
     // Earlier steps have made the inputs of the failed command.
-    const absl::Status before = CheckStepsBefore();
-    if (!before.ok()) return told_(before);
-    if (failed->reads_sources) return Run(TellingCommand(toolchain_, *failed), &trace_, &Explanation::OnCompiled);
-    told_(build_.end.status);
+    KERNIX_RETURN_IF_ERROR(CheckStepsBefore());
+    return failed->reads_sources ? Compile(*failed) : build_.end.status;
   }
 
  private:
@@ -150,49 +146,31 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
     return texts;
   }
 
-  std::vector<std::string> FilesOpened() const {
+  absl::Status Compile(const Step& failed) {
+    IncludeTrace trace;
+    const exec::ActionEnd end =
+        build_.executor.Run(TellingCommand(toolchain_, failed), build_.askers, &trace, build_.cancellation);
+    if (!end.ok()) return WithoutOutput(end.status());
+    const std::string messages = trace.Messages();
+    if (!trace.complete()) return Hidden(failed.action, kUnknownReads);
     std::vector<std::string> files;
-    for (const std::string& file : trace_.files()) files.push_back(BehindLinks(file, build_.files.links));
-    return files;
-  }
-
-  using OnDone = void (Explanation::*)(absl::StatusOr<exec::ActionResult>);
-
-  void Run(exec::Action action, exec::ActionObserver* observer, OnDone on_done) {
-    build_.executor.Submit(std::move(action), build_.askers, observer, build_.cancellation,
-                           [self = shared_from_this(), on_done](absl::StatusOr<exec::ActionResult> result) {
-                             const absl::Status handled = CatchExceptions(kLoadNotHandled, [&] {
-                               ((*self).*on_done)(std::move(result));
-                               return absl::OkStatus();
-                             });
-                             if (!handled.ok()) self->told_(handled);
-                           });
-  }
-
-  void OnCompiled(absl::StatusOr<exec::ActionResult> result) {
-    const Step& failed = *build_.end.failed;
-    if (!result.ok()) return told_(WithoutOutput(result.status()));
-    const std::string messages = trace_.Messages();
-    if (!trace_.complete()) return told_(Hidden(failed.action, kUnknownReads));
-    const absl::Status includes =
+    for (const std::string& file : trace.files()) files.push_back(BehindLinks(file, build_.files.links));
+    KERNIX_RETURN_IF_ERROR(
         CheckIncludes(build_.env, build_.request, build_.contents,
-                      {.read = FilesOpened(), .not_read = NamesNotRead(messages, toolchain_.host.kind)});
-    if (!includes.ok()) return told_(includes);
-    if (result->exit_code != 0) return told_(Shown(messages, result->exit_code));
-    Assemble(failed, *result);
+                      {.read = std::move(files), .not_read = NamesNotRead(messages, toolchain_.host.kind)}));
+    if (end->exit_code != 0) return Shown(messages, end->exit_code);
+    return Assemble(failed, *end);
   }
 
-  void Assemble(const Step& failed, const exec::ActionResult& compiled) {
+  absl::Status Assemble(const Step& failed, const exec::ActionResult& compiled) {
     const auto text = compiled.outputs.find(failed.object);
-    if (text == compiled.outputs.end()) return told_(Hidden(failed.action, kUnknownReads));
-    if (AssemblerMayRead(*text->second)) return told_(AssemblerTextError());
-    Run(AssembleCommand(toolchain_, failed.action, text->second), nullptr, &Explanation::OnAssembled);
-  }
-
-  void OnAssembled(absl::StatusOr<exec::ActionResult> result) {
-    if (!result.ok()) return told_(WithoutOutput(result.status()));
-    if (result->exit_code == 0) return told_(Hidden(build_.end.failed->action, kUnknownReads));
-    told_(Shown(result->output, result->exit_code));
+    if (text == compiled.outputs.end()) return Hidden(failed.action, kUnknownReads);
+    if (AssemblerMayRead(*text->second)) return AssemblerTextError();
+    const exec::ActionEnd end = build_.executor.Run(AssembleCommand(toolchain_, failed.action, text->second),
+                                                    build_.askers, nullptr, build_.cancellation);
+    if (!end.ok()) return WithoutOutput(end.status());
+    if (end->exit_code == 0) return Hidden(failed.action, kUnknownReads);
+    return Shown(end->output, end->exit_code);
   }
 
   absl::Status Shown(std::string_view messages, int exit_code) const {
@@ -203,10 +181,8 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
     return StepFailure(build_.end.failed->action, result);
   }
 
-  const FailedBuild build_;
+  const FailedBuild& build_;
   const toolchain::Toolchain& toolchain_;
-  const std::function<void(absl::Status)> told_;
-  IncludeTrace trace_;
 };
 
 }  // namespace
@@ -233,8 +209,6 @@ bool AssemblerMayRead(std::string_view text) {
                      [&](std::string_view word) { return lower.find(word) != std::string::npos; });
 }
 
-void TellFailure(FailedBuild build, std::function<void(absl::Status)> told) {
-  std::make_shared<Explanation>(std::move(build), std::move(told))->Start();
-}
+absl::Status ToldFailure(const FailedBuild& build) { return Explanation(build).Told(); }
 
 }  // namespace kernix::build

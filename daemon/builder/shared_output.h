@@ -11,8 +11,6 @@
 // assembler that failed: kernixd gives it the compiler's output again, if nothing in that can make it read a file.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -38,7 +36,7 @@ std::string ShownOfSuccess(const BuildRequest& request, const HeaderContents& co
 // words.
 bool AssemblerMayRead(std::string_view text);
 
-// A plan that failed. All its members must live until `told` has returned.
+// A plan that failed.
 struct FailedBuild {
   Env& env;
   exec::Executor& executor;
@@ -46,12 +44,12 @@ struct FailedBuild {
   const BuildRequest& request;
   const HeaderContents& contents;
   const PlanFiles& files;
-  PlanEnd end;
+  const PlanEnd& end;
   CancellationPtr cancellation;
 };
 
-// Calls `told` once with the error for the askers: `end.status` with output that may be shown, or without output, or
-// the error about a file that was read. May call it before returning.
-void TellFailure(FailedBuild build, std::function<void(absl::Status)> told);
+// The error for the askers: `end.status` with output that may be shown, or without output, or the error about a file
+// that was read.
+absl::Status ToldFailure(const FailedBuild& build);
 
 }  // namespace kernix::build

@@ -88,20 +88,18 @@ void StepCache::Keep(const Digest& key, const Step& step, const toolchain::Toolc
   upstream_->Keep(key, kept.headers, {result.outputs.begin(), result.outputs.end()}, "");
 }
 
-void StepCache::FindUpstream(const Digest& key, const Step& step, toolchain::ToolchainPtr toolchain,
-                             LookBudgetPtr looks, CancellationPtr cancellation, Found done) {
-  if (upstream_ == nullptr) return done(std::nullopt);
-  upstream_->Find({.key = key,
-                   .toolchain = std::move(toolchain),
-                   .room = store_.limit_bytes(),
-                   .cancellation = std::move(cancellation),
-                   .looks = std::move(looks)},
-                  [this, key, outputs = step.action.outputs,
-                   done = std::move(done)](const std::optional<remote::SharedResult>& found) {
-                    auto taken = CatchExceptions(
-                        "not taken", [&]() -> absl::StatusOr<exec::ActionResult> { return Take(key, outputs, found); });
-                    done(taken.ok() ? std::optional(*std::move(taken)) : std::nullopt);
-                  });
+std::optional<exec::ActionResult> StepCache::FindUpstream(const Digest& key, const Step& step,
+                                                          toolchain::ToolchainPtr toolchain, LookBudgetPtr looks,
+                                                          CancellationPtr cancellation) {
+  if (upstream_ == nullptr) return std::nullopt;
+  const std::optional<remote::SharedResult> found = upstream_->Find({.key = key,
+                                                                     .toolchain = std::move(toolchain),
+                                                                     .room = store_.limit_bytes(),
+                                                                     .cancellation = std::move(cancellation),
+                                                                     .looks = std::move(looks)});
+  absl::StatusOr<exec::ActionResult> taken =
+      CatchExceptions("not taken", [&] { return Take(key, step.action.outputs, found); });
+  return taken.ok() ? std::optional(*std::move(taken)) : std::nullopt;
 }
 
 absl::StatusOr<exec::ActionResult> StepCache::Take(const Digest& key, const std::vector<std::string>& outputs,

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -23,8 +22,6 @@ namespace kernix::build {
 // Thread-safe. `key` is always KeyOf() of the step.
 class StepCache {
  public:
-  using Found = std::function<void(std::optional<exec::ActionResult>)>;
-
   // `env`, `digests` and `upstream` must outlive the cache. `upstream` may be null: nothing is shared with other nodes.
   StepCache(Env& env, toolchain::FileDigests& digests, std::string folder, uint64_t limit_bytes,
             UpstreamCache* upstream = nullptr)
@@ -37,10 +34,9 @@ class StepCache {
   // The result of an earlier step of the same key, if the headers that it has read still have the same content.
   std::optional<exec::ActionResult> Find(const Digest& key, const toolchain::Toolchain& toolchain);
 
-  // The same for what other nodes have made, while the load's `looks` (may be null) last; keeps what it finds. Calls
-  // `done`, which must not throw, once: perhaps in another thread, and perhaps before it returns.
-  void FindUpstream(const Digest& key, const Step& step, toolchain::ToolchainPtr toolchain, LookBudgetPtr looks,
-                    CancellationPtr cancellation, Found done);
+  // The same for what other nodes have made, while the load's `looks` (may be null) last; keeps what it finds.
+  std::optional<exec::ActionResult> FindUpstream(const Digest& key, const Step& step, toolchain::ToolchainPtr toolchain,
+                                                 LookBudgetPtr looks, CancellationPtr cancellation);
 
   // Keeps a result, here and for other nodes, unless the command failed or printed something, or a file of a tool is
   // not what it was when the tool was identified. `start` is a time before the command began.

@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "daemon/builder/compiled_preambles.h"
 #include "daemon/builder/cpp_compiler.h"
 #include "daemon/builder/faster_action.h"
@@ -59,175 +60,139 @@ StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache, Ste
 
 StepRunner::~StepRunner() = default;
 
-void StepRunner::Submit(const Step& step, Run run) {
-  if (!step.dependencies.empty()) return shortcuts_->nvcc.Submit(step, std::move(run));
+exec::ActionEnd StepRunner::RunStep(const Step& step, const Run& run) {
+  if (!step.dependencies.empty()) return shortcuts_->nvcc.Run(step, run);
   const bool compiles_cpp = step.tool == Tool::kHostCompiler && step.reads_sources;
-  if (compiles_cpp && run.toolchain != nullptr && run.mode == CompileMode::kFast)
-    return shortcuts_->cpp.Submit(step, std::move(run));
-  if (step.is_link) return shortcuts_->linker.Submit(step, std::move(run));
-  if (step.reuse && run.toolchain != nullptr && run.mode != CompileMode::kWhole) {
-    std::shared_ptr<TimedStep> timed = Measure(step.action, run);
-    absl::StatusOr<Step> canonical = WithCanonicalDeviceUnit(step, run.outputs);
-    if (!canonical.ok()) return run.done(canonical.status());
-    if (run.mode == CompileMode::kAnew)
-      return executor_.Submit(canonical->action, run.askers, timed.get(), run.cancellation, run.done);
-    const Digest key = StepCache::KeyOf(*canonical, *run.toolchain);
-    std::optional<exec::ActionResult> kept = cache_.Find(key, *run.toolchain);
-    if (!kept) {
-      return RunOnce(
-          std::make_shared<Reusable>(Reusable{key, *std::move(canonical), std::move(run), std::move(timed)}));
+  if (compiles_cpp && run.toolchain != nullptr && run.mode == CompileMode::kFast) return shortcuts_->cpp.Run(step, run);
+  if (step.is_link) return shortcuts_->linker.Run(step, run);
+  if (step.reuse && run.toolchain != nullptr && run.mode != CompileMode::kWhole) return RunReusable(step, run);
+  return RunCommand(step.action, run);
+}
+
+exec::ActionEnd StepRunner::RunCommand(const exec::Action& action, const Run& run) {
+  TimedStep timed(env_, action.step, run.observer);
+  exec::ActionEnd end = executor_.Run(action, run.askers, &timed, run.cancellation);
+  timed.End(end);
+  return end;
+}
+
+exec::ActionEnd StepRunner::RunReusable(const Step& step, const Run& run) {
+  TimedStep timed(env_, step.action.step, run.observer);
+  KERNIX_ASSIGN_OR_RETURN(Step canonical, WithCanonicalDeviceUnit(step, run.outputs));
+  const Digest key = StepCache::KeyOf(canonical, *run.toolchain);
+  Reusable reusable{key, std::move(canonical), run, timed};
+  exec::ActionEnd end = run.mode == CompileMode::kAnew
+                            ? executor_.Run(reusable.step.action, run.askers, &timed, run.cancellation)
+                            : RunOnce(reusable);
+  timed.End(end);
+  return end;
+}
+
+exec::ActionEnd StepRunner::RunOnce(Reusable& reusable) {
+  const Run& run = reusable.run;
+  const StepOfUser key(reusable.key, run.askers->First());
+  cache::StepWay way = cache::StepWay::kReused;
+  while (true) {
+    if (std::optional<exec::ActionResult> kept = cache_.Find(reusable.key, *run.toolchain)) {
+      (way == cache::StepWay::kReused ? reused_ : joined_).Add();
+      reusable.timed.TakesResult(way);
+      return *std::move(kept);
     }
-    reused_.Add();
-    timed->TakesResult(cache::StepWay::kReused);
-    return run.done(*std::move(kept));
+    if (way == cache::StepWay::kJoined) return RunAndKeep(reusable);  // what was not kept serves nobody else
+    bool leads = false;
+    const StepFlightPtr flight = JoinOrLead(key, reusable, leads);
+    if (flight == nullptr) return FindOrRun(reusable);
+    if (leads) {
+      // Others may wait for this one, so that it has to end in any case.
+      exec::ActionEnd end = CatchExceptions(kNotRun, [&] { return FindOrRun(reusable); });
+      End(key, *flight, end.status());
+      return end;
+    }
+    const Fate fate = Await(*flight, key.second, run);
+    if (run.cancellation != nullptr && run.cancellation->cancelled()) {
+      return MakeError(v1::ErrorDetail::CANCELLED, StrCat("step \"", reusable.step.action.step, "\" was cancelled"));
+    }
+    // As a later load would do: headers may have changed meanwhile. So may those of a compiled preamble.
+    reusable.step.faster = nullptr;
+    if (fate == Fate::kRuns || fate == Fate::kFailed) return RunAndKeep(reusable);
+    if (fate == Fate::kMade) way = cache::StepWay::kJoined;
   }
-  RunCommand(step.action, std::move(run));
 }
 
-void StepRunner::RunCommand(const exec::Action& action, Run run) {
-  const std::shared_ptr<TimedStep> timed = Measure(action, run);
-  executor_.Submit(action, run.askers, timed.get(), run.cancellation, run.done);
+StepRunner::StepFlightPtr StepRunner::JoinOrLead(const StepOfUser& key, const Reusable& reusable, bool& leads) {
+  const exec::AskersPtr& askers = reusable.run.askers;
+  if (!askers->AreOf(key.second)) return nullptr;
+  auto own = std::make_shared<StepFlight>(StepFlight{.askers = askers});
+  const MutexLock lock(mutex_);
+  const auto [running, mine] = running_.try_emplace(key, std::move(own));
+  leads = mine;
+  return running->second->askers->Has(key.second) ? running->second : nullptr;
 }
 
-std::shared_ptr<TimedStep> StepRunner::Measure(const exec::Action& action, Run& run) {
-  auto timed = std::make_shared<TimedStep>(env_, action.step, run.observer);
-  run.done = [timed, done = std::move(run.done)](absl::StatusOr<exec::ActionResult> result) {
-    timed->End(result);
-    done(std::move(result));
-  };
-  return timed;
-}
-
-void StepRunner::RunOnce(ReusablePtr reusable) {
-  const exec::AskersPtr askers = reusable->run.askers;
-  std::optional<StepOfUser> flight;
-  {
+StepRunner::Fate StepRunner::Await(const StepFlight& flight, UserId user, const Run& run) {
+  bool is_cancelled = false;
+  const ScopedOnCancel on_cancel(run.cancellation.get(), [&] {
     const MutexLock lock(mutex_);
-    const StepOfUser own(reusable->key, askers->First());
-    if (askers->AreOf(own.second)) {
-      const auto [running, mine] = running_.try_emplace(own, StepFlight{askers, {}});
-      if (!mine && running->second.askers->Has(own.second))
-        return running->second.waiting.push_back(std::move(reusable));
-      if (mine) flight = own;
-    }
-  }
-  const auto end = [this, reusable, flight](absl::StatusOr<exec::ActionResult> result) {
-    if (flight) Share(*flight, result.status());
-    reusable->run.done(std::move(result));
-  };
-  // Others may wait for this one, so that it has to end in any case.
-  const absl::Status led = CatchExceptions(kNotRun, [&] {
-    FindOrRun(reusable, end);
-    return absl::OkStatus();
+    is_cancelled = true;
+    changed_.NotifyAll();
   });
-  if (!led.ok()) end(led);
+  const MutexLock lock(mutex_);
+  ++waiting_;
+  while (flight.fate == Fate::kRuns && flight.askers->Has(user) && run.askers->AreOf(user) && !is_cancelled) {
+    changed_.Wait(mutex_);
+  }
+  --waiting_;
+  return flight.fate;
+}
+
+void StepRunner::End(const StepOfUser& key, StepFlight& flight, const absl::Status& status) {
+  const bool is_cancelled = !status.ok() && KindOf(status) == v1::ErrorDetail::CANCELLED;
+  const MutexLock lock(mutex_);
+  flight.fate = status.ok() ? Fate::kMade : is_cancelled ? Fate::kCancelled : Fate::kFailed;
+  running_.erase(key);
+  changed_.NotifyAll();
 }
 
 void StepRunner::AskersChanged(const exec::Askers& askers) {
   (void)CatchExceptions("places stay as they were", [&] {
     executor_.AskersChanged(askers);
-    for (const ReusablePtr& reusable : TakeThoseInAnothersTurn()) RunAlone(reusable);
     return absl::OkStatus();
   });
-}
-
-std::vector<StepRunner::ReusablePtr> StepRunner::TakeThoseInAnothersTurn() {
-  std::vector<ReusablePtr> taken;
   const MutexLock lock(mutex_);
-  for (auto& [step, flight] : running_) {
-    const UserId user = step.second;
-    const bool has_user = flight.askers->Has(user);
-    taken.reserve(taken.size() + flight.waiting.size());
-    std::erase_if(flight.waiting, [&](ReusablePtr& other) {
-      if (has_user && other->run.askers->AreOf(user)) return false;
-      taken.push_back(std::move(other));
-      return true;
-    });
-  }
-  return taken;
+  changed_.NotifyAll();
 }
 
-void StepRunner::RunAlone(const ReusablePtr& reusable) {
-  const absl::Status run = CatchExceptions(kNotRun, [&] {
-    RunAndKeep(reusable, reusable->run.done);
-    return absl::OkStatus();
-  });
-  if (!run.ok()) reusable->run.done(run);
+exec::ActionEnd StepRunner::FindOrRun(const Reusable& reusable) {
+  const Run& run = reusable.run;
+  std::optional<exec::ActionResult> found =
+      cache_.FindUpstream(reusable.key, reusable.step, run.toolchain, run.looks, run.cancellation);
+  if (!found) return RunAndKeep(reusable);
+  upstream_.Add();
+  reusable.timed.TakesResult(cache::StepWay::kUpstream);
+  return *std::move(found);
 }
 
-void StepRunner::FindOrRun(const ReusablePtr& reusable, const exec::ActionDone& done) {
-  const Run& run = reusable->run;
-  const auto go_on = [this, reusable, done](std::optional<exec::ActionResult> found) {
-    if (found) {
-      upstream_.Add();
-      reusable->timed->TakesResult(cache::StepWay::kUpstream);
-      return done(*std::move(found));
-    }
-    const absl::Status run_here = CatchExceptions(kNotRun, [&] {
-      RunAndKeep(reusable, done);
+exec::ActionEnd StepRunner::RunAndKeep(const Reusable& reusable) {
+  run_.Add();
+  const Run& run = reusable.run;
+  const BuildStart start = cache_.Now();
+  const auto execute = [&](const exec::Action& action) {
+    return executor_.Run(action, run.askers, &reusable.timed, run.cancellation);
+  };
+  exec::ActionEnd end = RunFaster(reusable.step, execute, execute);
+  if (end.ok()) {
+    // What cannot be kept does not fail the step.
+    (void)CatchExceptions("not kept", [&] {
+      cache_.Keep(reusable.key, reusable.step, *run.toolchain, start, *end);
       return absl::OkStatus();
     });
-    if (!run_here.ok()) done(run_here);
-  };
-  cache_.FindUpstream(reusable->key, reusable->step, run.toolchain, run.looks, run.cancellation, go_on);
-}
-
-void StepRunner::Share(const StepOfUser& flight, const absl::Status& status) {
-  std::vector<ReusablePtr> waiting;
-  {
-    const MutexLock lock(mutex_);
-    const auto running = running_.find(flight);
-    if (running == running_.end()) return;
-    waiting = std::move(running->second.waiting);
-    running_.erase(running);
   }
-  const bool was_cancelled = !status.ok() && KindOf(status) == v1::ErrorDetail::CANCELLED;
-  for (const ReusablePtr& other : waiting) {
-    // As a later load would do: what was not kept serves nobody else, and headers may have changed meanwhile. So may
-    // those of a compiled preamble.
-    other->step.faster = nullptr;
-    std::optional<exec::ActionResult> kept =
-        status.ok() ? cache_.Find(other->key, *other->run.toolchain) : std::nullopt;
-    if (kept) {
-      joined_.Add();
-      other->timed->TakesResult(cache::StepWay::kJoined);
-      other->run.done(*std::move(kept));
-    } else if (was_cancelled) {
-      RunOnce(other);
-    } else {
-      RunAlone(other);
-    }
-  }
+  return end;
 }
 
-void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone& done) {
-  run_.Add();
-  const exec::Action& own = reusable->step.action;
-  const BuildStart start = cache_.Now();
-  auto keep = [this, reusable, done, start](absl::StatusOr<exec::ActionResult> result) {
-    if (result.ok()) {
-      // What cannot be kept does not fail the step.
-      (void)CatchExceptions("not kept", [&] {
-        cache_.Keep(reusable->key, reusable->step, *reusable->run.toolchain, start, *result);
-        return absl::OkStatus();
-      });
-    }
-    done(std::move(result));
-  };
-  if (reusable->step.faster == nullptr) return Execute(reusable, own, std::move(keep));
-  const RunAction execute = [this, reusable](const exec::Action& action, exec::ActionDone ended) {
-    Execute(reusable, action, std::move(ended));
-  };
-  RunFaster(reusable->step, execute, execute, std::move(keep));
-}
-
-void StepRunner::Execute(const ReusablePtr& reusable, const exec::Action& action, exec::ActionDone done) {
-  const Run& run = reusable->run;
-  const absl::Status submitted = CatchExceptions(kNotRun, [&] {
-    executor_.Submit(action, run.askers, reusable->timed.get(), run.cancellation, done);
-    return absl::OkStatus();
-  });
-  if (!submitted.ok()) done(submitted);
+size_t StepRunner::waiting() const {
+  const MutexLock lock(mutex_);
+  return waiting_;
 }
 
 size_t StepRunner::LessonsLeft() const { return shortcuts_->learning.size(); }

@@ -3,9 +3,10 @@
 // Runs a step in the fastest way that leads to its outputs.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -41,20 +42,22 @@ class StepRunner {
     size_t share = 1;                             // see RunPlan()
     LookBudgetPtr looks = nullptr;                // of the load; null: each step has a bound of its own
     HeldOutputsPtr outputs = nullptr;             // of the plan; null: what phases make stays in memory
-    StepObserver* observer;                       // may be null; must outlive the call of `done`
-    CancellationPtr cancellation;
-    exec::ActionDone done;
+    StepObserver* observer = nullptr;             // may be null
+    CancellationPtr cancellation = nullptr;       // may be null
   };
 
-  // As Executor::Submit() does with the step's action: calls `done` exactly once unless it throws. Phases tell the
-  // observer when they wait and start; what they print reaches it when all have succeeded.
-  void Submit(const Step& step, Run run);
+  // Runs the step's action to its end, as Executor::Run() does. Blocks. Phases tell the observer when they wait and
+  // start; what they print reaches it when all have succeeded.
+  exec::ActionEnd RunStep(const Step& step, const Run& run);
 
   // Runs `action` as one command, whatever earlier steps have made.
-  void RunCommand(const exec::Action& action, Run run);
+  exec::ActionEnd RunCommand(const exec::Action& action, const Run& run);
 
   // Must be called when somebody has joined or left `askers`. Does not throw: without memory, places stay as they were.
   void AskersChanged(const exec::Askers& askers);
+
+  // How many steps wait for the same one of another build.
+  size_t waiting() const;
 
   // How many lessons run or wait.
   size_t LessonsLeft() const;
@@ -66,33 +69,33 @@ class StepRunner {
   struct Reusable {
     Digest key;  // StepCache::KeyOf() of the step
     Step step;
-    Run run;
-    std::shared_ptr<TimedStep> timed;  // held by run.done
+    const Run& run;
+    TimedStep& timed;
   };
-  using ReusablePtr = std::shared_ptr<Reusable>;
   using StepOfUser = std::pair<Digest, UserId>;
-  // A step that runs, and the same steps of other builds.
+  enum class Fate { kRuns, kMade, kFailed, kCancelled };
+  // A step that runs, for the same steps of other builds.
   struct StepFlight {
     exec::AskersPtr askers;
-    std::vector<ReusablePtr> waiting;
+    Fate fate = Fate::kRuns;
   };
+  using StepFlightPtr = std::shared_ptr<StepFlight>;
 
-  // Has the step's observer told of its times before its end.
-  std::shared_ptr<TimedStep> Measure(const exec::Action& action, Run& run);
+  exec::ActionEnd RunReusable(const Step& step, const Run& run);
   // Finds or makes the step's result, unless the same step runs for the same user already: then it waits for that
   // one's result. It does not wait in another user's turn: only one user may wait for its build, and that user must
   // wait for the other one, too.
-  void RunOnce(ReusablePtr reusable);
+  exec::ActionEnd RunOnce(Reusable& reusable);
+  // The flight of the same step for the same user; `leads`: it is this step's own, and has just begun. Null: the step
+  // runs by itself.
+  StepFlightPtr JoinOrLead(const StepOfUser& key, const Reusable& reusable, bool& leads);
+  // Waits until the flight ends, or until it is not to be waited for (any more). Returns its
+  // fate.
+  Fate Await(const StepFlight& flight, UserId user, const Run& run);
+  void End(const StepOfUser& key, StepFlight& flight, const absl::Status& status);
   // Takes another node's result, or runs the step and keeps its result.
-  void FindOrRun(const ReusablePtr& reusable, const exec::ActionDone& done);
-  void RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone& done);
-  void Execute(const ReusablePtr& reusable, const exec::Action& action, exec::ActionDone done);
-  // Those who wait for a step of a build that their user does not wait for (any more), or who are not this user's
-  // alone.
-  std::vector<ReusablePtr> TakeThoseInAnothersTurn();
-  // Gives what was kept to those who have waited for it. The others run the step themselves.
-  void Share(const StepOfUser& flight, const absl::Status& status);
-  void RunAlone(const ReusablePtr& reusable);
+  exec::ActionEnd FindOrRun(const Reusable& reusable);
+  exec::ActionEnd RunAndKeep(const Reusable& reusable);
 
   Env& env_;
   exec::Executor& executor_;
@@ -102,8 +105,10 @@ class StepRunner {
   MetricCounter upstream_;
   MetricCounter run_;
 
-  Mutex mutex_;
-  absl::flat_hash_map<StepOfUser, StepFlight> running_ ABSL_GUARDED_BY(mutex_);
+  mutable Mutex mutex_;
+  size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  CondVar changed_;  // a step has ended, its load was cancelled, or somebody has joined or left
+  absl::flat_hash_map<StepOfUser, StepFlightPtr> running_ ABSL_GUARDED_BY(mutex_);
 
   struct Shortcuts;
   const std::unique_ptr<Shortcuts> shortcuts_;  // last: they may be learning

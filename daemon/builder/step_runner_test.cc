@@ -4,15 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
+#include <future>
 #include <map>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include "absl/strings/str_replace.h"
 #include "common/base/error.h"
+#include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
+#include "tests/support/await.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {
@@ -26,6 +31,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 constexpr char kDryRun[] = R"(#$ g++ -E -D__CUDA_ARCH__=900 u.cu -o k/u.cpp1.ii
 #$ g++ -E u.cu -o k/u.cpp4.ii
@@ -36,16 +42,16 @@ constexpr char kDryRun[] = R"(#$ g++ -E -D__CUDA_ARCH__=900 u.cu -o k/u.cpp1.ii
 #$ g++ -c k/u.cudafe1.cpp -o u.o
 )";
 
-// Runs each command at once. Each output holds "target: " and the step's name.
+// Runs each command at once, of one at a time. Each output holds "target: " and the step's name.
 class ScriptedExecutor : public exec::Executor {
  public:
-  void Submit(exec::Action action, exec::AskersPtr, exec::ActionObserver* observer, CancellationPtr cancellation,
-              exec::ActionDone done) override {
+  exec::ActionEnd Run(const exec::Action& action, const exec::AskersPtr&, exec::ActionObserver* observer,
+                      const CancellationPtr& cancellation) override {
     ran.push_back(action.step);
     for (const exec::InputFile& input : action.inputs) read[action.step].emplace_back(*input.content);
     if (observer != nullptr) observer->OnStarted(action);
-    if (const auto end = ends.find(action.step); end != ends.end()) return done(end->second);
-    if (cancellation->cancelled()) return done(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
+    if (const auto end = ends.find(action.step); end != ends.end()) return end->second;
+    if (cancellation->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "cancelled");
     exec::ActionResult result;
     result.exit_code = failing.contains(action.step) ? 1 : 0;
     if (const auto text = prints.find(action.step); text != prints.end()) result.output = text->second;
@@ -53,7 +59,7 @@ class ScriptedExecutor : public exec::Executor {
       result.outputs[path] =
           exec::MakeContent(StrCat(lines_above, "target: ", absl::StrReplaceAll(action.step, {{" ", "-"}}), "\n"));
     }
-    done(std::move(result));
+    return result;
   }
   exec::ExecutorLoad load() const override { return {}; }
 
@@ -68,16 +74,27 @@ class ScriptedExecutor : public exec::Executor {
 class Watcher : public StepObserver {
  public:
   void OnQueued(int) override {}
-  void OnStarted(const exec::Action& action) override { started.push_back(action.step); }
+  void OnStarted(const exec::Action& action) override {
+    const MutexLock lock(mutex_);
+    started.push_back(action.step);
+  }
   void OnOutput(std::string_view text) override { output += text; }
   void OnStepEnded(const StepTimes& times) override {
     EXPECT_LE(times.ready, times.started);
     EXPECT_LE(times.started, times.ended);
-    ended.emplace_back(times.name, times.way);
+    const MutexLock lock(mutex_);
+    ended_.emplace_back(times.name, times.way);
+  }
+  std::vector<std::pair<std::string, StepWay>> Ended() const {
+    const MutexLock lock(mutex_);
+    return ended_;
   }
   std::vector<std::string> started;
   std::string output;
-  std::vector<std::pair<std::string, StepWay>> ended;
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<std::pair<std::string, StepWay>> ended_ ABSL_GUARDED_BY(mutex_);
 };
 
 class StepRunnerTest : public ::testing::Test {
@@ -94,19 +111,13 @@ class StepRunnerTest : public ::testing::Test {
   }
 
   absl::StatusOr<exec::ActionResult> Run(const Step& step) {
-    std::optional<absl::StatusOr<exec::ActionResult>> result;
-    runner_.Submit(step, {.askers = exec::OneAsker(UserId{7}),
-                          .toolchain = toolchain_,
-                          .mode = mode_,
-                          .outputs = outputs_,
-                          .observer = &watcher_,
-                          .cancellation = cancellation_,
-                          .done = [&](absl::StatusOr<exec::ActionResult> r) {
-                            EXPECT_FALSE(result.has_value()) << "done twice";
-                            result = std::move(r);
-                          }});
-    EXPECT_TRUE(result.has_value());
-    return result.value_or(absl::UnknownError("not done"));
+    const auto one_at_a_time = std::make_shared<exec::Askers>(exec::Asker{.user = UserId{7}, .max_parallel = 1});
+    return runner_.RunStep(step, {.askers = one_at_a_time,
+                                  .toolchain = toolchain_,
+                                  .mode = mode_,
+                                  .outputs = outputs_,
+                                  .observer = &watcher_,
+                                  .cancellation = cancellation_});
   }
 
   std::string Metrics() {
@@ -296,7 +307,8 @@ TEST_F(StepRunnerTest, OtherStepsAreOneCommand) {
 TEST_F(StepRunnerTest, TellsTheTimesOfPhasesAndOfTheDryRun) {
   ASSERT_TRUE(Run(Compile()).ok());
   std::vector<std::string> names;
-  for (const auto& [name, way] : watcher_.ended) {
+  const auto ended = watcher_.Ended();
+  for (const auto& [name, way] : ended) {
     EXPECT_EQ(way, StepWay::kRun) << name;
     names.push_back(name);
   }
@@ -308,53 +320,88 @@ TEST_F(StepRunnerTest, TellsTheTimesOfPhasesAndOfTheDryRun) {
 TEST_F(StepRunnerTest, TellsTheTimesOfAFailedPhaseAndOfTheWholeCallAfterIt) {
   executor_.failing = {"cicc compute_90"};
   ASSERT_TRUE(Run(Compile()).ok());
-  EXPECT_THAT(watcher_.ended, Contains(Pair("cicc compute_90", StepWay::kRun)));
-  EXPECT_THAT(watcher_.ended.back(), Pair("compile", StepWay::kRun));
+  EXPECT_THAT(watcher_.Ended(), Contains(Pair("cicc compute_90", StepWay::kRun)));
+  EXPECT_THAT(watcher_.Ended().back(), Pair("compile", StepWay::kRun));
 }
 
 // Keeps actions until the test ends them.
 class WaitingExecutor : public exec::Executor {
  public:
-  void Submit(exec::Action action, exec::AskersPtr, exec::ActionObserver* observer, CancellationPtr,
-              exec::ActionDone done) override {
+  exec::ActionEnd Run(const exec::Action& action, const exec::AskersPtr&, exec::ActionObserver* observer,
+                      const CancellationPtr&) override {
     observer->OnStarted(action);
-    waiting.push_back(std::move(done));
+    std::promise<exec::ActionEnd> end;
+    std::future<exec::ActionEnd> ended = end.get_future();
+    {
+      const MutexLock lock(mutex_);
+      waiting_.push_back(std::move(end));
+    }
+    return ended.get();
   }
   exec::ExecutorLoad load() const override { return {}; }
 
+  size_t waiting() const {
+    const MutexLock lock(mutex_);
+    return waiting_.size();
+  }
   void EndNext(const std::string& output = "") {
     exec::ActionResult result;
     result.output = output;
     result.outputs["out"] = exec::MakeContent("made");
     EndNextWith(std::move(result));
   }
-  void EndNextWith(absl::StatusOr<exec::ActionResult> result) {
-    const exec::ActionDone done = std::move(waiting.front());
-    waiting.pop_front();
-    done(std::move(result));
+  void EndNextWith(exec::ActionEnd end) {
+    Await("an action", [&] { return waiting() > 0; });
+    const MutexLock lock(mutex_);
+    waiting_.front().set_value(std::move(end));
+    waiting_.pop_front();
   }
 
-  std::deque<exec::ActionDone> waiting;
+ private:
+  mutable Mutex mutex_;
+  std::deque<std::promise<exec::ActionEnd>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 class SameStepTest : public ::testing::Test {
  protected:
-  void Submit(UserId user = UserId{7}, CompileMode mode = CompileMode::kFast) { SubmitFor(exec::OneAsker(user), mode); }
+  ~SameStepTest() override {
+    while (ended_ < static_cast<int>(threads_.size())) {
+      if (executor_.waiting() > 0) executor_.EndNext();
+    }
+    for (std::thread& thread : threads_) thread.join();
+  }
 
-  void SubmitFor(exec::AskersPtr askers, CompileMode mode = CompileMode::kFast) {
+  // Returns once the step has ended, or waits.
+  void Submit(UserId user = UserId{7}, CompileMode mode = CompileMode::kFast, CancellationPtr cancellation = nullptr) {
+    SubmitFor(exec::OneAsker(user), mode, std::move(cancellation));
+  }
+
+  void SubmitFor(exec::AskersPtr askers, CompileMode mode = CompileMode::kFast,
+                 CancellationPtr cancellation = nullptr) {
     Step step;
     step.action.step = "step";
     step.action.argv = {"tool"};
     step.action.outputs = {"out"};
     step.reuse = Reuse();
-    runner_.Submit(step, {.askers = std::move(askers),
-                          .toolchain = toolchain_,
-                          .mode = mode,
-                          .observer = &watcher_,
-                          .cancellation = nullptr,
-                          .done = [this](const absl::StatusOr<exec::ActionResult>& result) {
-                            ++(result.ok() ? made_ : failed_);
-                          }});
+    const int ended_before = ended_;
+    const size_t waiting_before = executor_.waiting() + runner_.waiting();
+    threads_.emplace_back([this, step, askers = std::move(askers), mode, cancellation = std::move(cancellation)] {
+      const exec::ActionEnd end = runner_.RunStep(step, {.askers = askers,
+                                                         .toolchain = toolchain_,
+                                                         .mode = mode,
+                                                         .observer = &watcher_,
+                                                         .cancellation = cancellation});
+      ++(end.ok() ? made_ : failed_);
+      ++ended_;
+    });
+    Await("the step",
+          [&] { return ended_ > ended_before || executor_.waiting() + runner_.waiting() > waiting_before; });
+  }
+  void AwaitEnds(int ended) {
+    Await(StrCat(ended, " steps"), [&] { return ended_ == ended; });
+  }
+  void AwaitWaiting(size_t count) {
+    Await(StrCat(count, " actions"), [&] { return executor_.waiting() == count; });
   }
 
   std::string Metrics() {
@@ -370,15 +417,17 @@ class SameStepTest : public ::testing::Test {
   StepRunner runner_{Env::Posix(), executor_, cache_};
   const toolchain::ToolchainPtr toolchain_ = std::make_shared<const toolchain::Toolchain>();
   Watcher watcher_;
-  int made_ = 0;
-  int failed_ = 0;
+  std::atomic<int> made_ = 0;
+  std::atomic<int> failed_ = 0;
+  std::atomic<int> ended_ = 0;
+  std::vector<std::thread> threads_;
 };
 
 TEST_F(SameStepTest, LoadsAtTheSameTimeRunItOnce) {
   for (int i = 0; i < 3; ++i) Submit();
-  ASSERT_EQ(executor_.waiting.size(), 1u);
+  EXPECT_EQ(executor_.waiting(), 1u);
   executor_.EndNext();
-  EXPECT_EQ(made_, 3);
+  AwaitEnds(3);
   Submit();
   EXPECT_EQ(made_, 4);
   EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"run\"} 1\n"));
@@ -388,30 +437,33 @@ TEST_F(SameStepTest, LoadsAtTheSameTimeRunItOnce) {
 
 TEST_F(SameStepTest, TellsHowEachLoadCameToTheResult) {
   for (int i = 0; i < 2; ++i) Submit();
-  EXPECT_THAT(watcher_.ended, IsEmpty());
+  EXPECT_THAT(watcher_.Ended(), IsEmpty());
   executor_.EndNext();
-  EXPECT_THAT(watcher_.ended, ElementsAre(Pair("step", StepWay::kJoined), Pair("step", StepWay::kRun)));
+  AwaitEnds(2);
+  EXPECT_THAT(watcher_.Ended(), UnorderedElementsAre(Pair("step", StepWay::kJoined), Pair("step", StepWay::kRun)));
   Submit();
-  EXPECT_THAT(watcher_.ended.back(), Pair("step", StepWay::kReused));
+  EXPECT_THAT(watcher_.Ended().back(), Pair("step", StepWay::kReused));
 }
 
 TEST_F(SameStepTest, NobodyWaitsInAnotherUsersTurn) {
   Submit(UserId{7});
   Submit(UserId{8});
-  EXPECT_EQ(executor_.waiting.size(), 2u);
+  EXPECT_EQ(executor_.waiting(), 2u);
   Submit(UserId{7}, CompileMode::kWhole);
-  EXPECT_EQ(executor_.waiting.size(), 3u);
+  EXPECT_EQ(executor_.waiting(), 3u);
 }
 
 TEST_F(SameStepTest, AStepThatRunsAnewNeitherTakesNorJoinsAnything) {
   Submit();
   Submit(UserId{7}, CompileMode::kAnew);
-  ASSERT_EQ(executor_.waiting.size(), 2u);
+  EXPECT_EQ(executor_.waiting(), 2u);
   executor_.EndNext();
   executor_.EndNext();
+  AwaitEnds(2);
   Submit(UserId{7}, CompileMode::kAnew);
-  ASSERT_EQ(executor_.waiting.size(), 1u);
+  EXPECT_EQ(executor_.waiting(), 1u);
   executor_.EndNext();
+  AwaitEnds(3);
   EXPECT_EQ(made_, 3);
 }
 
@@ -420,13 +472,14 @@ TEST_F(SameStepTest, WhoJoinsAWaitingBuildDoesNotWaitInAnotherUsersTurn) {
   const exec::AskersPtr joined = exec::OneAsker(UserId{7});
   SubmitFor(joined);
   Submit(UserId{7});
-  ASSERT_EQ(executor_.waiting.size(), 1u);
+  EXPECT_EQ(executor_.waiting(), 1u);
   joined->Join({.user = UserId{8}});
   runner_.AskersChanged(*joined);
-  EXPECT_EQ(executor_.waiting.size(), 2u);
+  AwaitWaiting(2);
   SubmitFor(joined);
-  EXPECT_EQ(executor_.waiting.size(), 3u);
-  while (!executor_.waiting.empty()) executor_.EndNext();
+  EXPECT_EQ(executor_.waiting(), 3u);
+  for (int i = 0; i < 3; ++i) executor_.EndNext();
+  AwaitEnds(4);
   EXPECT_EQ(made_, 4);
 }
 
@@ -436,13 +489,14 @@ TEST_F(SameStepTest, WhoWaitedForABuildThatNowIsAnothersRunsTheStep) {
   Submit(UserId{7});
   left->Join({.user = UserId{8}});
   runner_.AskersChanged(*left);
-  EXPECT_EQ(executor_.waiting.size(), 1u);
+  EXPECT_EQ(executor_.waiting(), 1u);
   left->Leave({.user = UserId{7}});
   runner_.AskersChanged(*left);
-  EXPECT_EQ(executor_.waiting.size(), 2u);
+  AwaitWaiting(2);
   Submit(UserId{7});
-  EXPECT_EQ(executor_.waiting.size(), 3u);
-  while (!executor_.waiting.empty()) executor_.EndNext();
+  EXPECT_EQ(executor_.waiting(), 3u);
+  for (int i = 0; i < 3; ++i) executor_.EndNext();
+  AwaitEnds(3);
   EXPECT_EQ(made_, 3);
 }
 
@@ -450,19 +504,36 @@ TEST_F(SameStepTest, WordsAreEachLoadsOwn) {
   Submit();
   Submit();
   executor_.EndNext("warning: x\n");
+  AwaitWaiting(1);
   EXPECT_EQ(made_, 1);
-  ASSERT_EQ(executor_.waiting.size(), 1u);
   executor_.EndNext("warning: x\n");
+  AwaitEnds(2);
   EXPECT_EQ(made_, 2);
 }
 
 TEST_F(SameStepTest, ACancelledLoadLeavesTheStepToTheNextOne) {
   for (int i = 0; i < 3; ++i) Submit();
   executor_.EndNextWith(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
+  AwaitEnds(1);
   EXPECT_EQ(failed_, 1);
-  ASSERT_EQ(executor_.waiting.size(), 1u);
+  AwaitWaiting(1);
   executor_.EndNext();
+  AwaitEnds(3);
   EXPECT_EQ(made_, 2);
+}
+
+TEST_F(SameStepTest, WhoWaitsForAnotherLoadsStepHearsItsOwnCancellation) {
+  Submit();
+  const auto cancellation = std::make_shared<Cancellation>();
+  Submit(UserId{7}, CompileMode::kFast, cancellation);
+  EXPECT_EQ(executor_.waiting(), 1u);
+  cancellation->Cancel();
+  AwaitEnds(1);
+  EXPECT_EQ(failed_, 1);
+  EXPECT_EQ(executor_.waiting(), 1u);
+  executor_.EndNext();
+  AwaitEnds(2);
+  EXPECT_EQ(made_, 1);
 }
 
 }  // namespace

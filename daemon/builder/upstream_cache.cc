@@ -15,8 +15,6 @@
 namespace kernix::build {
 namespace {
 
-// A load asks once before it builds, and then each of its steps.
-constexpr int kQuestionsAtOnce = 8;
 constexpr int kWritesAtOnce = 2;
 
 constexpr Duration kFirstPause{1'000};
@@ -51,14 +49,6 @@ remote::Limits LimitsOf(const UpstreamCache::Wanted& wanted, const LookBudget::L
 
 }  // namespace
 
-// A load that looks for its result until this node should build it, or nobody does.
-struct UpstreamCache::Question {
-  bool may_build = false;
-  Wanted wanted;
-  Found done;
-  BuildTurns::Wait wait = {};
-};
-
 UpstreamCache::UpstreamCache(Env& env, toolchain::FileDigests& digests, remote::SharedResults& results,
                              remote::BuildClaims& claims, UpstreamCacheOptions options)
     : env_(env),
@@ -66,7 +56,6 @@ UpstreamCache::UpstreamCache(Env& env, toolchain::FileDigests& digests, remote::
       results_(results),
       options_(std::move(options)),
       claims_(options_.build_once ? 1 : 0),
-      questions_(options_.read ? kQuestionsAtOnce : 0),
       writes_(options_.write ? kWritesAtOnce : 0) {
   if (options_.build_once && options_.read) turns_.emplace(env, claims, claims_, stopped_);
 }
@@ -85,56 +74,43 @@ UpstreamCache::~UpstreamCache() {
   stopped_.Cancel();
 }
 
-void UpstreamCache::Find(Wanted wanted, Found done) {
+std::optional<remote::SharedResult> UpstreamCache::Find(Wanted wanted) {
   const bool is_spent = wanted.looks != nullptr && wanted.looks->IsSpent();
-  if (!options_.read || wanted.is_absent || is_spent) return done(std::nullopt);
+  if (!options_.read || wanted.is_absent || is_spent) return std::nullopt;
   if (wanted.looks == nullptr) wanted.looks = NewBudget();
-  questions_.Push([this, wanted = std::move(wanted), done = std::move(done)] {
-    std::optional<remote::SharedResult> found;
+  const LookBudget::Look look(*wanted.looks);
+  return FindNow(wanted, look);
+}
+
+std::optional<remote::SharedResult> UpstreamCache::FindOrWait(Wanted wanted) {
+  if (!turns_ || !options_.write) return Find(std::move(wanted));
+  return Await(/*may_build=*/true, std::move(wanted));
+}
+
+std::optional<remote::SharedResult> UpstreamCache::FindOrJoin(Wanted wanted) {
+  if (!turns_) return Find(std::move(wanted));
+  return Await(/*may_build=*/false, std::move(wanted));
+}
+
+std::optional<remote::SharedResult> UpstreamCache::Await(bool may_build, Wanted wanted) {
+  if (wanted.looks == nullptr) wanted.looks = NewBudget();
+  if (wanted.looks->IsSpent()) return std::nullopt;
+  BuildTurns::Wait wait;
+  while (true) {
     {
       const LookBudget::Look look(*wanted.looks);
-      found = FindNow(wanted, look);
+      const remote::Limits limits = LimitsOf(wanted, look);
+      std::optional<remote::SharedResult> found;
+      if (!wait.settles && !std::exchange(wanted.is_absent, false)) found = FindNow(wanted, look);
+      const bool is_over = found || limits.IsCancelled() || look.IsOver();
+      if (is_over && !wait.settles) return found;
+      const bool must_wait =
+          may_build ? !turns_->MayBuild(wanted.key, wait, limits) : turns_->OtherBuilds(wanted.key, wait, limits);
+      if (!must_wait) return found;
     }
-    done(std::move(found));
-  });
-}
-
-void UpstreamCache::FindOrWait(Wanted wanted, Found done) {
-  if (!turns_ || !options_.write) return Find(std::move(wanted), std::move(done));
-  Begin({true, std::move(wanted), std::move(done)});
-}
-
-void UpstreamCache::FindOrJoin(Wanted wanted, Found done) {
-  if (!turns_) return Find(std::move(wanted), std::move(done));
-  Begin({false, std::move(wanted), std::move(done)});
-}
-
-void UpstreamCache::Begin(Question question) {
-  if (question.wanted.looks == nullptr) question.wanted.looks = NewBudget();
-  if (question.wanted.looks->IsSpent()) return question.done(std::nullopt);
-  questions_.Push([this, shared = std::make_shared<Question>(std::move(question))] { Ask(shared); });
-}
-
-void UpstreamCache::Ask(const std::shared_ptr<Question>& question) {
-  Question& q = *question;
-  std::optional<remote::SharedResult> found;
-  bool must_wait = false;
-  {
-    const LookBudget::Look look(*q.wanted.looks);
-    const remote::Limits limits = LimitsOf(q.wanted, look);
-    const bool settles = q.wait.settles;
-    if (!settles && !std::exchange(q.wanted.is_absent, false)) found = FindNow(q.wanted, look);
-    const bool is_over = found || limits.IsCancelled() || look.IsOver();
-    must_wait = (settles || !is_over) && MustWait(q, limits);
+    if (!wait.settles) wanted.looks->Renew();
+    Pause(wait.pause, wanted.cancellation.get());
   }
-  if (!must_wait) return q.done(std::move(found));
-  if (!q.wait.settles) q.wanted.looks->Renew();
-  questions_.PushAt(env_.Now() + q.wait.pause, [this, question] { Ask(question); });
-}
-
-bool UpstreamCache::MustWait(Question& q, const remote::Limits& limits) {
-  if (q.may_build) return !turns_->MayBuild(q.wanted.key, q.wait, limits);
-  return turns_->OtherBuilds(q.wanted.key, q.wait, limits);
 }
 
 void UpstreamCache::EndBuild(const Digest& key, remote::ClaimState state) {
@@ -197,7 +173,7 @@ bool UpstreamCache::TryToWrite(const Digest& key, const remote::SharedResult& re
   Duration pause = kFirstPause;
   std::optional<uint64_t> refused_token;
   for (int i = 1; i <= kMostTries; ++i) {
-    if (i > 1 && !Pause(std::exchange(pause, 2 * pause))) return false;
+    if (i > 1 && !PauseWrites(std::exchange(pause, 2 * pause))) return false;
     const uint64_t token = results_.TokenVersion();
     if (token == refused_token) continue;
     if (refused_token) renewed_.Add();
@@ -216,7 +192,7 @@ bool UpstreamCache::TryToWrite(const Digest& key, const remote::SharedResult& re
   return false;
 }
 
-bool UpstreamCache::Pause(Duration pause) {
+bool UpstreamCache::PauseWrites(Duration pause) {
   const MonotonicTime until = env_.Now() + pause;
   const MutexLock lock(mutex_);
   while (!stopping_ && changed_.WaitUntil(mutex_, until)) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,13 +35,10 @@ struct UpstreamCacheOptions {
   uint64_t max_result_bytes = UINT64_MAX;  // larger results of others are not taken, whatever the room
 };
 
-// Asks and writes in threads of its own, so that neither a load nor a step holds a thread of somebody else while it
-// waits for another machine. Whatever goes wrong there is no error of a load: the log and the counters have it.
-// Thread-safe.
+// Asks in the caller's thread, and writes in threads of its own. Whatever goes wrong there is no error of a load: the
+// log and the counters have it. Thread-safe.
 class UpstreamCache {
  public:
-  using Found = std::function<void(std::optional<remote::SharedResult>)>;
-
   // What is looked for: the result of `key` that `toolchain` would make as well.
   struct Wanted {
     Digest key;
@@ -70,16 +66,16 @@ class UpstreamCache {
   // For all that one load asks: the time limit of one call of the upstream.
   LookBudgetPtr NewBudget() const { return std::make_shared<LookBudget>(env_, results_.timeout()); }
 
-  // Calls `done` once: with nothing if there is no such result, if the upstream does not answer while the budget lasts,
-  // or if the cancellation (may be null) fires. `done` must not throw.
-  void Find(Wanted wanted, Found done);
+  // Nothing if there is no such result, if the upstream does not answer while the budget lasts, or if the cancellation
+  // (may be null) fires. Blocks.
+  std::optional<remote::SharedResult> Find(Wanted wanted);
 
   // As Find() for a load, which its caller builds if there is nothing. With `build_once`, this waits while another node
   // builds it; the caller then must call Keep() or EndBuild(). That wait takes nothing from the budget.
-  void FindOrWait(Wanted wanted, Found done);
+  std::optional<remote::SharedResult> FindOrWait(Wanted wanted);
 
   // As Find() for a load that may not be built. With `build_once`, this waits while another node builds it.
-  void FindOrJoin(Wanted wanted, Found done);
+  std::optional<remote::SharedResult> FindOrJoin(Wanted wanted);
 
   // The build of a load has made nothing to keep.
   void EndBuild(const Digest& key, remote::ClaimState state);
@@ -102,18 +98,14 @@ class UpstreamCache {
   void Register(MetricsRegistry& registry) const;
 
  private:
-  struct Question;
-
-  void Begin(Question question);
-  void Ask(const std::shared_ptr<Question>& question);
-  // Another node builds it: it is to be looked for again.
-  bool MustWait(Question& q, const remote::Limits& limits);
+  // Looks until this node should build it (`may_build`), or nobody does.
+  std::optional<remote::SharedResult> Await(bool may_build, Wanted wanted);
   std::optional<remote::SharedResult> FindNow(const Wanted& wanted, const LookBudget::Look& look);
   bool Reserve(uint64_t bytes);
   void Write(const Digest& key, const remote::SharedResult& result, uint64_t bytes);
   bool TryToWrite(const Digest& key, const remote::SharedResult& result);
   // False if the cache is stopping.
-  bool Pause(Duration pause);
+  bool PauseWrites(Duration pause);
 
   Env& env_;
   toolchain::FileDigests& digests_;
@@ -132,7 +124,6 @@ class UpstreamCache {
   std::optional<BuildTurns> turns_;
   // Each needs those above it until its last task has ended.
   WorkQueue claims_;  // in order
-  WorkQueue questions_;
   WorkQueue writes_;
 };
 

@@ -470,25 +470,6 @@ TEST_F(SharingTest, OneOfManyNodesBuilds) {
   EXPECT_EQ(taken, 4u);
 }
 
-// By this clock, to write a claim takes so long that nobody looks at it again while the test runs.
-TEST_F(SharingTest, MoreLoadsThanThreadsSettleSideBySide) {
-  constexpr int kLoads = 12;  // eight threads ask
-  remote::SteppedEnv env;
-  FaultProxy proxy(engine_->address());
-  proxy.Inject(
-      {.method = "UpdateActionResult", .times = 0, .change = [&](auto&) { env.AdvanceClock(Duration(60'000)); }});
-  const auto upstream = remote::OpenUpstream(env, {.address = proxy.address(), .timeout = std::chrono::hours(1)});
-  remote::SharedResults results(*upstream, {});
-  remote::BuildClaims claims(*upstream, "node");
-  const toolchain::ToolchainPtr toolchain = KnownToolchains().Resolve(Request().toolchain(), v1::LANGUAGE_CPP).value();
-  UpstreamCache cache(env, KnownToolchains().digests(), results, claims, {.write = true, .build_once = true});
-  for (int i = 0; i < kLoads; ++i) {
-    cache.FindOrWait({DigestOf(StrCat("settles ", i)), toolchain}, [](const auto&) {});
-  }
-  Await("all claims", [&] { return proxy.Calls("UpdateActionResult") == kLoads; });
-  EXPECT_EQ(Sample(cache, "kernix_upstream_turns_total{turn=\"own\"}"), 0) << "all of them settle";
-}
-
 TEST_F(SharingTest, NobodyWaitsForANodeWhoseCompilerRefuses) {
   v1::LoadRequest request = Request();
   request.mutable_source(0)->mutable_text()->append("#error not like this\n");
@@ -683,11 +664,8 @@ TEST_F(SharingTest, ASlowEngineCostsALoadOneTimeLimit) {
   remote::SharedResults results(*upstream, {});
   remote::BuildClaims claims(*upstream, "node");
   UpstreamCache cache(env, KnownToolchains().digests(), results, claims, {.write = true, .build_once = true});
-  std::promise<bool> found;
-  cache.FindOrWait({Digest::FromRaw(built->key()).value(),
-                    KnownToolchains().Resolve(request.toolchain(), request.language()).value()},
-                   [&](const auto& result) { found.set_value(result.has_value()); });
-  EXPECT_FALSE(AwaitValue("an answer", found.get_future()));
+  EXPECT_FALSE(cache.FindOrWait({Digest::FromRaw(built->key()).value(),
+                                 KnownToolchains().Resolve(request.toolchain(), request.language()).value()}));
   EXPECT_EQ(proxy.Calls("GetActionResult"), 1);
   EXPECT_EQ(proxy.Calls("BatchReadBlobs"), 1);
   EXPECT_EQ(proxy.Calls("UpdateActionResult"), 0);
@@ -752,15 +730,10 @@ int QuestionsOfPhases(const std::string& engine, bool spent) {
   compile.action.step = "compile";
   compile.action.argv = {"cuda/bin/nvcc", "-c", "-ccbin", "g++"};
   compile.action.outputs = {"u.o", "u.d"};
-  std::promise<absl::Status> end;
-  runner.Submit(compile, {.askers = exec::OneAsker(UserId{1000}),
-                          .toolchain = std::make_shared<toolchain::Toolchain>(),
-                          .looks = spent ? std::make_shared<LookBudget>(env, Duration(0)) : nullptr,
-                          .observer = nullptr,
-                          .cancellation = std::make_shared<Cancellation>(),
-                          .done = [&](absl::StatusOr<exec::ActionResult> r) { end.set_value(r.status()); }});
-  EXPECT_THAT(AwaitValue("the end of the compile", end.get_future()), IsOk());
-  executor.reset();  // its thread may still be in the runner
+  EXPECT_THAT(runner.RunStep(compile, {.askers = exec::OneAsker(UserId{1000}),
+                                       .toolchain = std::make_shared<toolchain::Toolchain>(),
+                                       .looks = spent ? std::make_shared<LookBudget>(env, Duration(0)) : nullptr}),
+              IsOk());
   return proxy.Calls("GetActionResult");
 }
 
@@ -818,9 +791,7 @@ TEST_F(SharingTest, AWaitForAnotherNodesBuildTakesNothingFromTheTimeLimit) {
                   env.AdvanceClock(Duration(3'000));  // of each look at the claim
                 }});
   const LookBudgetPtr looks = cache.NewBudget();
-  std::promise<void> done;
-  cache.FindOrWait({.key = key, .toolchain = toolchain, .looks = looks}, [&](const auto&) { done.set_value(); });
-  AwaitValue("the end of the claim, of which nothing is heard any more", done.get_future());
+  (void)cache.FindOrWait({.key = key, .toolchain = toolchain, .looks = looks});  // until nothing more is heard of it
   EXPECT_GE(proxy.Calls("GetActionResult"), 4);
   EXPECT_FALSE(LookBudget::Look(*looks).IsOver());
   cache.EndBuild(key, remote::ClaimState::kLeft);

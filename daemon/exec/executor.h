@@ -20,7 +20,7 @@ namespace kernix::exec {
 // RESOURCE (no space, no memory, time limit, too much output; also when the tool itself reports one of these),
 // CANCELLED, or TOOLCHAIN (the tool cannot be started). A RESOURCE error of a command carries its output and its
 // command line.
-using ActionDone = std::function<void(absl::StatusOr<ActionResult>)>;
+using ActionEnd = absl::StatusOr<ActionResult>;
 
 struct ExecutorLoad {
   int running = 0;
@@ -35,17 +35,15 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Queues `action`, for which `askers` wait, and returns. Calls `done` exactly once, from a thread of the executor.
-  // The inline executor, and an executor that is being destroyed, call it before Submit() returns. `observer` and
-  // `cancellation` may be null; `observer` must outlive the call of `done`. `done` must not throw. If Submit() throws,
-  // because there is no memory for another action, it does not call `done`.
-  virtual void Submit(Action action, AskersPtr askers, ActionObserver* observer, CancellationPtr cancellation,
-                      ActionDone done) = 0;
+  // Waits for the turn of `action`, for which `askers` wait, and runs it to its end. Blocks. `observer` and
+  // `cancellation` may be null. Throws only if there is no memory for another action.
+  virtual ActionEnd Run(const Action& action, const AskersPtr& askers, ActionObserver* observer,
+                        const CancellationPtr& cancellation) = 0;
 
   // Must be called when somebody has joined or left `askers`: their actions that wait change places.
   virtual void AskersChanged(const Askers&) {}
 
-  // Both counts exclude an action by the time its `done` is called.
+  // Both counts exclude an action by the time its Run() returns.
   virtual ExecutorLoad load() const = 0;
 };
 
@@ -62,22 +60,22 @@ struct ActionPlace {
 // Runs one action in a new folder below the scratch directory: stages the inputs, runs the command, reads the outputs
 // and removes the folder. The inline and the local executor call it for each action. Blocks. `observer` and
 // `cancellation` may be null.
-absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const Action& action,
-                                       ActionObserver* observer, Cancellation* cancellation);
+ActionEnd RunAction(Env& env, const ActionPlace& place, const Action& action, ActionObserver* observer,
+                    Cancellation* cancellation);
 
-// Runs each action in the caller's thread. For tests (kernix_exec_testing).
+// Runs each action at once. For tests (kernix_exec_testing).
 std::unique_ptr<Executor> MakeInlineExecutor(Env& env, ActionPlace place);
 
 // Runs one action to its end, in the caller's thread. `observer` may be null.
-using ActionRunner = std::function<absl::StatusOr<ActionResult>(const Action& action, ActionObserver* observer,
-                                                                Cancellation* cancellation)>;
+using ActionRunner =
+    std::function<ActionEnd(const Action& action, ActionObserver* observer, Cancellation* cancellation)>;
 
-// A thread pool that serves users in turn (see FairQueue), and each user's actions by rank. An action has the best of
-// the places that its askers give it. The weight of an action is
-// the larger of its shares of the pool's jobs and of the pool's memory (0: any number of bytes). The next action starts
-// when its jobs and its memory estimate fit into what the running actions leave free; until then, no other action
-// overtakes it. An action that exceeds a whole limit runs alone. The destructor cancels all queued and running actions
-// and waits for them. Actions that wait hear of their places once in `between_tellings` at most.
+// Serves users in turn (see FairQueue), and each user's actions by rank. An action has the best of the places that its
+// askers give it. The weight of an action is the larger of its shares of the pool's jobs and of the pool's memory (0:
+// any number of bytes). The next action starts when its jobs and its memory estimate fit into what the running actions
+// leave free; until then, no other action overtakes it. An action that exceeds a whole limit runs alone. The destructor
+// cancels all queued and running actions and waits for them. Actions that wait hear of their places once in
+// `between_tellings` at most.
 std::unique_ptr<Executor> MakePoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget_bytes,
                                            Duration between_tellings = Duration(100));
 

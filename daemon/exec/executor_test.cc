@@ -14,6 +14,7 @@
 #include "common/base/strings.h"
 #include "common/os/mem_env.h"
 #include "tests/support/await.h"
+#include "tests/support/run_in_thread.h"
 
 namespace kernix::exec {
 namespace {
@@ -100,16 +101,17 @@ class ExecutorFixture {
     action.argv = {program, name};
     action.memory_estimate_bytes = memory;
     observers_.emplace_back(events_, name);
-    executor.Submit(std::move(action), std::move(askers), &observers_.back(), std::move(cancellation),
-                    [this, name](absl::StatusOr<ActionResult> result) {
-                      events_.Add(result.ok() ? StrCat(name, " done ", result->exit_code)
-                                              : StrCat(name, " ", v1::ErrorDetail::Kind_Name(KindOf(result.status()))));
-                    });
+    threads_.Run(executor, std::move(action), std::move(askers), &observers_.back(), std::move(cancellation),
+                 [this, name](const ActionEnd& end) {
+                   events_.Add(end.ok() ? StrCat(name, " done ", end->exit_code)
+                                        : StrCat(name, " ", v1::ErrorDetail::Kind_Name(KindOf(end.status()))));
+                 });
   }
 
   MemEnv env_;
   Events events_;
   std::deque<Observer> observers_;
+  ActionThreads threads_;
 };
 
 struct NamedExecutor {
@@ -182,17 +184,7 @@ TEST_P(ExecutorTest, ManyActionsAllEndOnceAndNothingIsLeft) {
   EXPECT_THAT(env_.ListDirectory("/scratch").value(), IsEmpty());
 }
 
-TEST_P(ExecutorTest, AnActionMayBeSubmittedFromTheResultOfAnother) {
-  const auto executor = Make();
-  Action action;
-  action.step = "first";
-  action.argv = {"/bin/say", "first"};
-  executor->Submit(action, OneAsker(UserId{1}), nullptr, nullptr,
-                   [&](const absl::StatusOr<ActionResult>&) { Submit(*executor, "/bin/say", "second"); });
-  events_.WaitFor("second done 0");
-}
-
-// Tests of the thread pool only.
+// Tests of the pool only.
 class LocalExecutorTest : public ExecutorFixture, public ::testing::Test {
  protected:
   std::unique_ptr<Executor> Make(int jobs, uint64_t memory = 1000) {
@@ -389,6 +381,7 @@ TEST_F(LocalExecutorTest, DestructionCancelsWhatRunsAndWhatIsQueued) {
   events_.WaitFor("a started");
   Submit(*executor, "/bin/wait", "b", 0, others);
   executor.reset();
+  threads_.Join();
   EXPECT_EQ(events_.Count("a CANCELLED"), 1);
   EXPECT_EQ(events_.Count("b CANCELLED"), 1);
   EXPECT_FALSE(others->cancelled());

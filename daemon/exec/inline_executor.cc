@@ -12,13 +12,13 @@ class InlineExecutor : public Executor {
  public:
   InlineExecutor(Env& env, ActionPlace place) : env_(env), place_(std::move(place)) {}
 
-  void Submit(Action action, AskersPtr, ActionObserver* observer, CancellationPtr cancellation,
-              ActionDone done) override {
+  ActionEnd Run(const Action& action, const AskersPtr&, ActionObserver* observer,
+                const CancellationPtr& cancellation) override {
     ++running_;
-    absl::StatusOr<ActionResult> result =
+    ActionEnd end =
         CatchExceptions("the job ended", [&] { return RunAction(env_, place_, action, observer, cancellation.get()); });
     --running_;
-    done(std::move(result));
+    return end;
   }
 
   ExecutorLoad load() const override { return {.running = running_, .queued = 0}; }

@@ -82,15 +82,12 @@ void MeasuredExecutor::Register(MetricsRegistry& registry) const {
   registry.AddGauge("kernix_steps_queued", "Steps that wait for the pool now.", [this] { return load().queued; });
 }
 
-void MeasuredExecutor::Submit(Action action, AskersPtr askers, ActionObserver* observer, CancellationPtr cancellation,
-                              ActionDone done) {
-  MetricHistogram& times = OfStep(action.step);
-  const auto waiting = std::make_shared<Waiting>(*this, observer);
-  executor_->Submit(std::move(action), std::move(askers), waiting.get(), std::move(cancellation),
-                    [waiting, &times, done = std::move(done)](absl::StatusOr<ActionResult> result) {
-                      if (const auto seconds = waiting->SecondsOfCommand(result)) times.Observe(*seconds);
-                      done(std::move(result));
-                    });
+ActionEnd MeasuredExecutor::Run(const Action& action, const AskersPtr& askers, ActionObserver* observer,
+                                const CancellationPtr& cancellation) {
+  Waiting waiting(*this, observer);
+  ActionEnd end = executor_->Run(action, askers, &waiting, cancellation);
+  if (const auto seconds = waiting.SecondsOfCommand(end)) OfStep(action.step).Observe(*seconds);
+  return end;
 }
 
 MetricHistogram& MeasuredExecutor::OfStep(std::string_view step) { return steps_.find(KindOfStep(step))->second; }

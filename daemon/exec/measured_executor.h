@@ -23,11 +23,11 @@ class MeasuredExecutor final : public Executor {
   // `env` (the clock) and `registry` must outlive it.
   MeasuredExecutor(Env& env, std::unique_ptr<Executor> executor);
 
-  // Must be called before the first Submit(). The registry must not be read after this object is destroyed.
+  // Must be called before the first Run(). The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
-  void Submit(Action action, AskersPtr askers, ActionObserver* observer, CancellationPtr cancellation,
-              ActionDone done) override;
+  ActionEnd Run(const Action& action, const AskersPtr& askers, ActionObserver* observer,
+                const CancellationPtr& cancellation) override;
   void AskersChanged(const Askers& askers) override { executor_->AskersChanged(askers); }
   ExecutorLoad load() const override { return executor_->load(); }
 

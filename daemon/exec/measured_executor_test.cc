@@ -38,10 +38,7 @@ class MeasuredExecutorTest : public testing::Test {
     Action action;
     action.step = step;
     action.argv = {program};
-    absl::StatusOr<ActionResult> ended;
-    executor_.Submit(action, OneAsker(UserId{1000}), observer, nullptr,
-                     [&](absl::StatusOr<ActionResult> result) { ended = std::move(result); });
-    return ended;
+    return executor_.Run(action, OneAsker(UserId{1000}), observer, nullptr);
   }
 
   MemEnv env_;

@@ -117,15 +117,20 @@ Duration PlaceQueue::WaitFor(int jobs) const {
   return cost_ / max_jobs_;
 }
 
-// All that another try needs.
-struct PlacingExecutor::Job {
-  exec::Action action;
-  exec::AskersPtr askers;
-  exec::ActionObserver* observer;
-  CancellationPtr cancellation;
-  exec::ActionDone done;
-  OutputLater there{observer};
-};
+namespace {
+
+// Has `queue` know of the action while it is in the place.
+exec::ActionEnd RunIn(exec::Executor& place, PlaceQueue& queue, const exec::Action& action,
+                      const exec::AskersPtr& askers, exec::ActionObserver* observer,
+                      const CancellationPtr& cancellation) {
+  const PlaceQueue::Place entry = queue.Enter(action);
+  exec::ActionEnd end = CatchExceptions("the step could not be queued",
+                                        [&] { return place.Run(action, askers, observer, cancellation); });
+  queue.Leave(entry, end);
+  return end;
+}
+
+}  // namespace
 
 PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::unique_ptr<exec::Executor> remote,
                                  const PlacingOptions& options, BuilderPause& pause)
@@ -155,22 +160,15 @@ void PlacingExecutor::Register(MetricsRegistry& registry) const {
       failed_there_alone_);
 }
 
-void PlacingExecutor::Submit(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer,
-                             CancellationPtr cancellation, exec::ActionDone done) {
-  if (!RunsThere(action)) {
-    return SubmitHere(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
-  }
-  if (PlacementOf(action) == Placement::kRemote) {
-    return SubmitThere(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
-  }
+exec::ActionEnd PlacingExecutor::Run(const exec::Action& action, const exec::AskersPtr& askers,
+                                     exec::ActionObserver* observer, const CancellationPtr& cancellation) {
+  const Job job{action, askers, observer, cancellation};
+  if (!RunsThere(action)) return RunHere(job);
+  if (PlacementOf(action) == Placement::kRemote) return RunOnlyThere(job);
   const BuilderPause::Answer answer = pause_.Ask();
-  if (answer == BuilderPause::Answer::kHold) {
-    held_.Add();
-    return SubmitHere(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done));
-  }
-  TryThere(std::make_shared<Job>(
-               Job{std::move(action), std::move(askers), observer, std::move(cancellation), std::move(done)}),
-           answer == BuilderPause::Answer::kProbe);
+  if (answer != BuilderPause::Answer::kHold) return TryThere(job, answer == BuilderPause::Answer::kProbe);
+  held_.Add();
+  return RunHere(job);
 }
 
 void PlacingExecutor::AskersChanged(const exec::Askers& askers) {
@@ -207,87 +205,55 @@ bool PlacingExecutor::FlowsOver(const exec::Action& action) const {
   return here > options_.overflow_after && here >= there_queue_.WaitFor(action.jobs);
 }
 
-void PlacingExecutor::SubmitTo(exec::Executor& place, PlaceQueue& queue, exec::Action action, exec::AskersPtr askers,
-                               exec::ActionObserver* observer, CancellationPtr cancellation, exec::ActionDone done) {
-  const PlaceQueue::Place entry = queue.Enter(action);
-  auto leave = [&queue, entry, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
-    queue.Leave(entry, result);
-    done(std::move(result));
-  };
-  try {
-    place.Submit(std::move(action), std::move(askers), observer, std::move(cancellation), std::move(leave));
-  } catch (...) {
-    queue.Leave(entry, absl::UnknownError("not submitted"));
-    throw;
-  }
-}
-
-void PlacingExecutor::SubmitHere(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer,
-                                 CancellationPtr cancellation, exec::ActionDone done) {
+exec::ActionEnd PlacingExecutor::RunHere(const Job& job) {
   here_.Add();
-  SubmitTo(*local_, here_queue_, std::move(action), std::move(askers), observer, std::move(cancellation),
-           std::move(done));
+  return RunIn(*local_, here_queue_, job.action, job.askers, job.observer, job.cancellation);
 }
 
-void PlacingExecutor::SubmitThere(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer,
-                                  CancellationPtr cancellation, exec::ActionDone done) {
-  there_.Add();
-  const char* const advice = action.needs_builder ? kNoCompilerHere : kOnlyRemote;
+exec::ActionEnd PlacingExecutor::RunOnlyThere(const Job& job) {
+  exec::Action action = job.action;
   action.needs_builder = true;
-  auto judge = [this, step = action.step, tool = exec::ToolPath(action), advice,
-                done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
-    NoteEnd(result);
-    if (IsOfEngine(result.status())) result = NowhereElse(step, result.status(), advice);
-    if (result.ok() && SeemsToLackTool(tool, *result)) result = NowhereElse(step, LacksTool(tool, *result), advice);
-    done(std::move(result));
-  };
-  SubmitTo(*remote_, there_queue_, std::move(action), std::move(askers), observer, std::move(cancellation),
-           std::move(judge));
+  const char* const advice = job.action.needs_builder ? kNoCompilerHere : kOnlyRemote;
+  const std::string tool = exec::ToolPath(action);
+  exec::ActionEnd end = SendThere(std::move(action), job);
+  if (IsOfEngine(end.status())) return NowhereElse(job.action.step, end.status(), advice);
+  if (end.ok() && SeemsToLackTool(tool, *end)) return NowhereElse(job.action.step, LacksTool(tool, *end), advice);
+  return end;
 }
 
-void PlacingExecutor::TryThere(JobPtr job, bool is_probe) {
-  there_.Add();
-  exec::Action action = job->action;
+exec::ActionEnd PlacingExecutor::TryThere(const Job& job, bool is_probe) {
+  exec::Action action = job.action;
   if (is_probe) action.needs_builder = true;  // it is sent, pause or not
-  auto judge = [this, job](absl::StatusOr<exec::ActionResult> result) {
-    NoteEnd(result);
-    if (IsOfEngine(result.status())) return FallBack(job, result.status());
-    if (result.ok() && result->exit_code != 0) return RunAgainHere(job, *std::move(result));
-    if (result.ok() && falling_back_.exchange(false)) Log(LogLevel::kInfo, "builders_work_again");
-    job->there.Release();
-    job->done(std::move(result));
-  };
-  SubmitTo(*remote_, there_queue_, std::move(action), job->askers, &job->there, job->cancellation, std::move(judge));
-}
-
-void PlacingExecutor::NoteEnd(const absl::StatusOr<exec::ActionResult>& result) {
-  if (IsNoBuilder(result.status())) pause_.NotTaken(GetErrorDetail(result.status()).message());
-  if (result.ok() && !result->ran_earlier) pause_.Taken();
-}
-
-void PlacingExecutor::FallBack(const JobPtr& job, const absl::Status& why) {
-  fell_back_.Add();
-  if (!falling_back_.exchange(true)) {
-    Log(LogLevel::kWarning, "builders_fail",
-        {{"step", job->action.step}, {"error", GetErrorDetail(why).message()}, {"instead", "steps run here"}});
+  OutputLater output(job.observer);
+  exec::ActionEnd there = SendThere(std::move(action), {job.action, job.askers, &output, job.cancellation});
+  if (IsOfEngine(there.status())) {
+    NoteFallBack(job.action, there.status());
+    return RunHere(job);
   }
-  SubmitAgain(job, job->done);
+  if (there.ok() && there->exit_code != 0) {
+    ran_again_.Add();
+    exec::ActionEnd here = RunHere(job);
+    if (here.ok() && here->exit_code == 0) NoteDifference(job.action, *there);
+    return here;
+  }
+  if (there.ok() && falling_back_.exchange(false)) Log(LogLevel::kInfo, "builders_work_again");
+  output.Release();
+  return there;
 }
 
-void PlacingExecutor::RunAgainHere(const JobPtr& job, exec::ActionResult there) {
-  ran_again_.Add();
-  SubmitAgain(job, [this, job, there = std::move(there)](absl::StatusOr<exec::ActionResult> here) {
-    if (here.ok() && here->exit_code == 0) NoteDifference(job->action, there);
-    job->done(std::move(here));
-  });
+exec::ActionEnd PlacingExecutor::SendThere(exec::Action action, const Job& job) {
+  there_.Add();
+  exec::ActionEnd end = RunIn(*remote_, there_queue_, action, job.askers, job.observer, job.cancellation);
+  if (IsNoBuilder(end.status())) pause_.NotTaken(GetErrorDetail(end.status()).message());
+  if (end.ok() && !end->ran_earlier) pause_.Taken();
+  return end;
 }
 
-void PlacingExecutor::SubmitAgain(const JobPtr& job, exec::ActionDone done) {
-  const absl::Status submitted = CatchExceptions("the step could not be queued", [&] {
-    SubmitHere(job->action, job->askers, job->observer, job->cancellation, std::move(done));
-    return absl::OkStatus();
-  });
-  if (!submitted.ok()) job->done(submitted);
+void PlacingExecutor::NoteFallBack(const exec::Action& action, const absl::Status& why) {
+  fell_back_.Add();
+  if (falling_back_.exchange(true)) return;
+  Log(LogLevel::kWarning, "builders_fail",
+      {{"step", action.step}, {"error", GetErrorDetail(why).message()}, {"instead", "steps run here"}});
 }
 
 void PlacingExecutor::NoteDifference(const exec::Action& action, const exec::ActionResult& there) {

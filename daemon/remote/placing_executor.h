@@ -76,11 +76,11 @@ class PlacingExecutor final : public exec::Executor {
   PlacingExecutor(std::unique_ptr<exec::Executor> local, std::unique_ptr<exec::Executor> remote,
                   const PlacingOptions& options, BuilderPause& pause);
 
-  // Must be called before the first Submit(). The registry must not be read after this object is destroyed.
+  // Must be called before the first Run(). The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
-  void Submit(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer, CancellationPtr cancellation,
-              exec::ActionDone done) override;
+  exec::ActionEnd Run(const exec::Action& action, const exec::AskersPtr& askers, exec::ActionObserver* observer,
+                      const CancellationPtr& cancellation) override;
 
   void AskersChanged(const exec::Askers& askers) override;
 
@@ -88,27 +88,24 @@ class PlacingExecutor final : public exec::Executor {
   exec::ExecutorLoad load() const override;
 
  private:
-  struct Job;
-  using JobPtr = std::shared_ptr<Job>;
+  // What a place is given.
+  struct Job {
+    const exec::Action& action;
+    const exec::AskersPtr& askers;
+    exec::ActionObserver* observer;
+    const CancellationPtr& cancellation;
+  };
 
   exec::Placement PlacementOf(const exec::Action& action) const;
   bool RunsThere(const exec::Action& action);
   bool FlowsOver(const exec::Action& action) const;
-  // Has the queue know of it while it is in the place.
-  static void SubmitTo(exec::Executor& place, PlaceQueue& queue, exec::Action action, exec::AskersPtr askers,
-                       exec::ActionObserver* observer, CancellationPtr cancellation, exec::ActionDone done);
-  void SubmitHere(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer,
-                  CancellationPtr cancellation, exec::ActionDone done);
+  exec::ActionEnd RunHere(const Job& job);
   // Runs there, or fails.
-  void SubmitThere(exec::Action action, exec::AskersPtr askers, exec::ActionObserver* observer,
-                   CancellationPtr cancellation, exec::ActionDone done);
+  exec::ActionEnd RunOnlyThere(const Job& job);
   // Runs there, or here.
-  void TryThere(JobPtr job, bool is_probe);
-  void NoteEnd(const absl::StatusOr<exec::ActionResult>& result);
-  void FallBack(const JobPtr& job, const absl::Status& why);
-  void SubmitAgain(const JobPtr& job, exec::ActionDone done);
-  // After it has failed there.
-  void RunAgainHere(const JobPtr& job, exec::ActionResult there);
+  exec::ActionEnd TryThere(const Job& job, bool is_probe);
+  exec::ActionEnd SendThere(exec::Action action, const Job& job);
+  void NoteFallBack(const exec::Action& action, const absl::Status& why);
   void NoteDifference(const exec::Action& action, const exec::ActionResult& there);
 
   const PlacingOptions options_;
@@ -126,7 +123,7 @@ class PlacingExecutor final : public exec::Executor {
   PlaceQueue here_queue_;
   PlaceQueue there_queue_;
   const std::unique_ptr<exec::Executor> local_;
-  const std::unique_ptr<exec::Executor> remote_;  // destroyed first: it submits to the above
+  const std::unique_ptr<exec::Executor> remote_;  // destroyed first
 };
 
 }  // namespace kernix::remote

@@ -13,6 +13,7 @@
 #include "common/base/error.h"
 #include "daemon/remote/upstream_test_util.h"
 #include "tests/support/await.h"
+#include "tests/support/run_in_thread.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::remote {
@@ -93,8 +94,8 @@ class PlacingExecutorTest : public ::testing::Test {
                                                         CancellationPtr cancellation = nullptr) {
     auto done = std::make_shared<std::promise<absl::StatusOr<exec::ActionResult>>>();
     auto future = done->get_future();
-    executor_->Submit(std::move(action), exec::OneAsker(UserId{1000}), observer, std::move(cancellation),
-                      [done](absl::StatusOr<exec::ActionResult> result) { done->set_value(std::move(result)); });
+    threads_.Run(*executor_, std::move(action), exec::OneAsker(UserId{1000}), observer, std::move(cancellation),
+                 [done](exec::ActionEnd end) { done->set_value(std::move(end)); });
     return future;
   }
   absl::StatusOr<exec::ActionResult> RunOne(exec::Action action, exec::ActionObserver* observer = nullptr) {
@@ -113,6 +114,7 @@ class PlacingExecutorTest : public ::testing::Test {
   Run there_ = [] { return Ran("there"); };
   std::unique_ptr<MetricsRegistry> registry_;
   std::unique_ptr<PlacingExecutor> executor_;
+  exec::ActionThreads threads_;
 
  private:
   static absl::StatusOr<exec::ActionResult> Perform(const Run& run, const exec::Action& action,

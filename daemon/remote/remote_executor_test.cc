@@ -16,6 +16,7 @@
 #include "daemon/remote/upstream_test_util.h"
 #include "google/longrunning/operations.pb.h"
 #include "tests/support/await.h"
+#include "tests/support/run_in_thread.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/fault_proxy.h"
 #include "tests/support/test_util.h"
@@ -82,8 +83,8 @@ class RemoteExecutorTest : public ::testing::Test {
                                                         CancellationPtr cancellation = nullptr) {
     auto done = std::make_shared<std::promise<absl::StatusOr<exec::ActionResult>>>();
     auto future = done->get_future();
-    executor_->Submit(std::move(action), exec::OneAsker(UserId{1000}), observer, std::move(cancellation),
-                      [done](absl::StatusOr<exec::ActionResult> result) { done->set_value(std::move(result)); });
+    threads_.Run(*executor_, std::move(action), exec::OneAsker(UserId{1000}), observer, std::move(cancellation),
+                 [done](exec::ActionEnd end) { done->set_value(std::move(end)); });
     return future;
   }
   std::string Shared(const std::string& name) const { return engine_->shared() + "/" + name; }
@@ -98,6 +99,7 @@ class RemoteExecutorTest : public ::testing::Test {
       OpenUpstream(env_, {.address = proxy_.address(), .timeout = std::chrono::seconds(60)});
   UpstreamNumbers numbers_{*upstream_};
   std::unique_ptr<exec::Executor> executor_ = MakeRemoteExecutor(env_, *upstream_, {});
+  exec::ActionThreads threads_;
 };
 
 testing::CasdProcess* RemoteExecutorTest::engine_ = nullptr;

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/build.h"
+
+#include <string_view>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/exceptions.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/builder/artifact.h"
+#include "daemon/builder/build_description.h"
+#include "daemon/builder/build_inputs.h"
+#include "daemon/builder/build_rank.h"
+#include "daemon/builder/failed_command.h"
+#include "daemon/builder/key_files.h"
+#include "daemon/builder/load_errors.h"
+#include "daemon/builder/resolved_function.h"
+#include "daemon/builder/shared_output.h"
+#include "daemon/builder/toolchain_headers.h"
+#include "daemon/builder/trace_recorder.h"
+#include "daemon/builder/upstream_cache.h"
+#include "daemon/language/read/reading.h"
+#include "daemon/language/spec/source_text.h"
+#include "daemon/language/write/handler.h"
+#include "daemon/language/write/translation_unit.h"
+#include "daemon/plan/plan.h"
+#include "daemon/plan/tool_places.h"
+#include "daemon/toolchain/description.h"
+
+namespace kernix::build {
+namespace {
+
+// The name of the one file that nodes share of a load.
+constexpr char kArtifactFile[] = "artifact";
+
+// The files that the compiler has read, by paths that are also valid outside the input root.
+std::vector<std::string> DependenciesOf(const PlanOutputs& made, const PlanFiles& files) {
+  std::vector<std::string> texts;
+  for (const std::string& path : files.dependencies) texts.push_back(FollowLinks(*made.at(path), files.links));
+  return texts;
+}
+
+std::vector<std::string_view> TextsOf(const PlanOutputs& made, const std::vector<std::string>& paths) {
+  std::vector<std::string_view> texts;
+  for (const std::string& path : paths) texts.push_back(*made.at(path));
+  return texts;
+}
+
+cache::Language LanguageOf(const BuildRequest& request) {
+  return request.language == v1::LANGUAGE_CUDA ? cache::Language::kCuda : cache::Language::kCpp;
+}
+
+// Without its toolchain headers.
+cache::Entry NewEntry(const PlannedLoad& load, std::string_view artifact, std::vector<std::string> symbol_versions) {
+  cache::Entry entry;
+  entry.required_symbol_versions = std::move(symbol_versions);
+  entry.key = load.key();
+  entry.artifact = DigestOf(artifact);
+  entry.size = artifact.size();
+  entry.language = LanguageOf(load.request);
+  entry.architectures = load.request.architectures;
+  entry.functions = ResolvedFunctions(load.request.functions);
+  entry.build_options = DescribeBuild(load.request);
+  entry.toolchain = toolchain::DescribeTools(*load.request.toolchain);
+  entry.inputs = InputsOf(load.request);
+  return entry;
+}
+
+// Whether a compiler points to what comes after the sources: often, they have not closed something.
+bool IsAfterSources(const absl::Status& status) {
+  const std::string_view message = ToStd(status.message());
+  const auto has = [&](std::string_view text) { return message.find(text) != std::string_view::npos; };
+  return KindOf(status) == v1::ErrorDetail::COMPILATION &&
+         (has(language::kHandlerOf) || has("<kernix>") || has(language::kHandlersHeader) || has("unterminated"));
+}
+
+// Adds to an error of nvcc's front end where what it misses may belong.
+absl::Status WithOpenBrace(const absl::Status& error, const BuildRequest& request) {
+  if (ToStd(error.message()).find("At end of source: error") == std::string_view::npos) return error;
+  for (const Unit& unit : request.units) {
+    const std::string place = language::FindOpenBrace(unit.sources);
+    if (place.empty()) continue;
+    v1::ErrorDetail detail = GetErrorDetail(error);
+    detail.set_message(StrCat(detail.message(), ": nothing closes the '{' at ", place));
+    return MakeError(std::move(detail));
+  }
+  return error;
+}
+
+// Whether a compiler points to a line of kernix: that says less than what kernix itself says.
+bool IsInOurHeaders(const absl::Status& status) {
+  return KindOf(status) == v1::ErrorDetail::COMPILATION &&
+         ToStd(status.message()).find(StrCat(kKernelHeaders, "/brainevent/")) != std::string_view::npos;
+}
+
+// Forwards events to a flight, and times to a trace. Forwards compiler output only if users may see it as it arrives.
+class BuildObserver : public PlanObserver {
+ public:
+  // Both must outlive it.
+  BuildObserver(Flight& flight, TraceRecorder& trace, bool shows_output)
+      : flight_(flight), trace_(trace), shows_output_(shows_output) {}
+
+  void OnQueued(const std::string& step, int actions_ahead) override { flight_.OnQueued(step, actions_ahead); }
+  void OnStarted(const exec::Action& action) override { flight_.OnStarted(action); }
+  void OnOutput(std::string_view text) override {
+    if (shows_output_) flight_.OnOutput(text);
+  }
+  void OnStepDone(int steps_done) override { flight_.OnStepDone(steps_done); }
+  void OnStepEnded(const StepTimes& times) override { trace_.Add(times); }
+
+ private:
+  Flight& flight_;
+  TraceRecorder& trace_;
+  const bool shows_output_;
+};
+
+}  // namespace
+
+void Build::Run(HeaderContents contents) {
+  End(CatchExceptions(kLoadNotHandled, [&] { return Make(std::move(contents)); }));
+}
+
+absl::StatusOr<v1::LoadResult> Build::Make(HeaderContents contents) {
+  PlannedLoad& load = *load_;
+  // Another build of this key may have ended between our lookup and the start of this flight.
+  if (std::optional<v1::LoadResult> hit = parts_.FindAndCount(load)) return *std::move(hit);
+  // The load counts, should a lookup be in vain.
+  if (load.effort != Effort::kLook) parts_.cache.Count(cache::Total::kMisses);
+  if (flight_->fetches()) load.trace->Lap("receive headers");
+  load.started = {parts_.env.Now(), parts_.env.UnixMillis()};
+  load.headers = std::move(contents);
+  if (const std::optional<remote::SharedResult> found = AskUpstream()) {
+    absl::StatusOr<v1::LoadResult> result = KeepFromUpstream(*found);
+    if (result.ok()) return result;
+    // What is wrong with it, or cannot be kept, is no error of the load, which builds instead.
+    Log(LogLevel::kWarning, "upstream_result_not_kept",
+        {{"name", load.tag.name}, {"key", load.key().Hex()}, {"error", ToStd(result.status().message())}});
+  }
+  if (load.effort == Effort::kLook) parts_.flights.NoteVainLook(load.key(), load.looks);
+  if (load.effort != Effort::kBuild) return NothingThere();
+  // Who shares a store gets the same bytes for a request, whoever has loaded it, and how. Nobody else compares the
+  // tools' own calls with kernixd's.
+  if (load.force && load.plan.mode == CompileMode::kFast) {
+    load.plan.mode = parts_.shared() ? CompileMode::kAnew : CompileMode::kWhole;
+  }
+  flight_->SetStepsTotal(static_cast<int>(load.plan.steps.size()));
+  KERNIX_ASSIGN_OR_RETURN(const PlanEnd end, RunSteps(load));
+  return Conclude(end);
+}
+
+std::optional<remote::SharedResult> Build::AskUpstream() {
+  PlannedLoad& load = *load_;
+  UpstreamCache* const upstream = parts_.upstream;
+  if (upstream == nullptr || load.force || !load.request.refusal.ok()) return std::nullopt;
+  const bool may_build = load.effort == Effort::kBuild;
+  const LookBudgetPtr vain = load.effort != Effort::kLook ? parts_.flights.TakeVainLook(load.key()) : nullptr;
+  // One that cannot build looks again if the lookup had no time left.
+  const bool is_absent = vain != nullptr && (may_build || !vain->IsSpent());
+  load.looks = is_absent && may_build ? vain : upstream->NewBudget();
+  UpstreamCache::Wanted wanted{.key = load.key(),
+                               .toolchain = load.request.toolchain,
+                               .room = parts_.cache.limit_bytes(),
+                               .cancellation = flight_->build_cancellation(),
+                               .is_absent = is_absent,
+                               .looks = load.looks};
+  std::optional<remote::SharedResult> found;
+  switch (load.effort) {
+    case Effort::kBuild:
+      found = upstream->FindOrWait(std::move(wanted));
+      break;
+    case Effort::kWait:  // does not say to other nodes that it builds
+      found = upstream->FindOrJoin(std::move(wanted));
+      break;
+    case Effort::kLook:
+      found = upstream->Find(std::move(wanted));
+  }
+  load.trace->Lap("ask upstream");
+  return found;
+}
+
+absl::StatusOr<v1::LoadResult> Build::KeepFromUpstream(const remote::SharedResult& found) {
+  if (found.files.size() != 1) return absl::DataLossError("it is not an artifact");
+  KERNIX_RETURN_IF_ERROR(
+      CheckSources(parts_.env, load_->request, parts_.options.flag_policy));  // what is not built is not taken
+  const std::string_view artifact = *found.files.front().second;
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(artifact, load_->request.functions));
+  cache::Entry entry = NewEntry(*load_, artifact, std::move(versions));
+  entry.origin = parts_.upstream->address();
+  for (const remote::SharedHeader& header : found.headers) {
+    entry.toolchain_headers.push_back({header.name, header.digest});
+  }
+  KERNIX_RETURN_IF_ERROR(parts_.cache.Insert(entry, load_->tag, artifact));
+  v1::LoadResult result = parts_.ResultOf(*load_->known, entry);
+  result.set_cache_hit(true);
+  result.set_from_upstream(true);
+  return result;
+}
+
+absl::StatusOr<PlanEnd> Build::RunSteps(PlannedLoad& load) {
+  KERNIX_RETURN_IF_ERROR(Stage(load));
+  load.trace->Lap("stage");
+  RankSteps(parts_.cache, load);
+  BuildObserver observer(*flight_, *load.trace, /*shows_output=*/!parts_.shared());
+  const HeldOutputsOptions held{.scratch_directory = parts_.cache.scratch_directory(),
+                                .max_bytes = parts_.options.max_made_bytes,
+                                .of_users = parts_.held_bytes,
+                                .askers = flight_->build_askers()};
+  PlanEnd end =
+      RunPlan({.steps = std::move(load.plan.steps), .toolchain = load.request.toolchain, .mode = load.plan.mode},
+              parts_.step_runner,
+              {.askers = flight_->build_askers(),
+               .looks = load.looks,
+               .outputs = std::make_shared<HeldOutputs>(parts_.env, held),
+               .cancellation = flight_->build_cancellation()},
+              observer);
+  parts_.header_trees.DropUnstaged(*load.plan.trees);
+  return end;
+}
+
+absl::Status Build::Stage(PlannedLoad& load) {
+  HeaderContents contents = load.headers;
+  KERNIX_RETURN_IF_ERROR(
+      CheckStagedBytes(load.request.headers, contents, parts_.options.limits.max_staged_header_bytes));
+  KERNIX_RETURN_IF_ERROR(ReadFlagFiles(parts_.env, load.request.flag_files, contents));
+  KERNIX_RETURN_IF_ERROR(CheckSources(parts_.env, load.request, parts_.options.flag_policy));
+  KERNIX_RETURN_IF_ERROR(StagePlan(load.request, std::move(contents), parts_.header_trees, load.plan));
+  if (!parts_.shared()) return absl::OkStatus();
+  HideSourceLines(*load.request.toolchain, load.plan);
+  for (Step& step : load.plan.steps) step.host_bodies_count = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::LoadResult> Build::Conclude(const PlanEnd& end) {
+  const absl::Status& refusal = load_->request.refusal;
+  if (!refusal.ok() && (end.status.ok() || IsInOurHeaders(end.status))) return refusal;
+  if (end.status.ok()) return Keep(end);
+  if (refusal.ok() && IsAfterSources(end.status)) {
+    if (const std::optional<absl::Status> better = AskAboutSources(end.status)) return *better;
+  }
+  return FailureOf(*load_, end);
+}
+
+std::optional<absl::Status> Build::AskAboutSources(const absl::Status& otherwise) {
+  PlannedLoad alone = *load_;
+  alone.request.refusal = otherwise;
+  absl::StatusOr<Plan> plan = MakePlan(alone.request, parts_.include_roots, parts_.LimitsFor(alone.max_parallel));
+  if (!plan.ok()) return std::nullopt;
+  alone.plan = *std::move(plan);
+  const absl::StatusOr<PlanEnd> end = RunSteps(alone);
+  if (!end.ok() || end->status.ok() || KindOf(end->status) != v1::ErrorDetail::COMPILATION) return std::nullopt;
+  return FailureOf(alone, *end);
+}
+
+absl::Status Build::FailureOf(const PlannedLoad& load, const PlanEnd& end) {
+  if (parts_.shared()) {
+    return ToldFailure({parts_.env, parts_.executor, flight_->build_askers(), load_->request, load_->headers,
+                        load.plan.files, end, flight_->build_cancellation()});
+  }
+  const bool said_no = end.failed != nullptr && KindOf(end.status) == v1::ErrorDetail::COMPILATION;
+  return said_no ? WithFailedCommand(end.status, end.failed->action) : end.status;
+}
+
+absl::StatusOr<v1::LoadResult> Build::Keep(const PlanEnd& end) {
+  load_->trace->Skip();
+  const std::vector<std::string> dependencies = DependenciesOf(end.outputs, load_->plan.files);
+  const ToolReads reads{{dependencies.begin(), dependencies.end()},
+                        TextsOf(end.outputs, load_->plan.files.assembler_dependencies)};
+  KERNIX_RETURN_IF_ERROR(CheckFilesRead(parts_.env, load_->request, load_->headers, reads, parts_.options.flag_policy));
+  const std::string shown = parts_.shared() ? ShownOfSuccess(load_->request, load_->headers, end.printed) : end.printed;
+  if (parts_.shared()) flight_->OnOutput(shown);
+  const std::string_view linked = *end.outputs.at(load_->plan.files.artifact);
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(linked, load_->request.functions));
+  v1::ArtifactTexts texts = TextsFor(load_->request, load_->plan.unit_texts, load_->plan.files.kept, end.outputs);
+  texts.set_compiler_output(shown);
+  KERNIX_ASSIGN_OR_RETURN(const std::string artifact, WithTexts(linked, texts, parts_.options.max_made_bytes));
+  load_->trace->Lap("check artifact");
+  return Store(reads, artifact, std::move(versions));
+}
+
+absl::StatusOr<v1::LoadResult> Build::Store(const ToolReads& reads, const std::string& artifact,
+                                            std::vector<std::string> symbol_versions) {
+  cache::Entry entry = NewEntry(*load_, artifact, std::move(symbol_versions));
+  HeadersRead headers = DigestToolchainHeaders(parts_.env, parts_.toolchains.digests(), *load_->request.toolchain,
+                                               reads.compiler, load_->started);
+  entry.toolchain_headers = std::move(headers.headers);
+  KERNIX_RETURN_IF_ERROR(CheckNothingChanged(parts_.env, parts_.toolchains.digests(), load_->request, load_->started));
+  load_->trace->Lap("digest headers");
+  const uint64_t changes_before = parts_.cache.changes(load_->key());
+  KERNIX_RETURN_IF_ERROR(parts_.cache.Insert(entry, load_->tag, artifact, [this] {
+    load_->trace->Lap("keep artifact");
+    return load_->trace->Trace();
+  }));
+  parts_.toolchains.Remember(*load_->request.toolchain);
+  if (parts_.upstream != nullptr && parts_.upstream->writes()) Share(entry, artifact);
+  if (headers.states) Remember(entry, *std::move(headers.states), changes_before + 1);
+  v1::LoadResult result = parts_.ResultOf(*load_->known, entry);
+  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(parts_.env.Now() - load_->started.monotonic);
+  result.set_build_ms(static_cast<uint64_t>(wall.count()));
+  return result;
+}
+
+void Build::Share(const cache::Entry& entry, const std::string& artifact) {
+  v1::LoadResult detail;
+  for (const cache::Function& function : entry.functions) *detail.add_function() = ResolvedFunctionOf(function);
+  detail.mutable_required_symbol_versions()->Assign(entry.required_symbol_versions.begin(),
+                                                    entry.required_symbol_versions.end());
+  parts_.upstream->Keep(load_->key(), entry.toolchain_headers, {{kArtifactFile, exec::MakeContent(artifact)}},
+                        detail.SerializeAsString());
+}
+
+// If the entry has changed meanwhile, a lookup finds out whether it is still there.
+void Build::Remember(const cache::Entry& entry, std::vector<WatchedFile> headers, uint64_t cache_changes) {
+  if (!load_->request_digest || parts_.cache.changes(load_->key()) != cache_changes) return;
+  KnownHit hit{.result = parts_.ResultOf(*load_->known, entry),
+               .artifact = entry.artifact,
+               .headers = std::make_shared<const std::vector<WatchedFile>>(std::move(headers)),
+               .cache_changes = cache_changes};
+  hit.result.set_cache_hit(true);
+  parts_.known_loads.Add(*load_->request_digest, load_->tag.owner,
+                         {load_->key(), load_->known->toolchain, load_->known->warnings, std::move(hit)});
+}
+
+void Build::End(absl::StatusOr<v1::LoadResult> result) {
+  if (!result.ok()) result = WithOpenBrace(result.status(), load_->request);
+  if (!result.ok() && load_->effort == Effort::kBuild) {
+    CountFailure(result.status());
+    const bool compiler_refuses = KindOf(result.status()) == v1::ErrorDetail::COMPILATION;
+    const auto state = compiler_refuses ? remote::ClaimState::kFailed : remote::ClaimState::kLeft;
+    if (parts_.upstream != nullptr) parts_.upstream->EndBuild(load_->key(), state);
+  }
+  // In this order: a load that no longer finds the flight must find the entry.
+  parts_.flights.Forget(flight_);
+  flight_->Complete(std::move(result));
+}
+
+void Build::CountFailure(const absl::Status& status) {
+  const bool cancelled = KindOf(status) == v1::ErrorDetail::CANCELLED;
+  parts_.cache.Count(cancelled ? cache::Total::kCancelled : cache::Total::kFailures);
+  const std::string user = StrCat(ToNumber(load_->tag.owner));
+  LogOf(user, LogLevel::kInfo, cancelled ? "build_cancelled" : "build_failed",
+        {{"name", load_->tag.name}, {"key", load_->key().Hex()}, {"error", ToStd(status.message())}});
+}
+
+}  // namespace kernix::build

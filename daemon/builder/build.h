@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One build, from its first look into the cache to the end of its flight.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/builder/builder_parts.h"
+#include "daemon/builder/files_read.h"
+#include "daemon/builder/flights.h"
+#include "daemon/builder/plan_runner.h"
+#include "daemon/builder/planned_load.h"
+
+namespace kernix::build {
+
+// Runs in one thread; its steps have threads of their own.
+class Build {
+ public:
+  // `parts` must outlive it. What `load` says of its plan, and of when it started, is this build's.
+  Build(BuilderParts& parts, std::shared_ptr<PlannedLoad> load, FlightPtr flight)
+      : parts_(parts), load_(std::move(load)), flight_(std::move(flight)) {}
+
+  // `contents`: of the headers that the flight has fetched. Whatever happens, the flight ends.
+  void Run(HeaderContents contents);
+
+  // Ends the flight of a build that does not run.
+  void End(absl::StatusOr<v1::LoadResult> result);
+
+ private:
+  absl::StatusOr<v1::LoadResult> Make(HeaderContents contents);
+  // Asks, and waits for another node that builds it.
+  std::optional<remote::SharedResult> AskUpstream();
+  absl::StatusOr<v1::LoadResult> KeepFromUpstream(const remote::SharedResult& found);
+  // Stages and runs the plan of this build's load, or of one like it.
+  absl::StatusOr<PlanEnd> RunSteps(PlannedLoad& load);
+  absl::Status Stage(PlannedLoad& load);
+  absl::StatusOr<v1::LoadResult> Conclude(const PlanEnd& end);
+  // Runs the compiler on the sources without their handlers. Nothing if it finds no fault in them. `otherwise`: what is
+  // known to be wrong.
+  std::optional<absl::Status> AskAboutSources(const absl::Status& otherwise);
+  // What users see of the failure of `load`'s plan.
+  absl::Status FailureOf(const PlannedLoad& load, const PlanEnd& end);
+  absl::StatusOr<v1::LoadResult> Keep(const PlanEnd& end);
+  absl::StatusOr<v1::LoadResult> Store(const ToolReads& reads, const std::string& artifact,
+                                       std::vector<std::string> symbol_versions);
+  void Share(const cache::Entry& entry, const std::string& artifact);
+  // Lets the first lookup of what was built be one that is known.
+  void Remember(const cache::Entry& entry, std::vector<WatchedFile> headers, uint64_t cache_changes);
+  void CountFailure(const absl::Status& status);
+
+  BuilderParts& parts_;
+  const std::shared_ptr<PlannedLoad> load_;
+  const FlightPtr flight_;
+};
+
+}  // namespace kernix::build

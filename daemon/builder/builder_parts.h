@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the loads, the lookups and the builds of one builder share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "common/os/env.h"
+#include "daemon/builder/builder.h"
+#include "daemon/builder/flights.h"
+#include "daemon/builder/known_loads.h"
+#include "daemon/builder/planned_load.h"
+#include "daemon/builder/step_cache.h"
+#include "daemon/builder/step_runner.h"
+#include "daemon/exec/byte_quota.h"
+#include "daemon/plan/header_trees.h"
+#include "daemon/plan/include_roots.h"
+
+namespace kernix::build {
+
+struct BuilderParts {
+  // See Builder.
+  BuilderParts(Env& e, BuilderOptions o, toolchain::ToolchainRegistry& t, exec::Executor& x, cache::Cache& c,
+               exec::Executor* background, UpstreamCache* u)
+      : env(e),
+        options(std::move(o)),
+        toolchains(t),
+        executor(x),
+        cache(c),
+        upstream(u),
+        lessons(background != nullptr ? std::make_unique<StepRunner>(env, *background, step_cache) : nullptr) {}
+
+  // What is in the cache. Does not count.
+  std::optional<KnownHit> Find(const KnownLoad& load, UserId owner);
+  // The same, as a hit. Nothing if the load forces a build.
+  std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
+  v1::LoadResult ResultOf(const KnownLoad& load, const cache::Entry& entry) const;
+
+  PlanLimits LimitsFor(size_t max_parallel) const;
+  bool CanBuildWith(const toolchain::Toolchain& tools) const {
+    return tools.described == nullptr || options.builds_described;
+  }
+  bool shared() const { return options.flag_policy == toolchain::FlagPolicy::kShared; }
+
+  // On disk: the steps of a few hundred kernels.
+  static constexpr uint64_t kStepCacheBytes = 256 << 20;
+  // On disk: some large trees.
+  static constexpr uint64_t kHeaderTreeBytes = 256 << 20;
+  // Each takes a few hundred bytes, and KnownLoads::kMostWarningBytes at most.
+  static constexpr size_t kKnownLoads = 4096;
+
+  Env& env;
+  const BuilderOptions options;
+  toolchain::ToolchainRegistry& toolchains;
+  exec::Executor& executor;
+  cache::Cache& cache;
+  UpstreamCache* const upstream;  // null: nothing is shared with other nodes
+  StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes, upstream};
+  const std::shared_ptr<exec::ByteQuota> held_bytes =
+      std::make_shared<exec::ByteQuota>(options.max_held_bytes_per_user);
+  const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
+  StepRunner step_runner{env, executor, step_cache, lessons.get()};
+  HeaderTrees header_trees{kHeaderTreeBytes};
+  IncludeRootsMemo include_roots;
+  KnownLoads known_loads{kKnownLoads};
+  Flights flights{env, options.linger};
+};
+
+}  // namespace kernix::build
