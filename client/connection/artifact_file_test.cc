@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 
 #include "common/base/strings.h"
-#include "common/os/fault_env.h"
-#include "common/os/mem_env.h"
 #include "tests/support/client_support.h"
+#include "tests/support/fault_env.h"
+#include "tests/support/mem_env.h"
 
 namespace kernix {
 namespace {

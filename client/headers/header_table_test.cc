@@ -10,8 +10,8 @@
 #include "client/headers/header_scan.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
-#include "common/os/fault_env.h"
-#include "common/os/mem_env.h"
+#include "tests/support/fault_env.h"
+#include "tests/support/mem_env.h"
 
 namespace kernix {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "client/tools/gpu_architecture.h"
-#include "common/os/fault_env.h"
 #include "tests/support/client_support.h"
+#include "tests/support/fault_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix {

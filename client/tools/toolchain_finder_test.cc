@@ -7,8 +7,8 @@
 
 #include "common/base/error.h"
 #include "common/base/strings.h"
-#include "common/os/fault_env.h"
 #include "tests/support/client_support.h"
+#include "tests/support/fault_env.h"
 
 namespace kernix {
 namespace {

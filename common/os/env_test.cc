@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "common/os/mem_env.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "common/os/fault_env.h"
-#include "common/os/mem_env.h"
+#include "tests/support/fault_env.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix {

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/os/mem_env.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/need_right.h"
 #include "tests/support/test_util.h"
 

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "common/os/mem_env.h"
 #include "common/os/private_directory.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix {

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_replace.h"
 #include "common/base/version.h"
-#include "common/os/mem_env.h"
 #include "daemon/app/config_file.h"
 #include "daemon/app/server.h"
 #include "daemon/app/settings.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::server {

@@ -5,12 +5,12 @@
 
 #include <future>
 
-#include "daemon/remote/upstream_test_util.h"
 #include "tests/support/await.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/fault_proxy.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_util.h"
+#include "tests/support/upstream_test_util.h"
 
 namespace kernix::build {
 namespace {

@@ -23,6 +23,7 @@
 #include "daemon/request/load_warnings.h"
 #include "daemon/toolchain/tool_query.h"
 #include "tests/support/await.h"
+#include "tests/support/inline_executor.h"
 #include "tests/support/testing_load.h"
 
 namespace kernix::build {

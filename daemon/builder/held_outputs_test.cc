@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/os/fault_env.h"
+#include "tests/support/fault_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {

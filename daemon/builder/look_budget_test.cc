@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "common/os/mem_env.h"
+#include "tests/support/mem_env.h"
 
 namespace kernix::build {
 namespace {

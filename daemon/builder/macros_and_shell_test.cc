@@ -11,6 +11,7 @@
 
 #include "common/base/error.h"
 #include "common/base/paths.h"
+#include "tests/support/inline_executor.h"
 #include "tests/support/testing_load.h"
 
 namespace kernix::build {

@@ -12,8 +12,8 @@
 #include "common/base/error.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
-#include "common/os/fault_env.h"
 #include "tests/support/await.h"
+#include "tests/support/fault_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {

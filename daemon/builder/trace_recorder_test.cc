@@ -10,7 +10,7 @@
 
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
-#include "common/os/fault_env.h"
+#include "tests/support/fault_env.h"
 
 namespace kernix::build {
 namespace {

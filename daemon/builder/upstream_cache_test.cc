@@ -12,12 +12,12 @@
 #include "common/base/error.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/exec/executor.h"
-#include "daemon/remote/upstream_test_util.h"
 #include "tests/support/await.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/fault_proxy.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/testing_load.h"
+#include "tests/support/upstream_test_util.h"
 
 namespace kernix::build {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "daemon/cache/blob_folder.h"
 #include "daemon/cache/index.h"
-#include "daemon/cache/memory_cache.h"
+#include "tests/support/memory_cache.h"
 #include "tests/support/test_util.h"
 #include "tests/support/testing_entries.h"
 

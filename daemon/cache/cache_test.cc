@@ -11,8 +11,8 @@
 #include <functional>
 #include <thread>
 
-#include "daemon/cache/memory_cache.h"
 #include "tests/support/cache_fixture.h"
+#include "tests/support/memory_cache.h"
 #include "tests/support/need_right.h"
 
 namespace kernix::cache {

@@ -12,9 +12,9 @@
 #include <functional>
 #include <random>
 
-#include "common/os/fault_env.h"
 #include "common/os/unique_fd.h"
 #include "daemon/cache/cache.h"
+#include "tests/support/fault_env.h"
 #include "tests/support/test_util.h"
 #include "tests/support/testing_entries.h"
 

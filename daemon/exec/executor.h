@@ -58,13 +58,10 @@ struct ActionPlace {
 };
 
 // Runs one action in a new folder below the scratch directory: stages the inputs, runs the command, reads the outputs
-// and removes the folder. The inline and the local executor call it for each action. Blocks. `observer` and
+// and removes the folder. The local executor calls it for each action. Blocks. `observer` and
 // `cancellation` may be null.
 ActionEnd RunAction(Env& env, const ActionPlace& place, const Action& action, ActionObserver* observer,
                     Cancellation* cancellation);
-
-// Runs each action at once. For tests (kernix_exec_testing).
-std::unique_ptr<Executor> MakeInlineExecutor(Env& env, ActionPlace place);
 
 // Runs one action to its end, in the caller's thread. `observer` may be null.
 using ActionRunner =

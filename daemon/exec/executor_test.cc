@@ -12,8 +12,9 @@
 #include "common/base/error.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
-#include "common/os/mem_env.h"
 #include "tests/support/await.h"
+#include "tests/support/inline_executor.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/run_in_thread.h"
 
 namespace kernix::exec {

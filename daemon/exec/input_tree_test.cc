@@ -6,8 +6,8 @@
 
 #include "common/base/error.h"
 #include "common/base/paths.h"
-#include "common/os/fault_env.h"
 #include "daemon/exec/executor.h"
+#include "tests/support/fault_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::exec {

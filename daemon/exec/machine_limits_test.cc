@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/paths.h"
-#include "common/os/mem_env.h"
+#include "tests/support/mem_env.h"
 
 namespace kernix::exec {
 namespace {

@@ -7,7 +7,8 @@
 #include <chrono>
 
 #include "common/base/error.h"
-#include "common/os/mem_env.h"
+#include "tests/support/inline_executor.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::exec {

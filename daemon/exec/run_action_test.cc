@@ -8,9 +8,9 @@
 
 #include "common/base/error.h"
 #include "common/base/strings.h"
-#include "common/os/fault_env.h"
-#include "common/os/mem_env.h"
 #include "daemon/exec/executor.h"
+#include "tests/support/fault_env.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/temp_folder.h"
 
 namespace kernix::exec {

@@ -14,10 +14,10 @@
 #include "common/base/elf_image.h"
 #include "common/base/shell_words.h"
 #include "common/base/strings.h"
-#include "common/os/mem_env.h"
 #include "daemon/exec/action_digest.h"
 #include "daemon/exec/measured_executor.h"
 #include "daemon/plan/handlers_part.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/os/mem_env.h"
+#include "tests/support/mem_env.h"
 
 namespace kernix::remote {
 namespace {

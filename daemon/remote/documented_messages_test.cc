@@ -15,10 +15,10 @@
 #include "daemon/exec/merkle_tree.h"
 #include "daemon/remote/build_claims.h"
 #include "daemon/remote/shared_results.h"
-#include "daemon/remote/upstream_test_util.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_util.h"
+#include "tests/support/upstream_test_util.h"
 
 namespace kernix::remote {
 namespace {

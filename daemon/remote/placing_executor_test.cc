@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "daemon/remote/upstream_test_util.h"
 #include "tests/support/await.h"
 #include "tests/support/run_in_thread.h"
 #include "tests/support/test_util.h"
+#include "tests/support/upstream_test_util.h"
 
 namespace kernix::remote {
 namespace {

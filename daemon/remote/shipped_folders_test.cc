@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
-#include "common/os/fault_env.h"
+#include "tests/support/fault_env.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_util.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/escaping.h"
-#include "common/os/mem_env.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_util.h"
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/os/fault_env.h"
-#include "common/os/mem_env.h"
+#include "tests/support/fault_env.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::remote {

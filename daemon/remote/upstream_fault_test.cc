@@ -10,7 +10,6 @@
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/shared_results.h"
 #include "daemon/remote/upstream.h"
-#include "daemon/remote/upstream_test_util.h"
 #include "google/bytestream/bytestream.pb.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -18,6 +17,7 @@
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/fault_proxy.h"
 #include "tests/support/test_util.h"
+#include "tests/support/upstream_test_util.h"
 
 namespace kernix::remote {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "common/base/error.h"
 #include "daemon/remote/circuit_breaker.h"
-#include "daemon/remote/upstream_test_util.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/fault_proxy.h"
 #include "tests/support/test_util.h"
+#include "tests/support/upstream_test_util.h"
 
 namespace kernix::remote {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "common/base/error.h"
 #include "daemon/remote/upstream.h"
-#include "daemon/remote/upstream_test_util.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/tls_front.h"
 #include "tests/support/test_util.h"
+#include "tests/support/upstream_test_util.h"
 
 namespace kernix::remote {
 namespace {

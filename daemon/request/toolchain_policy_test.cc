@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
-#include "common/os/mem_env.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::server {

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_replace.h"
 #include "daemon/app/engine.h"
-#include "daemon/cache/memory_cache.h"
 #include "daemon/transport/local_user.h"
+#include "tests/support/memory_cache.h"
 #include "tests/support/other_groups.h"
 #include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"

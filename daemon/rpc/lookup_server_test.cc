@@ -14,8 +14,8 @@
 #include "common/base/status_macros.h"
 #include "common/wire/quick_lookup.h"
 #include "daemon/app/engine.h"
-#include "daemon/cache/memory_cache.h"
 #include "tests/support/await.h"
+#include "tests/support/memory_cache.h"
 #include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"
 

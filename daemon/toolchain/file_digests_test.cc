@@ -5,8 +5,8 @@
 
 #include <thread>
 
-#include "common/os/fault_env.h"
-#include "common/os/mem_env.h"
+#include "tests/support/fault_env.h"
+#include "tests/support/mem_env.h"
 
 namespace kernix::toolchain {
 namespace {

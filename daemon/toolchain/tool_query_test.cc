@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
-#include "common/os/mem_env.h"
+#include "tests/support/mem_env.h"
 
 namespace kernix::toolchain {
 namespace {

@@ -13,12 +13,12 @@
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
-#include "common/os/fault_env.h"
 #include "daemon/exec/executor.h"
 #include "daemon/toolchain/cuda_toolkit.h"
 #include "daemon/toolchain/flags/flags.h"
 #include "daemon/toolchain/tool_query.h"
 #include "tests/support/await.h"
+#include "tests/support/fault_env.h"
 #include "tests/support/find_tools.h"
 #include "tests/support/temp_folder.h"
 

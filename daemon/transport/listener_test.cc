@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "common/base/paths.h"
-#include "common/os/fault_env.h"
 #include "daemon/transport/socket_address.h"
 #include "daemon/transport/unix_peer.h"
+#include "tests/support/fault_env.h"
 #include "tests/support/need_right.h"
 #include "tests/support/other_groups.h"
 #include "tests/support/test_util.h"

@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <memory>
 
-#include "common/os/mem_env.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/request/request.h"
 #include "kernix/v1/kernix.pb.h"
+#include "tests/support/mem_env.h"
 
 namespace {
 

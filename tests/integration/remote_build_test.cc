@@ -15,11 +15,11 @@
 #include "common/base/error.h"
 #include "daemon/remote/remote_executor.h"
 #include "daemon/remote/upstream.h"
-#include "daemon/remote/upstream_test_util.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/find_tools.h"
 #include "tests/support/test_util.h"
 #include "tests/support/testing_load.h"
+#include "tests/support/upstream_test_util.h"
 
 namespace kernix::build {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "common/base/paths.h"
 #include "common/os/env.h"
-#include "common/os/fault_env.h"
 #include "daemon/cache/cache.h"
+#include "tests/support/fault_env.h"
 #include "tests/support/test_util.h"
 #include "tests/support/testing_entries.h"
 

@@ -12,8 +12,8 @@
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
-#include "common/os/mem_env.h"
 #include "daemon/toolchain/flags/flags.h"
+#include "tests/support/mem_env.h"
 
 namespace kernix::toolchain {
 

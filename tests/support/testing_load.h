@@ -15,11 +15,12 @@
 #include "common/base/mutex.h"
 #include "daemon/builder/builder.h"
 #include "daemon/builder/upstream_cache.h"
-#include "daemon/remote/upstream_test_util.h"
 #include "daemon/toolchain/description.h"
 #include "tests/support/await.h"
 #include "tests/support/find_tools.h"
+#include "tests/support/inline_executor.h"
 #include "tests/support/test_util.h"
+#include "tests/support/upstream_test_util.h"
 
 namespace kernix::build {
 

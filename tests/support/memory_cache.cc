@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/cache/memory_cache.h"
+#include "tests/support/memory_cache.h"
 
 #include <algorithm>
 #include <tuple>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/fault_env.h"
+#include "tests/support/fault_env.h"
 
 #include <cerrno>
 #include <utility>

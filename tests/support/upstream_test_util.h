@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "common/os/fault_env.h"
 #include "daemon/remote/upstream.h"
+#include "tests/support/fault_env.h"
 
 namespace kernix::remote {
 

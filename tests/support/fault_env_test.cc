@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/fault_env.h"
+#include "tests/support/fault_env.h"
 
 #include <gtest/gtest.h>
 
-#include "common/os/mem_env.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
 
 namespace kernix {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/mem_env.h"
+#include "tests/support/mem_env.h"
 
 #include <cerrno>
 #include <cstdio>

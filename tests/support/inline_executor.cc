@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/support/inline_executor.h"
+
 #include <atomic>
 #include <utility>
 
 #include "common/base/exceptions.h"
-#include "daemon/exec/executor.h"
 
 namespace kernix::exec {
 namespace {

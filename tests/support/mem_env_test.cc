@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Features of MemEnv beyond Env; env_test.cc tests the rest.
-#include "common/os/mem_env.h"
+#include "tests/support/mem_env.h"
 
 #include <gtest/gtest.h>
 

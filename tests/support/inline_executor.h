@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "daemon/exec/executor.h"
+
+namespace kernix::exec {
+
+// Runs each action in the caller's thread.
+std::unique_ptr<Executor> MakeInlineExecutor(Env& env, ActionPlace place);
+
+}  // namespace kernix::exec
