@@ -15,9 +15,9 @@
 #include "daemon/remote/circuit_breaker.h"
 #include "google/longrunning/operations.pb.h"
 #include "tests/support/await.h"
-#include "tests/support/run_in_thread.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/fault_proxy.h"
+#include "tests/support/run_in_thread.h"
 #include "tests/support/test_util.h"
 #include "tests/support/upstream_test_util.h"
 
