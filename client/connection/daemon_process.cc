@@ -4,18 +4,21 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
+#include "client/connection/unix_socket.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/argv.h"
-#include "common/os/fork_safety.h"
+#include "common/wire/kernixd_exit.h"
 
 namespace kernix {
 namespace {
@@ -68,30 +71,6 @@ std::optional<int> Collect(pid_t pid) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-struct StartedDaemons {
-  ForkSafeMutex mutex;
-  std::vector<pid_t> pids ABSL_GUARDED_BY(mutex);
-};
-
-StartedDaemons& AllStarted() {
-  static auto* all = new StartedDaemons;
-  return *all;
-}
-
-[[maybe_unused]] const StartedDaemons& kMadeAtLoad = AllStarted();
-
-void Remember(pid_t pid) {
-  StartedDaemons& all = AllStarted();
-  MutexLock lock(all.mutex);
-  all.pids.push_back(pid);
-}
-
-void Forget(pid_t pid) {
-  StartedDaemons& all = AllStarted();
-  MutexLock lock(all.mutex);
-  all.pids.erase(std::remove(all.pids.begin(), all.pids.end(), pid), all.pids.end());
-}
-
 }  // namespace
 
 absl::StatusOr<DaemonProcess> DaemonProcess::Start(const DaemonCommand& command) {
@@ -106,22 +85,31 @@ absl::StatusOr<DaemonProcess> DaemonProcess::Start(const DaemonCommand& command)
     return MakeError(v1::ErrorDetail::UNREACHABLE,
                      StrCat("start ", command.program, " (log in ", command.log, "): ", strerror(error)));
   }
-  Remember(pid);
-  return DaemonProcess(pid);
+  return DaemonProcess(pid, UniqueFd());
+}
+
+absl::StatusOr<DaemonProcess> DaemonProcess::StartDetached(DaemonCommand command) {
+  KERNIX_ASSIGN_OR_RETURN(auto report, MakeSocketPair());
+  command.environment["KERNIX_STARTED_BY_CLIENT"] = "1";
+  command.socket = report.second.get();
+  KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, Start(command));
+  process.report_ = std::move(report.first);
+  return process;
 }
 
 std::optional<int> DaemonProcess::ExitCode() {
   if (exit_code_) return exit_code_;
-  exit_code_ = Collect(pid_);
-  if (exit_code_) Forget(pid_);
-  return exit_code_;
-}
-
-void ReapEndedDaemons() {
-  StartedDaemons& all = AllStarted();
-  MutexLock lock(all.mutex);
-  all.pids.erase(std::remove_if(all.pids.begin(), all.pids.end(), [](pid_t pid) { return Collect(pid).has_value(); }),
-                 all.pids.end());
+  if (pid_ != 0) {
+    const std::optional<int> code = Collect(pid_);
+    if (!code) return std::nullopt;
+    pid_ = 0;
+    // Of a daemon that runs on, its parent has ended well.
+    if (*code != kExitOk || !report_.ok()) return exit_code_ = code;
+  }
+  uint8_t code = 128;
+  const ssize_t got = recv(report_.get(), &code, sizeof(code), MSG_DONTWAIT);
+  if (got < 0) return std::nullopt;
+  return exit_code_ = code;
 }
 
 std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env) {

@@ -8,10 +8,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/connection/client_environment.h"
+#include "common/os/unique_fd.h"
 
 namespace kernix {
 
@@ -25,26 +27,28 @@ struct DaemonCommand {
 
 inline constexpr int kInheritedSocket = 3;
 
-// A child process, which keeps running when this object is destroyed.
+// Keeps running when this object is destroyed.
 class DaemonProcess {
  public:
   // Starts it in its own session, in the folder "/", with stdin from /dev/null. It inherits nothing else: no
   // descriptor, no signal setting, and only the given environment.
   static absl::StatusOr<DaemonProcess> Start(const DaemonCommand& command);
 
-  // Returns the exit code if the process has ended, or 128 + the signal if a signal killed it. Does not wait.
+  // The same for a daemon that leaves this process, which then need not collect it: $KERNIX_STARTED_BY_CLIENT has
+  // kernixd go on in a child of its own, and tell its exit code through kInheritedSocket.
+  static absl::StatusOr<DaemonProcess> StartDetached(DaemonCommand command);
+
+  // Returns the exit code if the daemon has ended, or 128 + the signal if a signal killed it (128 alone if that is not
+  // known). Does not wait.
   std::optional<int> ExitCode();
 
-  pid_t pid() const { return pid_; }
-
  private:
-  explicit DaemonProcess(pid_t pid) : pid_(pid) {}
-  pid_t pid_;
+  DaemonProcess(pid_t pid, UniqueFd report) : pid_(pid), report_(std::move(report)) {}
+
+  pid_t pid_;        // of our child; 0: it has been collected
+  UniqueFd report_;  // of a detached daemon
   std::optional<int> exit_code_;
 };
-
-// Collects daemons of this process that have ended, so that they do not remain as zombies.
-void ReapEndedDaemons();
 
 // The part of our environment that a daemon of this user receives: the variables that locate the user's folders, and
 // the settings that kernixd itself reads. Never PATH, LD_* or variables of compilers, because requests say which tools

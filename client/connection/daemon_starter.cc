@@ -88,6 +88,7 @@ std::string LastWords(Env& env, const std::string& log, size_t start) {
 }
 
 std::string DescribeExit(int exit_code) {
+  if (exit_code == 128) return "a signal";
   if (exit_code > 128) return StrCat("signal ", exit_code - 128);
   const char* meaning = "";
   switch (exit_code) {
@@ -138,7 +139,6 @@ absl::StatusOr<PeerSocket> DaemonStarter::ConnectToWanted(std::optional<pid_t> u
 bool DaemonStarter::PlaceIsFree() { return environment_.env->TryLockFile(endpoint_.place.lock).ok(); }
 
 absl::Status DaemonStarter::Start(std::optional<pid_t> unwanted, const Greet& greet) {
-  ReapEndedDaemons();
   KERNIX_ASSIGN_OR_RETURN(program_, FindKernixd(environment_, options_.kernixd));
   milliseconds pause = kShortestPause;
   do {
@@ -174,7 +174,6 @@ absl::Status DaemonStarter::StartLocked(std::optional<pid_t> unwanted, const Gre
   DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
   command.log = endpoint_.place.log;
   command.environment["KERNIX_LOG_FILE"] = command.log;
-  command.environment["KERNIX_STARTED_BY_CLIENT"] = "1";
   if (!endpoint_.first_compiler.empty()) command.environment["KERNIX_FIRST_COMPILER"] = endpoint_.first_compiler;
   command.arguments = {"--socket", endpoint_.socket, "--store-directory",
                        StoreList{endpoint_.store_directory, endpoint_.read_stores}.Text()};
@@ -183,7 +182,7 @@ absl::Status DaemonStarter::StartLocked(std::optional<pid_t> unwanted, const Gre
   }
   if (caller_.GaveUp()) return GivenUp();
   const size_t log_start = LogStart(*environment_.env, command.log);
-  KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, DaemonProcess::Start(command));
+  KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, DaemonProcess::StartDetached(command));
   return AwaitAnswer(std::move(process), log_start, greet);
 }
 
@@ -206,7 +205,6 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwant
   do {
     absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
     if (peer.ok()) return peer;
-    ReapEndedDaemons();
     if (HasEnded(leaving) && PlaceIsFree()) return absl::NotFoundError("nobody holds the place");
   } while (PauseLonger(pause));
   if (caller_.GaveUp()) return GivenUp();
@@ -233,8 +231,10 @@ absl::Status DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start,
     AwaitHold(process);
     return GivenUp();
   }
-  return Unreachable(StrCat("kernixd (process ", process.pid(), ") was started but did not answer at ",
-                            endpoint_.socket, " within ", options_.start_timeout.count(),
+  const std::optional<pid_t> holder = HolderOf(environment_, endpoint_);
+  return Unreachable(StrCat("kernixd", holder ? absl::StrCat(" (process ", *holder, ")") : "",
+                            " was started but did not answer at ", endpoint_.socket, " within ",
+                            options_.start_timeout.count(),
                             " ms: try again when the machine is less busy, or kill that process if it hangs. ",
                             WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
 }

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "client/connection/daemon_process.h"
 #include "common/os/posix_error.h"
 
 namespace kernix {
@@ -30,7 +29,6 @@ absl::Status DaemonWatch::Terminate() const {
 }
 
 bool DaemonWatch::Gone() const {
-  ReapEndedDaemons();
   if (!process_.ok()) return PlaceIsLeft();
   pollfd ended{process_.get(), POLLIN, 0};
   return poll(&ended, 1, 0) > 0;

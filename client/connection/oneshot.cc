@@ -127,7 +127,6 @@ std::optional<int> PrivateDaemon::AwaitExit() {
 
 absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const ClientOptions& options,
                                      const std::string& store_directory, Caller& caller) {
-  ReapEndedDaemons();
   KERNIX_ASSIGN_OR_RETURN(const std::string program, FindKernixd(environment, options.kernixd));
   Attempt attempt = TryStore(environment, program, store_directory, options.start_timeout, caller);
   const bool store_is_at_fault = attempt.exit_code == kExitStoreUnusable || attempt.exit_code == kExitAlreadyRunning;

@@ -15,6 +15,7 @@
 #include "daemon/app/check_config.h"
 #include "daemon/app/daemon.h"
 #include "daemon/app/describe_toolchain.h"
+#include "daemon/app/detached.h"
 #include "daemon/app/grpc_log.h"
 #include "daemon/app/inherited.h"
 #include "daemon/app/process_memory.h"
@@ -22,6 +23,9 @@
 
 namespace kernix::server {
 namespace {
+
+// Where the client that starts kernixd listens (client/connection/daemon_process.h).
+constexpr int kStartReport = 3;
 
 // Each client needs two descriptors, each job a few.
 constexpr rlim_t kWantedDescriptors = 65'536;
@@ -41,9 +45,7 @@ ReadOptions Rereading(Env& env, const std::vector<std::string>& arguments) {
   };
 }
 
-}  // namespace
-
-int RunServer(Env& env, ServerOptions options, ReadOptions read) {
+int Serve(Env& env, ServerOptions options, ReadOptions read) {
   SetLogLevel(options.log_level);
   LimitArenas();
   RouteGrpcLog();
@@ -54,6 +56,16 @@ int RunServer(Env& env, ServerOptions options, ReadOptions read) {
   if (signals.ok()) return Daemon(env, std::move(options), std::move(read), *std::move(signals)).Run();
   Log(LogLevel::kError, "start_failed", {{"error", signals.status().message()}});
   return kExitFailure;
+}
+
+}  // namespace
+
+int RunServer(Env& env, ServerOptions options, ReadOptions read) {
+  if (options.started_by_client) Detach(kStartReport);
+  const bool reports = options.started_by_client;
+  const int exit_code = Serve(env, std::move(options), std::move(read));
+  if (reports) ReportEnd(kStartReport, exit_code);
+  return exit_code;
 }
 
 int Main(int argc, char** argv) {
