@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from kernix import _core
-from kernix._errors import KernelRequestError, short_errors
+from kernix._errors import KernelRequestError
 from kernix.loading.defines import Defines, define_flags, nvcc_define_flags
 from kernix.loading.module import CompiledModule
-from kernix.loading.one_load import Delivery, Policy, PreparedLoad
+from kernix.loading.one_load import Delivery, Policy, PreparedLoad, public_load
 from kernix.loading.request import (
     Functions,
     SourceText,
@@ -36,6 +36,10 @@ _Paths = _Path | Sequence[_Path]
 #: What a load of a folder compiles by default.
 CUDA_PATTERNS = ("*.cu",)
 CPP_PATTERNS = ("*.cpp", "*.cc", "*.cxx")
+
+#: Options that are attributes of the request, under the same names.
+_CPP_ATTRIBUTES = ("separate", "debug")
+_CUDA_ATTRIBUTES = (*_CPP_ATTRIBUTES, "optimization_level", "use_fast_math", "allow_cuda_graph", "keep")
 
 
 class CppOptions(Delivery, total=False):
@@ -66,25 +70,7 @@ class CudaOptions(Delivery, total=False):
     keep: bool
 
 
-@overload
-def load_cuda_inline(
-    name: str,
-    cuda_sources: str | Sequence[str],
-    functions: Functions = None,
-    *,
-    wait: Literal[True] = True,
-    **options: Unpack[CudaOptions],
-) -> CompiledModule: ...
-@overload
-def load_cuda_inline(
-    name: str,
-    cuda_sources: str | Sequence[str],
-    functions: Functions = None,
-    *,
-    wait: Literal[False],
-    **options: Unpack[CudaOptions],
-) -> LoadFuture[CompiledModule]: ...
-@short_errors
+@public_load
 def load_cuda_inline(
     name: str,
     cuda_sources: str | Sequence[str],
@@ -202,52 +188,10 @@ def load_cuda_inline(
     KernelDaemonError
         If no kernixd can be reached or started.
     """
-    prepared = prepare_cuda(
-        inline_sources(cuda_sources, name, "cuda_sources"),
-        functions,
-        name=name,
-        extra_cuda_cflags=extra_cuda_cflags,
-        extra_ldflags=extra_ldflags,
-        extra_include_paths=extra_include_paths,
-        defines=defines,
-        build_directory=build_directory,
-        verbose=verbose,
-        compute_capability=compute_capability,
-        force_rebuild=force_rebuild,
-        policy=policy,
-        replace=replace,
-        auto_register=auto_register,
-        target_prefix=target_prefix,
-        ninja_workers=ninja_workers,
-        optimization_level=optimization_level,
-        use_fast_math=use_fast_math,
-        allow_cuda_graph=allow_cuda_graph,
-        separate=separate,
-        debug=debug,
-        keep=keep,
-    )
-    return _run(prepared, wait)
+    return _load_inline(_core.Language.CUDA, "cuda_sources", locals())
 
 
-@overload
-def load_cuda_file(
-    path: _Paths,
-    functions: Functions = None,
-    *,
-    name: str | None = None,
-    wait: Literal[True] = True,
-    **options: Unpack[CudaOptions],
-) -> CompiledModule: ...
-@overload
-def load_cuda_file(
-    path: _Paths,
-    functions: Functions = None,
-    *,
-    name: str | None = None,
-    wait: Literal[False],
-    **options: Unpack[CudaOptions],
-) -> LoadFuture[CompiledModule]: ...
-@short_errors
+@public_load
 def load_cuda_file(
     path: _Paths,
     functions: Functions = None,
@@ -275,31 +219,11 @@ def load_cuda_file(
     CompiledModule or LoadFuture
     """
     sources = file_sources(path)
-    prepared = prepare_cuda(sources, functions, name=module_name(name, stem(sources)), **options)
-    return _run(prepared, wait)
+    name = module_name(name, stem(sources))
+    return prepare(_core.Language.CUDA, sources, functions, name, options).load(wait)
 
 
-@overload
-def load_cuda_dir(
-    directory: _Path,
-    functions: Functions = None,
-    *,
-    name: str | None = None,
-    file_patterns: Sequence[str] | None = None,
-    wait: Literal[True] = True,
-    **options: Unpack[CudaOptions],
-) -> CompiledModule: ...
-@overload
-def load_cuda_dir(
-    directory: _Path,
-    functions: Functions = None,
-    *,
-    name: str | None = None,
-    file_patterns: Sequence[str] | None = None,
-    wait: Literal[False],
-    **options: Unpack[CudaOptions],
-) -> LoadFuture[CompiledModule]: ...
-@short_errors
+@public_load
 def load_cuda_dir(
     directory: _Path,
     functions: Functions = None,
@@ -331,29 +255,11 @@ def load_cuda_dir(
     CompiledModule or LoadFuture
     """
     sources = sources_in(directory, file_patterns, CUDA_PATTERNS)
-    prepared = prepare_cuda(sources, functions, name=module_name(name, folder_name(directory)), **options)
-    return _run(prepared, wait)
+    name = module_name(name, folder_name(directory))
+    return prepare(_core.Language.CUDA, sources, functions, name, options).load(wait)
 
 
-@overload
-def load_cpp_inline(
-    name: str,
-    cpp_sources: str | Sequence[str],
-    functions: Functions = None,
-    *,
-    wait: Literal[True] = True,
-    **options: Unpack[CppOptions],
-) -> CompiledModule: ...
-@overload
-def load_cpp_inline(
-    name: str,
-    cpp_sources: str | Sequence[str],
-    functions: Functions = None,
-    *,
-    wait: Literal[False],
-    **options: Unpack[CppOptions],
-) -> LoadFuture[CompiledModule]: ...
-@short_errors
+@public_load
 def load_cpp_inline(
     name: str,
     cpp_sources: str | Sequence[str],
@@ -432,46 +338,10 @@ def load_cpp_inline(
     KernelError
         One of the classes that :func:`load_cuda_inline` names.
     """
-    prepared = prepare_cpp(
-        inline_sources(cpp_sources, name, "cpp_sources"),
-        functions,
-        name=name,
-        extra_cflags=extra_cflags,
-        extra_ldflags=extra_ldflags,
-        extra_include_paths=extra_include_paths,
-        defines=defines,
-        build_directory=build_directory,
-        verbose=verbose,
-        force_rebuild=force_rebuild,
-        policy=policy,
-        replace=replace,
-        auto_register=auto_register,
-        target_prefix=target_prefix,
-        separate=separate,
-        debug=debug,
-    )
-    return _run(prepared, wait)
+    return _load_inline(_core.Language.CPP, "cpp_sources", locals())
 
 
-@overload
-def load_cpp_file(
-    path: _Paths,
-    functions: Functions = None,
-    *,
-    name: str | None = None,
-    wait: Literal[True] = True,
-    **options: Unpack[CppOptions],
-) -> CompiledModule: ...
-@overload
-def load_cpp_file(
-    path: _Paths,
-    functions: Functions = None,
-    *,
-    name: str | None = None,
-    wait: Literal[False],
-    **options: Unpack[CppOptions],
-) -> LoadFuture[CompiledModule]: ...
-@short_errors
+@public_load
 def load_cpp_file(
     path: _Paths,
     functions: Functions = None,
@@ -499,31 +369,11 @@ def load_cpp_file(
     CompiledModule or LoadFuture
     """
     sources = file_sources(path)
-    prepared = prepare_cpp(sources, functions, name=module_name(name, stem(sources)), **options)
-    return _run(prepared, wait)
+    name = module_name(name, stem(sources))
+    return prepare(_core.Language.CPP, sources, functions, name, options).load(wait)
 
 
-@overload
-def load_cpp_dir(
-    directory: _Path,
-    functions: Functions = None,
-    *,
-    name: str | None = None,
-    file_patterns: Sequence[str] | None = None,
-    wait: Literal[True] = True,
-    **options: Unpack[CppOptions],
-) -> CompiledModule: ...
-@overload
-def load_cpp_dir(
-    directory: _Path,
-    functions: Functions = None,
-    *,
-    name: str | None = None,
-    file_patterns: Sequence[str] | None = None,
-    wait: Literal[False],
-    **options: Unpack[CppOptions],
-) -> LoadFuture[CompiledModule]: ...
-@short_errors
+@public_load
 def load_cpp_dir(
     directory: _Path,
     functions: Functions = None,
@@ -556,16 +406,16 @@ def load_cpp_dir(
     CompiledModule or LoadFuture
     """
     sources = sources_in(directory, file_patterns, CPP_PATTERNS)
-    prepared = prepare_cpp(sources, functions, name=module_name(name, folder_name(directory)), **options)
-    return _run(prepared, wait)
+    name = module_name(name, folder_name(directory))
+    return prepare(_core.Language.CPP, sources, functions, name, options).load(wait)
 
 
-def _run(prepared: PreparedLoad, wait: bool) -> CompiledModule | LoadFuture[CompiledModule]:
-    if wait:
-        return prepared.run()
-    from kernix.loading.background import load_in_background  # it imports what loads that wait do not need
-
-    return load_in_background(prepared)
+def _load_inline(
+    language: _core.Language, what: str, parameters: dict[str, Any]
+) -> CompiledModule | LoadFuture[CompiledModule]:
+    name, functions, wait = parameters.pop("name"), parameters.pop("functions"), parameters.pop("wait")
+    sources = inline_sources(parameters.pop(what), name, what)
+    return prepare(language, sources, functions, name, parameters).load(wait)
 
 
 def sources_in(
@@ -588,73 +438,40 @@ def folder_name(directory: _Path) -> str:
     return os.path.basename(os.path.realpath(directory))
 
 
-def prepare_cuda(
+def prepare(
+    language: _core.Language,
     sources: tuple[SourceText, ...],
     functions: Functions,
-    *,
     name: str,
-    extra_cuda_cflags: Sequence[str] | None = None,
-    extra_ldflags: Sequence[str] | None = None,
-    extra_include_paths: Sequence[_Path] | None = None,
-    defines: Defines = None,
-    compute_capability: str | None = None,
-    ninja_workers: int | None = None,
-    optimization_level: int = 3,
-    use_fast_math: bool = False,
-    allow_cuda_graph: bool = True,
-    separate: bool = False,
-    debug: bool = False,
-    keep: bool = False,
-    **delivery: Unpack[Delivery],
+    options: Mapping[str, Any],
 ) -> PreparedLoad:
-    """Check the parameters of a load of CUDA."""
+    """Check the parameters of a load. `options` are the others of the language's inline load, without ``wait``."""
+    left = dict(options)
+    is_cuda = language == _core.Language.CUDA
+    cflags = "extra_cuda_cflags" if is_cuda else "extra_cflags"
+    macros = (nvcc_define_flags if is_cuda else define_flags)(left.pop("defines", None))
+    request = make_request(
+        language,
+        name,
+        sources,
+        functions,
+        compile_flags=macros + string_list(left.pop(cflags, None), cflags),
+        link_flags=string_list(left.pop("extra_ldflags", None), "extra_ldflags"),
+        include_paths=path_list(left.pop("extra_include_paths", None), "extra_include_paths"),
+    )
+    if is_cuda:
+        request.max_parallel_jobs = _job_limit(left.pop("ninja_workers", None))
+        if (capability := left.pop("compute_capability", None)) is not None:
+            request.compute_capability = capability
+    for option in _CUDA_ATTRIBUTES if is_cuda else _CPP_ATTRIBUTES:
+        if option in left:
+            setattr(request, option, left.pop(option))
+    return PreparedLoad(request, **left)
+
+
+def _job_limit(ninja_workers: int | None) -> int:
     if not isinstance(ninja_workers, int | None):
         raise TypeError(f"ninja_workers must be an integer or None, not {ninja_workers!r}")
     if ninja_workers is not None and ninja_workers < 1:
         raise KernelRequestError(f"ninja_workers must be 1 or more, or None; it is {ninja_workers}")
-    request = make_request(
-        _core.Language.CUDA,
-        name,
-        sources,
-        functions,
-        compile_flags=nvcc_define_flags(defines) + string_list(extra_cuda_cflags, "extra_cuda_cflags"),
-        link_flags=string_list(extra_ldflags, "extra_ldflags"),
-        include_paths=path_list(extra_include_paths, "extra_include_paths"),
-    )
-    request.compute_capability = "" if compute_capability is None else compute_capability
-    request.optimization_level = optimization_level
-    request.use_fast_math = use_fast_math
-    request.allow_cuda_graph = allow_cuda_graph
-    request.separate = separate
-    request.debug = debug
-    request.keep = keep
-    request.max_parallel_jobs = ninja_workers or 0
-    return PreparedLoad(request, **delivery)
-
-
-def prepare_cpp(
-    sources: tuple[SourceText, ...],
-    functions: Functions,
-    *,
-    name: str,
-    extra_cflags: Sequence[str] | None = None,
-    extra_ldflags: Sequence[str] | None = None,
-    extra_include_paths: Sequence[_Path] | None = None,
-    defines: Defines = None,
-    separate: bool = False,
-    debug: bool = False,
-    **delivery: Unpack[Delivery],
-) -> PreparedLoad:
-    """Check the parameters of a load of C++."""
-    request = make_request(
-        _core.Language.CPP,
-        name,
-        sources,
-        functions,
-        compile_flags=define_flags(defines) + string_list(extra_cflags, "extra_cflags"),
-        link_flags=string_list(extra_ldflags, "extra_ldflags"),
-        include_paths=path_list(extra_include_paths, "extra_include_paths"),
-    )
-    request.separate = separate
-    request.debug = debug
-    return PreparedLoad(request, **delivery)
+    return ninja_workers or 0

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from contextvars import copy_context
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from kernix import _core
-from kernix._errors import KernelError, KernelRequestError, short_errors, warning_listener
+from kernix._errors import KernelError, KernelRequestError, warning_listener
 from kernix.loading.background import BackgroundWork, LoadFuture, start
 from kernix.loading.console import ProgressLine, default_line, progress_line, write_to
 from kernix.loading.load import (
@@ -22,12 +22,11 @@ from kernix.loading.load import (
     CUDA_PATTERNS,
     files_in,
     folder_name,
-    prepare_cpp,
-    prepare_cuda,
+    prepare,
     sources_in,
 )
 from kernix.loading.module import CompiledModule
-from kernix.loading.one_load import Fetched, PreparedLoad
+from kernix.loading.one_load import Fetched, PreparedLoad, public_load
 from kernix.loading.request import file_sources, inline_sources, module_name, stem
 
 __all__ = ["KernelBatchError", "LoadReport", "LoadedModules", "load_many"]
@@ -246,13 +245,7 @@ class _SharedLine:
 _Loads = Iterable[Mapping[str, Any] | str | os.PathLike[str]]
 
 
-@overload
-def load_many(loads: _Loads, *, verbose: bool = False, wait: Literal[True] = True, **options: Any) -> LoadedModules: ...
-@overload
-def load_many(
-    loads: _Loads, *, verbose: bool = False, wait: Literal[False], **options: Any
-) -> LoadFuture[LoadedModules]: ...
-@short_errors
+@public_load
 def load_many(
     loads: _Loads, *, verbose: bool = False, wait: bool = True, **options: Any
 ) -> LoadedModules | LoadFuture[LoadedModules]:
@@ -401,18 +394,16 @@ def _prepare(what: str, *, functions: Any = None, name: str | None = None, **par
     if what in ("cuda_sources", "cpp_sources"):
         if name is None:
             raise KernelRequestError(f"a load of {what} needs a name")
-        sources = inline_sources(value, name, what)
-        prepare = prepare_cuda if what == "cuda_sources" else prepare_cpp
-        return prepare(sources, functions, name=name, **parameters)
-    if what == "path":
+        is_cuda, sources = what == "cuda_sources", inline_sources(value, name, what)
+    elif what == "path":
         sources = file_sources(value)
-        prepare = prepare_cuda if any(source.path.endswith(".cu") for source in sources) else prepare_cpp
-        return prepare(sources, functions, name=module_name(name, stem(sources)), **parameters)
-    patterns = parameters.pop("file_patterns", None)
-    is_cuda = any(path.endswith(".cu") for path in files_in(value, patterns, (*CUDA_PATTERNS, *CPP_PATTERNS)))
-    sources = sources_in(value, patterns, CUDA_PATTERNS if is_cuda else CPP_PATTERNS)
-    prepare = prepare_cuda if is_cuda else prepare_cpp
-    return prepare(sources, functions, name=module_name(name, folder_name(value)), **parameters)
+        is_cuda, name = any(source.path.endswith(".cu") for source in sources), module_name(name, stem(sources))
+    else:
+        patterns = parameters.pop("file_patterns", None)
+        is_cuda = any(path.endswith(".cu") for path in files_in(value, patterns, (*CUDA_PATTERNS, *CPP_PATTERNS)))
+        sources = sources_in(value, patterns, CUDA_PATTERNS if is_cuda else CPP_PATTERNS)
+        name = module_name(name, folder_name(value))
+    return prepare(_core.Language.CUDA if is_cuda else _core.Language.CPP, sources, functions, name, parameters)
 
 
 def _await(batch: Sequence[_OneOfMany], line: _SharedLine) -> None:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
 from kernix import _core
-from kernix._errors import KernelCompilationError, KernelError
+from kernix._errors import KernelCompilationError, KernelError, short_errors
 from kernix._lock import ForkSafeLock
 from kernix.jax.targets import Code, jax_is_installed
 from kernix.loading import connection
@@ -16,7 +17,13 @@ from kernix.loading.console import LoadConsole
 from kernix.loading.module import CompiledModule, hidden_functions, origin
 from kernix.loading.request import check_text, folder_path
 
-__all__ = ["Delivery", "Fetched", "Policy", "PreparedLoad", "forget_modules"]
+if TYPE_CHECKING:
+    from kernix.loading.background import LoadFuture
+
+__all__ = ["Delivery", "Fetched", "Policy", "PreparedLoad", "forget_modules", "public_load"]
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 #: Whether a load may compile what the cache does not have.
 Policy = Literal["build", "cached"]
@@ -26,6 +33,20 @@ Policy = Literal["build", "cached"]
 _modules: dict[tuple[int, str | None], CompiledModule] = {}
 _modules_lock = ForkSafeLock()
 _MOST_MODULES = 4096  # as many loads as libkernix remembers
+
+
+class _Loader(Protocol[_Parameters, _Result]):
+    """How type checkers see a function that loads: with ``wait=False``, it returns a future."""
+
+    @overload
+    def __call__(self, *args: Any, wait: Literal[False], **options: Any) -> LoadFuture[_Result]: ...
+    @overload
+    def __call__(self, *args: _Parameters.args, **options: _Parameters.kwargs) -> _Result: ...
+
+
+def public_load(function: Callable[_Parameters, _Result | LoadFuture[_Result]]) -> _Loader[_Parameters, _Result]:
+    """Wrap a public function that loads."""
+    return cast("_Loader[_Parameters, _Result]", short_errors(function))
 
 
 class Delivery(TypedDict, total=False):
@@ -88,6 +109,14 @@ class PreparedLoad:
         self._prefix = (target_prefix or request.name) if auto_register and jax_is_installed() else None
         self._folder = None if build_directory is None else folder_path(build_directory, "build_directory")
         self._replace = replace or force_rebuild
+
+    def load(self, wait: bool) -> CompiledModule | LoadFuture[CompiledModule]:
+        """Run, here or in the background."""
+        if wait:
+            return self.run()
+        from kernix.loading.background import load_in_background  # it imports what loads that wait do not need
+
+        return load_in_background(self)
 
     def run(self) -> CompiledModule:
         """Compile, unless this process has the module already, and deliver the module as requested."""
