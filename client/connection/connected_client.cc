@@ -132,21 +132,10 @@ CacheStats StatsFrom(const v1::GetCacheStatsResponse& response) {
           .store_directory = response.store_directory()};
 }
 
+// What a newer kernixd may have added counts as run.
 TracedStep::How HowOf(v1::TracedStep::How how) {
-  switch (how) {
-    case v1::TracedStep::REUSED:
-      return TracedStep::How::kReused;
-    case v1::TracedStep::JOINED:
-      return TracedStep::How::kJoined;
-    case v1::TracedStep::DAEMON:
-      return TracedStep::How::kDaemon;
-    case v1::TracedStep::UPSTREAM:
-      return TracedStep::How::kUpstream;
-    case v1::TracedStep::REMOTE:
-      return TracedStep::How::kRemote;
-    default:
-      return TracedStep::How::kRun;
-  }
+  return how > v1::TracedStep::RUN && how <= v1::TracedStep::REMOTE ? static_cast<TracedStep::How>(how)
+                                                                    : TracedStep::How::kRun;
 }
 
 BuildTrace TraceFrom(const v1::BuildTrace& from) {

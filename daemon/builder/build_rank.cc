@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/plan/step_memory.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix::build {
 namespace {
@@ -44,11 +45,11 @@ Experience ExperienceWith(cache::Cache& cache, const cache::Tag& tag) {
     const auto trace = cache.TraceOf(built.key);
     if (!trace.ok() || !trace->has_value()) continue;
     uint64_t work_us = 0;
-    for (const cache::TracedStep& step : (*trace)->steps) {
-      if (step.way == cache::StepWay::kRun || step.way == cache::StepWay::kRemote) work_us += step.took_us;
-      if (step.peak_memory_bytes == 0) continue;
-      uint64_t& most = memory[step.name];
-      most = std::max(most, step.peak_memory_bytes);
+    for (const v1::TracedStep& step : (*trace)->step()) {
+      if (step.how() == v1::TracedStep::RUN || step.how() == v1::TracedStep::REMOTE) work_us += step.took_us();
+      if (step.peak_memory_bytes() == 0) continue;
+      uint64_t& most = memory[step.name()];
+      most = std::max(most, step.peak_memory_bytes());
     }
     experience.work = std::max(experience.work, std::chrono::microseconds(work_us));
   }

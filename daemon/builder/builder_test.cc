@@ -397,8 +397,8 @@ TEST_F(BuilderTest, MemoryIsThatOfTheLastTime) {
   ASSERT_THAT(first, IsOk());
   const uint64_t guess = t.executor.memory_of.at("compile");
   std::map<std::string, uint64_t> needed;
-  const std::optional<cache::BuildTrace> trace = *t.cache->TraceOf(*Digest::FromRaw(first->key()));
-  for (const cache::TracedStep& step : trace->steps) needed[step.name] = step.peak_memory_bytes;
+  const std::optional<v1::BuildTrace> trace = *t.cache->TraceOf(*Digest::FromRaw(first->key()));
+  for (const v1::TracedStep& step : trace->step()) needed[step.name()] = step.peak_memory_bytes();
   EXPECT_GT(needed.at("compile"), 1u << 20);
   EXPECT_EQ(needed.at("plan"), 0u) << "no command";
 
@@ -1229,11 +1229,11 @@ TEST_F(CudaBuilderTest, InASharedKernixdHostCodeCountsForDeviceCode) {
     ASSERT_THAT(loaded, IsOk());
     const auto trace = t.cache->TraceOf(*Digest::FromRaw(loaded->key()));
     ASSERT_TRUE(trace.ok() && trace->has_value());
-    const auto& steps = (*trace)->steps;
+    const auto& steps = (*trace)->step();
     const auto cicc = std::find_if(steps.begin(), steps.end(),
-                                   [](const cache::TracedStep& step) { return step.name.starts_with("cicc"); });
+                                   [](const v1::TracedStep& step) { return step.name().starts_with("cicc"); });
     ASSERT_TRUE(cicc != steps.end());
-    EXPECT_EQ(cicc->way == cache::StepWay::kRun, policy == toolchain::FlagPolicy::kShared);
+    EXPECT_EQ(cicc->how() == v1::TracedStep::RUN, policy == toolchain::FlagPolicy::kShared);
   }
 }
 

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "common/base/exceptions.h"
 #include "common/os/env.h"
-#include "daemon/cache/build_trace.h"
+#include "daemon/cache/step_way.h"
 #include "daemon/exec/action.h"
 
 namespace kernix::build {

@@ -11,9 +11,8 @@
 namespace kernix::build {
 namespace {
 
-using cache::BuildTrace;
-using cache::StepWay;
-using cache::TracedStep;
+using v1::BuildTrace;
+using v1::TracedStep;
 
 uint64_t Microseconds(MonotonicTime from, MonotonicTime to) {
   return static_cast<uint64_t>(
@@ -25,7 +24,7 @@ std::string Shortened(std::string name) {
   return ToValidUtf8(name);
 }
 
-uint64_t Length(const TracedStep& step) { return step.waited_us + step.took_us; }
+uint64_t Length(const TracedStep& step) { return step.waited_us() + step.took_us(); }
 
 // Returns how many steps it has dropped.
 uint32_t KeepLongest(std::vector<TracedStep>& steps) {
@@ -43,12 +42,14 @@ uint32_t KeepLongest(std::vector<TracedStep>& steps) {
 TraceRecorder::TraceRecorder(Env& env) : env_(env), began_(env.Now()), began_unix_ms_(env.UnixMillis()), lap_(began_) {}
 
 TracedStep TraceRecorder::StepFrom(const StepTimes& times) const {
-  return {.name = Shortened(times.name),
-          .way = times.way,
-          .begin_us = Microseconds(began_, times.ready),
-          .waited_us = Microseconds(times.ready, times.started),
-          .took_us = Microseconds(times.started, times.ended),
-          .peak_memory_bytes = times.peak_memory_bytes};
+  TracedStep step;
+  step.set_name(Shortened(times.name));
+  step.set_how(static_cast<TracedStep::How>(times.way));
+  step.set_begin_us(Microseconds(began_, times.ready));
+  step.set_waited_us(Microseconds(times.ready, times.started));
+  step.set_took_us(Microseconds(times.started, times.ended));
+  step.set_peak_memory_bytes(times.peak_memory_bytes);
+  return step;
 }
 
 void TraceRecorder::Add(const StepTimes& times) {
@@ -61,7 +62,7 @@ void TraceRecorder::Lap(const std::string& name) {
   const MonotonicTime now = env_.Now();
   const MutexLock lock(mutex_);
   const MonotonicTime before = std::exchange(lap_, now);
-  steps_.push_back(StepFrom({name, StepWay::kDaemon, before, before, now}));
+  steps_.push_back(StepFrom({name, cache::StepWay::kDaemon, before, before, now}));
 }
 
 void TraceRecorder::Skip() {
@@ -70,14 +71,18 @@ void TraceRecorder::Skip() {
 }
 
 BuildTrace TraceRecorder::Trace() const {
-  BuildTrace trace{.began_unix_ms = began_unix_ms_, .total_us = Microseconds(began_, env_.Now())};
+  BuildTrace trace;
+  trace.set_began_unix_ms(began_unix_ms_);
+  trace.set_total_us(Microseconds(began_, env_.Now()));
+  std::vector<TracedStep> steps;
   {
     const MutexLock lock(mutex_);
-    trace.steps = steps_;
+    steps = steps_;
   }
-  trace.left_out = KeepLongest(trace.steps);
-  std::stable_sort(trace.steps.begin(), trace.steps.end(),
-                   [](const TracedStep& a, const TracedStep& b) { return a.begin_us < b.begin_us; });
+  trace.set_left_out(KeepLongest(steps));
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const TracedStep& a, const TracedStep& b) { return a.begin_us() < b.begin_us(); });
+  for (TracedStep& step : steps) *trace.add_step() = std::move(step);
   return trace;
 }
 

@@ -11,7 +11,7 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/step_times.h"
-#include "daemon/cache/build_trace.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix::build {
 
@@ -32,17 +32,17 @@ class TraceRecorder {
   void Skip();
 
   // The trace until now.
-  cache::BuildTrace Trace() const;
+  v1::BuildTrace Trace() const;
 
  private:
-  cache::TracedStep StepFrom(const StepTimes& times) const;
+  v1::TracedStep StepFrom(const StepTimes& times) const;
 
   Env& env_;
   const MonotonicTime began_;
   const int64_t began_unix_ms_;
   mutable Mutex mutex_;
   MonotonicTime lap_ ABSL_GUARDED_BY(mutex_);
-  std::vector<cache::TracedStep> steps_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::TracedStep> steps_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::build

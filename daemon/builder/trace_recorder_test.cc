@@ -15,14 +15,15 @@
 namespace kernix::build {
 namespace {
 
-using cache::BuildTrace;
 using cache::StepWay;
-using cache::TracedStep;
 using std::chrono::microseconds;
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::Field;
+using ::testing::Property;
 using ::testing::SizeIs;
+using v1::BuildTrace;
+using v1::TracedStep;
 
 class ClockEnv : public FaultEnv {
  public:
@@ -32,6 +33,12 @@ class ClockEnv : public FaultEnv {
 
   MonotonicTime now{std::chrono::hours(5)};
 };
+
+auto Step(const std::string& name, TracedStep::How how, uint64_t begin_us, uint64_t waited_us, uint64_t took_us) {
+  return AllOf(Property(&TracedStep::name, name), Property(&TracedStep::how, how),
+               Property(&TracedStep::begin_us, begin_us), Property(&TracedStep::waited_us, waited_us),
+               Property(&TracedStep::took_us, took_us));
+}
 
 class TraceRecorderTest : public ::testing::Test {
  protected:
@@ -56,13 +63,14 @@ TEST_F(TraceRecorderTest, RecordsStepsAndTheDaemonsOwnWorkByTheirBeginning) {
   Pass(50);
   recorder_.Lap("keep artifact");
   Pass(5);
-  EXPECT_EQ(recorder_.Trace(), (BuildTrace{.began_unix_ms = 1'700'000'000'000,
-                                           .total_us = 1185,
-                                           .steps = {{"plan", StepWay::kDaemon, 0, 0, 100},
-                                                     {"stage", StepWay::kDaemon, 100, 0, 30},
-                                                     {"preprocess compute_90", StepWay::kReused, 140, 0, 260},
-                                                     {"cicc compute_90", StepWay::kRun, 400, 50, 450},
-                                                     {"keep artifact", StepWay::kDaemon, 1130, 0, 50}}}));
+  const BuildTrace trace = recorder_.Trace();
+  EXPECT_EQ(trace.began_unix_ms(), 1'700'000'000'000);
+  EXPECT_EQ(trace.total_us(), 1185u);
+  EXPECT_THAT(trace.step(),
+              ElementsAre(Step("plan", TracedStep::DAEMON, 0, 0, 100), Step("stage", TracedStep::DAEMON, 100, 0, 30),
+                          Step("preprocess compute_90", TracedStep::REUSED, 140, 0, 260),
+                          Step("cicc compute_90", TracedStep::RUN, 400, 50, 450),
+                          Step("keep artifact", TracedStep::DAEMON, 1130, 0, 50)));
 }
 
 TEST_F(TraceRecorderTest, KeepsTheLongestOfTooManySteps) {
@@ -73,11 +81,11 @@ TEST_F(TraceRecorderTest, KeepsTheLongestOfTooManySteps) {
     recorder_.Add({StrCat("step ", i), StepWay::kRun, At(i), At(i), At(i + length)});
   }
   const BuildTrace trace = recorder_.Trace();
-  EXPECT_THAT(trace.steps, SizeIs(kMostTracedSteps));
-  EXPECT_EQ(trace.left_out, 3u);
-  EXPECT_THAT(trace.steps, Each(Field(&TracedStep::took_us, ::testing::Gt(1u))));
-  EXPECT_EQ(trace.steps.front().name, "step 0");
-  EXPECT_EQ(trace.steps.back().name, StrCat("step ", count - 1));
+  EXPECT_THAT(trace.step(), SizeIs(kMostTracedSteps));
+  EXPECT_EQ(trace.left_out(), 3u);
+  EXPECT_THAT(trace.step(), Each(Property(&TracedStep::took_us, ::testing::Gt(1u))));
+  EXPECT_EQ(trace.step().begin()->name(), "step 0");
+  EXPECT_EQ(trace.step().rbegin()->name(), StrCat("step ", count - 1));
 }
 
 TEST_F(TraceRecorderTest, CutsLongNamesBetweenCharacters) {
@@ -85,13 +93,13 @@ TEST_F(TraceRecorderTest, CutsLongNamesBetweenCharacters) {
   recorder_.Add({name + "ä.cu", StepWay::kRun, At(0), At(0), At(1)});
   recorder_.Add({"\xff", StepWay::kRun, At(2), At(2), At(3)});
   const BuildTrace trace = recorder_.Trace();
-  EXPECT_EQ(trace.steps[0].name, name);
-  EXPECT_TRUE(IsValidUtf8(trace.steps[1].name));
+  EXPECT_EQ(trace.step(0).name(), name);
+  EXPECT_TRUE(IsValidUtf8(trace.step(1).name()));
 }
 
 TEST_F(TraceRecorderTest, TimesBeforeTheBuildBeganCountAsItsBeginning) {
   recorder_.Add({"early", StepWay::kRun, At(-50), At(-20), At(10)});
-  EXPECT_THAT(recorder_.Trace().steps, ElementsAre(TracedStep{"early", StepWay::kRun, 0, 30, 30}));
+  EXPECT_THAT(recorder_.Trace().step(), ElementsAre(Step("early", TracedStep::RUN, 0, 30, 30)));
 }
 
 TEST_F(TraceRecorderTest, ManyThreadsMayAdd) {
@@ -102,7 +110,7 @@ TEST_F(TraceRecorderTest, ManyThreadsMayAdd) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_THAT(recorder_.Trace().steps, SizeIs(800));
+  EXPECT_THAT(recorder_.Trace().step(), SizeIs(800));
 }
 
 }  // namespace

@@ -141,9 +141,12 @@ absl::StatusOr<std::vector<BuiltFrom>> Cache::Recent(const Tag& tag, size_t limi
   return entries;
 }
 
-absl::StatusOr<std::optional<BuildTrace>> Cache::TraceOf(const Digest& key) {
-  absl::StatusOr<std::optional<BuildTrace>> trace = journal_->TraceOf(key);
-  if (!trace.ok()) return Wrap(trace.status());
+absl::StatusOr<std::optional<v1::BuildTrace>> Cache::TraceOf(const Digest& key) {
+  const absl::StatusOr<std::string> bytes = journal_->TraceOf(key);
+  if (!bytes.ok()) return Wrap(bytes.status());
+  if (bytes->empty()) return std::nullopt;
+  v1::BuildTrace trace;
+  if (!trace.ParseFromString(*bytes)) return Wrap(absl::DataLossError("index: the trace of a build cannot be read"));
   return trace;
 }
 
@@ -157,7 +160,7 @@ absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifac
   entry.created_unix_ms = env_.UnixMillis();
   Pin(entry.artifact);
   absl::Status status = blobs_->Put(entry.artifact, artifact, DurabilityOf(entry));
-  if (status.ok() && make_trace) entry.trace = make_trace();
+  if (status.ok() && make_trace) entry.trace = make_trace().SerializeAsString();
   if (status.ok()) status = Commit(entry, tag);
   if (status.ok()) Lend(entry.artifact, std::nullopt);
   Unpin(entry.artifact);

@@ -44,6 +44,7 @@
 #include "daemon/cache/action_cache.h"
 #include "daemon/cache/blob_store.h"
 #include "daemon/cache/journal.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix::cache {
 
@@ -95,7 +96,7 @@ struct CacheParts {
   std::unique_ptr<FilesInPlace> files;  // without which they work no more; may be null
 };
 
-using MakeTrace = std::function<BuildTrace()>;
+using MakeTrace = std::function<v1::BuildTrace()>;
 
 // Thread-safe. Only the daemon writes to the cache's parts.
 class Cache {
@@ -163,7 +164,7 @@ class Cache {
 
   // Where the time of the build went that made the entry of `key`; nullopt if there is no such entry, or no trace of
   // it.
-  absl::StatusOr<std::optional<BuildTrace>> TraceOf(const Digest& key);
+  absl::StatusOr<std::optional<v1::BuildTrace>> TraceOf(const Digest& key);
 
   // Removes the matching tags and counts them. A key without tags is removed, and its artifact with the last key that
   // names it.

@@ -36,16 +36,18 @@ TEST_F(CacheTest, ATraceIsMadeOnceTheArtifactIsThereAndSurvivesReopening) {
   bool was_there = false;
   const auto make_trace = [&] {
     was_there = Env::Posix().Stat(BlobOf(1)).ok();
-    return BuildTrace{.total_us = 77};
+    v1::BuildTrace trace;
+    trace.set_total_us(77);
+    return trace;
   };
   ASSERT_TRUE(cache_->Insert(TestEntry(1), TestTag("module"), TestArtifact(1), make_trace).ok());
   EXPECT_TRUE(was_there);
   Insert(2);
   Open();
-  EXPECT_EQ(cache_->TraceOf(TestKey(1)).value(), (BuildTrace{.total_us = 77}));
-  EXPECT_EQ(cache_->TraceOf(TestKey(2)).value(), std::nullopt);
+  EXPECT_EQ((*cache_->TraceOf(TestKey(1)))->total_us(), 77u);
+  EXPECT_FALSE(cache_->TraceOf(TestKey(2))->has_value());
   ASSERT_TRUE(cache_->Remove(TestKey(1)).ok());
-  EXPECT_EQ(cache_->TraceOf(TestKey(1)).value(), std::nullopt);
+  EXPECT_FALSE(cache_->TraceOf(TestKey(1))->has_value());
 }
 
 TEST_F(CacheTest, UnknownKeyIsNoEntryAndUnknownBlobIsNotFound) {

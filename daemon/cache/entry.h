@@ -11,7 +11,6 @@
 
 #include "common/base/digest.h"
 #include "common/base/user_id.h"
-#include "daemon/cache/build_trace.h"
 
 namespace kernix::cache {
 
@@ -80,8 +79,9 @@ struct Entry {
   std::string origin = {};  // for people: the upstream that another node has built it for; empty: built here
   // Neither Find() nor List() reads them: see Journal::Recent().
   std::vector<BuildInput> inputs = {};
-  // Nothing if another node has built it. Neither Find() nor List() reads it: see Journal::TraceOf().
-  std::optional<BuildTrace> trace = {};
+  // The bytes of a v1::BuildTrace; none if another node has built it. Neither Find() nor List() reads them: see
+  // Journal::TraceOf().
+  std::string trace = {};
   int64_t created_unix_ms = 0;
   bool operator==(const Entry&) const = default;
 };

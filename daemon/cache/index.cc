@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<BuiltFrom>> Index::Recent(const Tag& tag, size_t limi
   return lister_->Recent(tag, limit);
 }
 
-absl::StatusOr<std::optional<BuildTrace>> Index::TraceOf(const Digest& key) {
+absl::StatusOr<std::string> Index::TraceOf(const Digest& key) {
   const MutexLock lock(list_mutex_);
   return lister_->TraceOf(key);
 }

@@ -63,23 +63,6 @@ std::string EncodeInputs(const Entry& entry) {
   return inputs.SerializeAsString();
 }
 
-std::string EncodeTrace(const BuildTrace& trace) {
-  internal::BuildTrace encoded;
-  encoded.set_began_unix_ms(trace.began_unix_ms);
-  encoded.set_total_us(trace.total_us);
-  encoded.set_left_out(trace.left_out);
-  for (const TracedStep& step : trace.steps) {
-    internal::BuildTrace::Step* added = encoded.add_step();
-    added->set_name(step.name);
-    added->set_way(static_cast<int32_t>(step.way));
-    added->set_begin_us(step.begin_us);
-    added->set_waited_us(step.waited_us);
-    added->set_took_us(step.took_us);
-    added->set_peak_memory_bytes(step.peak_memory_bytes);
-  }
-  return encoded.SerializeAsString();
-}
-
 std::string EncodeHeaders(const Entry& entry) {
   internal::HeaderSet set;
   for (const ToolchainHeader& header : entry.toolchain_headers) {
@@ -125,21 +108,6 @@ absl::StatusOr<std::vector<BuildInput>> DecodeInputs(std::string_view bytes) {
         {static_cast<InputKind>(input.kind()), std::move(*input.mutable_name()), std::move(*input.mutable_value())});
   }
   return inputs;
-}
-
-absl::StatusOr<BuildTrace> DecodeTrace(std::string_view bytes) {
-  internal::BuildTrace decoded;
-  if (!decoded.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::DataLossError("index: the trace of a build cannot be read");
-  }
-  BuildTrace trace{.began_unix_ms = decoded.began_unix_ms(), .total_us = decoded.total_us()};
-  trace.left_out = decoded.left_out();
-  trace.steps.reserve(decoded.step_size());
-  for (internal::BuildTrace::Step& step : *decoded.mutable_step()) {
-    trace.steps.push_back({std::move(*step.mutable_name()), static_cast<StepWay>(step.way()), step.begin_us(),
-                           step.waited_us(), step.took_us(), step.peak_memory_bytes()});
-  }
-  return trace;
 }
 
 }  // namespace kernix::cache

@@ -17,7 +17,6 @@ namespace kernix::cache {
 std::string EncodeDetail(const Entry& entry);
 std::string EncodeHeaders(const Entry& entry);
 std::string EncodeInputs(const Entry& entry);
-std::string EncodeTrace(const BuildTrace& trace);
 
 // The columns that DecodeRow() reads, for a SELECT from `entry`.
 inline constexpr std::string_view kEntryColumns = "entry.key, artifact, size, created_unix_ms, detail";
@@ -31,8 +30,5 @@ absl::Status DecodeHeaders(std::string_view bytes, Entry& entry);
 
 // From the bytes of EncodeInputs(). kDataLoss if they are malformed.
 absl::StatusOr<std::vector<BuildInput>> DecodeInputs(std::string_view bytes);
-
-// From the bytes of EncodeTrace(). kDataLoss if they are malformed.
-absl::StatusOr<BuildTrace> DecodeTrace(std::string_view bytes);
 
 }  // namespace kernix::cache

@@ -128,11 +128,10 @@ absl::Status IndexWriter::Put(const Entry& entry) {
       .BindInt(7, header_set)
       .BindBlob(8, EncodeDetail(entry));
   KERNIX_RETURN_IF_ERROR(put_.Run());
-  if (entry.trace) {
-    put_trace_.BindBlob(1, ColumnOf(entry.key)).BindBlob(2, EncodeTrace(*entry.trace));
-    KERNIX_RETURN_IF_ERROR(put_trace_.Run());
-  } else {
+  if (entry.trace.empty()) {
     KERNIX_RETURN_IF_ERROR(drop_trace_.BindBlob(1, ColumnOf(entry.key)).Run());
+  } else {
+    KERNIX_RETURN_IF_ERROR(put_trace_.BindBlob(1, ColumnOf(entry.key)).BindBlob(2, entry.trace).Run());
   }
   if (entry.inputs.empty()) return absl::OkStatus();
   return put_inputs_.BindBlob(1, ColumnOf(entry.key)).BindBlob(2, EncodeInputs(entry)).Run();
@@ -330,11 +329,10 @@ absl::StatusOr<std::vector<BuiltFrom>> IndexReader::Recent(const Tag& tag, size_
   }
 }
 
-absl::StatusOr<std::optional<BuildTrace>> IndexReader::TraceOf(const Digest& key) {
+absl::StatusOr<std::string> IndexReader::TraceOf(const Digest& key) {
   const ScopedReset reset(trace_of_);
   KERNIX_ASSIGN_OR_RETURN(const bool row, trace_of_.BindBlob(1, ColumnOf(key)).Step());
-  if (!row) return std::nullopt;
-  return DecodeTrace(trace_of_.Blob(0));
+  return std::string(row ? trace_of_.Blob(0) : "");
 }
 
 absl::StatusOr<std::vector<Digest>> IndexReader::KeysOf(const Digest& artifact) {

@@ -85,7 +85,7 @@ class IndexReader {
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
   absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit);
-  absl::StatusOr<std::optional<BuildTrace>> TraceOf(const Digest& key);
+  absl::StatusOr<std::string> TraceOf(const Digest& key);
   absl::StatusOr<std::vector<Digest>> KeysOf(const Digest& artifact);
   absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact);
   absl::StatusOr<std::vector<Digest>> Artifacts();

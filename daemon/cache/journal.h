@@ -80,9 +80,8 @@ class Journal {
   // The entries of one tag, most recently used first, at most `limit`. Leaves out tags that are not flushed.
   virtual absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit) = 0;
 
-  // Where the time of the build went that made the entry of `key`; nullopt if there is no such entry, or no trace of
-  // it.
-  virtual absl::StatusOr<std::optional<BuildTrace>> TraceOf(const Digest& key) = 0;
+  // Entry::trace of the entry of `key`; empty if there is no such entry.
+  virtual absl::StatusOr<std::string> TraceOf(const Digest& key) = 0;
 
   // Whether an entry of `artifact` has a tag of `owner`, whether it is flushed, being flushed, or not yet.
   virtual absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) = 0;

@@ -93,41 +93,6 @@ v1::CacheEntryDetail DetailOf(const cache::Entry& entry, const std::string& path
   return detail;
 }
 
-v1::TracedStep::How ToProto(cache::StepWay way) {
-  switch (way) {
-    case cache::StepWay::kRun:
-      return v1::TracedStep::RUN;
-    case cache::StepWay::kReused:
-      return v1::TracedStep::REUSED;
-    case cache::StepWay::kJoined:
-      return v1::TracedStep::JOINED;
-    case cache::StepWay::kDaemon:
-      return v1::TracedStep::DAEMON;
-    case cache::StepWay::kUpstream:
-      return v1::TracedStep::UPSTREAM;
-    case cache::StepWay::kRemote:
-      return v1::TracedStep::REMOTE;
-  }
-  return v1::TracedStep::HOW_UNSPECIFIED;
-}
-
-v1::BuildTrace ToProto(const cache::BuildTrace& trace) {
-  v1::BuildTrace proto;
-  proto.set_began_unix_ms(trace.began_unix_ms);
-  proto.set_total_us(trace.total_us);
-  for (const cache::TracedStep& step : trace.steps) {
-    v1::TracedStep& added = *proto.add_step();
-    added.set_name(step.name);
-    added.set_how(ToProto(step.way));
-    added.set_begin_us(step.begin_us);
-    added.set_waited_us(step.waited_us);
-    added.set_took_us(step.took_us);
-    added.set_peak_memory_bytes(step.peak_memory_bytes);
-  }
-  proto.set_left_out(trace.left_out);
-  return proto;
-}
-
 }  // namespace
 
 grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* KernixService::Load(grpc::CallbackServerContext*) {
@@ -219,13 +184,13 @@ grpc::Status KernixService::GetTrace(grpc::ServerContext*, const v1::GetTraceReq
                                      v1::GetTraceResponse* response) {
   const absl::StatusOr<Digest> key = Digest::FromRaw(request->key());
   if (!key.ok()) return ToGrpcStatus(key.status());
-  const absl::StatusOr<cache::BuildTrace> trace = TraceOf(*key);
+  absl::StatusOr<v1::BuildTrace> trace = TraceOf(*key);
   if (!trace.ok()) return ToGrpcStatus(trace.status());
-  *response->mutable_trace() = ToProto(*trace);
+  *response->mutable_trace() = *std::move(trace);
   return grpc::Status::OK;
 }
 
-absl::StatusOr<cache::BuildTrace> KernixService::TraceOf(const Digest& key) const {
+absl::StatusOr<v1::BuildTrace> KernixService::TraceOf(const Digest& key) const {
   KERNIX_ASSIGN_OR_RETURN(const std::vector<cache::ListedEntry> entries, Visible());
   const bool visible = std::any_of(entries.begin(), entries.end(),
                                    [&](const cache::ListedEntry& listed) { return listed.entry.key == key; });
@@ -234,7 +199,7 @@ absl::StatusOr<cache::BuildTrace> KernixService::TraceOf(const Digest& key) cons
                    StrCat("the store ", backend_.cache.directory(), " has no entry of yours with the key ", key.Hex(),
                           ", and so no trace of its build: load it again"));
   }
-  KERNIX_ASSIGN_OR_RETURN(std::optional<cache::BuildTrace> trace, backend_.cache.TraceOf(key));
+  KERNIX_ASSIGN_OR_RETURN(std::optional<v1::BuildTrace> trace, backend_.cache.TraceOf(key));
   if (trace) return *std::move(trace);
   return NoTrace(absl::StatusCode::kFailedPrecondition,
                  StrCat("the entry ", key.Hex(),

@@ -47,7 +47,7 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
   absl::Status CheckAdministers(std::string_view what) const;
   // The entries that the caller may see: all of an administrator's daemon, or the caller's own.
   absl::StatusOr<std::vector<cache::ListedEntry>> Visible(cache::TagFilter filter = {}) const;
-  absl::StatusOr<cache::BuildTrace> TraceOf(const Digest& key) const;
+  absl::StatusOr<v1::BuildTrace> TraceOf(const Digest& key) const;
   absl::Status CheckMayHave(const Digest& artifact) const;
   absl::StatusOr<cache::PurgeFilter> FilterFor(const v1::PurgeCacheRequest& request) const;
   absl::Status Purge(const v1::PurgeCacheRequest& request, v1::PurgeCacheResponse& response);

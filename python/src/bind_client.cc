@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -66,16 +66,16 @@ void BindValues(py::module_& module) {
       .def_readonly("limit_bytes", &CacheStats::limit_bytes);
 }
 
-// Name, how, times, peak memory.
-using StepFields = std::tuple<std::string, std::string, int64_t, int64_t, int64_t, uint64_t>;
+double Milliseconds(std::chrono::microseconds time) { return static_cast<double>(time.count()) / 1000; }
 
-std::vector<StepFields> StepsOf(const BuildTrace& trace) {
-  std::vector<StepFields> steps;
+// The fields of kernix.BuildTrace from `began_unix_ms` on; for each step those of kernix.BuildStep.
+py::tuple FieldsOf(const BuildTrace& trace) {
+  py::list steps;
   for (const TracedStep& step : trace.steps) {
-    steps.emplace_back(step.name, HowName(step.how), step.begin.count(), step.waited.count(), step.took.count(),
-                       step.peak_memory_bytes);
+    steps.append(py::make_tuple(step.name, HowName(step.how), Milliseconds(step.begin), Milliseconds(step.waited),
+                                Milliseconds(step.took), step.peak_memory_bytes));
   }
-  return steps;
+  return py::make_tuple(trace.began_unix_ms, Milliseconds(trace.total), steps, trace.left_out);
 }
 
 TracedStep::How HowNamed(const std::string& name) {
@@ -86,26 +86,21 @@ TracedStep::How HowNamed(const std::string& name) {
   return How::kRun;
 }
 
-BuildTrace MakeTrace(int64_t began_unix_ms, int64_t total_us, const std::vector<StepFields>& steps, uint32_t left_out) {
-  using std::chrono::microseconds;
-  BuildTrace trace{.began_unix_ms = began_unix_ms, .total = microseconds(total_us)};
-  for (const auto& [name, how, begin, waited, took, peak_memory] : steps) {
-    trace.steps.push_back(
-        {name, HowNamed(how), microseconds(begin), microseconds(waited), microseconds(took), peak_memory});
-  }
-  trace.left_out = left_out;
-  return trace;
+std::chrono::microseconds TimeIn(const py::handle& object, const char* name) {
+  return std::chrono::microseconds(std::llround(1000 * object.attr(name).cast<double>()));
 }
 
-void BindTrace(py::module_& module) {
-  py::class_<BuildTrace>(module, "BuildTrace")
-      .def(py::init(&MakeTrace), py::arg("began_unix_ms"), py::arg("total_us"), py::arg("steps"), py::arg("left_out"))
-      .def_readonly("began_unix_ms", &BuildTrace::began_unix_ms)
-      .def_property_readonly("total_us", [](const BuildTrace& trace) { return trace.total.count(); })
-      .def_property_readonly("steps", &StepsOf)
-      .def_readonly("left_out", &BuildTrace::left_out)
-      .def("chrome", &ChromeTrace, py::arg("title"))
-      .def("draw", &DrawTrace, py::arg("width"));
+// From a kernix.BuildTrace.
+BuildTrace TraceFrom(const py::object& fields) {
+  BuildTrace trace{.began_unix_ms = fields.attr("began_unix_ms").cast<int64_t>(),
+                   .total = TimeIn(fields, "total_ms"),
+                   .left_out = fields.attr("left_out").cast<uint32_t>()};
+  for (const py::handle step : fields.attr("steps")) {
+    trace.steps.push_back({step.attr("name").cast<std::string>(), HowNamed(step.attr("how").cast<std::string>()),
+                           TimeIn(step, "begin_ms"), TimeIn(step, "waited_ms"), TimeIn(step, "took_ms"),
+                           step.attr("peak_memory_bytes").cast<uint64_t>()});
+  }
+  return trace;
 }
 
 uint64_t Purge(Client& client, std::string name) {
@@ -128,7 +123,13 @@ std::string DefaultStore() { return ValueOrThrow(DefaultStoreDirectory(Env::Posi
 
 void BindClient(py::module_& module) {
   BindValues(module);
-  BindTrace(module);
+  module.def(
+      "chrome_trace",
+      [](const py::object& trace, const std::string& title) { return ChromeTrace(TraceFrom(trace), title); },
+      py::arg("trace"), py::arg("title"));
+  module.def(
+      "draw_trace", [](const py::object& trace, size_t width) { return DrawTrace(TraceFrom(trace), width); },
+      py::arg("trace"), py::arg("width"));
   module.def("default_store_directory", &DefaultStore);
   py::class_<Client>(module, "Client")
       .def(py::init(&MakeClient), py::kw_only(), py::arg("store_directory") = "",
@@ -140,7 +141,10 @@ void BindClient(py::module_& module) {
           "stats", [](Client& client, bool start) { return CallDaemon([&] { return client.Stats(start); }); },
           py::arg("start") = true)
       .def(
-          "trace", [](Client& client, const std::string& key) { return CallDaemon([&] { return client.Trace(key); }); },
+          "trace",
+          [](Client& client, const std::string& key) {
+            return FieldsOf(CallDaemon([&] { return client.Trace(key); }));
+          },
           py::arg("key"))
       .def("purge", &Purge, py::arg("name") = "")
       .def("shutdown", &Shutdown);

@@ -77,7 +77,7 @@ absl::StatusOr<std::optional<Entry>> MemoryIndex::Find(const Digest& key) {
   if (record == records_.end()) return std::nullopt;
   Entry entry = record->second.entry;
   entry.inputs.clear();
-  entry.trace.reset();
+  entry.trace.clear();
   return entry;
 }
 
@@ -152,7 +152,7 @@ absl::StatusOr<std::vector<ListedEntry>> MemoryIndex::List(const TagFilter& filt
     Entry entry = record.entry;
     entry.toolchain_headers.clear();
     entry.inputs.clear();
-    entry.trace.reset();
+    entry.trace.clear();
     for (const Tag& tag : record.tags) {
       if (Matches(filter, tag, record.last_used_unix_ms)) {
         listed.push_back({entry, tag, record.last_used_unix_ms, record.hits});
@@ -178,10 +178,10 @@ absl::StatusOr<std::vector<BuiltFrom>> MemoryIndex::Recent(const Tag& tag, size_
   return recent;
 }
 
-absl::StatusOr<std::optional<BuildTrace>> MemoryIndex::TraceOf(const Digest& key) {
+absl::StatusOr<std::string> MemoryIndex::TraceOf(const Digest& key) {
   const MutexLock lock(mutex_);
   const auto record = records_.find(key);
-  return record == records_.end() ? std::nullopt : record->second.entry.trace;
+  return record == records_.end() ? "" : record->second.entry.trace;
 }
 
 absl::StatusOr<bool> MemoryIndex::HasTagOf(UserId owner, const Digest& artifact) {

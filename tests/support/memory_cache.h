@@ -45,7 +45,7 @@ class MemoryIndex final : public ActionCache, public Journal {
   absl::Status Flush(const Totals& totals) override;
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter) override;
   absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit) override;
-  absl::StatusOr<std::optional<BuildTrace>> TraceOf(const Digest& key) override;
+  absl::StatusOr<std::string> TraceOf(const Digest& key) override;
   absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) override;
   absl::StatusOr<Dropped> Purge(const TagFilter& filter) override;
   absl::StatusOr<Dropped> Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) override;

@@ -15,7 +15,7 @@ namespace kernix {
 // A step of a build, or work of kernixd's own.
 struct TracedStep {
   enum class How {
-    kRun,       // a command ran
+    kRun = 1,   // a command ran
     kReused,    // the result was an earlier build's
     kJoined,    // the result was that of another build at the same time
     kDaemon,    // kernixd's own work: no command

@@ -93,34 +93,20 @@ class BuildTrace:
             raise KernelResourceError(f"cannot write the trace to {path}: {error.strerror or error}") from error
 
     def _chrome(self) -> str:
-        return self._for_core().chrome(f"kernixd: {self.name} {self.key[:12]}")
-
-    def _for_core(self) -> _core.BuildTrace:
-        steps = [
-            (s.name, s.how, _us(s.begin_ms), _us(s.waited_ms), _us(s.took_ms), s.peak_memory_bytes) for s in self.steps
-        ]
-        return _core.BuildTrace(self.began_unix_ms, _us(self.total_ms), steps, self.left_out)
+        return _core.chrome_trace(self, f"kernixd: {self.name} {self.key[:12]}")
 
     def __str__(self) -> str:
-        return self._for_core().draw(shutil.get_terminal_size().columns).rstrip("\n")
+        return _core.draw_trace(self, shutil.get_terminal_size().columns).rstrip("\n")
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Draw the trace where IPython shows it."""
         printer.text(str(self))
 
 
-def _us(milliseconds: float) -> int:
-    return round(milliseconds * 1000)
-
-
 def trace_of(core: _core.Module) -> BuildTrace:
     """Return the trace of the build that made a module's library."""
-    trace = connection.client().trace(core.key)
-    steps = (
-        BuildStep(name, how, begin / 1000, waited / 1000, took / 1000, peak_memory)
-        for name, how, begin, waited, took, peak_memory in trace.steps
-    )
-    return BuildTrace(core.name, core.key, trace.began_unix_ms, trace.total_us / 1000, tuple(steps), trace.left_out)
+    began_unix_ms, total_ms, steps, left_out = connection.client().trace(core.key)
+    return BuildTrace(core.name, core.key, began_unix_ms, total_ms, tuple(BuildStep(*step) for step in steps), left_out)
 
 
 BuildStep.__module__ = "kernix"

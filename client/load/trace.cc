@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernix/trace.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -9,9 +11,9 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/json.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
-#include "kernix/trace.h"
 
 namespace kernix {
 namespace {
@@ -19,26 +21,76 @@ namespace {
 using How = TracedStep::How;
 using std::chrono::microseconds;
 
-constexpr size_t kLeastWidth = 60;
-constexpr size_t kTimeWidth = 8;  // "12.3 min"
-constexpr char kWait = '.';
-
-struct Sign {
+// What is known of each way to a result: its name in Chrome's format, and its sign in a picture.
+struct Way {
   How how;
+  const char* name;
   char sign;
   const char* meaning;
 };
 
-constexpr std::array<Sign, 6> kSigns = {{{How::kRun, '#', "ran"},
-                                         {How::kReused, 'r', "reused from an earlier build"},
-                                         {How::kJoined, 'j', "joined with another build's"},
-                                         {How::kUpstream, 'u', "taken from another node"},
-                                         {How::kRemote, '@', "ran on a builder"},
-                                         {How::kDaemon, '-', "kernixd itself"}}};
+constexpr std::array<Way, 6> kWays = {{{How::kRun, "run", '#', "ran"},
+                                       {How::kReused, "reused", 'r', "reused from an earlier build"},
+                                       {How::kJoined, "joined", 'j', "joined with another build's"},
+                                       {How::kUpstream, "upstream", 'u', "taken from another node"},
+                                       {How::kRemote, "remote", '@', "ran on a builder"},
+                                       {How::kDaemon, "kernixd", '-', "kernixd itself"}}};
 
-char SignOf(How how) {
-  return std::find_if(kSigns.begin(), kSigns.end(), [&](const Sign& sign) { return sign.how == how; })->sign;
+const Way& WayOf(How how) {
+  return *std::find_if(kWays.begin(), kWays.end(), [&](const Way& way) { return way.how == how; });
 }
+
+// --- Chrome's format -------------------------------------------------------------------------------------------------
+
+// One process has all rows. Row 0 is kernixd's own.
+constexpr uint64_t kProcess = 1;
+
+std::string Metadata(std::string_view what, uint64_t row, const std::string& arguments) {
+  return JsonObject()
+      .Text("name", what)
+      .Text("ph", "M")
+      .Number("pid", kProcess)
+      .Number("tid", row)
+      .Json("args", arguments)
+      .Str();
+}
+
+void AddRow(uint64_t row, std::string_view name, std::vector<std::string>& events) {
+  events.push_back(Metadata("thread_name", row, JsonObject().Text("name", name).Str()));
+  events.push_back(Metadata("thread_sort_index", row, JsonObject().Number("sort_index", row).Str()));
+}
+
+std::string Complete(std::string_view name, std::string_view category, uint64_t row, microseconds begin,
+                     microseconds duration, const std::string& arguments) {
+  return JsonObject()
+      .Text("name", name)
+      .Text("cat", category)
+      .Text("ph", "X")
+      .Number("pid", kProcess)
+      .Number("tid", row)
+      .Number("ts", int64_t{begin.count()})
+      .Number("dur", int64_t{duration.count()})
+      .Json("args", arguments)
+      .Str();
+}
+
+void AddStep(const TracedStep& step, uint64_t row, std::vector<std::string>& events) {
+  if (step.waited.count() > 0) {
+    events.push_back(
+        Complete("queue", "queue", row, step.begin, step.waited, JsonObject().Text("for", step.name).Str()));
+  }
+  const std::string_view how = HowName(step.how);
+  JsonObject arguments;
+  arguments.Text("how", how);
+  if (step.peak_memory_bytes > 0) arguments.Number("peak_memory_bytes", step.peak_memory_bytes);
+  events.push_back(Complete(step.name, how, row, step.begin + step.waited, step.took, arguments.Str()));
+}
+
+// --- The picture -----------------------------------------------------------------------------------------------------
+
+constexpr size_t kLeastWidth = 60;
+constexpr size_t kTimeWidth = 8;  // "12.3 min"
+constexpr char kWait = '.';
 
 // At most kTimeWidth characters for what takes less than a day.
 std::string Time(microseconds time) {
@@ -88,7 +140,7 @@ class Axis {
     std::string bar(end, ' ');
     const size_t wait = std::min(At(step.begin), start);
     std::fill(bar.begin() + static_cast<ptrdiff_t>(wait), bar.begin() + static_cast<ptrdiff_t>(start), kWait);
-    std::fill(bar.begin() + static_cast<ptrdiff_t>(start), bar.end(), SignOf(step.how));
+    std::fill(bar.begin() + static_cast<ptrdiff_t>(start), bar.end(), WayOf(step.how).sign);
     return bar;
   }
 
@@ -109,22 +161,23 @@ std::string Legend(const BuildTrace& trace) {
   };
   const auto any = [&](auto is) { return std::any_of(trace.steps.begin(), trace.steps.end(), is); };
   add(any([](const TracedStep& step) { return step.waited.count() > 0; }), kWait, "waited for its turn");
-  for (const Sign& sign : kSigns) {
-    add(any([&](const TracedStep& step) { return step.how == sign.how; }), sign.sign, sign.meaning);
+  for (const Way& way : kWays) {
+    add(any([&](const TracedStep& step) { return step.how == way.how; }), way.sign, way.meaning);
   }
   return absl::StrJoin(signs, "   ");
 }
 
 std::string Sums(const BuildTrace& trace) {
-  std::array<int, kSigns.size()> counts{};
   microseconds ran{0};
   microseconds waited{0};
   for (const TracedStep& step : trace.steps) {
-    ++counts[static_cast<size_t>(step.how)];
     if (step.how == How::kRun) ran += step.took;
     waited += step.waited;
   }
-  const auto count = [&](How how) { return counts[static_cast<size_t>(how)]; };
+  const auto count = [&](How how) {
+    return std::count_if(trace.steps.begin(), trace.steps.end(),
+                         [&](const TracedStep& step) { return step.how == how; });
+  };
   const char* ran_text = count(How::kRun) == 1 ? " step ran, " : " steps ran, ";
   std::string sums = StrCat("total ", Time(trace.total), ": ", count(How::kRun), ran_text, Time(ran), " in all, after ",
                             Time(waited), " of waiting");
@@ -137,6 +190,30 @@ std::string Sums(const BuildTrace& trace) {
 }
 
 }  // namespace
+
+std::string_view HowName(How how) { return WayOf(how).name; }
+
+std::string ChromeTrace(const BuildTrace& trace, std::string_view title) {
+  std::vector<std::string> events = {Metadata("process_name", 0, JsonObject().Text("name", title).Str())};
+  AddRow(0, "kernixd", events);
+  uint64_t rows = 1;
+  for (const TracedStep& step : trace.steps) {
+    const bool is_own_work = step.how == TracedStep::How::kDaemon;
+    const uint64_t row = is_own_work ? 0 : rows++;
+    if (!is_own_work) AddRow(row, step.name, events);
+    AddStep(step, row, events);
+  }
+  const std::string other = JsonObject()
+                                .Number("began_unix_ms", trace.began_unix_ms)
+                                .Number("total_us", int64_t{trace.total.count()})
+                                .Number("left_out", uint64_t{trace.left_out})
+                                .Str();
+  return JsonObject()
+      .Json("traceEvents", JsonArray(events))
+      .Text("displayTimeUnit", "ms")
+      .Json("otherData", other)
+      .Str();
+}
 
 std::string DrawTrace(const BuildTrace& trace, size_t width) {
   width = std::max(width, kLeastWidth);

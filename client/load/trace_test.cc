@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernix/trace.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +9,6 @@
 
 #include "absl/strings/str_split.h"
 #include "common/base/strings.h"
-#include "kernix/trace.h"
 
 namespace kernix {
 namespace {
