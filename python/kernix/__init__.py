@@ -10,88 +10,49 @@ import typing as _typing
 from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
 
-if _typing.TYPE_CHECKING:
-    from kernix._errors import (
-        CompilationError,
-        KernelCallError,
-        KernelCompilationError,
-        KernelDaemonError,
-        KernelError,
-        KernelLoadError,
-        KernelNotCachedError,
-        KernelRegistrationError,
-        KernelRequestError,
-        KernelResourceError,
-        KernelToolchainError,
-        KernelWarning,
-    )
-    from kernix.calling.derivatives import DifferentiableFunction
-    from kernix.calling.function import KernelFunction
-    from kernix.jax.targets import list_registered_targets
-    from kernix.loading.background import LoadFuture
-    from kernix.loading.cache import clear_cache, get_cache_dir, set_cache_dir
-    from kernix.loading.diagnostics import print_diagnostics
-    from kernix.loading.editor import get_include, write_compile_flags
-    from kernix.loading.load import (
-        load_cpp_dir,
-        load_cpp_file,
-        load_cpp_inline,
-        load_cuda_dir,
-        load_cuda_file,
-        load_cuda_inline,
-    )
-    from kernix.loading.many import KernelBatchError, LoadedModules, LoadReport, load_many
-    from kernix.loading.module import CompiledModule
-    from kernix.loading.registration import register_ffi_target
-    from kernix.loading.resources import KernelResources
-    from kernix.loading.trace import BuildStep, BuildTrace
-    from kernix.loading.watch import Watch, watch
-    from kernix.notebook.extension import load_ipython_extension
+if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all__ below
+    from kernix._errors import CompilationError as CompilationError
+    from kernix._errors import KernelCallError as KernelCallError
+    from kernix._errors import KernelCompilationError as KernelCompilationError
+    from kernix._errors import KernelDaemonError as KernelDaemonError
+    from kernix._errors import KernelError as KernelError
+    from kernix._errors import KernelLoadError as KernelLoadError
+    from kernix._errors import KernelNotCachedError as KernelNotCachedError
+    from kernix._errors import KernelRegistrationError as KernelRegistrationError
+    from kernix._errors import KernelRequestError as KernelRequestError
+    from kernix._errors import KernelResourceError as KernelResourceError
+    from kernix._errors import KernelToolchainError as KernelToolchainError
+    from kernix._errors import KernelWarning as KernelWarning
+    from kernix.calling.derivatives import DifferentiableFunction as DifferentiableFunction
+    from kernix.calling.function import KernelFunction as KernelFunction
+    from kernix.jax.targets import list_registered_targets as list_registered_targets
+    from kernix.loading.background import LoadFuture as LoadFuture
+    from kernix.loading.cache import clear_cache as clear_cache
+    from kernix.loading.cache import get_cache_dir as get_cache_dir
+    from kernix.loading.cache import set_cache_dir as set_cache_dir
+    from kernix.loading.diagnostics import print_diagnostics as print_diagnostics
+    from kernix.loading.editor import get_include as get_include
+    from kernix.loading.editor import write_compile_flags as write_compile_flags
+    from kernix.loading.load import load_cpp_dir as load_cpp_dir
+    from kernix.loading.load import load_cpp_file as load_cpp_file
+    from kernix.loading.load import load_cpp_inline as load_cpp_inline
+    from kernix.loading.load import load_cuda_dir as load_cuda_dir
+    from kernix.loading.load import load_cuda_file as load_cuda_file
+    from kernix.loading.load import load_cuda_inline as load_cuda_inline
+    from kernix.loading.many import KernelBatchError as KernelBatchError
+    from kernix.loading.many import LoadedModules as LoadedModules
+    from kernix.loading.many import LoadReport as LoadReport
+    from kernix.loading.many import load_many as load_many
+    from kernix.loading.module import CompiledModule as CompiledModule
+    from kernix.loading.registration import register_ffi_target as register_ffi_target
+    from kernix.loading.resources import KernelResources as KernelResources
+    from kernix.loading.trace import BuildStep as BuildStep
+    from kernix.loading.trace import BuildTrace as BuildTrace
+    from kernix.loading.watch import Watch as Watch
+    from kernix.loading.watch import watch as watch
+    from kernix.notebook.extension import load_ipython_extension as load_ipython_extension
 
     __version__: str
-
-__all__ = [
-    "BuildStep",
-    "BuildTrace",
-    "CompilationError",
-    "CompiledModule",
-    "DifferentiableFunction",
-    "KernelBatchError",
-    "KernelCallError",
-    "KernelCompilationError",
-    "KernelDaemonError",
-    "KernelError",
-    "KernelFunction",
-    "KernelLoadError",
-    "KernelNotCachedError",
-    "KernelRegistrationError",
-    "KernelRequestError",
-    "KernelResourceError",
-    "KernelResources",
-    "KernelToolchainError",
-    "KernelWarning",
-    "LoadFuture",
-    "LoadReport",
-    "LoadedModules",
-    "Watch",
-    "clear_cache",
-    "get_cache_dir",
-    "get_include",
-    "list_registered_targets",
-    "load_cpp_dir",
-    "load_cpp_file",
-    "load_cpp_inline",
-    "load_cuda_dir",
-    "load_cuda_file",
-    "load_cuda_inline",
-    "load_ipython_extension",
-    "load_many",
-    "print_diagnostics",
-    "register_ffi_target",
-    "set_cache_dir",
-    "watch",
-    "write_compile_flags",
-]
 
 #: Where the public names are. A name is imported when it is first used: the extension and its libraries take some
 #: fifteen milliseconds, and many programs import a package that may load a kernel, but does not.
@@ -133,6 +94,8 @@ _PLACES = {
     "kernix.loading.watch": ("Watch", "watch"),
     "kernix.notebook.extension": ("load_ipython_extension",),
 }
+
+__all__ = sorted(name for names in _PLACES.values() for name in names)
 
 if _find_spec("kernix._core") is None:
     raise ImportError(

@@ -70,20 +70,15 @@ std::optional<double> OccupancyOf(std::string architecture, uint64_t registers, 
   return Occupancy(kernel, threads, dynamic_shared_memory);
 }
 
-void BindResources(py::module_& module) {
-  module.def("occupancy", &OccupancyOf, py::arg("architecture"), py::arg("registers"), py::arg("shared_memory"),
-             py::arg("threads"), py::arg("dynamic_shared_memory"));
-  py::class_<KernelResources>(module, "KernelResources")
-      .def_readonly("name", &KernelResources::name)
-      .def_readonly("symbol", &KernelResources::symbol)
-      .def_readonly("architecture", &KernelResources::architecture)
-      .def_readonly("registers", &KernelResources::registers)
-      .def_readonly("shared_memory", &KernelResources::shared_memory)
-      .def_readonly("stack_frame", &KernelResources::stack_frame)
-      .def_readonly("spill_stores", &KernelResources::spill_stores)
-      .def_readonly("spill_loads", &KernelResources::spill_loads)
-      .def_readonly("constant_memory", &KernelResources::constant_memory)
-      .def_readonly("barriers", &KernelResources::barriers);
+// For each kernel, the fields of kernix.KernelResources.
+std::vector<py::tuple> ResourcesOf(const Module& module) {
+  std::vector<py::tuple> kernels;
+  for (const KernelResources& kernel : ValueOrThrow(Resources(module))) {
+    kernels.push_back(py::make_tuple(kernel.name, kernel.symbol, kernel.architecture, kernel.registers,
+                                     kernel.shared_memory, kernel.stack_frame, kernel.spill_stores, kernel.spill_loads,
+                                     kernel.constant_memory, kernel.barriers));
+  }
+  return kernels;
 }
 
 void BindFunctionInfo(py::module_& module) {
@@ -131,7 +126,7 @@ void BindModuleClass(py::module_& module) {
       .def(
           "sass", [](const Module& self, const std::string& architecture) { return Bytes(Sass(self, architecture)); },
           py::arg("architecture"))
-      .def("resources", [](const Module& self) { return ValueOrThrow(Resources(self)); })
+      .def("resources", &ResourcesOf)
       .def("write_build_directory", &WriteInto, py::arg("directory"))
       .def("address", &Address, py::arg("function"));
 }
@@ -141,7 +136,8 @@ void BindModuleClass(py::module_& module) {
 void BindModule(py::module_& module) {
   py::enum_<Language>(module, "Language").value("CPP", Language::kCpp).value("CUDA", Language::kCuda);
   BindFunctionInfo(module);
-  BindResources(module);
+  module.def("occupancy", &OccupancyOf, py::arg("architecture"), py::arg("registers"), py::arg("shared_memory"),
+             py::arg("threads"), py::arg("dynamic_shared_memory"));
   BindModuleClass(module);
 }
 

@@ -212,10 +212,7 @@ class CompiledModule:
         KernelRequestError
             If the module is C++, or if its machine code cannot be read.
         """
-        return [
-            KernelResources(*(getattr(kernel, field) for field in KernelResources._fields))
-            for kernel in self._code.core.resources()
-        ]
+        return [KernelResources(*fields) for fields in self._code.core.resources()]
 
     def trace(self) -> BuildTrace:
         """Return where the time of the build that made the library went, by step. ``print()`` draws it.
