@@ -174,19 +174,6 @@ class LoadFuture(BackgroundWork[_Result]):
         return f"LoadFuture({self.name!r}: {self.progress})"
 
 
-class _NoLine:
-    """A progress line that nobody sees."""
-
-    def draw(self, text: str) -> None:
-        """Show nothing."""
-
-    def erase(self) -> None:
-        """Leave nothing."""
-
-    def close(self) -> None:
-        """Leave nothing."""
-
-
 class _Threads:
     """Daemon threads that work off a queue, and end when it is empty. The process may end while they work."""
 
@@ -249,7 +236,7 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 def start(future: BackgroundWork[_Result], work: Callable[[], _Result], line: ProgressLine | None = None) -> None:
     """Do `work` in another thread, in a copy of this context, for `future`."""
     context = copy_context()
-    _threads.submit(lambda: context.run(future.run, work, line or _NoLine()))
+    _threads.submit(lambda: context.run(future.run, work, line or ProgressLine()))
 
 
 def load_in_background(prepared: PreparedLoad) -> LoadFuture[CompiledModule]:

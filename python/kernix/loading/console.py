@@ -17,8 +17,8 @@ __all__ = [
     "LoadConsole",
     "ProgressLine",
     "Supervisor",
-    "default_line",
     "input_listener",
+    "line_of_context",
     "progress_line",
     "supervisor",
     "write_to",
@@ -31,8 +31,8 @@ _ERASE_LINE = "\r\x1b[K"
 _terminal_owner = ForkSafeLock()  # one load at a time owns the terminal's last line
 
 
-class ProgressLine(Protocol):
-    """A place that shows where a load stands."""
+class ProgressLine:
+    """A place that shows where a load stands. This one shows nothing."""
 
     def draw(self, text: str) -> None:
         """Show `text` in place of the earlier text."""
@@ -81,7 +81,7 @@ class LoadConsole:
         self.inputs = input_listener.get()
         self._name = name
         self._stream: Any = sys.stderr
-        self._line = progress_line.get() or default_line(self._stream)
+        self._line = line_of_context()
         self._supervisor = supervisor.get()
         self._started = time.monotonic()
         self._drawn = 0.0
@@ -93,8 +93,7 @@ class LoadConsole:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._line is not None:
-            self._line.close()
+        self._line.close()
 
     def output(self, text: str) -> None:
         """Print a command or a compiler's message."""
@@ -118,18 +117,17 @@ class LoadConsole:
         if self._supervisor is not None:
             self._supervisor.check()
         now = time.monotonic()
-        if self._line is None or now - self._started < _PROGRESS_AFTER_SECONDS or now - self._drawn < _REDRAW_SECONDS:
+        if now - self._started < _PROGRESS_AFTER_SECONDS or now - self._drawn < _REDRAW_SECONDS:
             return
         self._line.draw(f"kernix: {self._name}: {self._state}, {now - self._started:.0f} s")
         self._drawn = now
 
     def _erase(self) -> None:
-        if self._line is not None:
-            self._line.erase()
-            self._drawn = 0.0
+        self._line.erase()
+        self._drawn = 0.0
 
 
-class _TerminalLine:
+class _TerminalLine(ProgressLine):
     """The last line of a terminal. If another load has it, nothing is drawn."""
 
     def __init__(self, stream: Any) -> None:
@@ -152,9 +150,9 @@ class _TerminalLine:
             _terminal_owner.release()
 
 
-def default_line(stream: Any) -> ProgressLine | None:
-    """Return the last line of `stream` if that is a terminal."""
-    return _TerminalLine(stream) if _is_terminal(stream) else None
+def line_of_context() -> ProgressLine:
+    """Return `progress_line`, or else the last line of ``sys.stderr`` if that is a terminal."""
+    return progress_line.get() or (_TerminalLine(sys.stderr) if _is_terminal(sys.stderr) else ProgressLine())
 
 
 def write_to(stream: Any, text: str) -> None:

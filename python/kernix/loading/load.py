@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kernix import _core
@@ -14,7 +14,6 @@ from kernix.loading.module import CompiledModule
 from kernix.loading.one_load import Delivery, Policy, PreparedLoad, public_load
 from kernix.loading.request import (
     Functions,
-    SourceText,
     file_source,
     file_sources,
     inline_sources,
@@ -188,7 +187,7 @@ def load_cuda_inline(
     KernelDaemonError
         If no kernixd can be reached or started.
     """
-    return _load_inline(_core.Language.CUDA, "cuda_sources", locals())
+    return _load("cuda_sources", True, locals())
 
 
 @public_load
@@ -218,9 +217,7 @@ def load_cuda_file(
     -------
     CompiledModule or LoadFuture
     """
-    sources = file_sources(path)
-    name = module_name(name, stem(sources))
-    return prepare(_core.Language.CUDA, sources, functions, name, options).load(wait)
+    return _load("path", True, locals() | options)
 
 
 @public_load
@@ -254,9 +251,7 @@ def load_cuda_dir(
     -------
     CompiledModule or LoadFuture
     """
-    sources = sources_in(directory, file_patterns, CUDA_PATTERNS)
-    name = module_name(name, folder_name(directory))
-    return prepare(_core.Language.CUDA, sources, functions, name, options).load(wait)
+    return _load("directory", True, locals() | options)
 
 
 @public_load
@@ -338,7 +333,7 @@ def load_cpp_inline(
     KernelError
         One of the classes that :func:`load_cuda_inline` names.
     """
-    return _load_inline(_core.Language.CPP, "cpp_sources", locals())
+    return _load("cpp_sources", False, locals())
 
 
 @public_load
@@ -368,9 +363,7 @@ def load_cpp_file(
     -------
     CompiledModule or LoadFuture
     """
-    sources = file_sources(path)
-    name = module_name(name, stem(sources))
-    return prepare(_core.Language.CPP, sources, functions, name, options).load(wait)
+    return _load("path", False, locals() | options)
 
 
 @public_load
@@ -405,26 +398,13 @@ def load_cpp_dir(
     -------
     CompiledModule or LoadFuture
     """
-    sources = sources_in(directory, file_patterns, CPP_PATTERNS)
-    name = module_name(name, folder_name(directory))
-    return prepare(_core.Language.CPP, sources, functions, name, options).load(wait)
+    return _load("directory", False, locals() | options)
 
 
-def _load_inline(
-    language: _core.Language, what: str, parameters: dict[str, Any]
-) -> CompiledModule | LoadFuture[CompiledModule]:
-    name, functions, wait = parameters.pop("name"), parameters.pop("functions"), parameters.pop("wait")
-    sources = inline_sources(parameters.pop(what), name, what)
-    return prepare(language, sources, functions, name, parameters).load(wait)
-
-
-def sources_in(
-    directory: _Path, file_patterns: Sequence[str] | None, default: tuple[str, ...]
-) -> tuple[SourceText, ...]:
-    """Return the texts that a load of a folder compiles."""
-    from pathlib import Path
-
-    return tuple(file_source(Path(path)) for path in files_in(directory, file_patterns, default))
+def _load(what: str, is_cuda: bool, parameters: dict[str, Any]) -> CompiledModule | LoadFuture[CompiledModule]:
+    parameters.pop("options", None)
+    wait = parameters.pop("wait")
+    return prepare(what, is_cuda, parameters).load(wait)
 
 
 def files_in(directory: _Path, file_patterns: Sequence[str] | None, default: tuple[str, ...]) -> list[str]:
@@ -433,40 +413,53 @@ def files_in(directory: _Path, file_patterns: Sequence[str] | None, default: tup
     return [os.fsdecode(path) for path in _core.matching_files(os.fsencode(directory), patterns)]
 
 
-def folder_name(directory: _Path) -> str:
-    """Return the name of the module that is made from a folder."""
-    return os.path.basename(os.path.realpath(directory))
+def prepare(what: str, is_cuda: bool | None, parameters: dict[str, Any]) -> PreparedLoad:
+    """Check the parameters of a load, and consume them.
 
-
-def prepare(
-    language: _core.Language,
-    sources: tuple[SourceText, ...],
-    functions: Functions,
-    name: str,
-    options: Mapping[str, Any],
-) -> PreparedLoad:
-    """Check the parameters of a load. `options` are the others of the language's inline load, without ``wait``."""
-    left = dict(options)
-    is_cuda = language == _core.Language.CUDA
+    Parameters
+    ----------
+    what : str
+        The one that says what to compile: ``"cuda_sources"``, ``"cpp_sources"``, ``"path"`` or ``"directory"``.
+    is_cuda : bool or None
+        The language. None: what there is to compile decides.
+    parameters : dict
+        Those of the public function, without ``wait``.
+    """
+    take = parameters.pop
+    value, name = take(what), take("name", None)
+    if what == "path":
+        sources = file_sources(value)
+        name = module_name(name, stem(sources))
+        is_cuda = any(source.path.endswith(".cu") for source in sources) if is_cuda is None else is_cuda
+    elif what == "directory":
+        patterns = take("file_patterns", None)
+        if is_cuda is None:
+            is_cuda = any(path.endswith(".cu") for path in files_in(value, patterns, (*CUDA_PATTERNS, *CPP_PATTERNS)))
+        files = files_in(value, patterns, CUDA_PATTERNS if is_cuda else CPP_PATTERNS)
+        sources = tuple(file_source(path) for path in files)
+        name = module_name(name, os.path.basename(os.path.realpath(value)))
+    else:
+        sources = inline_sources(value, name, what)
+        is_cuda = what == "cuda_sources"
     cflags = "extra_cuda_cflags" if is_cuda else "extra_cflags"
-    macros = (nvcc_define_flags if is_cuda else define_flags)(left.pop("defines", None))
+    macros = (nvcc_define_flags if is_cuda else define_flags)(take("defines", None))
     request = make_request(
-        language,
+        _core.Language.CUDA if is_cuda else _core.Language.CPP,
         name,
         sources,
-        functions,
-        compile_flags=macros + string_list(left.pop(cflags, None), cflags),
-        link_flags=string_list(left.pop("extra_ldflags", None), "extra_ldflags"),
-        include_paths=path_list(left.pop("extra_include_paths", None), "extra_include_paths"),
+        take("functions", None),
+        compile_flags=macros + string_list(take(cflags, None), cflags),
+        link_flags=string_list(take("extra_ldflags", None), "extra_ldflags"),
+        include_paths=path_list(take("extra_include_paths", None), "extra_include_paths"),
     )
     if is_cuda:
-        request.max_parallel_jobs = _job_limit(left.pop("ninja_workers", None))
-        if (capability := left.pop("compute_capability", None)) is not None:
+        request.max_parallel_jobs = _job_limit(take("ninja_workers", None))
+        if (capability := take("compute_capability", None)) is not None:
             request.compute_capability = capability
     for option in _CUDA_ATTRIBUTES if is_cuda else _CPP_ATTRIBUTES:
-        if option in left:
-            setattr(request, option, left.pop(option))
-    return PreparedLoad(request, **left)
+        if option in parameters:
+            setattr(request, option, take(option))
+    return PreparedLoad(request, **parameters)
 
 
 def _job_limit(ninja_workers: int | None) -> int:

@@ -14,20 +14,12 @@ from contextvars import copy_context
 from typing import Any, NamedTuple
 
 from kernix import _core
-from kernix._errors import KernelError, KernelRequestError, warning_listener
+from kernix._errors import KernelError, warning_listener
 from kernix.loading.background import BackgroundWork, LoadFuture, start
-from kernix.loading.console import ProgressLine, default_line, progress_line, write_to
-from kernix.loading.load import (
-    CPP_PATTERNS,
-    CUDA_PATTERNS,
-    files_in,
-    folder_name,
-    prepare,
-    sources_in,
-)
+from kernix.loading.console import ProgressLine, line_of_context, write_to
+from kernix.loading.load import prepare
 from kernix.loading.module import CompiledModule
 from kernix.loading.one_load import Fetched, PreparedLoad, public_load
-from kernix.loading.request import file_sources, inline_sources, module_name, stem
 
 __all__ = ["KernelBatchError", "LoadReport", "LoadedModules", "load_many"]
 
@@ -210,36 +202,26 @@ def _origin_of(core: _core.Module) -> str:
     return "cache" if core.cache_hit else "joined" if core.joined else "built"
 
 
-class _SharedLine:
+class _SharedLine(ProgressLine):
     """The one progress line of a batch. Its loads only make room for their output."""
 
-    def __init__(self, line: ProgressLine | None) -> None:
+    def __init__(self, line: ProgressLine) -> None:
         self._line = line
         self._lock = threading.Lock()
 
     def show(self, text: str) -> None:
         """Draw, in the thread of the caller."""
-        if self._line is not None:
-            with self._lock:
-                self._line.draw(text)
+        with self._lock:
+            self._line.draw(text)
 
     def end(self) -> None:
         """Give the line back."""
-        if self._line is not None:
-            with self._lock:
-                self._line.close()
-
-    def draw(self, text: str) -> None:
-        """Show nothing of a single load."""
+        with self._lock:
+            self._line.close()
 
     def erase(self) -> None:
-        """Make room for output of one of the loads."""
-        if self._line is not None:
-            with self._lock:
-                self._line.erase()
-
-    def close(self) -> None:
-        """Leave the line to the other loads."""
+        with self._lock:
+            self._line.erase()
 
 
 _Loads = Iterable[Mapping[str, Any] | str | os.PathLike[str]]
@@ -289,7 +271,7 @@ def load_many(
     batch = [_prepared(index, load, {"verbose": verbose, **options}) for index, load in enumerate(loads)]
     if not wait:
         return _load_in_background(batch, verbose)
-    line = _SharedLine(progress_line.get() or default_line(sys.stderr))
+    line = _SharedLine(line_of_context())
     try:
         for one in batch:
             one.start(line)
@@ -382,28 +364,11 @@ def _prepared(index: int, load: Mapping[str, Any] | str | os.PathLike[str], opti
         raise TypeError(f"load {index} must have one of {', '.join(_WHAT)}; it has {found}")
     one = _OneOfMany(str(parameters.get("name") or parameters[what[0]]).partition("\n")[0])
     try:
-        one.prepare(lambda: _prepare(what[0], **parameters))
+        one.prepare(lambda: prepare(what[0], None, parameters))
     except TypeError as error:
         error.add_note(f"in load_many(): load {index}")
         raise
     return one
-
-
-def _prepare(what: str, *, functions: Any = None, name: str | None = None, **parameters: Any) -> PreparedLoad:
-    value = parameters.pop(what)
-    if what in ("cuda_sources", "cpp_sources"):
-        if name is None:
-            raise KernelRequestError(f"a load of {what} needs a name")
-        is_cuda, sources = what == "cuda_sources", inline_sources(value, name, what)
-    elif what == "path":
-        sources = file_sources(value)
-        is_cuda, name = any(source.path.endswith(".cu") for source in sources), module_name(name, stem(sources))
-    else:
-        patterns = parameters.pop("file_patterns", None)
-        is_cuda = any(path.endswith(".cu") for path in files_in(value, patterns, (*CUDA_PATTERNS, *CPP_PATTERNS)))
-        sources = sources_in(value, patterns, CUDA_PATTERNS if is_cuda else CPP_PATTERNS)
-        name = module_name(name, folder_name(value))
-    return prepare(_core.Language.CUDA if is_cuda else _core.Language.CPP, sources, functions, name, parameters)
 
 
 def _await(batch: Sequence[_OneOfMany], line: _SharedLine) -> None:

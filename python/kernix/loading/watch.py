@@ -13,15 +13,7 @@ from typing import Any
 from kernix import _core
 from kernix._errors import short_errors, warning_listener
 from kernix.loading.console import input_listener, write_to
-from kernix.loading.load import (
-    CPP_PATTERNS,
-    CUDA_PATTERNS,
-    files_in,
-    load_cpp_dir,
-    load_cpp_file,
-    load_cuda_dir,
-    load_cuda_file,
-)
+from kernix.loading.load import CPP_PATTERNS, CUDA_PATTERNS, files_in, prepare
 from kernix.loading.module import CompiledModule, origin
 from kernix.loading.request import Functions
 
@@ -166,10 +158,10 @@ def watch(
     def sources() -> list[str]:
         return _sources(path, options.get("file_patterns"))
 
-    loader = _loader(path, sources())
+    what = "directory" if isinstance(path, (str, os.PathLike)) and os.path.isdir(path) else "path"
 
     def load() -> CompiledModule:
-        return loader(path, functions, name=name, replace=True, **options)
+        return prepare(what, None, {what: path, "functions": functions, "name": name, "replace": True, **options}).run()
 
     label = name or ", ".join(os.path.basename(os.path.abspath(one)) for one in _paths(path))
     return Watch(label, load, sources)
@@ -177,13 +169,6 @@ def watch(
 
 def _paths(path: _Path | Sequence[_Path]) -> list[_Path]:
     return [path] if isinstance(path, (str, os.PathLike)) else list(path)
-
-
-def _loader(path: _Path | Sequence[_Path], sources: Sequence[str]) -> Callable[..., CompiledModule]:
-    is_cuda = any(name.endswith(".cu") for name in sources)
-    if isinstance(path, (str, os.PathLike)) and os.path.isdir(path):
-        return load_cuda_dir if is_cuda else load_cpp_dir
-    return load_cuda_file if is_cuda else load_cpp_file
 
 
 def _sources(path: _Path | Sequence[_Path], file_patterns: Sequence[str] | None) -> list[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from IPython.display import DisplayHandle
 
+from kernix.loading.console import ProgressLine
+
 __all__ = ["CellLine"]
 
 
-class CellLine:
-    """One line of a cell's output. It appears when it is first drawn and stays."""
+class CellLine(ProgressLine):
+    """One line of a cell's output. It appears when it is first drawn, and stays: output has its own place."""
 
     def __init__(self) -> None:
         self._handle = DisplayHandle()
@@ -24,9 +26,3 @@ class CellLine:
         else:
             self._handle.display({"text/plain": text}, raw=True)
         self._text = text
-
-    def erase(self) -> None:
-        """Leave the line, because output of the load has a place of its own in a notebook."""
-
-    def close(self) -> None:
-        """Leave the line to the cell, which draws the result."""
