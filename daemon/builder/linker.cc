@@ -85,7 +85,7 @@ bool FoundAll(const Imported& imported, const SmallLibraries& small) {
 
 exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
   if (run.toolchain != nullptr) step.action = WithDriverFunctions(std::move(step.action), *run.toolchain);
-  if (!step.is_plain_link) return runner_.RunCommand(step.action, run);
+  if (step.kind != StepKind::kPlainLink) return runner_.RunCommand(step.action, run);
   const absl::StatusOr<SmallLibraries> small = SmallLibrariesFor(step, run.toolchain);
   if (small.ok() && run.mode != CompileMode::kWhole) {
     MutedStep muted(run.observer);

@@ -25,8 +25,8 @@ class Linker {
   // `runner` runs the commands. Both must outlive the linker.
   Linker(Env& env, StepRunner& runner) : env_(env), runner_(runner) {}
 
-  // As StepRunner::RunStep(), for a step that `is_link`. What it needs of the CUDA driver comes with it
-  // (driver_functions.h). Only one that `is_plain_link` gets small libraries. If a link with these fails, or finds too
+  // As StepRunner::RunStep(), for a link. What it needs of the CUDA driver comes with it
+  // (driver_functions.h). Only a plain one gets small libraries. If a link with these fails, or finds too
   // little in them, the step's own command runs, whose output and errors are what users see. Without shortcuts, that
   // command runs in any case; if it imports what the link with small libraries does, that one's result is taken: it is
   // the same bytes.

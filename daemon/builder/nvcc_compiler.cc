@@ -44,8 +44,8 @@ class PhaseObserver : public PlanObserver {
   void OnOutput(std::string_view) override {}
   void OnStepDone(int) override {}
   void OnStepEnded(const StepTimes& times) override {
-    const bool was_run = times.way == cache::StepWay::kRun || times.way == cache::StepWay::kRemote;
-    if (!was_run && times.name.starts_with("cicc")) has_reused_device_code_ = true;
+    const bool was_run = times.way == v1::TracedStep::RUN || times.way == v1::TracedStep::REMOTE;
+    if (!was_run && times.kind == StepKind::kCicc) has_reused_device_code_ = true;
     if (observer_ != nullptr) observer_->OnStepEnded(times);
   }
 
@@ -72,7 +72,7 @@ void AddInputs(Step& step, const PlanOutputs& made) {
   });
 }
 
-bool IsCudafe(const Step& step) { return step.action.argv.front().ends_with("cudafe++"); }
+bool IsCudafe(const Step& step) { return step.kind == StepKind::kCudafe; }
 
 // Whether all places that cudafe++ names are lines of the user's sources, "k.cu(3): error: ...", outside of templates.
 // nvcc would say the same of them.
@@ -110,7 +110,7 @@ bool LacksHeader(std::string_view output) {
          absl::StrContains(ToAbsl(output), "compilation terminated.");
 }
 
-bool IsPtxas(const Step& step) { return step.action.argv.front().ends_with("ptxas"); }
+bool IsPtxas(const Step& step) { return step.kind == StepKind::kPtxas; }
 
 // What ptxas says in a whole call for one architecture, in which the PTX is unit.ptx, not unit.compute_90.ptx.
 std::string AsInWholeCall(const Step& ptxas, const std::string& output) {

@@ -37,7 +37,7 @@ class NvccCompiler {
         preambles_(cache, learning),
         compiled_preambles_(compiled_preambles) {}
 
-  // As StepRunner::RunStep(), for a step with `dependencies`. If nvcc's dry run is not understood, or a phase fails,
+  // As StepRunner::RunStep(), for a kCudaCompile. If nvcc's dry run is not understood, or a phase fails,
   // the step runs as its own command, whose output and errors are what users see; unless the phase's words are nvcc's:
   // of cudafe++ at lines of the user's own, of the preprocessor without a header, of ptxas for the only architecture.
   exec::ActionEnd Run(const Step& step, const StepRunner::Run& run);

@@ -61,23 +61,23 @@ StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache, Ste
 StepRunner::~StepRunner() = default;
 
 exec::ActionEnd StepRunner::RunStep(const Step& step, const Run& run) {
-  if (!step.dependencies.empty()) return shortcuts_->nvcc.Run(step, run);
-  const bool compiles_cpp = step.tool == Tool::kHostCompiler && step.reads_sources;
-  if (compiles_cpp && run.toolchain != nullptr && run.mode == CompileMode::kFast) return shortcuts_->cpp.Run(step, run);
-  if (step.is_link) return shortcuts_->linker.Run(step, run);
+  const bool has_shortcuts = run.toolchain != nullptr && run.mode == CompileMode::kFast;
+  if (step.kind == StepKind::kCudaCompile) return shortcuts_->nvcc.Run(step, run);
+  if (step.kind == StepKind::kCppCompile && has_shortcuts) return shortcuts_->cpp.Run(step, run);
+  if (step.kind == StepKind::kLink || step.kind == StepKind::kPlainLink) return shortcuts_->linker.Run(step, run);
   if (step.reuse && run.toolchain != nullptr && run.mode != CompileMode::kWhole) return RunReusable(step, run);
   return RunCommand(step.action, run);
 }
 
 exec::ActionEnd StepRunner::RunCommand(const exec::Action& action, const Run& run) {
-  TimedStep timed(env_, action.step, run.observer);
+  TimedStep timed(env_, action.step, StepKind::kOther, run.observer);
   exec::ActionEnd end = executor_.Run(action, run.askers, &timed, run.cancellation);
   timed.End(end);
   return end;
 }
 
 exec::ActionEnd StepRunner::RunReusable(const Step& step, const Run& run) {
-  TimedStep timed(env_, step.action.step, run.observer);
+  TimedStep timed(env_, step.action.step, step.kind, run.observer);
   KERNIX_ASSIGN_OR_RETURN(Step canonical, WithCanonicalDeviceUnit(step, run.outputs));
   const Digest key = StepCache::KeyOf(canonical, *run.toolchain);
   Reusable reusable{key, std::move(canonical), run, timed};
@@ -91,14 +91,14 @@ exec::ActionEnd StepRunner::RunReusable(const Step& step, const Run& run) {
 exec::ActionEnd StepRunner::RunOnce(Reusable& reusable) {
   const Run& run = reusable.run;
   const StepOfUser key(reusable.key, run.askers->First());
-  cache::StepWay way = cache::StepWay::kReused;
+  v1::TracedStep::How way = v1::TracedStep::REUSED;
   while (true) {
     if (std::optional<exec::ActionResult> kept = cache_.Find(reusable.key, *run.toolchain)) {
-      (way == cache::StepWay::kReused ? reused_ : joined_).Add();
+      (way == v1::TracedStep::REUSED ? reused_ : joined_).Add();
       reusable.timed.TakesResult(way);
       return *std::move(kept);
     }
-    if (way == cache::StepWay::kJoined) return RunAndKeep(reusable);  // what was not kept serves nobody else
+    if (way == v1::TracedStep::JOINED) return RunAndKeep(reusable);  // what was not kept serves nobody else
     bool leads = false;
     const StepFlightPtr flight = JoinOrLead(key, reusable, leads);
     if (flight == nullptr) return FindOrRun(reusable);
@@ -115,7 +115,7 @@ exec::ActionEnd StepRunner::RunOnce(Reusable& reusable) {
     // As a later load would do: headers may have changed meanwhile. So may those of a compiled preamble.
     reusable.step.faster = nullptr;
     if (fate == Fate::kRuns || fate == Fate::kFailed) return RunAndKeep(reusable);
-    if (fate == Fate::kMade) way = cache::StepWay::kJoined;
+    if (fate == Fate::kMade) way = v1::TracedStep::JOINED;
   }
 }
 
@@ -168,7 +168,7 @@ exec::ActionEnd StepRunner::FindOrRun(const Reusable& reusable) {
       cache_.FindUpstream(reusable.key, reusable.step, run.toolchain, run.looks, run.cancellation);
   if (!found) return RunAndKeep(reusable);
   upstream_.Add();
-  reusable.timed.TakesResult(cache::StepWay::kUpstream);
+  reusable.timed.TakesResult(v1::TracedStep::UPSTREAM);
   return *std::move(found);
 }
 

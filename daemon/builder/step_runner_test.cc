@@ -23,7 +23,6 @@
 namespace kernix::build {
 namespace {
 
-using cache::StepWay;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -85,7 +84,7 @@ class Watcher : public StepObserver {
     const MutexLock lock(mutex_);
     ended_.emplace_back(times.name, times.way);
   }
-  std::vector<std::pair<std::string, StepWay>> Ended() const {
+  std::vector<std::pair<std::string, v1::TracedStep::How>> Ended() const {
     const MutexLock lock(mutex_);
     return ended_;
   }
@@ -94,7 +93,7 @@ class Watcher : public StepObserver {
 
  private:
   mutable Mutex mutex_;
-  std::vector<std::pair<std::string, StepWay>> ended_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, v1::TracedStep::How>> ended_ ABSL_GUARDED_BY(mutex_);
 };
 
 class StepRunnerTest : public ::testing::Test {
@@ -106,6 +105,7 @@ class StepRunnerTest : public ::testing::Test {
     step.action.argv = {"cuda/bin/nvcc", "-c", "-ccbin", "g++"};
     step.action.outputs = {"u.o", "u.d"};
     step.object = "u.o";
+    step.kind = StepKind::kCudaCompile;
     step.dependencies = "u.d";
     return step;
   }
@@ -299,7 +299,7 @@ TEST_F(StepRunnerTest, WhatMayServeOthersGetsExactlyWhatItsKeyCovers) {
 
 TEST_F(StepRunnerTest, OtherStepsAreOneCommand) {
   Step step = Compile();
-  step.dependencies = "";
+  step.kind = StepKind::kOther;
   ASSERT_TRUE(Run(step).ok());
   EXPECT_THAT(executor_.ran, ElementsAre("compile"));
 }
@@ -309,7 +309,7 @@ TEST_F(StepRunnerTest, TellsTheTimesOfPhasesAndOfTheDryRun) {
   std::vector<std::string> names;
   const auto ended = watcher_.Ended();
   for (const auto& [name, way] : ended) {
-    EXPECT_EQ(way, StepWay::kRun) << name;
+    EXPECT_EQ(way, v1::TracedStep::RUN) << name;
     names.push_back(name);
   }
   EXPECT_EQ(names, executor_.ran);
@@ -320,8 +320,8 @@ TEST_F(StepRunnerTest, TellsTheTimesOfPhasesAndOfTheDryRun) {
 TEST_F(StepRunnerTest, TellsTheTimesOfAFailedPhaseAndOfTheWholeCallAfterIt) {
   executor_.failing = {"cicc compute_90"};
   ASSERT_TRUE(Run(Compile()).ok());
-  EXPECT_THAT(watcher_.Ended(), Contains(Pair("cicc compute_90", StepWay::kRun)));
-  EXPECT_THAT(watcher_.Ended().back(), Pair("compile", StepWay::kRun));
+  EXPECT_THAT(watcher_.Ended(), Contains(Pair("cicc compute_90", v1::TracedStep::RUN)));
+  EXPECT_THAT(watcher_.Ended().back(), Pair("compile", v1::TracedStep::RUN));
 }
 
 // Keeps actions until the test ends them.
@@ -440,9 +440,10 @@ TEST_F(SameStepTest, TellsHowEachLoadCameToTheResult) {
   EXPECT_THAT(watcher_.Ended(), IsEmpty());
   executor_.EndNext();
   AwaitEnds(2);
-  EXPECT_THAT(watcher_.Ended(), UnorderedElementsAre(Pair("step", StepWay::kJoined), Pair("step", StepWay::kRun)));
+  EXPECT_THAT(watcher_.Ended(),
+              UnorderedElementsAre(Pair("step", v1::TracedStep::JOINED), Pair("step", v1::TracedStep::RUN)));
   Submit();
-  EXPECT_THAT(watcher_.Ended().back(), Pair("step", StepWay::kReused));
+  EXPECT_THAT(watcher_.Ended().back(), Pair("step", v1::TracedStep::REUSED));
 }
 
 TEST_F(SameStepTest, NobodyWaitsInAnotherUsersTurn) {

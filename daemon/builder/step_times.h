@@ -11,15 +11,17 @@
 #include "absl/status/status.h"
 #include "common/base/exceptions.h"
 #include "common/os/env.h"
-#include "daemon/cache/step_way.h"
 #include "daemon/exec/action.h"
+#include "daemon/plan/plan.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix::build {
 
 // The times of a step that has ended.
 struct StepTimes {
   std::string name;
-  cache::StepWay way = cache::StepWay::kRun;
+  StepKind kind = StepKind::kOther;
+  v1::TracedStep::How way = v1::TracedStep::RUN;
   MonotonicTime ready;    // its inputs were there
   MonotonicTime started;  // its command, with staged inputs; if none ran: when the search for another result began
   MonotonicTime ended;
@@ -73,8 +75,8 @@ class MutedStep final : public StepObserver {
 class TimedStep final : public exec::ActionObserver {
  public:
   // `observer` may be null, and must outlive the step. So must `env`.
-  TimedStep(Env& env, std::string name, StepObserver* observer)
-      : env_(env), observer_(observer), name_(std::move(name)), ready_(env.Now()) {}
+  TimedStep(Env& env, std::string name, StepKind kind, StepObserver* observer)
+      : env_(env), observer_(observer), name_(std::move(name)), kind_(kind), ready_(env.Now()) {}
 
   void OnQueued(int actions_ahead) override {
     if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
@@ -88,7 +90,7 @@ class TimedStep final : public exec::ActionObserver {
   }
 
   // No command has run: the result is another one's.
-  void TakesResult(cache::StepWay way) {
+  void TakesResult(v1::TracedStep::How way) {
     way_ = way;
     started_ = ready_;
   }
@@ -97,10 +99,10 @@ class TimedStep final : public exec::ActionObserver {
   // them, the times are not told.
   void End(const absl::StatusOr<exec::ActionResult>& result) {
     if (observer_ == nullptr || !started_) return;
-    if (result.ok() && result->ran_on_builder && way_ == cache::StepWay::kRun) way_ = cache::StepWay::kRemote;
+    if (result.ok() && result->ran_on_builder && way_ == v1::TracedStep::RUN) way_ = v1::TracedStep::REMOTE;
     (void)CatchExceptions("not told", [&] {
-      const uint64_t peak = result.ok() && way_ == cache::StepWay::kRun ? result->peak_memory_bytes : 0;
-      observer_->OnStepEnded({name_, way_, ready_, *started_, env_.Now(), peak});
+      const uint64_t peak = result.ok() && way_ == v1::TracedStep::RUN ? result->peak_memory_bytes : 0;
+      observer_->OnStepEnded({name_, kind_, way_, ready_, *started_, env_.Now(), peak});
       return absl::OkStatus();
     });
   }
@@ -109,8 +111,9 @@ class TimedStep final : public exec::ActionObserver {
   Env& env_;
   StepObserver* const observer_;
   const std::string name_;
+  const StepKind kind_;
   const MonotonicTime ready_;
-  cache::StepWay way_ = cache::StepWay::kRun;
+  v1::TracedStep::How way_ = v1::TracedStep::RUN;
   std::optional<MonotonicTime> started_;
 };
 

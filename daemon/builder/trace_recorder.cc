@@ -44,7 +44,7 @@ TraceRecorder::TraceRecorder(Env& env) : env_(env), began_(env.Now()), began_uni
 TracedStep TraceRecorder::StepFrom(const StepTimes& times) const {
   TracedStep step;
   step.set_name(Shortened(times.name));
-  step.set_how(static_cast<TracedStep::How>(times.way));
+  step.set_how(times.way);
   step.set_begin_us(Microseconds(began_, times.ready));
   step.set_waited_us(Microseconds(times.ready, times.started));
   step.set_took_us(Microseconds(times.started, times.ended));
@@ -62,7 +62,7 @@ void TraceRecorder::Lap(const std::string& name) {
   const MonotonicTime now = env_.Now();
   const MutexLock lock(mutex_);
   const MonotonicTime before = std::exchange(lap_, now);
-  steps_.push_back(StepFrom({name, cache::StepWay::kDaemon, before, before, now}));
+  steps_.push_back(StepFrom({name, StepKind::kOther, v1::TracedStep::DAEMON, before, before, now}));
 }
 
 void TraceRecorder::Skip() {

@@ -29,6 +29,7 @@ void SetCommand(const PlanInputs& inputs, const PlannedUnit& unit, exec::Action&
 
 Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   Step step = NewStep(inputs, Tool::kHostCompiler, StepName("compile", unit), kCompileMemory);
+  step.kind = StepKind::kCppCompile;
   SetCommand(inputs, unit, step.action);
   if (CallsAssemblerForClang(inputs.request)) {
     // Clang does not pipe to an assembler: the file between the two needs a path in the input root.

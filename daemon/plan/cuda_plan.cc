@@ -85,7 +85,10 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   Append(action.argv, {"-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
   step.reads_sources = true;
   step.object = unit.object;
-  if (unit.language == v1::LANGUAGE_CUDA) step.dependencies = unit.dependencies;
+  if (unit.language == v1::LANGUAGE_CUDA) {
+    step.kind = StepKind::kCudaCompile;
+    step.dependencies = unit.dependencies;
+  }
   if (threads > 1) action.local_words.push_back(StrCat("--threads=", threads));
   action.jobs = threads;
   action.trees = unit.trees;

@@ -19,6 +19,7 @@ namespace {
 // How one of nvcc's programs says what it writes, as far as later programs or the load need it.
 struct Program {
   std::string_view name;
+  StepKind kind;
   uint64_t memory_bytes;
   bool is_reused;                         // it reads nothing but its inputs and the toolkit's own files, and takes time
   std::vector<std::string_view> outputs;  // flags; the path is the next word, or follows if the flag ends in "="
@@ -28,10 +29,10 @@ constexpr uint64_t kMiB = 1ull << 20;
 
 const std::vector<Program>& DevicePrograms() {
   static const auto& programs = *new std::vector<Program>{
-      {"cudafe++", 512 * kMiB, true, {"--gen_c_file_name"}},
-      {"cicc", 1024 * kMiB, true, {"-o", "--stub_file_name"}},
-      {"ptxas", 1024 * kMiB, true, {"-o"}},
-      {"fatbinary", 256 * kMiB, false, {"--embedded-fatbin="}},
+      {"cudafe++", StepKind::kCudafe, 512 * kMiB, true, {"--gen_c_file_name"}},
+      {"cicc", StepKind::kCicc, 1024 * kMiB, true, {"-o", "--stub_file_name"}},
+      {"ptxas", StepKind::kPtxas, 1024 * kMiB, true, {"-o"}},
+      {"fatbinary", StepKind::kOther, 256 * kMiB, false, {"--embedded-fatbin="}},
   };
   return programs;
 }
@@ -153,7 +154,7 @@ class PhaseMaker {
  private:
   // What cicc makes for the host names lines.
   void FindDeviceUnit(Step& step) const {
-    if (Basename(step.action.argv.front()) != "cicc") return;
+    if (step.kind != StepKind::kCicc) return;
     step.reuse->host_bodies_count = compile_.host_bodies_count || MindsUnused(step.action.argv);
     for (const std::string& input : step.inputs_from_steps) {
       if (std::count(phases_.preprocessed.begin(), phases_.preprocessed.end(), input) > 0)
@@ -204,9 +205,9 @@ class PhaseMaker {
       outputs.push_back(std::move(path));
     }
     if (command.front() == program.name) {
-      command.front() = JoinPath(program.name == "cicc" ? cicc_folder_ : program_folder_, command.front());
+      command.front() = JoinPath(program.kind == StepKind::kCicc ? cicc_folder_ : program_folder_, command.front());
     }
-    if (program.name == "cudafe++") {
+    if (program.kind == StepKind::kCudafe) {
       std::erase(command, "--gen_module_id_file");
       stub_ = Value(command, "--stub_file_name");
       phases_.host_text = outputs.front();
@@ -214,6 +215,7 @@ class PhaseMaker {
     if (program.name == "fatbinary") fatbins_ = outputs;
     const std::string name = StrCat(program.name, " ", ArchitectureOf(command));
     Step& step = phases_.compile.emplace_back();
+    step.kind = program.kind;
     const bool added = AddStep(step, name, std::move(command), program.memory_bytes, outputs,
                                program.is_reused ? std::optional<Reuse>(Reuse()) : std::nullopt);
     step.action.work = exec::Work::kDeviceCompile;

@@ -97,6 +97,7 @@ Step CompileStep() {
   step.action.inputs = {exec::MakeInput("u/unit.cu", "text"), exec::MakeInput("u/keep/.keep", "")};
   step.action.outputs = {"u/unit.o", "u/unit.d", "u/as.d"};
   step.object = "u/unit.o";
+  step.kind = StepKind::kCudaCompile;
   step.dependencies = "u/unit.d";
   return step;
 }

@@ -404,8 +404,8 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& librarie
     step.action.inputs.push_back(HandlersInput());
   }
   step.action.outputs = {kArtifact};
-  step.is_link = true;
-  step.is_plain_link = request.link_flags.empty() && !MayNameFiles(HostFlagsAtLink(request)) && !lto;
+  const bool is_plain = request.link_flags.empty() && !MayNameFiles(HostFlagsAtLink(request)) && !lto;
+  step.kind = is_plain ? StepKind::kPlainLink : StepKind::kLink;
   return step;
 }
 

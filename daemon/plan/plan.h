@@ -47,6 +47,18 @@ struct Printed {
   std::string without;  // drops lines that contain this, because they differ from run to run; empty: drops none
 };
 
+enum class StepKind {
+  kOther,        // runs as it is
+  kCppCompile,   // of a C++ unit by the host compiler
+  kCudaCompile,  // of a CUDA unit by nvcc; may run as nvcc's phases (nvcc_phases.h)
+  kCudafe,       // phases of it
+  kCicc,
+  kPtxas,
+  kLink,       // of what other steps make, to the artifact
+  kPlainLink,  // a link with libraries of the toolchain only, and with nothing that a user names
+};
+
+// What the command calls.
 enum class Tool { kHostCompiler, kNvcc, kOther };
 
 // A step whose result may serve other loads: its action's digest and the files of the toolchain that it reports to have
@@ -75,6 +87,7 @@ struct FasterAction {
 using MemoryByName = std::map<std::string, uint64_t>;  // bytes, by `Action::step`
 
 struct Step {
+  StepKind kind = StepKind::kOther;
   Tool tool = Tool::kOther;
   exec::Action action;                         // its `inputs` lack the files that other steps make
   std::vector<std::string> inputs_from_steps;  // paths among the outputs of earlier steps
@@ -86,20 +99,13 @@ struct Step {
   bool reads_sources = false;  // it preprocesses a unit
   std::string object;          // the output that an assembler makes of the unit; empty: it runs no assembler on one
 
-  // The output that lists the files that were read, if the step can also run as nvcc's phases (see nvcc_phases.h).
+  // Of a kCudaCompile: the output that lists the files that were read, and `action.batch_rank` of the host compile.
   std::string dependencies;
-
-  // If it runs as nvcc's phases: `action.batch_rank` of the host compile.
   uint64_t host_batch_rank = 0;
   // The same: see Reuse. For users who must not depend on each other's host code.
   bool host_bodies_count = false;
   // What commands of these names are expected to need, by experience; null: nothing is known.
   std::shared_ptr<const MemoryByName> memory_before = nullptr;
-
-  // Links what other steps make to the artifact.
-  bool is_link = false;
-  // `is_link`, with libraries of the toolchain only, and with nothing that a user names.
-  bool is_plain_link = false;
 };
 
 // A text that a step makes of one unit for one architecture, and that the artifact carries.

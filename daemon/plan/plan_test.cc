@@ -284,10 +284,10 @@ TEST(PlanTest, NoSourceLiesInTheWorkingFolderOfATool) {
 TEST(PlanTest, TheLinkCompilesNothingUnlessItIsTo) {
   BuildRequest request = Request(v1::LANGUAGE_CPP);
   EXPECT_THAT(MustPlan(request).steps.back().action.argv, Contains("-fno-lto"));
-  EXPECT_TRUE(MustPlan(request).steps.back().is_plain_link);
+  EXPECT_EQ(MustPlan(request).steps.back().kind, StepKind::kPlainLink);
   request.host_flags = {"-flto=2"};
   EXPECT_THAT(MustPlan(request).steps.back().action.argv, Not(Contains("-fno-lto")));
-  EXPECT_FALSE(MustPlan(request).steps.back().is_plain_link);
+  EXPECT_EQ(MustPlan(request).steps.back().kind, StepKind::kLink);
 }
 
 // The digest of the step that compiles what all handlers share.
@@ -303,7 +303,7 @@ TEST(PlanTest, ALinkWithWhatTheUserNamesIsNotPlain) {
     BuildRequest request = Request(v1::LANGUAGE_CPP);
     request.host_flags = std::move(host_flags);
     request.link_flags = std::move(link_flags);
-    return MustPlan(request).steps.back().is_plain_link;
+    return MustPlan(request).steps.back().kind == StepKind::kPlainLink;
   };
   EXPECT_TRUE(is_plain({"-O2", "-march=native"}, {}));
   EXPECT_FALSE(is_plain({"--sysroot=/opt/root"}, {}));

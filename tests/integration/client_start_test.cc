@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -127,6 +128,14 @@ TEST_F(ClientStartTest, TheDaemonInheritsNothing) {
   EXPECT_THAT(environment, HasSubstr("HOME="));
   EXPECT_THAT(environment, Not(HasSubstr("LD_PRELOAD_OF_THE_CLIENT")));
   EXPECT_THAT(environment, Not(HasSubstr("CPATH")));
+}
+
+TEST_F(ClientStartTest, TheDaemonIsNobodysChild) {
+  EXPECT_EQ(ForkAndRun([this] {
+              if (!MakeClient()->Info().ok()) return 1;
+              return waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD ? 0 : 2;
+            }),
+            0);
 }
 
 // A job's first load may run on one core, under nice and ulimit; later ones of other programs do not.
