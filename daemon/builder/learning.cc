@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/learning.h"
 
-#include <sys/resource.h>
-
 #include <string>
 #include <utility>
 
@@ -16,7 +14,6 @@ namespace {
 
 constexpr size_t kMostLessons = 16;       // one holds texts and an object, up to some megabytes
 constexpr size_t kMostRemembered = 1024;  // in each set
-constexpr int kNiceness = 19;             // the most
 
 // A lesson has nobody to tell.
 class NoObserver : public PlanObserver {
@@ -58,7 +55,6 @@ size_t Learning::size() const {
 }
 
 void Learning::Run() {
-  (void)setpriority(PRIO_PROCESS, 0, kNiceness);  // of this thread alone
   while (true) {
     Lesson lesson;
     {

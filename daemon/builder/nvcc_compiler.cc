@@ -74,12 +74,14 @@ void AddInputs(Step& step, const PlanOutputs& made) {
 
 bool IsCudafe(const Step& step) { return step.kind == StepKind::kCudafe; }
 
-// Whether all places that cudafe++ names are lines of the user's sources, "k.cu(3): error: ...", outside of templates.
-// nvcc would say the same of them.
+// Whether all places that cudafe++ names are lines of the user's sources: "k.cu(3): error: ...", and of templates `at
+// line 7` or `at line 7 of k.h`. nvcc would say the same of them.
 bool IsAboutUsersLines(std::string_view output) {
+  constexpr absl::string_view kAtLine = " at line ";
   size_t places = 0;
   for (const absl::string_view line : absl::StrSplit(ToAbsl(output), '\n')) {
-    if (absl::StrContains(line, "detected during")) return false;
+    const size_t at = line.rfind(kAtLine);
+    if (at != line.npos && absl::StrContains(line.substr(at), '/')) return false;
     const size_t end = line.find("): ");
     const size_t begin = end == line.npos ? line.npos : line.rfind('(', end);
     if (begin == line.npos || absl::StartsWith(line, " ")) continue;

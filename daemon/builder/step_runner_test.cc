@@ -193,6 +193,29 @@ TEST_F(StepRunnerTest, AFailedPhaseGivesWhatTheWholeCallSays) {
   EXPECT_THAT(Metrics(), HasSubstr("{how=\"whole_after_failure\"} 1"));
 }
 
+TEST_F(StepRunnerTest, WhatTheFrontEndSaysOfUsersLinesIsTheMessageAlsoInTemplates) {
+  executor_.failing = {"cudafe++ host", "compile"};
+  for (const char* context :
+       {"", "          detected during:\n            instantiation of \"T f(T) [with T=int]\" at line 7\n",
+        "          detected during instantiation of \"T f(T) [with T=int]\" at line 7 of k.h\n"}) {
+    executor_.ran.clear();
+    executor_.prints["cudafe++ host"] = StrCat("u.cu(1): error: no\n", context);
+    const auto result = Run(Compile());
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->output, executor_.prints["cudafe++ host"]);
+    EXPECT_THAT(executor_.ran, Not(Contains("compile"))) << context;
+  }
+  for (const char* said :
+       {"toolchain/cuda/x.h(1): error: no\n", "error: no\n",
+        "u.cu(1): error: no\n          detected during:\n            instantiation of class \"C\" at "
+        "line 7 of toolchain/cuda/x.h\n"}) {
+    executor_.ran.clear();
+    executor_.prints["cudafe++ host"] = said;
+    ASSERT_TRUE(Run(Compile()).ok());
+    EXPECT_THAT(executor_.ran, Contains("compile")) << said;
+  }
+}
+
 TEST_F(StepRunnerTest, ADryRunThatIsNotUnderstoodGivesOneWholeCall) {
   executor_.prints["dry run"] = "nvcc warning : something new\n";
   ASSERT_TRUE(Run(Compile()).ok());
