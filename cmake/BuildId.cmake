@@ -27,7 +27,7 @@ string(SHA256 build_id "${listing}")
 string(SUBSTRING "${build_id}" 0 32 build_id)
 
 file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT [[
-#include "common/base/build_id.h"
+#include "common/base/version.h"
 
 namespace kernix {
 

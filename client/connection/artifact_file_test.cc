@@ -104,4 +104,5 @@ TEST_F(ArtifactFileTest, AFolderIsLookedAtOnceAndNoContentIsRead) {
 }
 
 }  // namespace
+
 }  // namespace kernix

@@ -7,10 +7,7 @@
 #include <utility>
 
 #include "client/connection/artifact_file.h"
-#include "client/connection/busy_pause.h"
-#include "client/connection/caller.h"
-#include "client/connection/daemon_watch.h"
-#include "client/connection/fetched_artifacts.h"
+#include "client/connection/daemon_process.h"
 #include "client/connection/grpc_call.h"
 #include "client/connection/load_runner.h"
 #include "client/connection/quick_lookup.h"

@@ -11,12 +11,9 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "client/connection/caller.h"
-#include "client/connection/client_environment.h"
 #include "client/connection/daemon_starter.h"
 #include "client/connection/endpoint.h"
-#include "client/connection/http2_connection.h"
-#include "client/connection/oneshot.h"
+#include "client/connection/grpc_call.h"
 #include "kernix/client.h"
 
 namespace kernix {

@@ -1,26 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection/daemon_process.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/connection/unix_socket.h"
 #include "client/tools/environment.h"
+#include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/argv.h"
+#include "common/os/fork_safety.h"
+#include "common/os/posix_error.h"
 #include "common/wire/kernixd_exit.h"
 
 namespace kernix {
+namespace {
+
+constexpr char kProgram[] = "kernixd";
+
+// The folder of the executable or extension module that contains this code.
+std::string OwnFolder(Env& env) {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&FindKernixd), &info) == 0 || info.dli_fname == nullptr) return "";
+  // dladdr() may report an executable by the name that the user typed; the kernel knows its path.
+  absl::StatusOr<std::string> path = env.RealPath(info.dli_fname);
+  if (!path.ok()) path = env.RealPath("/proc/self/exe");
+  return path.ok() ? Dirname(*path) : "";
+}
+
+std::vector<std::string> Candidates(const ClientEnvironment& environment) {
+  std::vector<std::string> paths;
+  if (const std::string own = OwnFolder(*environment.env); !own.empty()) {
+    for (const char* folder : {"", "bin", "../bin"}) {
+      paths.push_back(NormalizePath(JoinPath(JoinPath(own, folder), kProgram)));
+    }
+  }
+  const std::string path = environment.get_env("PATH").value_or("");
+  for (absl::string_view folder : absl::StrSplit(path, ':', absl::SkipEmpty())) {
+    if (folder.front() == '/') paths.push_back(JoinPath(ToStd(folder), kProgram));
+  }
+  return paths;
+}
+
+absl::StatusOr<std::string> CheckNamed(Env& env, const std::string& path, const std::string& origin) {
+  const absl::StatusOr<std::string> real = env.RealPath(path);
+  if (real.ok() && IsProgram(env, *real)) return *real;
+  return MakeError(v1::ErrorDetail::UNREACHABLE, StrCat(origin, ": ", path, " is not an executable program"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, const std::string& named) {
+  Env& env = *environment.env;
+  if (!named.empty()) return CheckNamed(env, named, "the requested kernixd");
+  if (const std::optional<std::string> path = environment.get_env("KERNIXD")) return CheckNamed(env, *path, "$KERNIXD");
+  const std::vector<std::string> candidates = Candidates(environment);
+  for (const std::string& path : candidates) {
+    if (IsProgram(env, path)) return path;
+  }
+  return MakeError(v1::ErrorDetail::UNREACHABLE,
+                   StrCat("the program kernixd was not found; install it, or name it in $KERNIXD. Looked at: ",
+                          absl::StrJoin(candidates, ", ")));
+}
+
 namespace {
 
 // posix_spawn's two descriptions of the child.
@@ -125,6 +185,37 @@ std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env) {
     if (const std::optional<std::string> value = get_env(name)) environment[name] = *value;
   }
   return environment;
+}
+
+DaemonWatch::DaemonWatch(const ClientEnvironment& environment, const Endpoint& endpoint, pid_t pid)
+    : environment_(environment), endpoint_(endpoint) {
+  const absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
+  listener_ = peer.ok() ? peer->pid : 0;
+  // Otherwise, the process id means another process here, or none.
+  UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  const bool is_daemon = listener_ == pid || HolderOf(environment_, endpoint_) == pid;
+  if (is_daemon) process_ = std::move(process);
+}
+
+absl::Status DaemonWatch::Terminate() const {
+  if (syscall(SYS_pidfd_send_signal, process_.get(), SIGTERM, nullptr, 0) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, "stop kernixd, which holds the store", endpoint_.store_directory);
+}
+
+bool DaemonWatch::Gone() const {
+  if (!process_.ok()) return PlaceIsLeft();
+  pollfd ended{process_.get(), POLLIN, 0};
+  return poll(&ended, 1, 0) > 0;
+}
+
+// For this user's own daemon, the lock tells, if there is one: that daemon may have another place.
+bool DaemonWatch::PlaceIsLeft() const {
+  const absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
+  if (peer.ok()) return peer->pid != listener_;
+  if (!absl::IsNotFound(peer.status())) return false;
+  if (endpoint_.kind != EndpointKind::kOwn) return true;
+  const auto lock = environment_.env->TryLockFile(endpoint_.place.lock);
+  return lock.ok() || absl::IsNotFound(lock.status());
 }
 
 }  // namespace kernix

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starts a kernixd that outlives this process.
+// Finds the kernixd that a client starts, starts it so that it outlives this process, and watches one that ends.
 #pragma once
 
 #include <sys/types.h>
@@ -11,11 +11,19 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/connection/client_environment.h"
+#include "client/connection/endpoint.h"
 #include "common/os/unique_fd.h"
 
 namespace kernix {
+
+// Finds the kernixd that a client starts.
+
+// Returns `named` (ClientOptions::kernixd), otherwise $KERNIXD, otherwise a kernixd near the file that contains this
+// code (in its folder, in bin/ below it, or in ../bin), otherwise one on PATH. The result is the absolute path of an
+// executable. UNREACHABLE lists the searched places.
+absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, const std::string& named);
 
 struct DaemonCommand {
   std::string program;
@@ -54,5 +62,30 @@ class DaemonProcess {
 // the settings that kernixd itself reads. Never PATH, LD_* or variables of compilers, because requests say which tools
 // to use.
 std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env);
+
+// Stops a daemon that nobody can connect to, and detects when one that was asked to stop is gone.
+
+// Create it while the daemon is running. Watches the daemon's process. If that is invisible, as in another process
+// namespace, watches its socket instead. It does not connect, because systemd would start the next daemon.
+class DaemonWatch {
+ public:
+  // `pid` is the process id that the daemon of `endpoint` reports, or the holder of its store. Keeps references to the
+  // first two arguments.
+  DaemonWatch(const ClientEnvironment& environment, const Endpoint& endpoint, pid_t pid);
+
+  // Sends SIGTERM to it. The daemon drains as it is set to, and stops at once if it has been draining already.
+  absl::Status Terminate() const;
+
+  // Whether the daemon has ended, even if another one has its place by now.
+  bool Gone() const;
+
+ private:
+  bool PlaceIsLeft() const;
+
+  const ClientEnvironment& environment_;
+  const Endpoint& endpoint_;
+  pid_t listener_ = 0;
+  UniqueFd process_;  // a pidfd
+};
 
 }  // namespace kernix

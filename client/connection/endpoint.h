@@ -1,22 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which daemon a client connects to.
+// Which daemon a client connects to. The environment of the process, the config file and the client's options say so:
+// $KERNIX_CONFIG, else $XDG_CONFIG_HOME/kernix/client.toml, else ~/.config/kernix/client.toml has
+//
+//     address = "unix:/run/kernix/kernixd.sock"
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/connection/client_environment.h"
 #include "client/connection/unix_socket.h"
+#include "common/base/paths.h"
+#include "common/os/env.h"
 #include "common/os/places.h"
 #include "kernix/client.h"
 
 namespace kernix {
+
+// The client's inputs from its process and machine. Injected, so that a test can set the user and the places.
+struct ClientEnvironment {
+  Env* env = &Env::Posix();
+  GetEnv get_env = ProcessGetEnv;
+  uid_t uid = geteuid();
+  std::string service_socket = kServiceSocket;
+  // How long a daemon may take to answer a lookup. If it takes longer, for example when it first examines a compiler,
+  // the client requests a load instead.
+  std::chrono::milliseconds lookup_patience{1'000};
+};
+
+// The client's config file: $KERNIX_CONFIG, else $XDG_CONFIG_HOME/kernix/client.toml, else
+// ~/.config/kernix/client.toml.
+//
+//     address = "unix:/run/kernix/kernixd.sock"
+struct ConfigFile {
+  std::string path;     // empty: there is no file
+  std::string address;  // empty: not set
+};
+
+// Returns INVALID_REQUEST, with file and line, for invalid TOML, an unknown key, a value of the wrong type, or an
+// unreadable file that $KERNIX_CONFIG names. A missing file at the usual places is not an error.
+absl::StatusOr<ConfigFile> ReadConfigFile(const ClientEnvironment& environment);
 
 enum class EndpointKind {
   kNamed,    // the user named its address; used as it is, never started or replaced

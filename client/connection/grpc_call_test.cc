@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Calls to a server of gRPC's own library.
 #include "client/connection/grpc_call.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/connection/load_conversation.h"
+#include "client/connection/load_runner.h"
 #include "client/connection/unix_socket.h"
 #include "common/base/error.h"
 #include "common/wire/grpc_status.h"
@@ -229,4 +227,5 @@ TEST_F(GrpcCallTest, AnExceptionOfACallbackEndsTheCall) {
 }
 
 }  // namespace
+
 }  // namespace kernix

@@ -1,13 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a load as the client sees it: makes attempts until one counts.
+// Runs a load as the client sees it: makes attempts, each of them one Load call, until one counts.
 #pragma once
 
+#include <chrono>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/connection/connector.h"
 #include "client/connection/daemon_client.h"
+#include "client/connection/grpc_call.h"
 
 namespace kernix {
+
+// How long a client waits for a daemon in which its user has too much under way.
+
+// The pause before the call that ended with `status` is made again, for the nth time, from 1: what the daemon says
+// (RetryAfter()), doubled each time up to 16 times as long, and less by up to a half, so that many processes do not
+// come back together. Zero: the call has ended for another reason.
+std::chrono::milliseconds BusyPause(const absl::Status& status, int repetition);
+
+// One Load call, from its request to its result.
+struct ConversationOutcome {
+  absl::StatusOr<v1::LoadResult> result;
+  bool daemon_lost = false;  // there was no answer; the caller may try again
+};
+
+// Sends `request`, uploads the headers that the daemon requests, and runs `callbacks` for all other news. Ends early,
+// with some error, if `caller` gives up.
+ConversationOutcome ConverseAboutLoad(const Session& session, const v1::LoadClientMessage& request,
+                                      const BlobProvider& blobs, const LoadCallbacks& callbacks, Caller& caller);
+
+// The text of LoadCallbacks::progress.
+std::string ProgressText(const v1::Progress& progress);
 
 // See DaemonClient::SendLoad(). `endpoint` is the first endpoint to try.
 absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, Endpoint endpoint, const v1::LoadRequest& request,

@@ -11,7 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "client/headers/header_files.h"
+#include "client/headers/header_table.h"
 #include "common/base/digest.h"
 #include "common/os/env.h"
 #include "kernix/v1/kernix.pb.h"

@@ -1,21 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What earlier processes of this user found in header files, so that a fresh process reads very little of a tree with
-// thousands of headers. The table is a file of the user, <store>/headers/table.
+// What this process and earlier ones of this user have found in header files, so that a fresh process reads very little
+// of a tree with thousands of headers. What processes share is a file of the user, <store>/headers/table.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "client/headers/header_file.h"
+#include "common/base/digest.h"
+#include "common/cxx/include_scan.h"
 #include "common/os/env.h"
 #include "common/os/file_identity.h"
+#include "common/os/fork_safety.h"
 
 namespace kernix {
+
+// The facts about a header's content that a load needs.
+struct HeaderFile {
+  Digest digest;
+  uint64_t size = 0;
+  ScannedText text;
+};
+
+using HeaderFilePtr = std::shared_ptr<const HeaderFile>;
 
 // Makes sure that `folder` is writable only by this user, and returns its path.
 using PrivateFolder = std::function<absl::StatusOr<std::string>()>;
@@ -65,6 +77,34 @@ class HeaderTable {
   size_t noted_ = 0;
   absl::flat_hash_map<std::string, Entry> entries_;
   absl::flat_hash_map<uint64_t, bool> local_devices_;
+};
+
+// This process's memory of the content of header files.
+
+// Remembers files until their identity changes. Thread-safe; reads files outside the lock.
+class HeaderFiles {
+ public:
+  explicit HeaderFiles(Env& env) : env_(env) {}
+
+  // The instance of this process. Never destroyed.
+  static HeaderFiles& OfProcess();
+
+  // Returns null if `path` does not exist or is not a regular file, and the status of Env::ReadFile() if it cannot be
+  // read. If this process does not know the file, looks in `table`, and notes the file there.
+  absl::StatusOr<HeaderFilePtr> Get(const std::string& path, HeaderTable& table);
+
+ private:
+  struct Known {
+    FileIdentity identity;
+    HeaderFilePtr file;
+  };
+
+  HeaderFilePtr Find(const std::string& path, const FileIdentity& identity);
+  void Remember(const std::string& path, const FileIdentity& identity, const HeaderFilePtr& file);
+
+  Env& env_;
+  ForkSafeMutex mutex_;
+  absl::flat_hash_map<std::string, Known> known_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix

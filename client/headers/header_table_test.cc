@@ -6,7 +6,6 @@
 
 #include <set>
 
-#include "client/headers/header_files.h"
 #include "client/headers/header_scan.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
@@ -188,4 +187,5 @@ TEST_F(HeaderTableTest, ALoadDoesNotNeedTheTable) {
 }
 
 }  // namespace
+
 }  // namespace kernix

@@ -15,7 +15,6 @@
 #include "absl/strings/str_format.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/compile_module.h"
-#include "client/kernixctl/interrupt.h"
 #include "client/kernixctl/progress_line.h"
 #include "common/base/error.h"
 #include "common/base/mutex.h"

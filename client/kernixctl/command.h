@@ -123,4 +123,8 @@ int RefuseUsage(std::string_view message);
 // Calls `use(client)` with a client for these options, or Fail() if there is none.
 int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& use);
 
+// `message` of an error. If it names options by their words in the Python client, a line with kernixctl's words
+// follows.
+std::string WithOwnWords(const std::string& message);
+
 }  // namespace kernix::ctl

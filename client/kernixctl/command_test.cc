@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// kernixctl's output and exit codes without a daemon. tests/integration covers those with a daemon.
 #include "client/kernixctl/command.h"
 
 #include <gmock/gmock.h>
@@ -194,5 +192,16 @@ TEST(CommandTest, ACompileErrorShowsWhatTheCompilerSaidOnce) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "kernixctl: k.cpp does not compile\nk.cpp:3:1: error: no\n");
 }
 
+TEST(OptionWordsTest, AnErrorThatNamesAnOptionOfPythonGetsKernixctlsWord) {
+  EXPECT_EQ(WithOwnWords("pass compute_capability=\"sm_90\""),
+            "pass compute_capability=\"sm_90\"\nIn kernixctl, compute_capability is --arch.");
+  EXPECT_EQ(WithOwnWords("in extra_cflags (extra_cuda_cflags for CUDA)"),
+            "in extra_cflags (extra_cuda_cflags for CUDA)\n"
+            "In kernixctl, extra_cflags is --flag, extra_cuda_cflags is --flag.");
+  EXPECT_EQ(WithOwnWords("or pass 'functions'"), "or pass 'functions'\nIn kernixctl, 'functions' is --function.");
+  EXPECT_EQ(WithOwnWords("k.cpp does not compile"), "k.cpp does not compile");
+}
+
 }  // namespace
+
 }  // namespace kernix::ctl

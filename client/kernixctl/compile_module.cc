@@ -3,20 +3,206 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
+#include <limits>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "client/kernixctl/interrupt.h"
+#include "absl/strings/ascii.h"
 #include "client/kernixctl/module_report.h"
 #include "client/kernixctl/progress_line.h"
+#include "client/load/load_request.h"
+#include "common/base/load_parameters.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/flags/optimization_level.h"
 #include "common/os/env.h"
 #include "kernix/error.h"
 #include "kernix/inspection.h"
 
 namespace kernix::ctl {
+namespace {
+
+void AddToken(std::string_view text, std::vector<std::string>& tokens) {
+  const std::string token(absl::StripAsciiWhitespace(ToAbsl(text)));
+  if (!token.empty()) tokens.push_back(token);
+}
+
+// '<' and '>' do not count as brackets, because they are also comparison operators.
+std::vector<std::string> SplitTokens(std::string_view text) {
+  std::vector<std::string> tokens;
+  size_t begin = 0;
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '(' || c == '[') ++depth;
+    if ((c == ')' || c == ']') && depth > 0) --depth;
+    if (c != ',' || depth > 0) continue;
+    AddToken(text.substr(begin, i - begin), tokens);
+    begin = i + 1;
+  }
+  AddToken(text.substr(begin), tokens);
+  return tokens;
+}
+
+}  // namespace
+
+Function ParseFunction(std::string_view text) {
+  const size_t equals = text.find('=');
+  Function function{.name = std::string(absl::StripAsciiWhitespace(ToAbsl(text.substr(0, equals))))};
+  if (equals != std::string_view::npos) function.tokens = SplitTokens(text.substr(equals + 1));
+  return function;
+}
+
+namespace {
+
+// Two files whose modules have the same name, or "" if there are none. In a build directory, they would overwrite each
+// other.
+std::string FilesOfOneName(const CompileFlags& flags) {
+  std::map<std::string, std::string> file_of;
+  for (const std::vector<std::string>& files : Modules(flags)) {
+    const auto [other, is_new] = file_of.emplace(NameOf(files, flags), files[0]);
+    if (!is_new) return StrCat(other->second, " and ", files[0]);
+  }
+  return "";
+}
+
+// JAX's headers, which loads of a Python with JAX search last. Where headers are searched is part of a load's key.
+std::vector<std::string> JaxHeaders(const std::vector<std::string>& site_packages) {
+  for (const std::string& folder : site_packages) {
+    const std::filesystem::path headers = std::filesystem::path(folder) / "jaxlib" / "include";
+    std::error_code ignored;
+    if (std::filesystem::is_directory(headers, ignored)) return {headers.string()};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Option> OptionsOfEachModule(CompileFlags& flags) {
+  return {
+      {"--arch", &flags.architectures,
+       "CUDA: sm_90, 9.0, all-major, or a comma-separated list for a fat binary (default: native, this machine's first "
+       "GPU)"},
+      {"-D,--define", &flags.defines, "Define a macro: NAME or NAME=VALUE"},
+      {"-I,--include", &flags.include_paths, "Search this folder for headers", {.names = Names::kFolders}},
+      {"--flag", &flags.flags, "Pass a flag to the compiler, for example --flag=-fopenmp"},
+      {"--link-flag", &flags.link_flags, "Pass a flag to the linker, for example --link-flag=-lm"},
+      {"-O", &flags.optimization_level, "Optimisation level, 0 to 3", {.most = kernix::flags::kMaxOptimizationLevel}},
+      {"--debug", &flags.debug,
+       "Compile for a debugger, a profiler or a sanitizer: -g (and -G), frame pointers, no optimisation"},
+      {"--use-fast-math", &flags.use_fast_math, "CUDA: faster, less exact arithmetic"},
+      {"--no-cuda-graph", &flags.no_cuda_graph, "CUDA: do not let XLA capture the functions into CUDA graphs"},
+      SitePackages(flags.site_packages),
+      {"--keep", &flags.keep, "CUDA: keep PTX, machine code as text and what ptxas says of each kernel"},
+      PolicyOption(flags.policy),
+      {"--force", &flags.force, "Compile even if the cache has the result"},
+      {"-v,--verbose", &flags.verbose, "Show commands, compiler output and progress"},
+      {"--json", &flags.json, "Print one JSON object per module"},
+  };
+}
+
+std::vector<Option> CompileOptions(CompileFlags& flags) {
+  std::vector<Option> options = {
+      {"file",
+       &flags.files,
+       "Source files; each becomes a separate module, named after the file",
+       {.required = true, .names = Names::kFiles}},
+      {"--name", &flags.name, "Make one module of all files, with this name"},
+      {"--separate", &flags.separate, "Make one module of all files; compile each file separately, and link once"},
+      {"--function", &flags.functions, "Export NAME=arg,ret,..., or NAME alone to infer the rest"},
+  };
+  for (Option& option : OptionsOfEachModule(flags)) options.push_back(std::move(option));
+  options.insert(
+      options.end(),
+      {
+          {"--print",
+           &flags.print,
+           "Print this instead of the artifact's path: ptx or sass (for the newest architecture; both imply --keep), "
+           "resources, or source (the generated source)",
+           {.excludes = "--json", .choices = kPrintable}},
+          {"-o,--output", &flags.output, "Copy the artifact to this file", {.names = Names::kFiles}},
+          {"--build-directory",
+           &flags.build_directory,
+           "Write the generated source, the artifact and the kept files to this folder; after a compile error "
+           "NAME.failed, where run.sh runs the command again",
+           {.names = Names::kFolders}},
+          {"--jobs",
+           &flags.jobs,
+           "Limit the compile jobs that run at a time (default: the daemon's limit)",
+           {.least = 1, .most = std::numeric_limits<uint32_t>::max()}},
+      });
+  return options;
+}
+
+std::string Contradiction(const CompileFlags& flags) {
+  if (!flags.output.empty() && Modules(flags).size() != 1) {
+    return "-o takes one module: one source file, or several with --name or --separate";
+  }
+  for (const std::string& file : flags.files) {
+    if (LanguageOfFile(file) == v1::LANGUAGE_UNSPECIFIED)
+      return file + ": a source file ends in .cu, .cpp, .cc or .cxx";
+  }
+  if (NeedsCuda(flags.print)) {
+    for (const std::vector<std::string>& files : Modules(flags)) {
+      if (!IsCuda(files)) return StrCat("--print ", flags.print, " is for CUDA sources only; ", files[0], " is C++");
+    }
+  }
+  if (flags.force && LoadOptionsFrom(flags).policy == LoadPolicy::kCached) {
+    return "--force compiles, and --policy cached forbids that";
+  }
+  const std::string files = flags.build_directory.empty() ? "" : FilesOfOneName(flags);
+  if (!files.empty()) return files + " would have the same names in --build-directory; compile them separately";
+  return "";
+}
+
+LoadOptions LoadOptionsFrom(const CompileFlags& flags) {
+  LoadOptions options;
+  if (!flags.functions.empty()) {
+    options.functions.emplace();
+    for (const std::string& text : flags.functions) options.functions->push_back(ParseFunction(text));
+  }
+  for (const std::string& define : flags.defines) options.compile_flags.push_back("-D" + define);
+  options.compile_flags.insert(options.compile_flags.end(), flags.flags.begin(), flags.flags.end());
+  options.link_flags = flags.link_flags;
+  options.include_paths = flags.include_paths;
+  options.last_include_paths = JaxHeaders(flags.site_packages);
+  options.compute_capability = flags.architectures;
+  options.optimization_level = flags.optimization_level;
+  options.separate = flags.separate;
+  options.debug = flags.debug;
+  options.keep = flags.keep || NeedsKeep(flags.print);
+  options.use_fast_math = flags.use_fast_math;
+  options.allow_cuda_graph = !flags.no_cuda_graph;
+  options.max_parallel_jobs = flags.jobs;
+  options.force_rebuild = flags.force;
+  if (!flags.policy.empty()) options.policy = PolicyNamed(flags.policy, "--policy").value();
+  options.verbose = flags.verbose;
+  return options;
+}
+
+std::vector<std::vector<std::string>> Modules(const CompileFlags& flags) {
+  if (flags.separate || !flags.name.empty()) return {flags.files};
+  std::vector<std::vector<std::string>> modules;
+  for (const std::string& file : flags.files) modules.push_back({file});
+  return modules;
+}
+
+bool IsCuda(const std::vector<std::string>& files) {
+  return std::any_of(files.begin(), files.end(),
+                     [](const std::string& file) { return LanguageOfFile(file) == v1::LANGUAGE_CUDA; });
+}
+
+std::string NameOf(const std::vector<std::string>& files, const CompileFlags& flags) {
+  return flags.name.empty() ? std::filesystem::path(files[0]).stem().string() : flags.name;
+}
+
 namespace {
 
 // `line` must outlive the callbacks.

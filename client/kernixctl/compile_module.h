@@ -1,17 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The flags of `compile`, `build` and `watch`, the loads that they ask for, and what becomes of a module that was
+// loaded.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/kernixctl/compile_flags.h"
+#include "client/kernixctl/command.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
 
 namespace kernix::ctl {
+
+// The argument of `--function`.
+
+// The flags of `compile`, `build` and `watch`.
+
+// "add=arg,arg,ret", or "add" to infer the tokens from the signature. Tokens end at commas outside of brackets, so
+// "f=arg,scratch:max(a,b)" has two; white space around them is dropped. Accepts any text: the daemon refuses invalid
+// tokens.
+Function ParseFunction(std::string_view text);
+
+// The flags of `compile`, `build` and `watch`.
+struct CompileFlags {
+  std::vector<std::string> files;
+  std::vector<std::string> functions;
+  std::vector<std::string> defines;
+  std::vector<std::string> flags;
+  std::vector<std::string> link_flags;
+  std::vector<std::string> include_paths;
+  std::vector<std::string> site_packages;
+  std::string name;
+  std::string architectures;
+  std::string output;
+  std::string build_directory;
+  std::string print;
+  std::string policy;
+  int optimization_level = 3;
+  uint32_t jobs = 0;
+  bool separate = false;
+  bool debug = false;
+  bool keep = false;
+  bool use_fast_math = false;
+  bool no_cuda_graph = false;
+  bool force = false;
+  bool verbose = false;
+  bool json = false;
+};
+
+// The options that hold for modules of any number: the parameters of their loads, and how to report.
+std::vector<Option> OptionsOfEachModule(CompileFlags& flags);
+
+// The options that set `flags`.
+std::vector<Option> CompileOptions(CompileFlags& flags);
+
+// Returns "" if `flags` can be used together.
+std::string Contradiction(const CompileFlags& flags);
+
+// All options of a load except the callbacks.
+LoadOptions LoadOptionsFrom(const CompileFlags& flags);
+
+// The files of each module: one file each, or all files in one module.
+std::vector<std::vector<std::string>> Modules(const CompileFlags& flags);
+
+// The name of the module that is made of `files`.
+std::string NameOf(const std::vector<std::string>& files, const CompileFlags& flags);
+
+// Whether the module that is made of `files` is CUDA's.
+bool IsCuda(const std::vector<std::string>& files);
 
 // Calls `use(client)` with a client for these options, or refuses flags that contradict each other. Catches Ctrl-C.
 int WithFlags(const GlobalOptions& options, const CompileFlags& flags, const std::function<int(Client&)>& use);

@@ -2,8 +2,11 @@
 #include "client/kernixctl/completion.h"
 
 #include <algorithm>
+#include <iostream>
+#include <memory>
 
 #include "absl/strings/str_split.h"
+#include "client/kernixctl/command.h"
 #include "common/base/strings.h"
 
 namespace kernix::ctl {
@@ -129,5 +132,30 @@ _kernixctl() {
 }
 if [[ $funcstack[1] == _kernixctl ]]; then _kernixctl "$@"; else compdef _kernixctl kernixctl; fi
 )";
+
+namespace {
+
+constexpr char kDetails[] =
+    R"(Prints a script for the shell. An installation has it in its place already; elsewhere, add a line to ~/.bashrc or,
+below compinit, to ~/.zshrc.
+
+Examples:
+  kernixctl completion bash
+  source <(kernixctl completion bash)
+  source <(kernixctl completion zsh))";
+
+}  // namespace
+
+Command CompletionCommand() {
+  const auto shell = std::make_shared<std::string>();
+  return {.name = "completion",
+          .summary = "Print a script that completes kernixctl's commands",
+          .details = kDetails,
+          .options = {{"shell", shell.get(), "The shell", {.required = true, .choices = {"bash", "zsh"}}}},
+          .run = [shell]() -> int {
+            std::cout << (*shell == "bash" ? kBashCompletion : kZshCompletion);
+            return kOk;
+          }};
+}
 
 }  // namespace kernix::ctl

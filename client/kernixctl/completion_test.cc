@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What kernixctl offers at a place. tests/python/test_completion.py types in real shells.
 #include "client/kernixctl/completion.h"
 
 #include <gmock/gmock.h>
@@ -58,4 +56,5 @@ TEST(CompletionTest, AValueIsNoCommand) {
 }
 
 }  // namespace
+
 }  // namespace kernix::ctl

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "client/connection/kernixd_program.h"
+#include "client/connection/daemon_process.h"
 #include "client/kernixctl/command.h"
 #include "client/tools/absolute_path.h"
 #include "client/tools/toolchain_finder.h"

@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_replace.h"
+#include "client/connection/daemon_process.h"
 #include "client/connection/endpoint.h"
-#include "client/connection/kernixd_program.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
-#include "client/kernixctl/option_words.h"
 #include "client/tools/environment.h"
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"

@@ -7,9 +7,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernix/inspection.h"
 #include "kernix/module.h"
 
 namespace kernix::ctl {
+
+// What kernels use of a GPU, for people and for programs.
+
+// A row for each kernel and architecture, below a line of titles. "?" stands for what is not known.
+std::string KernelTable(const std::vector<KernelResources>& kernels);
+
+// A JSON array with an object for each of them; null stands for what is not known.
+std::string KernelsJson(const std::vector<KernelResources>& kernels);
 
 // A module and its source files.
 struct CompiledFiles {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/kernixctl/progress_line.h"
 
+#include <signal.h>
+
 #include <utility>
 
 #include "common/base/strings.h"
@@ -32,5 +34,22 @@ void ProgressLine::Erase() {
   if (!drawn_.empty()) out_ << kEraseLine << std::flush;
   drawn_.clear();
 }
+
+namespace {
+
+volatile sig_atomic_t interrupted = 0;
+
+void NoteInterrupt(int) { interrupted = 1; }
+
+}  // namespace
+
+void CatchInterrupt() {
+  struct sigaction action {};
+  action.sa_handler = NoteInterrupt;
+  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+bool Interrupted() { return interrupted != 0; }
 
 }  // namespace kernix::ctl

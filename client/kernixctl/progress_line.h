@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shows the state of a load to a waiting person.
+// What a person at a terminal sees of a load, and how Ctrl-C ends it.
 #pragma once
 
 #include <chrono>
@@ -38,5 +38,13 @@ class ProgressLine {
   std::string state_ = "connecting";
   std::string drawn_;
 };
+
+// Ctrl-C.
+
+// From now on, a Ctrl-C is noted, so that a load can be cancelled and the daemon stops building for it. A second one
+// ends this process at once.
+void CatchInterrupt();
+
+bool Interrupted();
 
 }  // namespace kernix::ctl

@@ -64,4 +64,5 @@ TEST_F(ProgressLineTest, IsForTerminals) {
 }
 
 }  // namespace
+
 }  // namespace kernix::ctl

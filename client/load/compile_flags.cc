@@ -2,14 +2,20 @@
 #include "client/load/compile_flags.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
+#include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/cxx/lexer.h"
+#include "common/flags/flag_words.h"
 #include "common/flags/tables.h"
-#include "common/flags/two_flags.h"
 
 namespace kernix {
 namespace {
@@ -77,6 +83,90 @@ bool AsksForWarnings(const std::vector<std::string>& flags) {
     const bool for_another_tool = what.size() > 1 && what[1] == ',';  // -Wl,--gc-sections
     return !for_another_tool && !what.starts_with("no-");
   });
+}
+
+namespace {
+
+using flags::Flag;
+using flags::Meaning;
+
+bool IsFile(Env& env, const std::string& path) {
+  const absl::StatusOr<FileInfo> info = env.Stat(path);
+  return info.ok() && info->type == FileType::kRegular;
+}
+
+// All that the host compiler gets, when it compiles and when it links.
+std::vector<Flag> HostFlags(v1::Language language, const std::vector<std::string>& compile_flags,
+                            const std::vector<std::string>& link_flags) {
+  const bool is_nvcc = language == v1::LANGUAGE_CUDA;
+  std::vector<Flag> read =
+      flags::ReadAll(flags::kCompiler, is_nvcc ? flags::HostWordsAtCompile(compile_flags) : compile_flags);
+  for (Flag& flag : flags::ReadAll(flags::kCompilerAtLink, is_nvcc ? flags::HostWordsAtLink(link_flags) : link_flags)) {
+    read.push_back(std::move(flag));
+  }
+  return read;
+}
+
+std::vector<std::string> FilesOfLibrary(const std::string& folder, const std::string& name) {
+  if (name.starts_with(':')) return {JoinPath(folder, name.substr(1))};
+  return {JoinPath(folder, StrCat("lib", name, ".so")), JoinPath(folder, StrCat("lib", name, ".a"))};
+}
+
+}  // namespace
+
+FlagFiles FindFlagFiles(Env& env, v1::Language language, const std::vector<std::string>& compile_flags,
+                        const std::vector<std::string>& link_flags) {
+  FlagFiles found;
+  const std::vector<Flag> read = HostFlags(language, compile_flags, link_flags);
+  for (const Flag& flag : read) {
+    if (flag.meaning() == Meaning::kLibraryPath && !flag.lacks_value) found.folders.insert(flag.value);
+  }
+  std::vector<std::string> candidates;
+  for (const Flag& flag : read) {
+    if (flag.meaning() == Meaning::kFileForKey) candidates.push_back(flag.value);
+    if (flag.rule == nullptr && flag.text().starts_with('/')) candidates.push_back(flag.text());
+    if (flag.meaning() != Meaning::kLibrary || flag.lacks_value) continue;
+    for (const std::string& folder : found.folders) {
+      for (std::string& path : FilesOfLibrary(folder, flag.value)) candidates.push_back(std::move(path));
+    }
+  }
+  for (std::string& path : candidates) {
+    if (IsFile(env, path)) found.files.push_back(std::move(path));
+  }
+  return found;
+}
+
+namespace {
+
+bool LaunchesAt(const std::vector<language::Token>& tokens, size_t i) {
+  return i + 2 < tokens.size() && tokens[i].Is("<") && tokens[i + 1].Is("<") && tokens[i + 2].Is("<") &&
+         !tokens[i + 1].space_before && !tokens[i + 2].space_before;
+}
+
+// What the first word of CUDA in `source` is and where, as "add.cpp:7 has '__global__'"; empty if there is none.
+std::string CudaIn(const v1::Source& source) {
+  const language::LexedSource lexed = language::Lex(source.text(), 0);
+  for (size_t i = 0; i < lexed.tokens.size(); ++i) {
+    const bool is_kernel = lexed.tokens[i].Is("__global__");
+    if (!is_kernel && !LaunchesAt(lexed.tokens, i)) continue;
+    return StrCat(source.label(), ":", lexed.tokens[i].line, " has '", is_kernel ? "__global__" : "<<<", "'");
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::Status WithCudaAdvice(const v1::LoadRequest& request, const absl::Status& error) {
+  if (request.language() != v1::LANGUAGE_CPP || KindOf(error) != v1::ErrorDetail::COMPILATION) return error;
+  for (const v1::Source& source : request.source()) {
+    const std::string found = CudaIn(source);
+    if (found.empty()) continue;
+    v1::ErrorDetail detail = GetErrorDetail(error);
+    detail.set_message(StrCat(detail.message(), ". ", found,
+                              ", which is CUDA, but this load is C++: use load_cuda_inline or load_cuda_file"));
+    return MakeError(std::move(detail));
+  }
+  return error;
 }
 
 }  // namespace kernix

@@ -4,11 +4,15 @@
 // folders to the daemon, not their paths.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/os/env.h"
 #include "kernix/load.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix {
 
@@ -27,5 +31,21 @@ absl::StatusOr<SortedFlags> SortFlags(Language language, const std::vector<std::
 
 // Whether one of `flags` asks for warnings: -Wall, -Xcompiler=-Wextra.
 bool AsksForWarnings(const std::vector<std::string>& flags);
+
+// Files outside of the sources that flags name.
+struct FlagFiles {
+  std::vector<std::string> files;  // objects, libraries, plugins; only existing files, absolute
+  std::set<std::string> folders;   // the folders of -L
+};
+
+// The files that `compile_flags` and `link_flags` (as sent to the daemon) name. If a library is named without its
+// folder, every file with that name in a -L folder is included.
+FlagFiles FindFlagFiles(Env& env, v1::Language language, const std::vector<std::string>& compile_flags,
+                        const std::vector<std::string>& link_flags);
+
+// Recognises CUDA in a load of C++ that has failed: what the compiler says about `__global__` does not help.
+
+// `error`, with advice if the compiler failed on sources that are CUDA.
+absl::Status WithCudaAdvice(const v1::LoadRequest& request, const absl::Status& error);
 
 }  // namespace kernix

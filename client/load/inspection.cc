@@ -2,16 +2,28 @@
 #include "kernix/inspection.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_join.h"
 #include "client/load/artifact_kernels.h"
 #include "client/load/ptxas_report.h"
+#include "client/tools/absolute_path.h"
 #include "common/base/error.h"
+#include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/env.h"
+#include "common/os/posix_error.h"
 
 namespace kernix {
+
+// What a module says of itself: kept texts, the resources of its kernels, and their occupancy.
+
 namespace {
 
 using Kind = KeptText::Kind;
@@ -131,6 +143,138 @@ absl::StatusOr<std::vector<KernelResources>> Resources(const Module& module) {
   if (!reported.empty()) return reported;
   if (!kernels.ok()) return Unreadable(module, kernels.status());
   return kernels;
+}
+
+namespace {
+
+constexpr uint64_t kKiB = 1024;
+
+// What a multiprocessor can hold at once (CUDA C++ Programming Guide, technical specifications per compute capability).
+struct Limits {
+  std::string_view architecture;  // without the suffix of sm_90a
+  uint64_t warps;
+  uint64_t blocks;
+  uint64_t shared_memory;
+  uint64_t reserved;  // of it, for each block, by the system
+  uint64_t shared_unit;
+};
+
+constexpr Limits kLimits[] = {
+    {"sm_70", 64, 32, 96 * kKiB, 0, 256},      {"sm_72", 64, 32, 96 * kKiB, 0, 256},
+    {"sm_75", 32, 16, 64 * kKiB, 0, 256},      {"sm_80", 64, 32, 164 * kKiB, kKiB, 128},
+    {"sm_86", 48, 16, 100 * kKiB, kKiB, 128},  {"sm_87", 48, 16, 164 * kKiB, kKiB, 128},
+    {"sm_89", 48, 24, 100 * kKiB, kKiB, 128},  {"sm_90", 64, 32, 228 * kKiB, kKiB, 128},
+    {"sm_100", 64, 32, 228 * kKiB, kKiB, 128}, {"sm_103", 64, 32, 228 * kKiB, kKiB, 128},
+    {"sm_110", 48, 24, 228 * kKiB, kKiB, 128}, {"sm_120", 48, 24, 100 * kKiB, kKiB, 128},
+    {"sm_121", 48, 24, 100 * kKiB, kKiB, 128},
+};
+
+constexpr uint64_t kThreadsOfWarp = 32;
+constexpr uint64_t kMostThreads = 1024;  // of a block
+// The registers lie in four parts, and a warp has all of its registers in one.
+constexpr uint64_t kParts = 4;
+constexpr uint64_t kRegistersOfPart = 16384;
+constexpr uint64_t kRegisterUnit = 256;
+
+uint64_t RoundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+const Limits* LimitsOf(std::string_view architecture) {
+  while (!architecture.empty() && (architecture.back() == 'a' || architecture.back() == 'f')) {
+    architecture.remove_suffix(1);
+  }
+  const auto* found = std::find_if(std::begin(kLimits), std::end(kLimits),
+                                   [&](const Limits& limits) { return limits.architecture == architecture; });
+  return found == std::end(kLimits) ? nullptr : found;
+}
+
+uint64_t WarpsByRegisters(const Limits& limits, uint64_t registers) {
+  if (registers == 0) return limits.warps;
+  return kRegistersOfPart / RoundUp(registers * kThreadsOfWarp, kRegisterUnit) * kParts;
+}
+
+uint64_t BlocksBySharedMemory(const Limits& limits, uint64_t bytes) {
+  const uint64_t needed = RoundUp(bytes + limits.reserved, limits.shared_unit);
+  return needed == 0 ? limits.blocks : limits.shared_memory / needed;
+}
+
+}  // namespace
+
+std::optional<double> Occupancy(const KernelResources& kernel, uint64_t threads, uint64_t dynamic_shared_memory) {
+  const Limits* limits = LimitsOf(kernel.architecture);
+  if (limits == nullptr) return std::nullopt;
+  if (threads == 0 || threads > kMostThreads || dynamic_shared_memory > limits->shared_memory) return 0;
+  const uint64_t warps = RoundUp(threads, kThreadsOfWarp) / kThreadsOfWarp;
+  const uint64_t blocks =
+      std::min({limits->blocks, limits->warps / warps, WarpsByRegisters(*limits, kernel.registers) / warps,
+                BlocksBySharedMemory(*limits, kernel.shared_memory + dynamic_shared_memory)});
+  return static_cast<double>(blocks * warps) / static_cast<double>(limits->warps);
+}
+
+namespace {
+
+// Never the name of a source, because the folder may contain the user's own file.
+std::string_view SuffixOf(Language language) { return language == Language::kCuda ? ".kernix.cu" : ".kernix.cpp"; }
+
+std::string_view SuffixOf(KeptText::Kind kind) {
+  switch (kind) {
+    case KeptText::Kind::kPtx:
+      return ".ptx";
+    case KeptText::Kind::kSass:
+      return ".sass";
+    case KeptText::Kind::kResources:
+      return ".ptxas";
+  }
+  return "";
+}
+
+// The files by name. The contents point into the arguments, which must outlive the map.
+std::map<std::string, std::string_view> FilesOf(const Module& module, const ModuleTexts& texts) {
+  // If there are several units, the name includes the unit's number.
+  const auto unit_name = [&](size_t unit) {
+    return texts.units.size() == 1 ? module.name() : StrCat(module.name(), ".", unit);
+  };
+  std::map<std::string, std::string_view> files = {{module.name() + ".so", module.artifact()}};
+  for (size_t i = 0; i < texts.units.size(); ++i) {
+    files.emplace(StrCat(unit_name(i), SuffixOf(texts.units[i].language)), texts.units[i].text);
+  }
+  for (const KeptText& kept : texts.kept) {
+    files.emplace(StrCat(unit_name(kept.unit), ".", kept.architecture, SuffixOf(kept.kind)), kept.text);
+  }
+  return files;
+}
+
+// The umask determines the mode, as for any compiler's output.
+absl::Status WriteFile(const std::string& path, std::string_view content) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary);
+  file.write(content.data(), static_cast<std::streamsize>(content.size()));
+  file.close();
+  return file.good() ? absl::OkStatus() : ErrnoStatus(errno == 0 ? EIO : errno, "write", path);
+}
+
+// Writes each file under a temporary name and renames it, so that processes that have the earlier file open or mapped
+// keep it unchanged.
+absl::Status PutFiles(Env& env, const std::string& directory, const std::map<std::string, std::string_view>& files) {
+  KERNIX_RETURN_IF_ERROR(env.CreateDirectories(directory));
+  KERNIX_ASSIGN_OR_RETURN(const std::string beside, env.CreateTempDirectory(JoinPath(directory, ".kernix-")));
+  absl::Status status;
+  for (const auto& [name, content] : files) {
+    status = WriteFile(JoinPath(beside, name), content);
+    if (status.ok()) status = env.Rename(JoinPath(beside, name), JoinPath(directory, name));
+    if (!status.ok()) break;
+  }
+  const absl::Status removed = env.RemoveTree(beside);
+  return status.ok() ? removed : status;
+}
+
+}  // namespace
+
+absl::Status WriteBuildDirectory(const Module& module, const std::string& directory) {
+  KERNIX_ASSIGN_OR_RETURN(const ModuleTexts texts, module.texts());
+  const absl::Status written = PutFiles(Env::Posix(), AbsolutePath(directory), FilesOf(module, texts));
+  if (written.ok()) return written;
+  return MakeError(v1::ErrorDetail::RESOURCE,
+                   StrCat("cannot write to the build directory ", directory, ": ", written.message()));
 }
 
 }  // namespace kernix

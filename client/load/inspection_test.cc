@@ -193,4 +193,5 @@ TEST(BuildDirectoryTest, AFileThatCannotBeReplacedLeavesNothingBeside) {
 }
 
 }  // namespace
+
 }  // namespace kernix

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "client/load/spill_warning.h"
 #include "client/load/spills.h"
 #include "common/base/strings.h"
 #include "kernix/inspection.h"

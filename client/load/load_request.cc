@@ -4,30 +4,65 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/load/compile_flags.h"
-#include "client/load/load_policy.h"
 #include "client/tools/absolute_path.h"
 #include "client/tools/environment.h"
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
-#include "common/base/module_name.h"
-#include "common/base/source_language.h"
+#include "common/base/load_parameters.h"
+#include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
-#include "common/flags/host_words.h"
+#include "common/flags/flag_words.h"
 #include "common/flags/optimization_level.h"
 #include "common/flags/tables.h"
 
 namespace kernix {
+namespace {
+
+constexpr char kVariable[] = "KERNIX_POLICY";
+
+absl::StatusOr<LoadPolicy> PolicyOfEnvironment(const GetEnv& get_env) {
+  const std::optional<std::string> name = get_env(kVariable);
+  if (!name) return LoadPolicy::kBuild;
+  return PolicyNamed(*name, StrCat("the environment variable ", kVariable));
+}
+
+}  // namespace
+
+const std::vector<std::string> kPolicyNames = {"build", "cached"};
+
+absl::StatusOr<LoadPolicy> PolicyNamed(std::string_view name, std::string_view where) {
+  if (name == kPolicyNames[0]) return LoadPolicy::kBuild;
+  if (name == kPolicyNames[1]) return LoadPolicy::kCached;
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat(where, " is \"", name, "\". It takes ", absl::StrJoin(kPolicyNames, " and "), ".",
+                          DidYouMean(std::string(name), kPolicyNames)));
+}
+
+absl::StatusOr<LoadPolicy> PolicyOf(const LoadOptions& options, const GetEnv& get_env) {
+  if (!options.policy) {
+    KERNIX_ASSIGN_OR_RETURN(const LoadPolicy policy, PolicyOfEnvironment(get_env));
+    if (policy == LoadPolicy::kBuild || !options.force_rebuild) return policy;
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("force_rebuild compiles, and ", kVariable, "=cached forbids that: use one of them"));
+  }
+  if (*options.policy == LoadPolicy::kBuild || !options.force_rebuild) return *options.policy;
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   "force_rebuild compiles, and the policy \"cached\" forbids that: use one of them");
+}
+
 namespace {
 
 absl::Status Invalid(const std::string& message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }

@@ -1,22 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts the arguments of a load to the request for the daemon.
+// A load's request to the daemon: whether it may compile (its own option, else $KERNIX_POLICY), and what it is made of.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/headers/header_scan.h"
 #include "client/headers/header_table.h"
-#include "client/load/path_names.h"
-#include "client/tools/load_warnings.h"
+#include "client/load/diagnostics.h"
+#include "client/tools/environment.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
 #include "kernix/load.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix {
+
+// What users write: "build", "cached".
+extern const std::vector<std::string> kPolicyNames;
+
+// The policy of this name. INVALID_REQUEST lists the names; `where` says who gave it: "policy".
+absl::StatusOr<LoadPolicy> PolicyNamed(std::string_view name, std::string_view where);
+
+// The policy of a load with these options. INVALID_REQUEST if the variable has no such value, or if the load must not
+// compile and must compile.
+absl::StatusOr<LoadPolicy> PolicyOf(const LoadOptions& options, const GetEnv& get_env);
 
 struct PreparedLoad {
   v1::LoadRequest request;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "client/runtime/handler_probe.h"
+#include "client/runtime/handlers.h"
 #include "common/base/digest.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"

@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/ptxas_report.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
+#include <memory>
 #include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "client/load/kernel_name.h"
 #include "common/base/strings.h"
 
 namespace kernix {
+
+std::string KernelName(const std::string& symbol) {
+  if (!symbol.starts_with("_Z")) return symbol;  // __cxa_demangle() reads "f" as the type float
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  return name != nullptr ? name.get() : symbol;
+}
+
 namespace {
 
 // The text between `before` and the next `end`, or the end of the line.

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "client/load/load_policy.h"
+#include "client/load/load_request.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"

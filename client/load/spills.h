@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which instructions of a kernel's machine code move registers to and from local memory because registers are lacking.
-// ptxas marks them from CUDA 12.6 on. NVIDIA does not document the marks. Tests compare the result with ptxas's report.
+// What a kernel spills: read from its machine code, and the warning about it.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "kernix/inspection.h"
 
 namespace kernix {
 
@@ -19,5 +22,8 @@ struct Spills {
 // `code` is the kernel's machine code, `marks` the content of its attribute EIATTR_ANNOTATIONS. Nullopt if the marks
 // are of a kind that is not known, or do not fit the code.
 std::optional<Spills> SpillsOf(std::string_view code, std::string_view marks);
+
+// The text of the warning register-spills about the module `name`, or nullopt if none of its kernels is known to spill.
+std::optional<std::string> SpillWarning(const std::string& name, const std::vector<KernelResources>& kernels);
 
 }  // namespace kernix

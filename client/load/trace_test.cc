@@ -97,4 +97,5 @@ TEST(ChromeTraceTest, HasARowForEachStepAndOneForTheDaemon) {
 }
 
 }  // namespace
+
 }  // namespace kernix

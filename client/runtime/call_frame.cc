@@ -8,8 +8,6 @@
 #include <utility>
 
 #include "client/runtime/cuda_driver.h"
-#include "client/runtime/current_device.h"
-#include "client/runtime/device_memory.h"
 #include "common/base/strings.h"
 #include "kernel/brainevent/internal/ffi_abi.h"
 

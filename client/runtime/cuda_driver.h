@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The CUDA driver as call frames use it: its functions, the current device, and the device's memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace kernix {
 
@@ -27,5 +33,31 @@ struct CudaDriver {
 
 // The functions of libcuda.so.1, which stays open.
 const CudaDriver& TheCudaDriver();
+
+// Makes a CUDA device current in this thread during its lifetime, as a kernel launch requires. If the device is already
+// current, nothing changes, so a context of the caller on this device stays current.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(const CudaDriver& driver) : driver_(driver) {}
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  ~CurrentDevice();
+
+  // Call it once. Does nothing without a driver, because there is no device then.
+  absl::Status Enter(int ordinal);
+
+ private:
+  const CudaDriver& driver_;
+  std::optional<int> entered_;  // a CUdevice
+};
+
+// Memory of the current CUDA device, from the driver's own allocator.
+
+// Allocates `size` bytes, aligned to 256, for work that is enqueued on `stream` (a CUstream) from now on. Returns
+// UNAVAILABLE without a driver.
+absl::StatusOr<void*> AllocateDeviceMemory(size_t size, void* stream);
+
+// Frees the memory once the work that is already enqueued on `stream` has run. Does not wait.
+absl::Status FreeDeviceMemory(void* data, void* stream);
 
 }  // namespace kernix

@@ -2,29 +2,210 @@
 #include "client/runtime/library.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
-#include "client/runtime/cuda_libraries.h"
-#include "client/runtime/symbol_versions.h"
+#include "absl/strings/str_join.h"
+#include "common/base/elf_image.h"
 #include "common/base/error.h"
 #include "common/base/named_handler.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/undefined_symbol.h"
+#include "common/os/elf_file.h"
 #include "common/os/fork_safety.h"
 #include "common/os/posix_error.h"
 #include "common/wire/artifact_texts.h"
 
 namespace kernix {
+namespace {
+
+// The loader adds the base address to some pointers of a loaded dynamic section and leaves others as in the file.
+const char* Address(const dl_phdr_info& object, ElfW(Addr) value) {
+  return reinterpret_cast<const char*>(value >= object.dlpi_addr ? value : object.dlpi_addr + value);
+}
+
+struct VersionTable {
+  const char* definitions = nullptr;
+  const char* strings = nullptr;
+  uint64_t count = 0;
+};
+
+VersionTable FindVersionTable(const dl_phdr_info& object) {
+  VersionTable table;
+  for (size_t i = 0; i < object.dlpi_phnum; ++i) {
+    if (object.dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
+    for (; entry->d_tag != DT_NULL; ++entry) {
+      if (entry->d_tag == DT_VERDEF) table.definitions = Address(object, entry->d_un.d_ptr);
+      if (entry->d_tag == DT_VERDEFNUM) table.count = entry->d_un.d_val;
+      if (entry->d_tag == DT_STRTAB) table.strings = Address(object, entry->d_un.d_ptr);
+    }
+  }
+  return table;
+}
+
+bool IsRuntimeLibrary(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  for (const char* prefix : {"libc.so", "libm.so", "libstdc++.so", "libc++.so", "libc++abi.so", "libgcc_s.so"}) {
+    if (absl::StartsWith(ToAbsl(name), prefix)) return true;
+  }
+  return false;
+}
+
+int AddVersionsOf(dl_phdr_info* object, size_t, void* versions) {
+  if (object->dlpi_name == nullptr || !IsRuntimeLibrary(object->dlpi_name)) return 0;
+  const VersionTable table = FindVersionTable(*object);
+  if (table.definitions == nullptr || table.strings == nullptr) return 0;
+  const char* at = table.definitions;
+  for (uint64_t i = 0; i < table.count; ++i) {
+    const auto* definition = reinterpret_cast<const ElfW(Verdef)*>(at);
+    const auto* name = reinterpret_cast<const ElfW(Verdaux)*>(at + definition->vd_aux);
+    static_cast<RuntimeVersions*>(versions)->libraries.emplace(table.strings + name->vda_name, object->dlpi_name);
+    at += definition->vd_next;
+  }
+  return 0;
+}
+
+// The newest version of a family that exists here, or nullopt if there is none.
+std::optional<SymbolVersion> NewestOf(const std::string& family, const RuntimeVersions& runtime) {
+  if (family == "GLIBC") return SymbolVersion::Parse(StrCat("GLIBC_", runtime.libc_version));
+  std::optional<SymbolVersion> newest;
+  for (const auto& [name, path] : runtime.libraries) {
+    const std::optional<SymbolVersion> version = SymbolVersion::Parse(name);
+    if (!version || version->family != family) continue;
+    if (!newest || newest->number < version->number) newest = version;
+  }
+  return newest;
+}
+
+// If `required` is missing, the newest existing version of its family.
+std::optional<SymbolVersion> InsteadOf(const std::string& required, const RuntimeVersions& runtime) {
+  const std::optional<SymbolVersion> wanted = SymbolVersion::Parse(required);
+  if (runtime.libraries.contains(required) || !wanted) return std::nullopt;
+  std::optional<SymbolVersion> newest = NewestOf(wanted->family, runtime);
+  if (newest && wanted->family == "GLIBC" && wanted->number <= newest->number) return std::nullopt;
+  return newest;
+}
+
+std::string Describe(const SymbolVersion& version, const RuntimeVersions& runtime) {
+  const auto found = runtime.libraries.find(version.name);
+  return found == runtime.libraries.end() ? version.name : StrCat(version.name, " (", found->second, ")");
+}
+
+}  // namespace
+
+RuntimeVersions LoadedRuntimeVersions() {
+  RuntimeVersions versions;
+  versions.libc_version = gnu_get_libc_version();
+  dl_iterate_phdr(AddVersionsOf, &versions);
+  return versions;
+}
+
+absl::Status CheckSymbolVersions(const std::vector<std::string>& required, const RuntimeVersions& runtime) {
+  std::vector<std::string> missing;
+  for (const std::string& version : required) {
+    const std::optional<SymbolVersion> instead = InsteadOf(version, runtime);
+    if (instead) missing.push_back(StrCat(version, " where this process has ", Describe(*instead, runtime)));
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return MakeError(v1::ErrorDetail::LOAD,
+                   StrCat("the compiled kernel needs a newer C or C++ runtime than this process has loaded: ",
+                          absl::StrJoin(missing, "; "),
+                          ". Compile it with a compiler that fits this environment (set CXX), or run it with the newer "
+                          "libstdc++ and glibc (in a conda environment: conda install -c conda-forge libstdcxx-ng)."));
+}
+
+namespace {
+
+bool IsDirectory(Env& env, const std::string& path) {
+  const absl::StatusOr<FileInfo> info = env.Stat(path);
+  return info.ok() && info->type == FileType::kDirectory;
+}
+
+absl::StatusOr<std::vector<std::string>> NeededLibraries(const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Open(path));
+  return file.image().NeededLibraries();
+}
+
+// Opens libraries depth-first, each once.
+class Opener {
+ public:
+  explicit Opener(const std::vector<std::string>& directories) : directories_(directories) {}
+
+  absl::Status OpenAll(const std::vector<std::string>& needed) {
+    for (const std::string& name : needed) {
+      if (!seen_.insert(name).second || IsLoaded(name)) continue;
+      if (const std::optional<std::string> found = Find(name)) KERNIX_RETURN_IF_ERROR(Open(*found));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static bool IsLoaded(const std::string& name) {
+    void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (handle != nullptr) dlclose(handle);
+    return handle != nullptr;
+  }
+
+  std::optional<std::string> Find(const std::string& name) const {
+    for (const std::string& directory : directories_) {
+      std::string path = JoinPath(directory, name);
+      if (access(path.c_str(), R_OK) == 0) return path;
+    }
+    return std::nullopt;
+  }
+
+  absl::Status Open(const std::string& path) {
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> needed, NeededLibraries(path));
+    KERNIX_RETURN_IF_ERROR(OpenAll(needed));
+    if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return absl::OkStatus();
+    return MakeError(v1::ErrorDetail::LOAD,
+                     StrCat("a library that the compiled kernel needs does not open: ", dlerror()));
+  }
+
+  const std::vector<std::string>& directories_;
+  absl::flat_hash_set<std::string> seen_;
+};
+
+}  // namespace
+
+std::vector<std::string> CudaLibraryDirectories(Env& env, const GetEnv& get_env,
+                                                const std::vector<std::string>& site_packages) {
+  std::vector<std::string> candidates;
+  for (const std::string& site : site_packages) {
+    const std::string nvidia = JoinPath(site, "nvidia");
+    const absl::StatusOr<std::vector<std::string>> packages = env.ListDirectory(nvidia);
+    if (!packages.ok()) continue;
+    for (const std::string& package : *packages) candidates.push_back(JoinPath(JoinPath(nvidia, package), "lib"));
+  }
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const std::optional<std::string> root = get_env(variable)) candidates.push_back(JoinPath(*root, "lib64"));
+  }
+  candidates.emplace_back("/usr/local/cuda/lib64");
+  std::erase_if(candidates, [&](const std::string& path) { return !IsDirectory(env, path); });
+  return candidates;
+}
+
+absl::Status OpenNeeded(const std::vector<std::string>& directories, const std::vector<std::string>& needed) {
+  return Opener(directories).OpenAll(needed);
+}
+
 namespace {
 
 using LibraryPtr = std::shared_ptr<const Library>;

@@ -1,19 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens artifacts in this process.
+// Opens artifacts in this process, after a check that its C and C++ runtimes are new enough, and CUDA's libraries,
+// which an artifact names without a folder: those of the client's own environment, which JAX uses, too.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
+#include "common/base/paths.h"
 #include "common/os/elf_file.h"
+#include "common/os/env.h"
 #include "kernix/module.h"
 
 namespace kernix {
+
+// Checks whether the C and C++ runtimes of this process are new enough for an artifact.
+
+// The symbol versions that runtime libraries define, such as "GLIBCXX_3.4.30".
+struct RuntimeVersions {
+  std::string libc_version;                      // "2.36"
+  std::map<std::string, std::string> libraries;  // version -> path of the loaded library that defines it
+};
+
+// The versions of the libraries that this process has loaded.
+RuntimeVersions LoadedRuntimeVersions();
+
+// Returns a LOAD error that names each of `required` that `runtime` lacks, and the version that it has instead. Ignores
+// families ("GLIBCXX") without a loaded library, and names without a number; the loader checks those.
+absl::Status CheckSymbolVersions(const std::vector<std::string>& required, const RuntimeVersions& runtime);
+
+// Opens CUDA's shared libraries (cuBLAS, cuFFT, ...) that an artifact was linked with. An artifact names them without a
+// folder, so the client first opens the libraries of its own environment, which JAX uses, too.
+
+// The folders that may contain them, in search order: the wheels in `site_packages`, $CUDA_HOME, $CUDA_PATH,
+// /usr/local/cuda. Only existing folders.
+std::vector<std::string> CudaLibraryDirectories(Env& env, const GetEnv& get_env,
+                                                const std::vector<std::string>& site_packages);
+
+// Opens each library of `needed` that is in one of `directories`, after the libraries that it needs itself. They stay
+// open until the process ends. The loader finds all other libraries. Returns a LOAD error if a library cannot be
+// opened.
+absl::Status OpenNeeded(const std::vector<std::string>& directories, const std::vector<std::string>& needed);
 
 struct Artifact {
   std::string path;

@@ -6,8 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "client/runtime/reserved_handler.h"
-#include "client/runtime/trampoline.h"
+#include "client/runtime/handlers.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "client/runtime/handler_probe.h"
+#include "client/runtime/handlers.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "kernel/brainevent/internal/ffi_abi.h"

@@ -12,8 +12,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/tools/split_words.h"
 #include "common/base/error.h"
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
@@ -290,6 +290,105 @@ bool IsFirstWarning(const std::string& warning) {
   Warnings& warnings = AllWarnings();
   MutexLock lock(warnings.mutex);
   return warnings.given.insert(warning).second;
+}
+
+namespace {
+
+// Reads words one after another.
+class Splitter {
+ public:
+  explicit Splitter(std::string_view text) : rest_(text) {}
+
+  bool SkipSpace() {
+    while (!rest_.empty() && absl::ascii_isspace(rest_.front())) rest_.remove_prefix(1);
+    return !rest_.empty();
+  }
+
+  absl::StatusOr<std::string> Word() {
+    std::string word;
+    while (!rest_.empty() && !absl::ascii_isspace(rest_.front())) {
+      const char c = Take();
+      if (c == '\'' || c == '"') {
+        KERNIX_RETURN_IF_ERROR(Quoted(c, word));
+      } else if (c == '\\' && !rest_.empty()) {
+        word += Take();
+      } else {
+        word += c;
+      }
+    }
+    return word;
+  }
+
+ private:
+  char Take() {
+    const char c = rest_.front();
+    rest_.remove_prefix(1);
+    return c;
+  }
+
+  absl::Status Quoted(char quote, std::string& word) {
+    while (!rest_.empty()) {
+      const char c = Take();
+      if (c == quote) return absl::OkStatus();
+      const bool escape = c == '\\' && quote == '"' && !rest_.empty() &&
+                          std::string_view("\"\\$`").find(rest_.front()) != std::string_view::npos;
+      word += escape ? Take() : c;
+    }
+    return absl::InvalidArgumentError(StrCat("the quote ", std::string(1, quote), " is not closed"));
+  }
+
+  std::string_view rest_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> SplitShellWords(std::string_view text) {
+  std::vector<std::string> words;
+  Splitter splitter(text);
+  while (splitter.SkipSpace()) {
+    KERNIX_ASSIGN_OR_RETURN(std::string word, splitter.Word());
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+namespace {
+
+constexpr char kVariable[] = "KERNIX_WARNINGS";
+constexpr std::string_view kNone = "none";
+
+std::vector<std::string> Switches(const GetEnv& get_env) {
+  return absl::StrSplit(get_env(kVariable).value_or(""), absl::ByAnyChar(", \t"), absl::SkipEmpty());
+}
+
+std::string SwitchOf(std::string_view name) { return StrCat("no-", name); }
+
+std::vector<std::string> AllSwitches() {
+  std::vector<std::string> all = {std::string(kNone)};
+  for (const std::string_view name : warning::kNames) all.push_back(SwitchOf(name));
+  return all;
+}
+
+}  // namespace
+
+std::optional<std::string> ShownWarning(const GetEnv& get_env, std::string_view name, std::string_view text) {
+  const std::string own = SwitchOf(name);
+  const std::vector<std::string> switches = Switches(get_env);
+  const bool hidden = std::any_of(switches.begin(), switches.end(),
+                                  [&](const std::string& word) { return word == kNone || word == own; });
+  if (hidden) return std::nullopt;
+  return StrCat(text, " [", kVariable, "=", own, "]");
+}
+
+std::vector<std::string> WarningsAboutSwitches(const GetEnv& get_env) {
+  const std::vector<std::string> all = AllSwitches();
+  std::vector<std::string> warnings;
+  for (const std::string& word : Switches(get_env)) {
+    if (std::find(all.begin(), all.end(), word) != all.end()) continue;
+    warnings.push_back(StrCat("the environment variable ", kVariable, " has \"", word, "\", which has no effect.",
+                              DidYouMean(word, all), " It takes ", absl::StrJoin(all, ", "), "."));
+  }
+  return warnings;
 }
 
 }  // namespace kernix

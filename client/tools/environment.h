@@ -4,10 +4,13 @@
 // a compiler (or brainevent) would read becomes a field of the request, or a warning that names it.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/load_warning.h"
 #include "common/base/paths.h"
 #include "kernix/load.h"
 
@@ -54,5 +57,24 @@ GetEnv GetEnvOf(std::vector<std::string> variables);
 // Returns true the first time that this process asks about `warning`, so that a load does not repeat the warnings of
 // earlier loads.
 bool IsFirstWarning(const std::string& warning);
+
+// Splits text like a shell splits a command line.
+
+// Splits at white space; '...', "..." and backslashes work as in sh. Expands nothing. Returns kInvalidArgument if a
+// quote is not closed.
+absl::StatusOr<std::vector<std::string>> SplitShellWords(std::string_view text);
+
+// Which of a load's warnings the user wants to see: $KERNIX_WARNINGS is a list of no-<name>, separated by commas, or
+// "none".
+struct LoadWarning {
+  std::string_view name;  // of kernix::warning
+  std::string text;
+};
+
+// The text of a warning with how to switch it off, or nullopt if the user has done so.
+std::optional<std::string> ShownWarning(const GetEnv& get_env, std::string_view name, std::string_view text);
+
+// What is wrong with $KERNIX_WARNINGS.
+std::vector<std::string> WarningsAboutSwitches(const GetEnv& get_env);
 
 }  // namespace kernix

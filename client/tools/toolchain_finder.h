@@ -3,6 +3,8 @@
 // Finds the compilers that the user of this process would run. It finds only their paths; the daemon examines them.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,18 @@
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix {
+
+// Finds programs by name, like a shell.
+
+// Whether `path` is an executable file, or a link to one.
+bool IsProgram(Env& env, const std::string& path);
+
+// The first program `name` on $PATH that `fits`, as an absolute path. Looks no further.
+std::optional<std::string> FirstOnPath(Env& env, const GetEnv& get_env, const std::string& name,
+                                       const std::function<bool(const std::string& program)>& fits);
+
+// Whether `path` is ccache or a similar program, or a link to one: a program that finds and runs a compiler itself.
+bool IsCompilerLauncher(Env& env, const std::string& path);
 
 struct ToolchainSearch {
   Language language = Language::kCpp;

@@ -238,4 +238,5 @@ TEST_F(ToolchainFinderTest, FindsTheCompilerOfThisMachine) {
 }
 
 }  // namespace
+
 }  // namespace kernix

@@ -8,6 +8,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,16 @@
 #include "absl/status/statusor.h"
 
 namespace kernix {
+
+// The version of a symbol, such as "GLIBCXX_3.4.30".
+struct SymbolVersion {
+  std::string name;         // "GLIBCXX_3.4.30"
+  std::string family;       // "GLIBCXX"
+  std::vector<int> number;  // 3, 4, 30
+
+  // Returns nullopt for a name that does not end with a number, such as "GLIBC_PRIVATE".
+  static std::optional<SymbolVersion> Parse(std::string_view name);
+};
 
 class ElfImage {
  public:

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <random>
 
-#include "common/base/symbol_version.h"
 #include "common/os/elf_file.h"
 #include "tests/support/test_util.h"
 
@@ -312,4 +311,5 @@ TEST(NewestRuntimeVersionsTest, ComparesByNumberAndKeepsTheFamiliesOfTheRuntime)
 }
 
 }  // namespace
+
 }  // namespace kernix

@@ -12,7 +12,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/base/log_budget.h"
 #include "common/base/log_output.h"
 #include "common/base/mutex.h"
 #include "common/base/utf8.h"

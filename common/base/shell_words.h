@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nvcc passes its arguments to a shell, line by line. These functions make sure that no argument contains anything that
-// a shell would interpret.
+// Commands as a shell reads them: words that it leaves alone, and quoting for a person's shell.
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace kernix {
 
@@ -32,5 +33,13 @@ inline bool IsHarmlessWord(std::string_view word) {
 inline bool IsHarmlessQuoted(std::string_view text) {
   return text.find_first_of(std::string_view("$`\"\\\n\0", 6)) == std::string_view::npos;
 }
+
+// Commands as a person types them.
+
+// `word`, quoted if a shell would read it otherwise.
+std::string ShellQuote(std::string_view word);
+
+// `argv` quoted for a shell.
+std::string ShellCommand(const std::vector<std::string>& argv);
 
 }  // namespace kernix

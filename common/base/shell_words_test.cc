@@ -49,5 +49,11 @@ TEST(ShellWordsTest, QuotesDoNotKeepEverythingFromAShell) {
   for (const char* text : {"$HOME", "`x`", "a\"b", "a\\", "a\nb"}) EXPECT_FALSE(IsHarmlessQuoted(text)) << text;
 }
 
+TEST(ShellCommandTest, QuotesForTheShell) {
+  EXPECT_EQ(ShellCommand({"/usr/bin/g++", "-DA=1", "-DNAME=\"a b\"", "it's", "$HOME", ""}),
+            "/usr/bin/g++ -DA=1 '-DNAME=\"a b\"' 'it'\\''s' '$HOME' ''");
+}
+
 }  // namespace
+
 }  // namespace kernix

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/version.h"
 
-#include "common/base/build_id.h"
-
 namespace kernix {
 
 const std::string& Version() {

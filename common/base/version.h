@@ -7,6 +7,11 @@
 
 namespace kernix {
 
+extern const char kBuildVersion[];
+extern const char kBuildId[];
+
+// The version of this kernix.
+
 // The release, e.g. "0.1.0".
 const std::string& Version();
 

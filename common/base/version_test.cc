@@ -12,4 +12,5 @@ TEST(VersionTest, IsARelease) { EXPECT_THAT(Version(), testing::ContainsRegex("^
 TEST(VersionTest, BuildIdIsADigest) { EXPECT_THAT(BuildId(), testing::ContainsRegex("^[0-9a-f]{32}$")); }
 
 }  // namespace
+
 }  // namespace kernix

@@ -119,4 +119,5 @@ TEST(ValueKindTest, NoKindLetsPathsOrFlagsPass) {
 }
 
 }  // namespace
+
 }  // namespace kernix::flags

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Flags of nvcc and of the tools that it calls. Each nvcc flag has a long name and often a short one.
-#include "common/flags/reasons.h"
 #include "common/flags/tables.h"
 
 namespace kernix::flags {

@@ -49,4 +49,50 @@ void Lookout::Watch(const FileLook::Files& files) {
   if (FileLook(env_).Unchanged(files)) known_.Put(files, std::move(left));
 }
 
+void FilesInPlace::Add(const std::string& path) {
+  const absl::StatusOr<FileInfo> info = env_.Stat(path);
+  if (info.ok()) Add(path, FileId::Of(*info));
+}
+
+// A file that cannot be looked at just now may still be in place.
+std::string FilesInPlace::FirstLost() const {
+  for (const auto& [path, id] : files_) {
+    const absl::StatusOr<FileInfo> info = env_.Stat(path);
+    if (absl::IsNotFound(info.status()) || (info.ok() && FileId::Of(*info) != id)) return path;
+  }
+  return "";
+}
+
+std::vector<std::string> FilesInPlace::Names() const {
+  std::vector<std::string> names;
+  for (const auto& [path, id] : files_) names.push_back(path);
+  return names;
+}
+
+bool SeenFiles::Changed(const std::vector<std::string>& paths) {
+  before_ = Look(paths);
+  begun_unix_ms_ = env_.UnixMillis();
+  return seen_ != before_;
+}
+
+// A file that the load has found only now, and that is too young to tell, is left out: Changed() will find that new.
+void SeenFiles::NoteLoad(const std::vector<std::string>& paths) {
+  States seen;
+  for (const auto& [path, identity] : Look(paths)) {
+    const auto known = before_.find(path);
+    if (known != before_.end()) {
+      seen.insert(*known);
+    } else if (!identity || identity->SettledAt(begun_unix_ms_)) {
+      seen.emplace(path, identity);
+    }
+  }
+  seen_ = std::move(seen);
+}
+
+SeenFiles::States SeenFiles::Look(const std::vector<std::string>& paths) const {
+  States states;
+  for (const std::string& path : paths) states.emplace(path, StateOf(env_, path).identity);
+  return states;
+}
+
 }  // namespace kernix

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One look at files, for many who ask at the same time.
+// Whether files are as they were: one look at files, for many who ask at the same time; the files of a running process,
+// which somebody may remove or exchange; and what the latest load has seen.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -71,6 +75,54 @@ class Lookout {
   Env& env_;
   const std::unique_ptr<FileWatch> watch_;  // may be null
   FileLook::KnownLists known_{kMostLists};
+};
+
+// Notices that files of a running process were removed, or exchanged for others of their names.
+
+// Knows files and folders by their names, and which they were. Thread-safe once all are added.
+class FilesInPlace {
+ public:
+  explicit FilesInPlace(Env& env) : env_(env) {}
+
+  // Notes what `path` leads to now. What is not there is not missed later either.
+  void Add(const std::string& path);
+  // The same for a file that may have another name yet.
+  void Add(const std::string& path, const FileId& id) { files_[path] = id; }
+
+  // The first name that leads to nothing now, or to something else; empty: all are in place. Looks at each of them.
+  std::string FirstLost() const;
+
+  std::vector<std::string> Names() const;
+
+ private:
+  Env& env_;
+  std::map<std::string, FileId> files_;
+};
+
+// Whether to load again because files have changed.
+
+// What the latest load has seen of the files and folders that it depends on. Not thread-safe.
+class SeenFiles {
+ public:
+  explicit SeenFiles(Env& env) : env_(env) {}
+
+  // Looks at `paths`. Returns whether one of them, or the list itself, is not as the latest load has seen it, so that a
+  // load may give something else. True before the first load.
+  bool Changed(const std::vector<std::string>& paths);
+
+  // Notes what a load has seen that has begun after Changed() and has ended now. It depends on `paths`, of which it may
+  // have found some. What might have changed while it ran counts as changed.
+  void NoteLoad(const std::vector<std::string>& paths);
+
+ private:
+  using States = std::map<std::string, std::optional<FileIdentity>>;
+
+  States Look(const std::vector<std::string>& paths) const;
+
+  Env& env_;
+  States before_;  // when Changed() looked
+  int64_t begun_unix_ms_ = 0;
+  std::optional<States> seen_;
 };
 
 }  // namespace kernix

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -157,5 +159,124 @@ TEST_F(LookoutTest, LooksEachTimeWhereNothingCanBeWatched) {
   }
 }
 
+class FilesInPlaceTest : public testing::Test {
+ protected:
+  FilesInPlaceTest() {
+    EXPECT_THAT(env_.CreateDirectories(folder_), IsOk());
+    EXPECT_THAT(env_.WriteFile(file_, "text", 0600), IsOk());
+    EXPECT_EQ(symlink(folder_.c_str(), link_.c_str()), 0);
+  }
+
+  // What is lost of the file, the folder and the file behind the link once `happens` has.
+  template <typename Happens>
+  std::string LostAfter(const Happens& happens) {
+    FilesInPlace files(env_);
+    for (const std::string& path : {file_, folder_, link_ + "/file", folder_ + "/was-never-there"}) files.Add(path);
+    EXPECT_EQ(files.Names().size(), 3u);
+    EXPECT_EQ(files.FirstLost(), "");
+    happens();
+    return files.FirstLost();
+  }
+
+  Env& env_ = Env::Posix();
+  ScratchDirectory scratch_;
+  const std::string folder_ = scratch_ / "folder";
+  const std::string file_ = folder_ + "/file";
+  const std::string link_ = scratch_ / "link";
+};
+
+TEST_F(FilesInPlaceTest, WhatIsWrittenOrGetsAnotherModeIsInPlace) {
+  EXPECT_EQ(LostAfter([&] {
+              EXPECT_THAT(env_.WriteFile(file_, "another text", 0644), IsOk());
+              EXPECT_EQ(chmod(folder_.c_str(), 0700), 0);
+              EXPECT_THAT(env_.WriteFile(folder_ + "/was-never-there", "", 0600), IsOk());
+            }),
+            "");
+}
+
+TEST_F(FilesInPlaceTest, AFileThatIsRemovedIsLost) {
+  EXPECT_EQ(LostAfter([&] { EXPECT_THAT(env_.RemoveFile(file_), IsOk()); }), file_);
+}
+
+TEST_F(FilesInPlaceTest, AFileThatIsMadeAnewIsLost) {
+  EXPECT_EQ(LostAfter([&] {
+              EXPECT_THAT(env_.WriteFile(file_ + "2", "text", 0600), IsOk());
+              EXPECT_THAT(env_.Rename(file_ + "2", file_), IsOk());
+            }),
+            file_);
+}
+
+TEST_F(FilesInPlaceTest, AFolderThatIsMovedAwayIsLost) {
+  EXPECT_EQ(LostAfter([&] { EXPECT_THAT(env_.Rename(folder_, scratch_ / "elsewhere"), IsOk()); }), folder_);
+}
+
+TEST_F(FilesInPlaceTest, AFileBehindALinkIsLostWithTheLink) {
+  EXPECT_EQ(LostAfter([&] { EXPECT_THAT(env_.RemoveFile(link_), IsOk()); }), link_ + "/file");
+}
+
+constexpr Duration kLong{10'000};
+
+class SeenFilesTest : public testing::Test {
+ protected:
+  SeenFilesTest() {
+    EXPECT_THAT(env_.CreateDirectories("/k", 0755), IsOk());
+    Write("/k/f.cu", "1");
+    env_.AdvanceClock(kLong);
+  }
+
+  void Write(const std::string& path, const std::string& text) {
+    EXPECT_THAT(env_.WriteFile(path, text, 0644), IsOk());
+  }
+
+  MemEnv env_;
+  SeenFiles files_{env_};
+};
+
+TEST_F(SeenFilesTest, AnEditIsAChangeOnce) {
+  EXPECT_TRUE(files_.Changed({"/k/f.cu"}));
+  files_.NoteLoad({"/k/f.cu"});
+  EXPECT_FALSE(files_.Changed({"/k/f.cu"}));
+  Write("/k/f.cu", "22");
+  EXPECT_TRUE(files_.Changed({"/k/f.cu"}));
+  files_.NoteLoad({"/k/f.cu"});
+  EXPECT_FALSE(files_.Changed({"/k/f.cu"}));
+}
+
+TEST_F(SeenFilesTest, AFileThatGoesOrComesIsAChange) {
+  const std::vector<std::string> paths = {"/k/f.cu", "/k/missing.h"};
+  files_.Changed(paths);
+  files_.NoteLoad(paths);
+  EXPECT_FALSE(files_.Changed(paths));
+  Write("/k/missing.h", "");
+  EXPECT_TRUE(files_.Changed(paths));
+  files_.NoteLoad(paths);
+  ASSERT_THAT(env_.RemoveFile("/k/f.cu"), IsOk());
+  EXPECT_TRUE(files_.Changed(paths));
+  EXPECT_TRUE(files_.Changed({"/k/missing.h"})) << "another list";
+}
+
+TEST_F(SeenFilesTest, AnEditDuringALoadIsAChange) {
+  files_.Changed({"/k/f.cu"});
+  Write("/k/f.cu", "22");
+  files_.NoteLoad({"/k/f.cu"});
+  EXPECT_TRUE(files_.Changed({"/k/f.cu"}));
+}
+
+TEST_F(SeenFilesTest, AFileThatTheLoadHasFoundCountsAsSeenIfItIsOldEnough) {
+  Write("/k/old.h", "");
+  env_.AdvanceClock(kLong);
+  files_.Changed({"/k/f.cu"});
+  files_.NoteLoad({"/k/f.cu", "/k/old.h"});
+  EXPECT_FALSE(files_.Changed({"/k/f.cu", "/k/old.h"}));
+
+  files_.Changed({"/k/f.cu", "/k/old.h"});
+  Write("/k/new.h", "");
+  files_.NoteLoad({"/k/f.cu", "/k/old.h", "/k/new.h"});
+  EXPECT_TRUE(files_.Changed({"/k/f.cu", "/k/old.h", "/k/new.h"})) << "the load may have read an earlier text";
+  files_.NoteLoad({"/k/f.cu", "/k/old.h", "/k/new.h"});
+  EXPECT_FALSE(files_.Changed({"/k/f.cu", "/k/old.h", "/k/new.h"}));
+}
+
 }  // namespace
+
 }  // namespace kernix

@@ -14,8 +14,8 @@
 namespace kernix {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr uid_t kUser = 1000;
 constexpr uid_t kNobodyKnown = 987654;
@@ -190,4 +190,5 @@ TEST_F(PlacesTest, DefaultStoreWithoutAHomeIsNodeLocalAndOurs) {
 }
 
 }  // namespace
+
 }  // namespace kernix

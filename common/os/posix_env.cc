@@ -3,7 +3,6 @@
 #include "common/os/posix_files.h"
 #include "common/os/posix_locks.h"
 #include "common/os/posix_process.h"
-#include "common/os/posix_scratch_file.h"
 #include "common/os/posix_users.h"
 #include "common/os/posix_watch.h"
 

@@ -37,4 +37,7 @@ absl::StatusOr<bool> HasAccessList(const std::string& path);
 absl::StatusOr<uint64_t> FreeBytes(const std::string& path);
 absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path);
 
+// Env::Posix()'s ScratchFile: a file that is written through its descriptor and read through a mapping.
+absl::StatusOr<std::unique_ptr<ScratchFile>> MakeScratchFile(const std::string& folder, uint64_t capacity);
+
 }  // namespace kernix::posix

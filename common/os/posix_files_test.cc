@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Properties that only the real file system has; env_test.cc tests the rest.
 #include "common/os/posix_files.h"
 
 #include <grp.h>
@@ -22,8 +20,8 @@
 namespace kernix {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class PosixFilesTest : public testing::Test {
  protected:
@@ -135,4 +133,5 @@ TEST_F(PosixFilesTest, TheProcFileSystemIsNoNetwork) {
 }
 
 }  // namespace
+
 }  // namespace kernix

@@ -1,16 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/os/private_directory.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/os/guarded_path.h"
 #include "common/os/user_entry.h"
 
 namespace kernix {
+namespace {
+
+constexpr mode_t kSticky = 01000;
+constexpr mode_t kWritableByGroup = 0020;
+constexpr mode_t kWritableByAll = 0002;
+constexpr int kMostLinks = 40;
+
+// The components of `path` in reverse order, so that the next one is at the back.
+std::vector<std::string> Reversed(std::string_view path) {
+  std::vector<std::string> parts = absl::StrSplit(ToAbsl(path), '/', absl::SkipEmpty());
+  std::reverse(parts.begin(), parts.end());
+  return parts;
+}
+
+// One walk from the root to the end of the path, link by link, in the order of the kernel.
+class Walk {
+ public:
+  Walk(Env& env, const std::string& path, const std::vector<uid_t>& owners)
+      : env_(env), path_(path), owners_(owners), ahead_(Reversed(path)) {}
+
+  absl::StatusOr<std::string> ToTheEnd() {
+    KERNIX_ASSIGN_OR_RETURN(const FileInfo top, env_.Stat("/", /*follow=*/false));
+    owner_of_all_ = top.uid;
+    KERNIX_RETURN_IF_ERROR(Enter("/", top));
+    while (!ahead_.empty()) {
+      const std::string name = std::move(ahead_.back());
+      ahead_.pop_back();
+      if (name == ".") continue;
+      KERNIX_RETURN_IF_ERROR(name == ".." ? Enter(Dirname(here_)) : Step(JoinPath(here_, name)));
+    }
+    return here_;
+  }
+
+ private:
+  absl::Status Step(const std::string& next) {
+    KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env_.Stat(next, /*follow=*/false));
+    if (here_is_sticky_ && !IsOurs(info.uid)) return Refuse(next, BelongsTo(info.uid));
+    switch (info.type) {
+      case FileType::kSymlink:
+        return FollowLink(next);
+      case FileType::kDirectory:
+        return Enter(next, info);
+      default:
+        here_ = next;  // the end of the path; or the next component does not exist
+        here_is_sticky_ = false;
+        return absl::OkStatus();
+    }
+  }
+
+  absl::Status FollowLink(const std::string& link) {
+    if (++links_ > kMostLinks) return absl::NotFoundError(StrCat(path_, " has too many links in its path"));
+    KERNIX_ASSIGN_OR_RETURN(const std::string target, env_.ReadLink(link));
+    const std::vector<std::string> parts = Reversed(target);
+    ahead_.insert(ahead_.end(), parts.begin(), parts.end());
+    return target.starts_with('/') ? Enter("/") : absl::OkStatus();
+  }
+
+  absl::Status Enter(const std::string& folder) {
+    KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env_.Stat(folder, /*follow=*/false));
+    return Enter(folder, info);
+  }
+
+  absl::Status Enter(const std::string& folder, const FileInfo& info) {
+    if (!IsOurs(info.uid) && info.uid != owner_of_all_) return Refuse(folder, BelongsTo(info.uid));
+    here_ = folder;
+    here_is_sticky_ = (info.mode & kSticky) != 0;
+    return here_is_sticky_ ? absl::OkStatus() : CheckWriters(folder, info);
+  }
+
+  absl::Status CheckWriters(const std::string& folder, const FileInfo& info) {
+    if ((info.mode & (kWritableByGroup | kWritableByAll)) == 0) return absl::OkStatus();
+    KERNIX_ASSIGN_OR_RETURN(const bool has_list, env_.HasAccessList(folder));
+    const bool owners_alone = (info.mode & kWritableByAll) == 0 && env_.IsPrivateGroup(info.gid, info.uid);
+    if (owners_alone && !has_list) return absl::OkStatus();
+    return Refuse(
+        folder,
+        absl::StrFormat("its mode %04o%s lets users other than %s write to it. Check its contents, then run: "
+                        "chmod go-w %s",
+                        info.mode, has_list ? " and its access list (getfacl)" : "", DescribeUser(info.uid), folder));
+  }
+
+  bool IsOurs(uid_t user) const {
+    return user == 0 || std::find(owners_.begin(), owners_.end(), user) != owners_.end();
+  }
+
+  std::string BelongsTo(uid_t user) const {
+    const std::string owner = DescribeUser(owners_.front());
+    if (owners_.front() == 0) {
+      return StrCat("it belongs to ", DescribeUser(user), ", not to ", owner, ". Have its owner changed to ", owner);
+    }
+    return StrCat("it belongs to ", DescribeUser(user), ", neither to root nor to ", owner,
+                  ". Have its owner changed to one of them");
+  }
+
+  absl::Status Refuse(const std::string& where, const std::string& why) const {
+    const std::string on_the_way =
+        where == path_
+            ? ""
+            : StrCat(where, " is on the way to it, and anyone who can write there can replace what follows: ");
+    return absl::PermissionDeniedError(StrCat("will not use ", path_, ": ", on_the_way, why));
+  }
+
+  Env& env_;
+  const std::string& path_;
+  const std::vector<uid_t>& owners_;
+  std::vector<std::string> ahead_;  // the next component is the last element
+  std::string here_;
+  uid_t owner_of_all_ = 0;
+  bool here_is_sticky_ = false;
+  int links_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> GuardedRealPath(Env& env, const std::string& path, const std::vector<uid_t>& owners) {
+  return Walk(env, path, owners).ToTheEnd();
+}
+
 namespace {
 
 absl::Status CheckIsPrivate(const FileInfo& info, const std::string& path, uid_t uid) {

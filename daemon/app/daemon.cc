@@ -20,11 +20,10 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/os/places.h"
-#include "daemon/app/process_memory.h"
-#include "daemon/app/run_folders.h"
-#include "daemon/transport/idle_monitor.h"
+#include "daemon/app/daemon_folders.h"
+#include "daemon/app/own_process.h"
+#include "daemon/transport/accept_loop.h"
 #include "daemon/transport/local_user.h"
-#include "daemon/transport/user_groups.h"
 
 namespace kernix::server {
 namespace {

@@ -16,7 +16,6 @@
 #include "common/base/error.h"
 #include "common/os/env.h"
 #include "common/wire/grpc_status.h"
-#include "daemon/transport/socket_address.h"
 #include "daemon/transport/unix_peer.h"
 #include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
@@ -26,7 +25,7 @@
 namespace kernix::server {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class KernixdAccessTest : public KernixdTest {};
 

@@ -18,7 +18,6 @@
 #include "common/os/places.h"
 #include "daemon/app/server.h"
 #include "daemon/transport/listener.h"
-#include "daemon/transport/socket_address.h"
 #include "daemon/transport/unix_peer.h"
 #include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
@@ -26,7 +25,7 @@
 namespace kernix::server {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class KernixdStartTest : public KernixdTest {};
 

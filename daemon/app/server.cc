@@ -9,23 +9,94 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
+#include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/paths.h"
-#include "daemon/app/check_config.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/env.h"
+#include "common/wire/kernixd_exit.h"
 #include "daemon/app/daemon.h"
-#include "daemon/app/describe_toolchain.h"
 #include "daemon/app/detached.h"
-#include "daemon/app/grpc_log.h"
-#include "daemon/app/inherited.h"
-#include "daemon/app/process_memory.h"
-#include "daemon/app/stop_signals.h"
+#include "daemon/app/options.h"
+#include "daemon/app/own_process.h"
+#include "daemon/app/sharing.h"
+#include "daemon/app/stop_request.h"
+#include "daemon/toolchain/description.h"
+#include "daemon/toolchain/toolchain.h"
+#include "daemon/transport/local_user.h"
 
 namespace kernix::server {
 namespace {
 
 // Where the client that starts kernixd listens (client/connection/daemon_process.h).
 constexpr int kStartReport = 3;
+
+// Appends the problem of `status`, if it is one, with `place` before it.
+void Note(const std::string& place, const absl::Status& status, std::vector<std::string>& problems) {
+  if (!status.ok()) problems.push_back(StrCat(place, GetErrorDetail(status).message()));
+}
+
+void CheckGroup(const ServerOptions& options, const char* setting, const std::string& group,
+                std::vector<std::string>& problems) {
+  if (!group.empty()) Note(options.PlaceOf(setting), GroupId(setting, group).status(), problems);
+}
+
+absl::Status CheckToolchain(toolchain::ToolchainRegistry& registry, const RegisteredToolchain& toolchain) {
+  const auto found = registry.Resolve(toolchain.paths, LanguageOf(toolchain));
+  if (!found.ok()) return found.status();
+  const std::string refusal = (*found)->cuda ? (*found)->cuda->host_refusal : "";
+  return refusal.empty() ? absl::OkStatus() : absl::FailedPreconditionError(refusal);
+}
+
+// What is wrong with options that are consistent by themselves: groups that do not exist, toolchains that do not work.
+// Each with its place in the file. Runs the compilers' queries.
+std::vector<std::string> ProblemsHere(Env& env, const ServerOptions& options) {
+  std::vector<std::string> problems;
+  CheckGroup(options, "socket_group", options.socket_group, problems);
+  CheckGroup(options, "admin_group", options.admin_group, problems);
+  toolchain::ToolchainRegistry registry(env, "host_compiler", options.toolchain_description);
+  if (!options.toolchain_description.empty()) {
+    Note(options.PlaceOf("toolchain_description"), registry.Resolve({}, v1::LANGUAGE_CPP).status(), problems);
+  }
+  for (const RegisteredToolchain& toolchain : options.toolchains) {
+    Note(StrCat(toolchain.place, "toolchain \"", toolchain.name, "\": "), CheckToolchain(registry, toolchain),
+         problems);
+  }
+  Note("", Sharing::Open(env, options).status(), problems);
+  return problems;
+}
+
+// Prints what ProblemsHere() finds on stderr, or on stdout that the configuration is good. Returns a KernixdExit.
+int CheckConfig(Env& env, const ServerOptions& options) {
+  const std::vector<std::string> problems = ProblemsHere(env, options);
+  for (const std::string& problem : problems) std::fprintf(stderr, "kernixd: %s\n", problem.c_str());
+  if (problems.empty()) std::puts("kernixd: the configuration is good");
+  return problems.empty() ? kExitOk : kExitUsage;
+}
+
+// What it describes, for people.
+absl::StatusOr<std::string> Describe(Env& env, const DescriptionTask& task) {
+  toolchain::ToolchainRegistry registry(env, "--host-compiler");
+  const v1::Language language = task.paths.nvcc().empty() ? v1::LANGUAGE_CPP : v1::LANGUAGE_CUDA;
+  KERNIX_ASSIGN_OR_RETURN(const toolchain::ToolchainPtr tools, registry.Resolve(task.paths, language));
+  KERNIX_ASSIGN_OR_RETURN(const std::string text, toolchain::DescribeToolchain(env, registry.digests(), *tools));
+  KERNIX_RETURN_IF_ERROR(env.WriteFileDurably(task.output, text, 0644));
+  return toolchain::DescribeTools(*tools);
+}
+
+// Writes the description, and says on stdout what it describes, or on stderr what is wrong. Returns a KernixdExit.
+int DescribeTools(Env& env, const DescriptionTask& task) {
+  const absl::StatusOr<std::string> described = Describe(env, task);
+  if (!described.ok()) {
+    std::fprintf(stderr, "kernixd: %s\n", GetErrorDetail(described.status()).message().c_str());
+    return kExitFailure;
+  }
+  std::printf("kernixd: %s describes %s\n", task.output.c_str(), described->c_str());
+  return kExitOk;
+}
 
 // Each client needs two descriptors, each job a few.
 constexpr rlim_t kWantedDescriptors = 65'536;

@@ -11,6 +11,8 @@
 
 namespace kernix::server {
 
+// Entry points of the daemon.
+
 // Runs a daemon to its end: opens the store, binds the socket (or takes it from systemd), serves, reports READY=1, and
 // drains and stops on SIGTERM, SIGINT, Shutdown() or idleness. Blocks. Logs; returns a KernixdExit.
 // `read` reads the options again when the daemon is told to; may be null.

@@ -1,9 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/app/stop_request.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
+
+#include <cerrno>
+
+#include "common/base/strings.h"
+#include "common/os/posix_error.h"
 
 namespace kernix::server {
+
+absl::StatusOr<StopSignals> StopSignals::Take() {
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
+  const int blocked = pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  if (blocked != 0) return ErrnoStatus(blocked, "block", "signals");
+  UniqueFd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.ok()) return ErrnoStatus(errno, "make", "a signalfd");
+  return StopSignals(std::move(fd));
+}
+
+std::optional<std::string> StopSignals::Next() {
+  signalfd_siginfo info{};
+  if (read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
+  return StrCat("SIG", sigabbrev_np(static_cast<int>(info.ssi_signo)));
+}
 
 StopRequest::StopRequest() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why and how a daemon stops.
+// Why and how a daemon stops: on request, or on a signal.
 #pragma once
 
 #include <optional>
@@ -14,6 +14,24 @@
 #include "common/os/unique_fd.h"
 
 namespace kernix::server {
+
+// Makes SIGTERM, SIGINT and SIGHUP available to wait for.
+class StopSignals {
+ public:
+  // Blocks the signals and ignores SIGPIPE. Must be called before the process has a second thread, because threads
+  // inherit this.
+  static absl::StatusOr<StopSignals> Take();
+
+  // Returns the name of a signal that has arrived, once for each. Does not wait.
+  std::optional<std::string> Next();
+
+  // Becomes readable when a signal has arrived.
+  int fd() const { return fd_.get(); }
+
+ private:
+  explicit StopSignals(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
+};
 
 struct StopReason {
   std::string text;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/plan/step_memory.h"
+#include "daemon/plan/plan.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::build {

@@ -10,8 +10,8 @@
 
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
+#include "common/base/load_parameters.h"
 #include "common/base/log.h"
-#include "common/base/module_name.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/build.h"

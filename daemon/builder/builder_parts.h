@@ -16,7 +16,6 @@
 #include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/exec/byte_quota.h"
-#include "daemon/plan/header_trees.h"
 #include "daemon/plan/include_roots.h"
 
 namespace kernix::build {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/error.h"
-#include "common/base/shell_command.h"
+#include "common/base/shell_words.h"
 #include "common/base/strings.h"
 #include "daemon/builder/failure_advice.h"
 #include "daemon/plan/tool_places.h"

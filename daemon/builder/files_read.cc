@@ -24,7 +24,6 @@
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/tool_places.h"
-#include "daemon/plan/toolchain_paths.h"
 #include "daemon/toolchain/description.h"
 
 namespace kernix::build {

@@ -5,7 +5,7 @@
 
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
-#include "common/base/shell_command.h"
+#include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"

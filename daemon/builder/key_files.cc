@@ -9,7 +9,7 @@
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/load_errors.h"
-#include "daemon/plan/header_trees.h"
+#include "daemon/plan/include_roots.h"
 #include "daemon/toolchain/description.h"
 
 namespace kernix::build {

@@ -14,7 +14,6 @@
 #include "daemon/exec/action_digest.h"
 #include "daemon/language/read/device_code.h"
 #include "daemon/plan/tool_places.h"
-#include "daemon/plan/toolchain_paths.h"
 
 namespace kernix::build {
 namespace {

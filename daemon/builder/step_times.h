@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "common/base/exceptions.h"
 #include "common/os/env.h"
+#include "daemon/cache/entry.h"
 #include "daemon/exec/action.h"
 #include "daemon/plan/plan.h"
 #include "kernix/v1/kernix.pb.h"

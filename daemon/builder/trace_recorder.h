@@ -11,6 +11,7 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/step_times.h"
+#include "daemon/cache/entry.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::build {

@@ -13,14 +13,13 @@
 #include "common/cxx/include_scan.h"
 #include "common/cxx/lexer.h"
 #include "daemon/builder/dependency_file.h"
-#include "daemon/language/spec/runtime_parts.h"
+#include "daemon/language/read/runtime_names.h"
 #include "daemon/language/spec/words.h"
 #include "daemon/language/write/handler.h"
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/slim_phases.h"
 #include "daemon/plan/tool_places.h"
-#include "daemon/plan/toolchain_paths.h"
 
 namespace kernix::build {
 namespace {

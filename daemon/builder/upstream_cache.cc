@@ -9,7 +9,7 @@
 #include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/paths.h"
-#include "daemon/plan/toolchain_paths.h"
+#include "daemon/plan/tool_places.h"
 #include "daemon/toolchain/description.h"
 
 namespace kernix::build {

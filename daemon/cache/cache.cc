@@ -8,7 +8,6 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/cache/blob_folder.h"
 #include "daemon/cache/index.h"
 #include "daemon/cache/layers.h"
 #include "daemon/cache/store_folder.h"

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/cache/blob_folder.h"
 #include "daemon/cache/index.h"
+#include "daemon/cache/store_folder.h"
 #include "tests/support/memory_cache.h"
 #include "tests/support/test_util.h"
 #include "tests/support/testing_entries.h"

@@ -13,7 +13,7 @@
 
 #include "absl/strings/escaping.h"
 #include "daemon/cache/index.h"
-#include "daemon/cache/index_row.h"
+#include "daemon/cache/index_schema.h"
 #include "daemon/cache/sqlite.h"
 #include "tests/support/await.h"
 #include "tests/support/cache_fixture.h"

@@ -14,9 +14,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
-#include "daemon/cache/action_cache.h"
+#include "daemon/cache/blob_store.h"
 #include "daemon/cache/journal.h"
-#include "daemon/cache/pending_uses.h"
 
 namespace kernix::cache {
 

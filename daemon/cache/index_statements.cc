@@ -8,7 +8,6 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/cache/index_row.h"
 #include "daemon/cache/index_schema.h"
 
 namespace kernix::cache {

@@ -11,10 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/os/known_file.h"
+#include "common/os/file_digest.h"
 #include "daemon/cache/entry.h"
 #include "daemon/cache/journal.h"
-#include "daemon/cache/pending_uses.h"
 #include "daemon/cache/sqlite.h"
 
 namespace kernix::cache {

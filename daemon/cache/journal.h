@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The records of a store: which entries it has, who has used them and when, and what has been counted since the store
-// was made.
-//
-// A journal covers only this host's store: a remote tier behind the action cache and the blobs keeps records of its
-// own.
+// What the cache writes to its index later, together: the journal, and the uses of entries that wait for it.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
-#include "common/os/known_file.h"
+#include "common/base/mutex.h"
+#include "common/os/file_digest.h"
 #include "daemon/cache/entry.h"
 
 namespace kernix::cache {
@@ -106,6 +108,41 @@ class Journal {
   // are forgotten.
   virtual absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles() = 0;
   virtual absl::Status SaveKnownFiles(const std::vector<KnownFile>& files) = 0;
+};
+
+// Uses and tags that wait to be written.
+struct PendingUse {
+  int64_t last_used_unix_ms = 0;
+  uint64_t hits = 0;
+  std::set<Tag> tags;
+};
+using PendingUses = absl::flat_hash_map<Digest, PendingUse>;  // by key
+
+// Thread-safe. Notes no more than kMaxPendingTagsPerOwner tags of a user at a time.
+class PendingUseBuffer {
+ public:
+  void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms);
+  void AddTag(const Digest& key, const Tag& tag);
+
+  // Whether a tag of `owner` for `key` is pending or being written.
+  bool HasTagOf(UserId owner, const Digest& key) const;
+
+  // Removes and returns everything that is pending, to be written. Call Written() or PutBack() before the next Take().
+  std::shared_ptr<const PendingUses> Take();
+
+  // What Take() returned is written.
+  void Written();
+
+  // What Take() returned could not be written, and is pending again.
+  void PutBack();
+
+ private:
+  void Note(PendingUse& use, const Tag& tag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  mutable Mutex mutex_;
+  std::map<UserId, int> tags_of_ ABSL_GUARDED_BY(mutex_);  // in `uses_`
+  PendingUses uses_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const PendingUses> taken_ ABSL_GUARDED_BY(mutex_) = std::make_shared<PendingUses>();
 };
 
 }  // namespace kernix::cache

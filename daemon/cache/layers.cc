@@ -10,9 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
-#include "common/os/guarded_path.h"
 #include "common/os/private_directory.h"
-#include "daemon/cache/blob_folder.h"
 #include "daemon/cache/index.h"
 #include "daemon/cache/store_folder.h"
 

@@ -112,4 +112,5 @@ TEST_F(StoreFolderTest, OneThatSomebodyElseCanExchangeIsRefusedNamingTheFolder) 
 }
 
 }  // namespace
+
 }  // namespace kernix::cache

@@ -10,7 +10,7 @@
 #include "common/base/shell_words.h"
 #include "common/base/strings.h"
 #include "daemon/plan/plan_parts.h"
-#include "daemon/plan/toolchain_paths.h"
+#include "daemon/plan/tool_places.h"
 
 namespace kernix::build {
 namespace {

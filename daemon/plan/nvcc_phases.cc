@@ -10,8 +10,8 @@
 #include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "daemon/plan/dry_run.h"
+#include "daemon/plan/plan.h"
 #include "daemon/plan/plan_parts.h"
-#include "daemon/plan/step_memory.h"
 
 namespace kernix::build {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "common/base/strings.h"
-#include "daemon/plan/step_memory.h"
+#include "daemon/plan/plan.h"
 
 namespace kernix::build {
 namespace {

@@ -35,7 +35,6 @@
 #include "common/base/paths.h"
 #include "daemon/exec/action.h"
 #include "daemon/language/spec/source_text.h"
-#include "daemon/plan/header_trees.h"
 #include "daemon/plan/include_roots.h"
 #include "daemon/request/request.h"
 
@@ -198,5 +197,11 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
 // `trees` makes the include roots, which all units share. INVALID_REQUEST if a header's size differs from the size in
 // the request.
 absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, HeaderTrees& trees, Plan& plan);
+
+// How much memory a step is expected to need.
+
+// Sets the memory estimate of the step's action by experience, if `step.memory_before` has its name. Call it again for
+// a step that is renamed, or that becomes several.
+void UseExperience(Step& step);
 
 }  // namespace kernix::build

@@ -128,4 +128,9 @@ void Append(std::vector<T>& to, const std::vector<T>& from) {
 }
 inline void Append(std::vector<std::string>& to, std::initializer_list<std::string> from) { to.insert(to.end(), from); }
 
+// The handlers' part as it comes with kernixd: compiled when kernixd was built, by the compiler of kernixd.
+
+// An object for any x86-64. It needs names only that every GCC and Clang of the last ten years brings.
+std::string_view HandlersPart();
+
 }  // namespace kernix::build

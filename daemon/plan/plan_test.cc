@@ -16,7 +16,7 @@
 #include "common/base/strings.h"
 #include "daemon/exec/action_digest.h"
 #include "daemon/exec/measured_executor.h"
-#include "daemon/plan/handlers_part.h"
+#include "daemon/plan/plan_parts.h"
 #include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
 
@@ -475,4 +475,5 @@ TEST(PlanTest, AMarkerOfARootIsNoHeaderOfTheUser) {
 }
 
 }  // namespace
+
 }  // namespace kernix::build

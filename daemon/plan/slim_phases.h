@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/language/spec/runtime_parts.h"
+#include "daemon/language/read/runtime_names.h"
 #include "daemon/plan/nvcc_phases.h"
 
 namespace kernix::build {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The toolchain as commands name it: through links in the action's root. So commands contain no place of this machine,
-// and no character that a shell started by nvcc would interpret.
+// Where the tools and files of a toolchain lie for an action, and what they are called in its commands and outputs.
 #pragma once
 
 #include <map>
@@ -14,6 +13,22 @@
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::build {
+
+// Names for a toolchain's folders that do not reveal where on a machine they are. Two toolchains with the same content
+// then look the same in artifacts and in the index, wherever they are installed.
+struct NamedFolder {
+  std::string path;  // absolute, normalised
+  std::string name;  // "kernix-cuda", "kernix-host-0", ...
+};
+
+// The folders of `toolchain` that headers come from. A folder inside another one comes after it.
+std::vector<NamedFolder> ToolchainFolders(const toolchain::Toolchain& toolchain);
+
+// "/opt/cuda/include/x.h" -> "kernix-cuda/include/x.h". A path in none of the folders is only normalised.
+std::string PortablePath(const std::vector<NamedFolder>& folders, const std::string& path);
+
+// The reverse. Empty if the name belongs to a folder that this toolchain does not have.
+std::string LocalPath(const std::vector<NamedFolder>& folders, const std::string& path);
 
 // The folder of the links: "toolchain/host", "toolchain/cuda", ....
 inline constexpr char kLinkFolder[] = "toolchain";

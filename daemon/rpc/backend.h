@@ -20,10 +20,8 @@
 #include "daemon/remote/builder_pause.h"
 #include "daemon/remote/upstream.h"
 #include "daemon/request/toolchain_policy.h"
-#include "daemon/rpc/load_board.h"
 #include "daemon/rpc/load_gate.h"
 #include "daemon/rpc/service_metrics.h"
-#include "daemon/rpc/user_limit.h"
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::server {
@@ -70,5 +68,11 @@ struct Backend {
   // Reads the config file again; see LiveOptions::Reload().
   std::function<absl::StatusOr<ReloadReport>()> reload;
 };
+
+// What kernixd does when somebody has removed its store.
+
+// If the store's files are no longer in place, closes the gate, asks the daemon to stop, and returns true: a client
+// that finds the gate closed comes back to the next daemon, which makes the store anew. Looks at a dozen files.
+bool LeaveLostStore(Backend& backend);
 
 }  // namespace kernix::server

@@ -18,9 +18,9 @@
 #include "common/base/version.h"
 #include "common/wire/grpc_status.h"
 #include "daemon/builder/resolved_function.h"
+#include "daemon/rpc/backend.h"
 #include "daemon/rpc/daemon_status.h"
 #include "daemon/rpc/load_call.h"
-#include "daemon/rpc/lost_store.h"
 
 namespace kernix::server {
 namespace {

@@ -19,11 +19,10 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/wire/grpc_status.h"
-#include "daemon/rpc/blob_receiver.h"
-#include "daemon/rpc/event_queue.h"
+#include "daemon/rpc/backend.h"
 #include "daemon/rpc/load_cost.h"
-#include "daemon/rpc/load_log.h"
-#include "daemon/rpc/lost_store.h"
+#include "daemon/rpc/load_stream.h"
+#include "daemon/rpc/service_metrics.h"
 
 namespace kernix::server {
 namespace {

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/rpc/load_gate.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "common/base/error.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace kernix::server {
 
@@ -52,6 +57,71 @@ void LoadGate::CancelAll() {
     for (const auto& [id, cancellation] : inside_) running.push_back(cancellation);
   }
   for (const CancellationPtr& cancellation : running) cancellation->Cancel();
+}
+
+namespace {
+
+// Names and labels come from requests that nobody has checked yet.
+constexpr size_t kLongestName = 200;
+constexpr int kMostSources = 8;
+
+std::string Shortened(const std::string& text) { return ToValidUtf8(text.substr(0, kLongestName)); }
+
+}  // namespace
+
+std::unique_ptr<LoadBoard::Place> LoadBoard::Add(UserId owner, const v1::LoadRequest& request, MonotonicTime begin) {
+  Load load{.owner = owner, .name = Shortened(request.name()), .begin = begin};
+  for (int i = 0; i < std::min(request.source_size(), kMostSources); ++i) {
+    load.sources.push_back(Shortened(request.source(i).label()));
+  }
+  const MutexLock lock(mutex_);
+  const int id = next_id_++;
+  loads_.emplace(id, std::move(load));
+  return std::make_unique<Place>(*this, id);
+}
+
+std::vector<LoadBoard::Load> LoadBoard::List() const {
+  const MutexLock lock(mutex_);
+  std::vector<Load> loads;
+  for (const auto& [id, load] : loads_) loads.push_back(load);
+  return loads;
+}
+
+void LoadBoard::Note(int id, const v1::Progress& progress) {
+  const MutexLock lock(mutex_);
+  loads_.at(id).progress = progress;
+}
+
+void LoadBoard::Remove(int id) {
+  const MutexLock lock(mutex_);
+  loads_.erase(id);
+}
+
+UserLimit::UserLimit(std::string things, std::string setting, int most)
+    : things_(std::move(things)), setting_(std::move(setting)), most_(most) {}
+
+absl::StatusOr<std::unique_ptr<UserLimit::Pass>> UserLimit::Enter(const Identity& user) {
+  const MutexLock lock(mutex_);
+  int& count = counts_[user.id()];
+  if (most_ > 0 && count >= most_) {
+    return MakeBusyError(StrCat("user ", user.name(), " has ", count, " ", things_,
+                                " under way, the most that this kernixd allows one user: wait for some of them, or "
+                                "raise ",
+                                setting_, " in its config"));
+  }
+  ++count;
+  return std::make_unique<Pass>(*this, user.id());
+}
+
+void UserLimit::SetMost(int most) {
+  const MutexLock lock(mutex_);
+  most_ = most;
+}
+
+void UserLimit::Leave(UserId user) {
+  const MutexLock lock(mutex_);
+  const auto count = counts_.find(user);
+  if (--count->second == 0) counts_.erase(count);
 }
 
 }  // namespace kernix::server

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All loads enter and leave here: the daemon is done when the gate is closed and no load is inside.
+// The loads of a daemon: all enter and leave here, a board shows those that have not ended, and a limit says how many
+// things of a kind each user may have at once.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
+#include "common/base/identity.h"
 #include "common/base/mutex.h"
+#include "common/base/user_id.h"
 #include "common/os/env.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix::server {
 
@@ -53,6 +59,85 @@ class LoadGate {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int, CancellationPtr> inside_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The loads that have not ended, for people who ask what the daemon does.
+
+// Thread-safe.
+class LoadBoard {
+ public:
+  struct Load {
+    UserId owner{};
+    std::string name;                  // shortened if long: nobody has checked it yet
+    std::vector<std::string> sources;  // labels; shortened in the same way
+    MonotonicTime begin;
+    v1::Progress progress;  // STATE_UNSPECIFIED until the first report
+  };
+
+  // Held as long as the load runs. The board must outlive it.
+  class Place {
+   public:
+    Place(LoadBoard& board, int id) : board_(board), id_(id) {}
+    ~Place() { board_.Remove(id_); }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    void Note(const v1::Progress& progress) { board_.Note(id_, progress); }
+
+   private:
+    LoadBoard& board_;
+    const int id_;
+  };
+
+  std::unique_ptr<Place> Add(UserId owner, const v1::LoadRequest& request, MonotonicTime begin);
+
+  // The oldest first.
+  std::vector<Load> List() const;
+
+ private:
+  void Note(int id, const v1::Progress& progress);
+  void Remove(int id);
+
+  mutable Mutex mutex_;
+  int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<int, Load> loads_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Limits how many things of one kind each user may have at once.
+
+// Thread-safe.
+class UserLimit {
+ public:
+  // `things` and `setting` appear in the refusal: "fetches of artifacts", "max_fetches_per_user". `most` 0: no limit.
+  UserLimit(std::string things, std::string setting, int most);
+
+  // Held as long as the thing exists. The limit must outlive it.
+  class Pass {
+   public:
+    Pass(UserLimit& limit, UserId user) : limit_(limit), user_(user) {}
+    ~Pass() { limit_.Leave(user_); }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+
+   private:
+    UserLimit& limit_;
+    const UserId user_;
+  };
+
+  // MakeBusyError(), with what to do, if `user` already has the allowed number.
+  absl::StatusOr<std::unique_ptr<Pass>> Enter(const Identity& user);
+
+  // Changes the limit. Users who have more than that keep it.
+  void SetMost(int most);
+
+ private:
+  void Leave(UserId user);
+
+  const std::string things_;
+  const std::string setting_;
+  Mutex mutex_;
+  int most_ ABSL_GUARDED_BY(mutex_);
+  std::map<UserId, int> counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::server

@@ -21,10 +21,9 @@
 #include "common/base/version.h"
 #include "common/os/epoll.h"
 #include "common/os/posix_error.h"
-#include "common/wire/frame_reader.h"
 #include "common/wire/quick_lookup.h"
 #include "daemon/rpc/load_cost.h"
-#include "daemon/rpc/load_log.h"
+#include "daemon/rpc/service_metrics.h"
 
 namespace kernix::server {
 namespace {

@@ -23,7 +23,6 @@
 #include "daemon/exec/byte_quota.h"
 #include "daemon/rpc/backend.h"
 #include "daemon/rpc/load_gate.h"
-#include "daemon/rpc/user_limit.h"
 
 namespace kernix::server {
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the services count: how loads end, and what is refused.
+// What the services count and log: how loads end, and what is refused.
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <string>
 
 #include "absl/status/statusor.h"
+#include "common/base/identity.h"
 #include "common/base/metrics.h"
+#include "common/os/env.h"
 #include "common/os/file_look.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -59,5 +62,14 @@ class ServiceMetrics {
   MetricCounter files_watched_;
   std::array<MetricCounter, kRefusalCount> refusals_;
 };
+
+// The log line at the end of each load, whether asked for by gRPC or by lookup.
+
+// `name` is the module's.
+void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr<v1::LoadResult>& result,
+             Duration took);
+
+// For a hit, of the cache or of the upstream. `key` is raw.
+void LogHit(const Identity& user, const std::string& name, const std::string& key, bool from_upstream, Duration took);
 
 }  // namespace kernix::server

@@ -2,11 +2,15 @@
 #include "daemon/toolchain/file_digests.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
+#include "common/base/error.h"
 #include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "common/os/file_digest.h"
+#include "daemon/toolchain/tool_query.h"
 
 namespace kernix::toolchain {
 namespace {
@@ -100,6 +104,38 @@ void FileDigests::PutBackNews(const std::vector<KnownFile>& files) {
   for (const KnownFile& file : news_) latest.insert_or_assign(file.path, file);
   news_.clear();
   for (auto& [path, file] : latest) news_.push_back(std::move(file));
+}
+
+std::vector<WatchedFile> Parts::States(Env& env) const {
+  std::vector<WatchedFile> states;
+  for (const Part& part : parts_) states.push_back(StateOf(env, part.path));
+  return states;
+}
+
+absl::StatusOr<Digest> Parts::Identity(FileDigests& digests, std::string_view domain,
+                                       std::vector<WatchedFile>& watched) const {
+  struct Found {
+    absl::StatusOr<Digest> digest;
+    std::vector<WatchedFile> watched;
+  };
+  std::vector<Found> found(parts_.size());
+  std::vector<std::function<void()>> tasks;  // some parts have 80 MB
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    tasks.emplace_back([&, i] { found[i].digest = digests.Get(parts_[i].path, found[i].watched); });
+  }
+  RunSideBySide(tasks);
+  CanonicalHasher hasher(domain);
+  hasher.List("parts", parts_.size());
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const absl::StatusOr<Digest>& digest = found[i].digest;
+    if (!digest.ok()) {
+      return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                       StrCat("cannot read a part of the toolchain: ", digest.status().message()));
+    }
+    watched.insert(watched.end(), found[i].watched.begin(), found[i].watched.end());
+    hasher.Field("role", parts_[i].role).Field("content", *digest);
+  }
+  return hasher.Finish();
 }
 
 }  // namespace kernix::toolchain

@@ -3,7 +3,9 @@
 // Content digests of files that rarely change (compilers, system headers).
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -12,8 +14,8 @@
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
+#include "common/os/file_digest.h"
 #include "common/os/file_identity.h"
-#include "common/os/known_file.h"
 
 namespace kernix::toolchain {
 
@@ -64,6 +66,33 @@ class FileDigests {
   bool awaits_earlier_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<std::string, Content> known_ ABSL_GUARDED_BY(mutex_);
   std::vector<KnownFile> news_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The files that make up a tool, and the tool's identity, which covers their content but not their place.
+class Parts {
+ public:
+  // `role` is the file's name in the identity, independent of the tool's place.
+  void Add(std::string role, std::string path) { parts_.push_back({std::move(role), std::move(path)}); }
+
+  // Adds a part that not every tool has.
+  void AddIfThere(std::string role, std::optional<std::string> path) {
+    if (path) Add(std::move(role), *std::move(path));
+  }
+
+  // The present states of all parts that are there.
+  std::vector<WatchedFile> States(Env& env) const;
+
+  // A digest of roles and contents, in the order of Add(). Adds every part to `watched`. TOOLCHAIN if a file cannot be
+  // read.
+  absl::StatusOr<Digest> Identity(FileDigests& digests, std::string_view domain,
+                                  std::vector<WatchedFile>& watched) const;
+
+ private:
+  struct Part {
+    std::string role;
+    std::string path;
+  };
+  std::vector<Part> parts_;
 };
 
 }  // namespace kernix::toolchain

@@ -143,4 +143,5 @@ TEST_F(FileDigestsTest, AMissingFileIsAnErrorUntilItIsThere) {
 }
 
 }  // namespace
+
 }  // namespace kernix::toolchain

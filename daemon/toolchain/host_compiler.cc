@@ -17,8 +17,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/toolchain/parts.h"
-#include "daemon/toolchain/side_by_side.h"
+#include "daemon/toolchain/file_digests.h"
 #include "daemon/toolchain/tool_query.h"
 
 namespace kernix::toolchain {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queries tools about themselves and parses their answers.
+// Queries tools about themselves, several side by side, and parses their answers.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +14,11 @@
 #include "common/os/env.h"
 
 namespace kernix::toolchain {
+
+// Work of short life on several processors.
+
+// Runs all `tasks`, a few at a time, and returns when the last one has ended. Throws what a task has thrown.
+void RunSideBySide(const std::vector<std::function<void()>>& tasks);
 
 using Variables = std::map<std::string, std::string>;
 

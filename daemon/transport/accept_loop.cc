@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -12,14 +13,73 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "common/base/log.h"
+#include "common/base/strings.h"
 #include "common/os/epoll.h"
 #include "common/os/posix_error.h"
 
 namespace kernix::server {
+
+absl::Status ConnectionQuota::Enter(const Identity& user) {
+  const int of_user = open_of_user_[user.id()];
+  if (max_per_user_ > 0 && of_user >= max_per_user_) {
+    return absl::ResourceExhaustedError(StrCat(
+        "user ", user.name(), " has ", of_user, " connections open, the most that this kernixd allows one user: ",
+        "close some, or raise max_connections_per_user (--max-connections-per-user, ",
+        "KERNIX_MAX_CONNECTIONS_PER_USER)"));
+  }
+  if (of_user >= capacity_ - open_) {
+    return absl::ResourceExhaustedError(StrCat(
+        "user ", user.name(), " has ", of_user, " connections open, and this kernixd has descriptors for only ",
+        capacity_,
+        " connections of all users: close some, or raise its limit (ulimit -n; LimitNOFILE= of a systemd unit)"));
+  }
+  ++open_;
+  ++open_of_user_[user.id()];
+  return absl::OkStatus();
+}
+
+void ConnectionQuota::Leave(UserId user) {
+  const auto found = open_of_user_.find(user);
+  if (--found->second == 0) open_of_user_.erase(found);
+  --open_;
+}
+
+int ConnectionCapacity(int descriptors) {
+  struct rlimit limit {};
+  constexpr rlim_t kMost = std::numeric_limits<int>::max();
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return static_cast<int>(kMost);
+  return static_cast<int>(std::min(limit.rlim_cur / 4 * 3 / descriptors, kMost));
+}
+
+namespace {
+
+constexpr Duration kLongestPause{10'000};
+constexpr Duration kShortestPause{10};
+
+}  // namespace
+
+bool IdleMonitor::Step(const Activity& activity, MonotonicTime now) {
+  const bool active = activity.running > 0 || activity.started != started_;
+  // The first quiet step also counts as active: what the step before saw may have ended only a moment ago.
+  if (active || was_active_) active_at_ = now;
+  was_active_ = active;
+  started_ = activity.started;
+  return timeout_.count() > 0 && now - active_at_ >= timeout_;
+}
+
+Duration IdleMonitor::Pause(MonotonicTime now) const {
+  if (timeout_.count() == 0) return kLongestPause;
+  // Rounded up, so that the step that waits for the end does not come slightly too early.
+  const auto left = std::chrono::ceil<Duration>(active_at_ + timeout_ - now);
+  const Duration round = was_active_ ? timeout_ / 10 : left;
+  return std::clamp(round, kShortestPause, kLongestPause);
+}
+
 namespace {
 
 // How long to leave the queue alone when the system has no descriptor or memory for another connection.

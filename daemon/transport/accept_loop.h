@@ -13,15 +13,67 @@
 #include <optional>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/identity.h"
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
-#include "daemon/transport/connection_quota.h"
-#include "daemon/transport/idle_monitor.h"
 #include "daemon/transport/unix_peer.h"
 
 namespace kernix::server {
+
+// Limits how many connections each user may have open.
+
+// Not thread-safe.
+class ConnectionQuota {
+ public:
+  // Each user may have `max_per_user` connections (0: no limit), and all users together `capacity`. In addition, no
+  // user may have more connections than are still free, so that whatever one user does, another one can connect.
+  ConnectionQuota(int max_per_user, int capacity) : max_per_user_(max_per_user), capacity_(capacity) {}
+
+  // Counts one more connection of `user`. kResourceExhausted, with what to do, if no more are allowed.
+  absl::Status Enter(const Identity& user);
+  void Leave(UserId user);
+
+ private:
+  const int max_per_user_;
+  const int capacity_;
+  int open_ = 0;
+  std::map<UserId, int> open_of_user_;
+};
+
+// The number of connections that this process's descriptors suffice for if each needs `descriptors` of them. A quarter
+// of all is reserved for compile jobs and files.
+int ConnectionCapacity(int descriptors);
+
+// Decides when a daemon has been idle for long enough.
+
+// The daemon's activity at one moment.
+struct Activity {
+  int running = 0;       // present clients and loads
+  uint64_t started = 0;  // clients since the start; reveals those that came and went between two steps
+};
+
+// A background loop; each Step() is one round. Not thread-safe.
+class IdleMonitor {
+ public:
+  // `timeout` 0: never idle for long enough.
+  IdleMonitor(Duration timeout, MonotonicTime now) : timeout_(timeout), active_at_(now) {}
+
+  // True if nothing has been active for the whole timeout.
+  bool Step(const Activity& activity, MonotonicTime now);
+
+  void SetTimeout(Duration timeout) { timeout_ = timeout; }
+
+  // How long to wait until the next step. The step may come earlier.
+  Duration Pause(MonotonicTime now) const;
+
+ private:
+  Duration timeout_;
+  MonotonicTime active_at_;  // last time of activity, or of a step before which activity may just have ended
+  uint64_t started_ = 0;
+  bool was_active_ = true;
+};
 
 // Called from the loop's thread.
 struct AcceptHandler {

@@ -15,13 +15,102 @@
 
 #include "common/base/mutex.h"
 #include "daemon/transport/listener.h"
-#include "daemon/transport/socket_address.h"
+#include "daemon/transport/unix_peer.h"
 #include "tests/support/await.h"
 #include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::server {
 namespace {
+
+using ::testing::HasSubstr;
+
+constexpr auto kRefused = absl::StatusCode::kResourceExhausted;
+
+const TestIdentity kAlice(1);
+const TestIdentity kBob(2);
+
+int EnterAll(ConnectionQuota& quota, const Identity& user) {
+  int count = 0;
+  while (quota.Enter(user).ok()) ++count;
+  return count;
+}
+
+TEST(ConnectionQuotaTest, AUserHasAsManyAsOneMayHave) {
+  ConnectionQuota quota(3, 1000);
+  EXPECT_EQ(EnterAll(quota, kAlice), 3);
+  EXPECT_THAT(quota.Enter(kAlice), HasError(kRefused, HasSubstr("raise max_connections_per_user")));
+  EXPECT_THAT(quota.Enter(kBob), IsOk());
+  quota.Leave(kAlice.id());
+  EXPECT_THAT(quota.Enter(kAlice), IsOk());
+}
+
+TEST(ConnectionQuotaTest, WithoutALimitADescriptorIsLeftForTheNextUser) {
+  ConnectionQuota quota(0, 1000);
+  EXPECT_EQ(EnterAll(quota, kAlice), 500);
+  EXPECT_THAT(quota.Enter(kAlice), HasError(kRefused, HasSubstr("LimitNOFILE")));
+  EXPECT_EQ(EnterAll(quota, kBob), 250);
+  for (uint32_t id = 3; id < 10; ++id) EXPECT_GT(EnterAll(quota, TestIdentity(id)), 0) << id;
+}
+
+TEST(ConnectionQuotaTest, WhoHasLeftDoesNotCount) {
+  ConnectionQuota quota(0, 10);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_THAT(quota.Enter(kAlice), IsOk());
+    quota.Leave(kAlice.id());
+  }
+  EXPECT_EQ(EnterAll(quota, kBob), 5);
+}
+
+class IdleMonitorTest : public testing::Test {
+ protected:
+  bool StepAfter(Duration pause, const Activity& activity) {
+    now_ += pause;
+    return monitor_.Step(activity, now_);
+  }
+
+  MonotonicTime now_{std::chrono::hours(1)};
+  IdleMonitor monitor_{Duration{1000}, now_};
+};
+
+TEST_F(IdleMonitorTest, EndsAfterTheTimeout) {
+  EXPECT_FALSE(StepAfter(Duration{500}, {}));  // the first step: there may have been activity just before
+  EXPECT_FALSE(StepAfter(Duration{999}, {}));
+  EXPECT_TRUE(StepAfter(Duration{1}, {}));
+}
+
+TEST_F(IdleMonitorTest, NeverWhileSomethingRuns) {
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(StepAfter(Duration{5000}, {.running = 1}));
+}
+
+TEST_F(IdleMonitorTest, TheTimeBeginsWhenTheLastOneLeft) {
+  EXPECT_FALSE(StepAfter(Duration{0}, {.running = 1}));
+  EXPECT_FALSE(StepAfter(Duration{5000}, {}));  // the client may have left at any time until now
+  EXPECT_FALSE(StepAfter(Duration{999}, {}));
+  EXPECT_TRUE(StepAfter(Duration{1}, {}));
+}
+
+TEST_F(IdleMonitorTest, SeesWhatCameAndWentBetweenTwoLooks) {
+  EXPECT_FALSE(StepAfter(Duration{0}, {}));
+  EXPECT_FALSE(StepAfter(Duration{900}, {.running = 0, .started = 1}));
+  EXPECT_FALSE(StepAfter(Duration{900}, {.running = 0, .started = 1}));
+  EXPECT_FALSE(StepAfter(Duration{900}, {.running = 0, .started = 1}));
+  EXPECT_TRUE(StepAfter(Duration{100}, {.running = 0, .started = 1}));
+}
+
+TEST_F(IdleMonitorTest, PausesUntilTheTimeoutAndNoLonger) {
+  StepAfter(Duration{0}, {});
+  StepAfter(Duration{0}, {});
+  EXPECT_EQ(monitor_.Pause(now_ + Duration{400}), Duration{600});
+  EXPECT_TRUE(StepAfter(monitor_.Pause(now_), {}));
+}
+
+TEST(IdleMonitor, WithoutTimeoutItIsNeverIdle) {
+  const MonotonicTime start;
+  IdleMonitor monitor(Duration{0}, start);
+  EXPECT_FALSE(monitor.Step({}, start));
+  EXPECT_FALSE(monitor.Step({}, start + std::chrono::hours(1000)));
+}
 
 // Records what the loop has handed over.
 class Recorder {
@@ -298,4 +387,5 @@ TEST_F(AcceptLoopTest, WhoHasTooManyConnectionsMayComeBackWithFewer) {
 }
 
 }  // namespace
+
 }  // namespace kernix::server

@@ -13,9 +13,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/posix_error.h"
-#include "daemon/transport/socket_address.h"
+#include "daemon/transport/local_user.h"
 #include "daemon/transport/unix_peer.h"
-#include "daemon/transport/user_groups.h"
 
 namespace kernix::server {
 namespace {

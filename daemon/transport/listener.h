@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/os/env.h"
-#include "common/os/files_in_place.h"
+#include "common/os/file_look.h"
 #include "common/os/places.h"
 #include "common/os/unique_fd.h"
 

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "common/base/paths.h"
-#include "daemon/transport/socket_address.h"
 #include "daemon/transport/unix_peer.h"
 #include "tests/support/fault_env.h"
 #include "tests/support/need_right.h"
@@ -19,7 +18,7 @@
 namespace kernix::server {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Env& TheEnv() { return Env::Posix(); }
 

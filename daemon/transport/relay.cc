@@ -17,6 +17,113 @@
 #include "common/os/posix_error.h"
 
 namespace kernix::server {
+
+bool FrameHead::ends_stream() const {
+  return (type == FrameType::kData || type == FrameType::kHeaders) && (flags & 1) != 0;
+}
+
+void FrameReader::Read(std::string_view bytes, absl::FunctionRef<void(const FrameHead&)> seen) {
+  while (true) {
+    Skip(bytes);
+    Collect(bytes);
+    if (collected_ < kHeadBytes) return;
+    const FrameHead head = Head();
+    collected_ = 0;
+    skip_ = head.length;
+    seen(head);
+  }
+}
+
+void FrameReader::Skip(std::string_view& bytes) {
+  const size_t size = std::min<size_t>(bytes.size(), skip_);
+  skip_ -= size;
+  bytes.remove_prefix(size);
+}
+
+void FrameReader::Collect(std::string_view& bytes) {
+  const size_t size = std::min(bytes.size(), kHeadBytes - collected_);
+  std::copy_n(bytes.begin(), size, head_.begin() + collected_);
+  collected_ += size;
+  bytes.remove_prefix(size);
+}
+
+FrameHead FrameReader::Head() const {
+  const auto& h = head_;
+  constexpr uint32_t kStreamBits = 0x7fffffff;
+  return {.length = uint32_t{h[0]} << 16 | uint32_t{h[1]} << 8 | h[2],
+          .type = static_cast<FrameType>(h[3]),
+          .flags = h[4],
+          .stream = (uint32_t{h[5]} << 24 | uint32_t{h[6]} << 16 | uint32_t{h[7]} << 8 | h[8]) & kStreamBits};
+}
+
+namespace {
+
+// "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+constexpr uint32_t kClientPreface = 24;
+
+using Seconds = std::chrono::duration<double>;
+
+}  // namespace
+
+Duration UserTraffic::Wait(MonotonicTime now) {
+  left_ = std::min(kPerSecond, left_ + Seconds(now - filled_at_).count() * kPerSecond);
+  filled_at_ = now;
+  return left_ > 0 ? Duration{0} : std::chrono::ceil<Duration>(Seconds((1 - left_) / kPerSecond));
+}
+
+TrafficMeter::TrafficMeter(UserTraffic& user) : user_(user), client_(kClientPreface), server_(0) {
+  user_.Spend(UserTraffic::kAbandonedCall);
+}
+
+TrafficMeter::~TrafficMeter() {
+  while (!calls_.empty()) Abandon(*calls_.begin());
+}
+
+absl::Status TrafficMeter::FromClient(std::string_view bytes) {
+  user_.Spend(1);  // for the reading, if it comes byte by byte
+  client_.Read(bytes, [this](const FrameHead& head) { Count(head); });
+  if (header_bytes_ > kMaxHeaderBytes)
+    return absl::ResourceExhaustedError(StrCat("the headers of a call have more than ", kMaxHeaderBytes, " bytes"));
+  if (user_.calls > UserTraffic::kMaxCalls)
+    return absl::ResourceExhaustedError(StrCat("more than ", UserTraffic::kMaxCalls, " calls at once"));
+  return absl::OkStatus();
+}
+
+void TrafficMeter::Count(const FrameHead& head) {
+  const bool asks = head.type == FrameType::kPing && !head.acknowledges();
+  user_.Spend(asks ? UserTraffic::kPing : 1);
+  if (head.type == FrameType::kReset) Abandon(head.stream);
+  if (head.type == FrameType::kHeaders) Open(head.stream);
+  if (head.type == FrameType::kHeaders || head.type == FrameType::kContinuation) AddHeaders(head.length);
+}
+
+void TrafficMeter::AddHeaders(uint32_t bytes) {
+  user_.Spend(bytes * UserTraffic::kHeaderByte);
+  header_bytes_ += bytes;
+}
+
+void TrafficMeter::Open(uint32_t stream) {
+  header_bytes_ = 0;
+  if (stream <= last_stream_) return;  // has been one
+  last_stream_ = stream;
+  calls_.insert(stream);
+  ++user_.calls;
+}
+
+void TrafficMeter::Abandon(uint32_t stream) {
+  if (calls_.contains(stream)) user_.Spend(UserTraffic::kAbandonedCall);
+  End(stream);
+}
+
+void TrafficMeter::End(uint32_t stream) { user_.calls -= static_cast<int>(calls_.erase(stream)); }
+
+void TrafficMeter::FromServer(std::string_view bytes) {
+  server_.Read(bytes, [this](const FrameHead& head) {
+    if (head.type == FrameType::kReset) Abandon(head.stream);
+    if (head.ends_stream()) End(head.stream);
+  });
+}
+
 namespace {
 
 // Time between two log lines about one user.

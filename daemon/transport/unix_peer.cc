@@ -9,7 +9,6 @@
 
 #include "common/base/strings.h"
 #include "common/os/posix_error.h"
-#include "daemon/transport/socket_address.h"
 
 namespace kernix::server {
 

@@ -14,11 +14,10 @@
 
 #include "absl/status/status.h"
 #include "kernix/call_frame.h"
+#include "python/src/array_memory.h"
 #include "python/src/bind.h"
-#include "python/src/dlpack_tensor.h"
+#include "python/src/errors.h"
 #include "python/src/gil.h"
-#include "python/src/plain_arrays.h"
-#include "python/src/text.h"
 
 namespace kernix::python {
 

@@ -12,15 +12,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/load/failed_command.h"
+#include "client/load/diagnostics.h"
 #include "client/load/load_memo.h"
-#include "client/load/load_policy.h"
+#include "client/load/load_request.h"
 #include "client/load/matching_files.h"
 #include "client/tools/environment.h"
-#include "client/tools/load_warnings.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "common/os/seen_files.h"
+#include "common/os/file_look.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
 #include "kernix/module.h"

@@ -4,7 +4,6 @@
 #include <pybind11/pybind11.h>
 
 #include "common/base/error.h"
-#include "python/src/text.h"
 
 namespace kernix::python {
 

@@ -3,12 +3,25 @@
 // Converts absl::Status to the exceptions of kernix._errors.
 #pragma once
 
+#include <pybind11/pybind11.h>
+
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace kernix::python {
+
+// Converts text from a compiler or a file name to a str. Bytes that are not UTF-8 become U+FFFD instead of an
+// exception.
+inline pybind11::str ToPython(std::string_view text) {
+  PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+  if (decoded == nullptr) throw pybind11::error_already_set();
+  return pybind11::reinterpret_steal<pybind11::str>(decoded);
+}
+
+// Converts absl::Status to the exceptions of kernix._errors.
 
 // Throws the Python exception for the kind of `status`, which must not be OK. Needs the GIL.
 [[noreturn]] void Throw(const absl::Status& status);

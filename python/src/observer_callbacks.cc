@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/errors.h"
 #include "python/src/gil.h"
-#include "python/src/text.h"
 
 namespace kernix::python {
 

@@ -9,7 +9,6 @@
 
 #include "common/cxx/lexer.h"
 #include "common/cxx/preprocessor.h"
-#include "daemon/language/read/annotations.h"
 #include "daemon/language/read/device_code.h"
 #include "daemon/language/read/function_name.h"
 

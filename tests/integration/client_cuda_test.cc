@@ -7,7 +7,7 @@
 
 #include "client/load/artifact_kernels.h"
 #include "client/load/ptxas_report.h"
-#include "client/runtime/handler_probe.h"
+#include "client/runtime/handlers.h"
 #include "common/base/strings.h"
 #include "kernix/call_frame.h"
 #include "kernix/error.h"
@@ -41,7 +41,6 @@ void scale(const BE::Tensor& x, BE::Tensor& out, float factor, cudaStream_t stre
 // It has shared memory of both kinds, an array in local memory, a bound of threads, and values that only spilling
 // holds.
 constexpr char kGreedy[] = R"(
-#include "brainevent/common.h"
 __constant__ float table[7];
 template <int N> __global__ void __launch_bounds__(1024, 1) greedy(float* p, const float* q) {
   __shared__ float copy[100];

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "client/connection/connected_client.h"
-#include "client/tools/program_search.h"
+#include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
 #include "common/os/places.h"
 #include "common/os/unique_fd.h"

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <thread>
 
-#include "common/os/store_holder.h"
+#include "common/os/places.h"
 #include "common/os/unique_fd.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/kernixd_process.h"

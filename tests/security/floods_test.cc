@@ -22,7 +22,7 @@
 #include "common/base/version.h"
 #include "common/os/env.h"
 #include "common/wire/quick_lookup.h"
-#include "daemon/transport/socket_address.h"
+#include "daemon/transport/unix_peer.h"
 #include "tests/security/daemon_state.h"
 #include "tests/security/security_fixture.h"
 #include "tests/support/test_util.h"

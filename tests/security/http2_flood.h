@@ -13,12 +13,11 @@
 #include <thread>
 
 #include "common/os/unique_fd.h"
-#include "daemon/transport/socket_address.h"
+#include "daemon/transport/unix_peer.h"
 
 namespace kernix::security {
 
 // --- Frames ----------------------------------------------------------------------------------------------------------
-
 enum FrameType : uint8_t {
   kData = 0,
   kHeaders = 1,

@@ -12,7 +12,7 @@
 #include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "daemon/transport/socket_address.h"
+#include "daemon/transport/unix_peer.h"
 #include "tests/security/tally.h"
 #include "tests/support/find_tools.h"
 #include "tests/support/test_util.h"

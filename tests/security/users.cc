@@ -14,7 +14,7 @@
 #include <iterator>
 
 #include "common/base/strings.h"
-#include "daemon/transport/socket_address.h"
+#include "daemon/transport/unix_peer.h"
 
 namespace kernix::security {
 namespace {

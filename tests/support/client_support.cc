@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "client/tools/program_search.h"
+#include "client/tools/toolchain_finder.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
 

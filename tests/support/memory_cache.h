@@ -13,7 +13,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "common/base/mutex.h"
-#include "daemon/cache/action_cache.h"
 #include "daemon/cache/blob_store.h"
 #include "daemon/cache/cache.h"
 #include "daemon/cache/journal.h"

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "daemon/language/read/declaration_tokens.h"
+#include "daemon/language/read/declarations.h"
 
 namespace kernix::language {
 namespace {

@@ -11,11 +11,11 @@
 namespace kernix::language {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Key;
-using testing::UnorderedElementsAre;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::UnorderedElementsAre;
 
 Declarations Read(std::string_view text) {
   return ReadDeclarations(text, [](std::string_view) { return 0; });
@@ -118,4 +118,5 @@ TEST(DeclarationsTest, ReadsWhatIsNotCppToItsEnd) {
 }
 
 }  // namespace
+
 }  // namespace kernix::language

@@ -10,7 +10,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "common/cxx/lexer.h"
-#include "daemon/language/read/declaration_tokens.h"
+#include "daemon/language/read/declarations.h"
 #include "daemon/language/read/device_text.h"
 
 namespace kernix::language {

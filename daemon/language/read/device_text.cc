@@ -3,7 +3,7 @@
 
 #include <deque>
 
-#include "daemon/language/read/declaration_tokens.h"
+#include "daemon/language/read/declarations.h"
 
 namespace kernix::language {
 namespace {

@@ -15,7 +15,7 @@
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "common/cxx/macro_table.h"
-#include "common/cxx/trigraphs.h"
+#include "common/cxx/preprocessor.h"
 #include "daemon/language/spec/source_text.h"
 #include "kernix/v1/kernix.pb.h"
 

@@ -11,7 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
-#include "common/cxx/trigraphs.h"
+#include "common/cxx/preprocessor.h"
 #include "daemon/language/spec/source_text.h"
 #include "kernix/v1/kernix.pb.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names under which callers ask for functions: "f", "a::b::f", and for an instance of a template, "f<float, 4>".
+// The names of functions: those under which callers ask for them ("f", "a::b::f", and for an instance of a template,
+// "f<float, 4>"), and those that `// @BE name [tokens]` marks for export.
 #pragma once
 
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/cxx/preprocessor.h"
 
 namespace kernix::language {
 
@@ -31,5 +33,17 @@ absl::StatusOr<FunctionName> ParseFunctionName(std::string_view text);
 
 // The number of characters in the name at the front of `text`: up to white space outside its brackets.
 size_t FunctionNameLength(std::string_view text);
+
+// `// @BE name [tokens]` marks a function for export.
+struct Annotation {
+  std::string name;                 // empty: the comment has no name
+  std::vector<std::string> tokens;  // empty: the signature decides
+  int source = 0;
+  int line = 0;
+};
+
+// The annotations among `comments`: those that begin with "@BE" and white space, after any number of slashes. Block
+// comments, string literals and text that `#if 0` excludes do not count.
+std::vector<Annotation> FindAnnotations(const std::vector<Comment>& comments);
 
 }  // namespace kernix::language

@@ -7,9 +7,9 @@
 namespace kernix::language {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TEST(FunctionNameTest, ReadsQualifiedNamesAndInstances) {
   const FunctionName plain = ParseFunctionName("f").value();
@@ -62,4 +62,5 @@ TEST(FunctionNameTest, EndsAtWhiteSpaceOutsideItsBrackets) {
 }
 
 }  // namespace
+
 }  // namespace kernix::language

@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "common/base/strings.h"
 #include "daemon/language/read/signature.h"
-#include "daemon/language/spec/element_type.h"
+#include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/words.h"
 
 namespace kernix::language {

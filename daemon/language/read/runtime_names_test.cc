@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The decision on small texts. write/slim_runtime_test.cc has the real ones.
 #include "daemon/language/read/runtime_names.h"
 
 #include <gmock/gmock.h>
@@ -14,8 +12,8 @@
 namespace kernix::language {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr char kBase[] =
     "#define __DEVICE_FUNCTIONS_H__\nstruct dim3 { unsigned x, y, z; };\nvoid __syncthreads();\n"
@@ -249,4 +247,5 @@ TEST(RuntimeNamesTest, NamesGoIntoAStoreAndComeBack) {
 }
 
 }  // namespace
+
 }  // namespace kernix::language

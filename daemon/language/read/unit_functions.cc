@@ -13,7 +13,6 @@
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "common/cxx/preprocessor.h"
-#include "daemon/language/read/annotations.h"
 #include "daemon/language/read/function_name.h"
 #include "daemon/language/read/reading.h"
 #include "daemon/language/read/signature.h"

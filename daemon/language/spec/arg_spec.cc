@@ -13,7 +13,7 @@
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "daemon/language/read/signature.h"
-#include "daemon/language/spec/element_type.h"
+#include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/scratch_expression.h"
 #include "daemon/language/spec/words.h"
 #include "kernix/v1/kernix.pb.h"

@@ -13,6 +13,18 @@
 
 namespace kernix::language {
 
+// Element types of arrays, by the names that NumPy (with ml_dtypes) gives them.
+struct ElementType {
+  std::string_view name;   // "float32"
+  std::string_view dtype;  // the enumerator of BE::DType: "Float32"
+};
+
+// nullptr if `name` is no element type, or one of less than a byte, for which there is no C++ type.
+const ElementType* FindElementType(std::string_view name);
+
+// The names of all element types, separated by commas.
+std::string ElementTypeList();
+
 enum class ParameterKind {
   kArgument,
   kResult,

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/named_handler.h"
 #include "common/base/strings.h"
-#include "daemon/language/spec/element_type.h"
+#include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/scratch_expression.h"
 #include "daemon/language/spec/source_text.h"
 

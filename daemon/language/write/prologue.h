@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "common/base/digest.h"
 
 namespace kernix::language {
 
@@ -44,5 +45,11 @@ class PrologueScan {
 // them. The units of a request share the scan of the headers. If a text includes a header by an absolute path, that
 // header may use anything, so everything is included.
 std::string Prologue(const std::vector<std::string_view>& sources, PrologueScan scan = PrologueScan());
+
+// Identifies the code that reads texts for the prologue.
+
+// A digest over the sources of prologue.cc and of the code that it reads texts with, computed by the build. Together
+// with the texts' digests, it represents the prologue when the texts are not available.
+const Digest& PrologueSourcesDigest();
 
 }  // namespace kernix::language

@@ -16,10 +16,10 @@
 namespace kernix::language {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::IsSupersetOf;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 
 std::string PrologueOf(const std::string& text) { return Prologue({text}); }
 
@@ -140,4 +140,5 @@ TEST(PrologueSourcesTest, TheDigestCoversAllCodeBehindThePrologue) {
 }
 
 }  // namespace
+
 }  // namespace kernix::language

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/language/spec/runtime_parts.h"
+#include "daemon/language/read/runtime_names.h"
 
 namespace kernix::language {
 

@@ -15,10 +15,9 @@
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/flags/host_words.h"
-#include "common/flags/reasons.h"
+#include "common/flags/flag_words.h"
 #include "common/flags/tables.h"
-#include "daemon/toolchain/flags/flag_context.h"
+#include "daemon/toolchain/flags/tool_flags.h"
 #include "daemon/toolchain/tool_query.h"
 
 namespace kernix::toolchain {

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The commands that compile: `kernixctl compile`, `build` and `watch`.
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "client/kernixctl/batch.h"
+#include "client/kernixctl/command.h"
+#include "client/kernixctl/compile_module.h"
+#include "client/kernixctl/module_report.h"
+#include "client/kernixctl/progress_line.h"
+#include "client/load/matching_files.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/env.h"
+#include "common/os/file_look.h"
+
+namespace kernix::ctl {
+namespace {
+
+constexpr char kCompileDetails[] =
+    R"(Compiles each file through the daemon, or finds it in the cache, and opens the result to check that it
+loads. Without --function, the `// @BE name [tokens]` lines of a file say what it exports. With --name or
+--separate, all files form one module: one translation unit together, in order, or one each.
+
+Exit codes: 3 no daemon, 4 the code does not compile, 5 no usable compiler, 6 not in the cache, 130 interrupted.
+
+Examples:
+  kernixctl compile vector_add.cu --arch sm_90
+  kernixctl compile vector_add.cu --arch 8.6,9.0 -o vector_add.so
+  kernixctl compile add_one.cpp --function add_one=arg,ret -D N=4 --flag=-fopenmp
+  kernixctl compile kernels/*.cu --arch sm_90 --json
+  kernixctl compile vector_add.cu --arch sm_90 --print ptx
+  kernixctl compile vector_add.cu --arch sm_90 --keep --build-directory out
+  kernixctl compile part1.cu part2.cu helpers.cpp --separate --name parts --flag=-rdc=true)";
+
+absl::Status CompileModule(Client& client, const std::vector<std::string>& files, const CompileFlags& flags) {
+  const absl::StatusOr<std::shared_ptr<Module>> module = LoadModule(client, files, flags);
+  if (module.ok()) return Deliver(**module, files, flags);
+  SaveFailure(module.status(), files, flags);
+  return module.status();
+}
+
+// Continues after a module that fails to compile. The first failure decides the exit code.
+int CompileAll(Client& client, const CompileFlags& flags) {
+  int result = kOk;
+  for (const std::vector<std::string>& files : Modules(flags)) {
+    if (Interrupted()) return kInterrupted;
+    const absl::Status status = CompileModule(client, files, flags);
+    if (status.ok()) continue;
+    const int code = Fail(status);
+    if (result == kOk) result = code;
+    if (code == kNoDaemon || code == kInterrupted) break;
+  }
+  if (result == kCompilation && flags.build_directory.empty()) {
+    std::cerr << "kernixctl: -v shows the commands; --build-directory DIR keeps one that failed, to run it again\n";
+  }
+  return result;
+}
+
+}  // namespace
+
+Command CompileCommand(const GlobalOptions& options) {
+  const auto flags = std::make_shared<CompileFlags>();
+  return {.name = "compile",
+          .summary = "Compile source files into the cache",
+          .details = kCompileDetails,
+          .options = CompileOptions(*flags),
+          .run = [&options, flags] {
+            return WithFlags(options, *flags, [&flags](Client& client) { return CompileAll(client, *flags); });
+          }};
+}
+
+namespace {
+
+constexpr char kBuildDetails[] =
+    R"(Compiles many files side by side through the daemon, each into a module of its own, as `compile` does. Programs that
+load the same files with the same options later find them in the cache. A folder stands for the .cu, .cpp, .cc and .cxx
+files in it and below it that have a `// @BE` line. What is for CUDA does not concern C++ files. What fails does not
+keep the others from being built.
+
+Exit codes: that of the first file that failed: 3 no daemon, 4 the code does not compile, 5 no usable compiler, 6 not in
+the cache; 130 interrupted.
+
+Examples:
+  kernixctl build kernels --arch sm_90
+  kernixctl build kernels/*.cu more_kernels --arch 8.0,9.0 -j 8 --json)";
+
+constexpr char kAnnotation[] = "@BE";
+
+bool ExportsSomething(const std::string& file) {
+  const absl::StatusOr<std::string> text = Env::Posix().ReadFile(file);
+  return !text.ok() || text->find(kAnnotation) != std::string::npos;  // the load says why a file cannot be read
+}
+
+absl::StatusOr<std::vector<std::string>> SourcesIn(const std::string& folder) {
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> files,
+                          MatchingFiles(folder, {"**/*.cu", "**/*.cpp", "**/*.cc", "**/*.cxx"}));
+  std::erase_if(files, [](const std::string& file) { return !ExportsSomething(file); });
+  if (!files.empty()) return files;
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("no source below ", folder, " has a `// @BE` line, which would export a function"));
+}
+
+// Leaves out what a load of C++ refuses.
+void WithoutCuda(LoadOptions& options) {
+  options.compute_capability.clear();
+  options.keep = false;
+}
+
+// The source files that `paths` stand for: a file for itself, a folder for the sources in it and below it that export a
+// function by a `// @BE` line. INVALID_REQUEST names a folder without such files.
+absl::StatusOr<std::vector<std::string>> FilesBelow(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(path, ignored)) {
+      files.push_back(path);
+      continue;
+    }
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> found, SourcesIn(path));
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+absl::StatusOr<BatchResult> Build(Client& client, const CompileFlags& flags, const std::string& file,
+                                  const LoadCallbacks& callbacks) {
+  LoadOptions options = LoadOptionsFrom(flags);
+  options.batch = true;
+  options.callbacks = callbacks;
+  const Language language = IsCuda({file}) ? Language::kCuda : Language::kCpp;
+  if (language == Language::kCpp) WithoutCuda(options);
+  KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<Module> module,
+                          LoadFiles(client, language, NameOf({file}, flags), {file}, options));
+  const CompiledFiles compiled{{file}, *module, module->path()};
+  return BatchResult{flags.json ? SummaryJson(compiled) : SummaryLine(compiled),
+                     OriginOf(module->from_upstream(), module->cache_hit(), module->joined())};
+}
+
+int BuildAll(Client& client, const CompileFlags& flags, size_t at_once) {
+  std::vector<BatchItem> items;
+  for (const std::string& file : flags.files) {
+    items.push_back({file, [&client, &flags, &file](const LoadCallbacks& callbacks) {
+                       return Build(client, flags, file, callbacks);
+                     }});
+  }
+  return RunBatch(items, at_once, flags.verbose);
+}
+
+struct BuildFlags {
+  CompileFlags compile;
+  uint32_t at_once = kLoadsAtOnce;
+};
+
+std::vector<Option> BuildOptions(BuildFlags& flags) {
+  std::vector<Option> options = {
+      {"path", &flags.compile.files, "Source files, and folders of them", {.required = true, .names = Names::kFiles}},
+      AtOnce(flags.at_once),
+  };
+  for (Option& option : OptionsOfEachModule(flags.compile)) options.push_back(std::move(option));
+  return options;
+}
+
+int RunBuild(const GlobalOptions& options, BuildFlags flags) {
+  absl::StatusOr<std::vector<std::string>> files = FilesBelow(flags.compile.files);
+  if (!files.ok()) return Fail(files.status());
+  flags.compile.files = *std::move(files);
+  return WithFlags(options, flags.compile,
+                   [&](Client& client) { return BuildAll(client, flags.compile, flags.at_once); });
+}
+
+}  // namespace
+
+Command BuildCommand(const GlobalOptions& options) {
+  const auto flags = std::make_shared<BuildFlags>();
+  return {.name = "build",
+          .summary = "Compile many source files into the cache, side by side",
+          .details = kBuildDetails,
+          .options = BuildOptions(*flags),
+          .run = [&options, flags] { return RunBuild(options, *flags); }};
+}
+
+namespace {
+
+constexpr char kWatchDetails[] =
+    R"(Compiles as `kernixctl compile` does, and again whenever a file or one of its headers changes, until Ctrl-C. Prints
+one line for each new result, and the compiler's output once for each error. The files need not exist yet.
+
+Exit codes: 3 no daemon, 5 no usable compiler, 130 ended by Ctrl-C.
+
+Examples:
+  kernixctl watch vector_add.cu --arch sm_90
+  kernixctl watch vector_add.cu --arch sm_90 --print resources
+  kernixctl watch kernels/*.cpp -I include --build-directory out)";
+
+constexpr std::chrono::milliseconds kInterval{200};
+
+// A module, and what it depends on.
+class WatchedModule {
+ public:
+  WatchedModule(Client& client, const CompileFlags& flags, std::vector<std::string> files)
+      : client_(client), flags_(flags), files_(std::move(files)) {}
+
+  // Compiles the module if something has changed, and shows the result if it is another one. Returns kOk, or the exit
+  // code if no edit can help.
+  int Poll() {
+    if (!seen_.Changed(Paths())) return kOk;
+    std::vector<std::string> warnings;
+    const absl::StatusOr<std::shared_ptr<Module>> module = Load(warnings);
+    seen_.NoteLoad(Paths());
+    return Interrupted() ? kInterrupted : Show(module, warnings);
+  }
+
+ private:
+  absl::StatusOr<std::shared_ptr<Module>> Load(std::vector<std::string>& warnings) {
+    LoadCallbacks callbacks;
+    callbacks.warning = [&warnings](std::string_view text) { warnings.emplace_back(text); };
+    callbacks.inputs = [this](const std::vector<std::string>& inputs) { inputs_ = inputs; };
+    return LoadModule(client_, files_, flags_, std::move(callbacks));
+  }
+
+  std::vector<std::string> Paths() const {
+    std::vector<std::string> paths = files_;
+    paths.insert(paths.end(), inputs_.begin(), inputs_.end());
+    return paths;
+  }
+
+  int Show(const absl::StatusOr<std::shared_ptr<Module>>& module, const std::vector<std::string>& warnings) {
+    std::string result = module.ok() ? (*module)->key() : GetErrorDetail(module.status()).SerializeAsString();
+    for (const std::string& warning : warnings) result += "\n" + warning;
+    if (result == result_) return kOk;
+    for (const std::string& warning : warnings) PrintWarning(warning);
+    const absl::Status status = module.ok() ? Deliver(**module, files_, flags_) : module.status();
+    result_ = status.ok() || !module.ok() ? std::move(result) : "";  // what could not be written is written next time
+    if (status.ok()) return kOk;
+    SaveFailure(status, files_, flags_);
+    const int code = Fail(status);
+    return code == kNoDaemon || code == kToolchain ? code : kOk;
+  }
+
+  Client& client_;
+  const CompileFlags& flags_;
+  const std::vector<std::string> files_;
+  std::vector<std::string> inputs_;  // of the latest load that came so far
+  SeenFiles seen_{Env::Posix()};
+  std::string result_;  // the key or the error, with the warnings
+};
+
+int WatchAll(Client& client, const CompileFlags& flags) {
+  std::vector<WatchedModule> modules;
+  for (std::vector<std::string>& files : Modules(flags)) modules.emplace_back(client, flags, std::move(files));
+  while (true) {
+    for (WatchedModule& module : modules) {
+      if (const int code = module.Poll(); code != kOk) return code;
+    }
+    if (Interrupted()) return kInterrupted;
+    std::this_thread::sleep_for(kInterval);
+  }
+}
+
+}  // namespace
+
+Command WatchCommand(const GlobalOptions& options) {
+  const auto flags = std::make_shared<CompileFlags>();
+  return {.name = "watch",
+          .summary = "Compile source files whenever they change",
+          .details = kWatchDetails,
+          .options = CompileOptions(*flags),
+          .run = [&options, flags] {
+            return WithFlags(options, *flags, [&flags](Client& client) { return WatchAll(client, *flags); });
+          }};
+}
+
+}  // namespace kernix::ctl

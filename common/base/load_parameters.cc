@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/load_parameters.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+
+namespace kernix {
+
+v1::Language LanguageOfFile(std::string_view path) {
+  constexpr std::string_view kCpp[] = {".cpp", ".cc", ".cxx", ".c++", ".C"};
+  const size_t dot = path.rfind('.');
+  const std::string_view suffix = dot == std::string_view::npos ? "" : path.substr(dot);
+  if (suffix == ".cu") return v1::LANGUAGE_CUDA;
+  return std::find(std::begin(kCpp), std::end(kCpp), suffix) != std::end(kCpp) ? v1::LANGUAGE_CPP
+                                                                               : v1::LANGUAGE_UNSPECIFIED;
+}
+
+namespace {
+
+constexpr size_t kMaxBytes = 200;
+
+bool IsUnusable(unsigned char c) { return c < 0x20 || c == 0x7f || c == '/'; }
+
+}  // namespace
+
+absl::Status CheckModuleName(std::string_view name) {
+  const bool plain = std::none_of(name.begin(), name.end(), IsUnusable);
+  if (!name.empty() && plain && name != "." && name != ".." && name.size() <= kMaxBytes && IsValidUtf8(name)) {
+    return absl::OkStatus();
+  }
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("\"", ToValidUtf8(std::string(name.substr(0, kMaxBytes))),
+                                                            "\" cannot name a module: use 1 to ", kMaxBytes,
+                                                            " bytes of UTF-8 without '/' and control characters"));
+}
+
+}  // namespace kernix

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/app/own_process.h"
+
+#include <grpc/support/log.h>
+#include <link.h>
+#include <malloc.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+
+#include "common/base/log.h"
+#include "common/base/paths.h"
+#include "common/base/strings.h"
+
+namespace kernix::server {
+namespace {
+
+// A limit that kernixd or a compiler may meet: to what it is raised, and how large is not worth a word.
+struct Limit {
+  __rlimit_resource resource;
+  const char* name;
+  rlim_t wanted;
+  rlim_t enough;
+};
+
+constexpr Limit kLimits[] = {
+    {RLIMIT_AS, "bytes of address space of each process", RLIM_INFINITY, RLIM_INFINITY},
+    {RLIMIT_DATA, "bytes of data of each process", RLIM_INFINITY, RLIM_INFINITY},
+    {RLIMIT_STACK, "bytes of stack", 8 << 20, 8 << 20},
+    {RLIMIT_FSIZE, "bytes of each file", RLIM_INFINITY, RLIM_INFINITY},
+    {RLIMIT_CPU, "seconds of processor time of each process", RLIM_INFINITY, RLIM_INFINITY},
+    {RLIMIT_NPROC, "processes of the user", RLIM_INFINITY, 1024},
+    {RLIMIT_NOFILE, "open files", 1024, 1024},
+};
+
+using Words = std::vector<std::string>;
+
+void RaiseLimit(const Limit& limit, Words& left) {
+  rlimit now{};
+  if (getrlimit(limit.resource, &now) != 0) return;
+  const rlim_t wanted = std::min(now.rlim_max, limit.wanted);
+  if (now.rlim_cur < wanted) {
+    now.rlim_cur = wanted;
+    setrlimit(limit.resource, &now);
+  }
+  if (now.rlim_max < limit.enough) left.push_back(StrCat("at most ", uint64_t{now.rlim_max}, " ", limit.name));
+}
+
+// The kernel leaves out what the cgroup does not have.
+void TakeAllProcessors(Words& left) {
+  std::array<unsigned char, 1024> all{};
+  all.fill(0xff);
+  if (sched_setaffinity(0, all.size(), reinterpret_cast<const cpu_set_t*>(all.data())) == 0) return;
+  std::array<cpu_set_t, 8> mine{};
+  if (sched_getaffinity(0, sizeof mine, mine.data()) != 0) return;
+  left.push_back(StrCat("at most ", CPU_COUNT_S(sizeof mine, mine.data()), " processors"));
+}
+
+void TakeUsualPriority(Words& left) {
+  const sched_param none{};
+  if (sched_getscheduler(0) != SCHED_OTHER && sched_setscheduler(0, SCHED_OTHER, &none) != 0) {
+    left.push_back("a scheduling policy that is not the usual one");
+  }
+  setpriority(PRIO_PROCESS, 0, 0);
+  const int niceness = getpriority(PRIO_PROCESS, 0);
+  if (niceness > 0) left.push_back(StrCat("a niceness of ", niceness));
+}
+
+// As linux/ioprio.h has them; glibc has no function.
+void TakeUsualDiskPriority(Words& left) {
+  constexpr int kProcess = 1;
+  constexpr int kNone = 0;
+  constexpr int kClassShift = 13;
+  syscall(SYS_ioprio_set, kProcess, 0, kNone);
+  constexpr int kIdle = 3;
+  if (syscall(SYS_ioprio_get, kProcess, 0) >> kClassShift == kIdle) left.push_back("the disk only while it is idle");
+}
+
+void BeAsDispensableAsOthers(Words& left) {
+  const std::unique_ptr<FILE, decltype(&fclose)> file(fopen("/proc/self/oom_score_adj", "r+"), fclose);
+  int adjustment = 0;
+  if (file == nullptr || fscanf(file.get(), "%d", &adjustment) != 1 || adjustment == 0) return;
+  rewind(file.get());
+  const bool is_set = fputs("0", file.get()) >= 0 && fflush(file.get()) == 0;
+  if (!is_set) left.push_back(StrCat("an oom_score_adj of ", adjustment));
+}
+
+}  // namespace
+
+Words ShedInherited() {
+  Words left;
+  TakeAllProcessors(left);
+  TakeUsualPriority(left);
+  TakeUsualDiskPriority(left);
+  BeAsDispensableAsOthers(left);
+  constexpr int kDefaultPolicy = 0;
+  syscall(SYS_set_mempolicy, kDefaultPolicy, nullptr, 0);
+  for (const Limit& limit : kLimits) RaiseLimit(limit, left);
+  umask(S_IWGRP | S_IWOTH);
+  return left;
+}
+
+namespace {
+
+// The start and builds have run much code that an idle process does not need. What is needed again is mapped again.
+// Segments that can be written are left alone, since they hold addresses that the loader has put there.
+int ReleaseCode(dl_phdr_info* image, size_t, void*) {
+  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  for (int i = 0; i < image->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = image->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+    const uintptr_t begin = (image->dlpi_addr + segment.p_vaddr) & ~(page - 1);
+    const uintptr_t end = image->dlpi_addr + segment.p_vaddr + segment.p_memsz;
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  }
+  return 0;
+}
+
+}  // namespace
+
+// By default, there are up to eight arenas for each processor, and a little that is in use keeps whole pages of each.
+// Allocating is not what kernixd's threads do all day.
+void LimitArenas() { mallopt(M_ARENA_MAX, 1); }
+
+void ReturnMemory() {
+  malloc_trim(/*pad=*/0);
+  dl_iterate_phdr(ReleaseCode, nullptr);
+}
+
+namespace {
+
+void WriteLine(gpr_log_func_args* line) {
+  const LogLevel level = line->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kDebug;
+  LogOf("grpc", level, "grpc", {{"where", StrCat(Basename(line->file), ":", line->line)}, {"message", line->message}});
+}
+
+}  // namespace
+
+void RouteGrpcLog() { gpr_set_log_function(WriteLine); }
+
+}  // namespace kernix::server

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What kernixd does about its own process: what it sheds of the program whose load started it, what it holds of the
+// machine's memory, and where gRPC's log goes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kernix::server {
+
+// What kernixd has of the program whose load started it. That program may run on one core, at a low priority or within
+// limits of its own, but kernixd serves others, too, and compilers have what kernixd has.
+
+// Takes all processors that this process may have, the usual priorities for processor, memory and disk, the usual
+// umask, and its limits as far as it may raise them. Returns what remains, in words. Call it before the first thread
+// starts.
+std::vector<std::string> ShedInherited();
+
+// What this process holds of the machine's memory.
+
+// Makes all threads allocate from one arena. Must be called before the first thread starts.
+void LimitArenas();
+
+// Gives back to the system what the process does not need while it is idle: memory that was freed, and its hold on the
+// code of the program and its libraries, which stays in the system's page cache. A debugger loses its breakpoints.
+void ReturnMemory();
+
+// Routes gRPC's log into ours.
+
+// Process-wide. Logs gRPC's errors as warnings: a failure of one connection is not an error of the daemon.
+void RouteGrpcLog();
+
+}  // namespace kernix::server

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The checks of the flags of each tool: the host compiler and nvcc. Internal to CheckFlags().
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/flags/flag_table.h"
+#include "common/os/env.h"
+#include "daemon/toolchain/flags/flags.h"
+#include "daemon/toolchain/host_facts.h"
+#include "daemon/toolchain/toolchain.h"
+
+namespace kernix::toolchain {
+
+// -D and -U become lines of the source instead of words of a command. So no shell, and no tool that takes @file for
+// further flags, can misread a macro. Internal to CheckFlags().
+
+// Adds the line that is equivalent to -D`text` ("X", "X=1", "F(x)=x"): "#define X 1", without a line end. `flag` is the
+// flag as the user gave it. INVALID_REQUEST for a name that is not an identifier, or a value that would continue on the
+// next line.
+absl::Status AddDefinition(std::string_view flag, std::string_view text, std::vector<std::string>& lines);
+
+// The same for -U.
+absl::Status AddUndefinition(std::string_view flag, std::string_view name, std::vector<std::string>& lines);
+
+// Shared parts of the checks for the different kinds of flags. Internal to CheckFlags().
+struct FlagContext {
+  Env& env;
+  const Toolchain& toolchain;
+  const v1::Language language;
+  const FlagPolicy policy;
+  HostFacts& facts;
+  CheckedFlags& result;
+
+  bool shared() const { return policy == FlagPolicy::kShared; }
+};
+
+inline constexpr std::string_view kNotListed =
+    "this kernixd is shared and accepts only flags that it knows, with values that they allow";
+inline constexpr std::string_view kValueMissing = "its value is missing";
+inline constexpr std::string_view kNamesUnseenFile = "it names a file whose content kernix cannot take into account";
+inline constexpr std::string_view kCudartIsStatic = "cudart is always linked statically";
+
+// INVALID_REQUEST with the flag, and the reason or an alternative.
+absl::Status RefuseFlag(std::string_view flag, std::string_view why);
+
+// Refuses a word that is not a flag and a flag that its table allows nobody; on a shared daemon, also a flag that the
+// table does not allow everybody. `text`: the flag's name in the error.
+absl::Status CheckUser(const FlagContext& context, const flags::Flag& flag, std::string_view text);
+
+// Refuses a flag that only a private daemon accepts, if it names a file.
+absl::Status CheckNamesNoFile(const flags::Flag& flag, std::string_view text);
+
+// Refuses a word of `flag` that a shell would interpret, or that a tool would take for a file of further flags.
+absl::Status CheckWord(std::string_view flag, std::string_view word);
+// The same for a word that only the host compiler gets. A user's own g++ gets it without a shell.
+absl::Status CheckHostWord(const FlagContext& context, std::string_view flag, std::string_view word);
+
+// The digest of the file that `flag` names or implies.
+absl::StatusOr<Digest> DigestOfFile(const FlagContext& context, std::string_view flag, const std::string& path);
+
+// Checks flags of g++ or clang++ and adds the accepted ones to `passed`.
+absl::Status CheckHostFlag(FlagContext& context, const flags::Flag& flag, std::vector<std::string>& passed);
+absl::Status CheckHostFlags(FlagContext& context, const std::vector<std::string>& flags,
+                            std::vector<std::string>& passed);
+
+// Checks nvcc's flags for compiling. Fills in the result's `nvcc`, `host` and the fields that depend on the flags.
+absl::Status CheckNvccFlags(FlagContext& context, const std::vector<std::string>& flags);
+
+// Checks flags of the link. Fills in the result's `link` and `files`.
+absl::Status CheckLinkFlags(FlagContext& context, const std::vector<std::string>& flags);
+
+}  // namespace kernix::toolchain

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memory of arrays that Python passes to a call: NumPy's, read directly, and that of all others, through DLPack.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "kernix/call_frame.h"
+#include "python/src/dlpack.h"
+
+namespace kernix::python {
+
+// Memory that belongs to a NumPy array.
+struct PlainArray {
+  void* data;
+  DataType type;
+  std::vector<int64_t> shape;
+  size_t bytes;
+
+  bool Overlaps(const PlainArray& other) const {
+    const auto begin = reinterpret_cast<uintptr_t>(data), other_begin = reinterpret_cast<uintptr_t>(other.data);
+    return begin < other_begin + other.bytes && other_begin < begin + bytes;
+  }
+};
+
+// NumPy arrays that the extension reads itself: of exactly the type `numpy.ndarray`, row-major, aligned, and of an
+// element type that kernix/calling/arrays.py has already seen.
+class PlainArrays {
+ public:
+  // `types` comes from kernix/calling/arrays.py. It maps a dtype, in this machine's byte order, to an XLA_FFI_DataType,
+  // and it may grow later.
+  PlainArrays(pybind11::object ndarray, pybind11::object empty, pybind11::dict types)
+      : ndarray_(std::move(ndarray)), empty_(std::move(empty)), types_(std::move(types)) {}
+
+  // Returns nullopt if the array is not plain, or if it is read-only and `writable` is set.
+  std::optional<PlainArray> Read(pybind11::handle array, bool writable) const;
+
+  // Creates an array like `arguments`. Returns null if they are not plain or not alike.
+  pybind11::object MakeLike(const pybind11::tuple& arguments) const;
+
+ private:
+  pybind11::object ndarray_;
+  pybind11::object empty_;
+  pybind11::dict types_;
+};
+
+// An array of another library, received through DLPack. Keeps the memory alive. Destroy it with the GIL held.
+class DlpackTensor {
+ public:
+  // Takes the tensor out of `capsule`, the result of `__dlpack__()`. Throws ValueError if it is not such a capsule, has
+  // already been used, or has a version of DLPack that kernix does not support.
+  explicit DlpackTensor(const pybind11::capsule& capsule);
+
+  uintptr_t data() const;
+  std::pair<int, int> device() const { return {tensor_->device.type, tensor_->device.id}; }
+  // Code, bits, lanes.
+  std::vector<int> dtype() const { return {tensor_->dtype.code, tensor_->dtype.bits, tensor_->dtype.lanes}; }
+  std::vector<int64_t> shape() const { return {tensor_->shape, tensor_->shape + tensor_->rank}; }
+  bool is_read_only() const { return (flags_ & dlpack::kReadOnly) != 0; }
+  // Whether this is a copy instead of the array's own memory.
+  bool is_copied() const { return (flags_ & dlpack::kIsCopied) != 0; }
+  // Row-major without gaps.
+  bool is_contiguous() const;
+
+ private:
+  template <typename Managed>
+  void TakeOver(const pybind11::capsule& capsule, const char* used_name);
+
+  std::shared_ptr<void> owner_;
+  const dlpack::Tensor* tensor_ = nullptr;
+  uint64_t flags_ = 0;
+};
+
+}  // namespace kernix::python
