@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -83,6 +85,9 @@ absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, co
 
 namespace {
 
+// A kernixd that detaches itself takes milliseconds for that. Other programs never do.
+constexpr std::chrono::milliseconds kPatience{1'000};
+
 // posix_spawn's two descriptions of the child.
 class SpawnPlan {
  public:
@@ -145,7 +150,7 @@ absl::StatusOr<DaemonProcess> DaemonProcess::Start(const DaemonCommand& command)
     return MakeError(v1::ErrorDetail::UNREACHABLE,
                      StrCat("start ", command.program, " (log in ", command.log, "): ", strerror(error)));
   }
-  return DaemonProcess(pid, UniqueFd());
+  return DaemonProcess(pid);
 }
 
 absl::StatusOr<DaemonProcess> DaemonProcess::StartDetached(DaemonCommand command) {
@@ -155,6 +160,14 @@ absl::StatusOr<DaemonProcess> DaemonProcess::StartDetached(DaemonCommand command
   KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, Start(command));
   process.report_ = std::move(report.first);
   return process;
+}
+
+DaemonProcess::~DaemonProcess() {
+  if (!report_.ok()) return;
+  const MonotonicTime patience = std::chrono::steady_clock::now() + kPatience;
+  while (pid_ != 0 && !ExitCode() && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 std::optional<int> DaemonProcess::ExitCode() {

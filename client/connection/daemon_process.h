@@ -46,12 +46,18 @@ class DaemonProcess {
   // kernixd go on in a child of its own, and tell its exit code through kInheritedSocket.
   static absl::StatusOr<DaemonProcess> StartDetached(DaemonCommand command);
 
+  // Collects the parent of a detached daemon, which ends at once.
+  ~DaemonProcess();
+  DaemonProcess(DaemonProcess&& other) noexcept
+      : pid_(std::exchange(other.pid_, 0)), report_(std::move(other.report_)), exit_code_(other.exit_code_) {}
+  DaemonProcess& operator=(DaemonProcess&&) = delete;
+
   // Returns the exit code if the daemon has ended, or 128 + the signal if a signal killed it (128 alone if that is not
   // known). Does not wait.
   std::optional<int> ExitCode();
 
  private:
-  DaemonProcess(pid_t pid, UniqueFd report) : pid_(pid), report_(std::move(report)) {}
+  explicit DaemonProcess(pid_t pid) : pid_(pid) {}
 
   pid_t pid_;        // of our child; 0: it has been collected
   UniqueFd report_;  // of a detached daemon

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -11,10 +12,14 @@
 
 namespace kernix::server {
 
-void Detach(int report) {
+bool Detach(int report) {
+  struct stat info {};
+  if (fstat(report, &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
   fcntl(report, F_SETFD, FD_CLOEXEC);
-  if (fork() > 0) _exit(kExitOk);  // if there can be no child, this process stays
+  const pid_t child = fork();
+  if (child != 0) _exit(child > 0 ? kExitOk : kExitFailure);
   setsid();
+  return true;
 }
 
 void ReportEnd(int report, int exit_code) {

@@ -132,10 +132,9 @@ int Serve(Env& env, ServerOptions options, ReadOptions read) {
 }  // namespace
 
 int RunServer(Env& env, ServerOptions options, ReadOptions read) {
-  if (options.started_by_client) Detach(kStartReport);
-  const bool reports = options.started_by_client;
+  const bool is_detached = options.started_by_client && Detach(kStartReport);
   const int exit_code = Serve(env, std::move(options), std::move(read));
-  if (reports) ReportEnd(kStartReport, exit_code);
+  if (is_detached) ReportEnd(kStartReport, exit_code);
   return exit_code;
 }
 

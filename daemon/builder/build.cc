@@ -245,10 +245,11 @@ absl::StatusOr<v1::LoadResult> Build::Conclude(const PlanEnd& end) {
 std::optional<absl::Status> Build::AskAboutSources(const absl::Status& otherwise) {
   PlannedLoad alone = *load_;
   alone.request.refusal = otherwise;
-  absl::StatusOr<Plan> plan = MakePlan(alone.request, parts_.include_roots, parts_.LimitsFor(alone.max_parallel));
-  if (!plan.ok()) return std::nullopt;
-  alone.plan = *std::move(plan);
-  const absl::StatusOr<PlanEnd> end = RunSteps(alone);
+  const absl::StatusOr<PlanEnd> end = CatchExceptions(kLoadNotHandled, [&]() -> absl::StatusOr<PlanEnd> {
+    KERNIX_ASSIGN_OR_RETURN(alone.plan,
+                            MakePlan(alone.request, parts_.include_roots, parts_.LimitsFor(alone.max_parallel)));
+    return RunSteps(alone);
+  });
   if (!end.ok() || end->status.ok() || KindOf(end->status) != v1::ErrorDetail::COMPILATION) return std::nullopt;
   return FailureOf(alone, *end);
 }
@@ -323,16 +324,22 @@ void Build::Remember(const cache::Entry& entry, std::vector<WatchedFile> headers
 }
 
 void Build::End(absl::StatusOr<v1::LoadResult> result) {
-  if (!result.ok()) result = WithOpenBrace(result.status(), load_->request);
-  if (!result.ok() && load_->effort == Effort::kBuild) {
-    CountFailure(result.status());
-    const bool compiler_refuses = KindOf(result.status()) == v1::ErrorDetail::COMPILATION;
-    const auto state = compiler_refuses ? remote::ClaimState::kFailed : remote::ClaimState::kLeft;
-    if (parts_.upstream != nullptr) parts_.upstream->EndBuild(load_->key(), state);
-  }
+  // Whatever happens, the flight ends: everybody who asks for its key waits for it.
+  (void)CatchExceptions(kLoadNotHandled, [&] {
+    if (!result.ok()) result = WithOpenBrace(result.status(), load_->request);
+    if (!result.ok() && load_->effort == Effort::kBuild) NoteFailure(result.status());
+    return absl::OkStatus();
+  });
   // In this order: a load that no longer finds the flight must find the entry.
   parts_.flights.Forget(flight_);
   flight_->Complete(std::move(result));
+}
+
+void Build::NoteFailure(const absl::Status& status) {
+  CountFailure(status);
+  const bool compiler_refuses = KindOf(status) == v1::ErrorDetail::COMPILATION;
+  const auto state = compiler_refuses ? remote::ClaimState::kFailed : remote::ClaimState::kLeft;
+  if (parts_.upstream != nullptr) parts_.upstream->EndBuild(load_->key(), state);
 }
 
 void Build::CountFailure(const absl::Status& status) {

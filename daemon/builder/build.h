@@ -50,6 +50,7 @@ class Build {
   void Share(const cache::Entry& entry, const std::string& artifact);
   // Lets the first lookup of what was built be one that is known.
   void Remember(const cache::Entry& entry, std::vector<WatchedFile> headers, uint64_t cache_changes);
+  void NoteFailure(const absl::Status& status);
   void CountFailure(const absl::Status& status);
 
   BuilderParts& parts_;

@@ -11,7 +11,6 @@
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/load_parameters.h"
-#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/build.h"
@@ -48,8 +47,10 @@ constexpr uint64_t kHeaderCacheBytes = 32 << 20;
 
 // Loads of one user. It takes milliseconds, but up to a hundred megabytes for a hostile request.
 constexpr uint64_t kPlannedAtOnce = 4;
-// Longer than any user's loads can take to plan.
-constexpr std::chrono::hours kTurnComes{24};
+// Loads of one user, in batches and besides: each build has some threads.
+constexpr uint64_t kBuildsAtOnce = 256;
+// Longer than any user's loads can take.
+constexpr std::chrono::hours kTurnComes{24 * 365};
 
 // What the answer to a request does not depend on.
 void ForgetAsker(v1::LoadRequest& request) {
@@ -123,12 +124,20 @@ struct Builder::Impl : BuilderParts {
   absl::StatusOr<v1::LoadResult> Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
                                      LoadObserver& observer, bool verbose, const CancellationPtr& cancellation);
 
+  // Waits until few enough of the user's loads, of batches or not, wait for builds. Null: it is cancelled first.
+  std::unique_ptr<exec::ByteQuota::Share> PlaceForBuild(const PlannedLoad& load, const CancellationPtr& cancellation) {
+    Cancellation never;
+    return (load.batch ? batch_builds : builds)
+        .Await(load.tag.owner, 1, env.Now() + kTurnComes, cancellation != nullptr ? *cancellation : never);
+  }
   // Begins the build, in a thread of its own. From here on, the load's plan and what is set when a build starts are the
   // build's. The asker reads the rest.
   void StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight, HeaderContents contents);
 
   HeaderCache header_cache{kHeaderCacheBytes};
   exec::ByteQuota planning{kPlannedAtOnce};  // of loads, not bytes
+  exec::ByteQuota builds{kBuildsAtOnce};
+  exec::ByteQuota batch_builds{kBuildsAtOnce};
 };
 
 absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner,
@@ -174,6 +183,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   const std::string& reason = miss.reason;
   if (verbose && load->effort == Effort::kBuild) observer.OnOutput(AnnounceBuild(load->tag.name, reason));
   trace->Lap("look up");
+  const auto place = PlaceForBuild(*load, cancellation);
+  if (place == nullptr) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
   bool mine = false;
   absl::StatusOr<v1::LoadResult> result = JoinLookups(*load, observer, cancellation);
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
@@ -198,11 +209,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
 absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
                                                   LoadObserver& observer, bool verbose,
                                                   const CancellationPtr& cancellation) {
-  bool started = false;
-  const auto start = [&](HeaderContents contents) {
-    started = true;
-    StartBuild(load, flight, std::move(contents));
-  };
+  const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
   const Asking asking(step_runner, *flight->build_askers(), AskerOf(*load));
   OwnHeaders asker(header_cache, load->tag.owner, observer);
   absl::StatusOr<v1::LoadResult> result = flight->Await(asker, verbose, cancellation, start);
@@ -308,17 +315,16 @@ bool Builder::Impl::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook
 void Builder::Impl::StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
                                HeaderContents contents) {
   flights.BeginWork();
-  const auto build = std::make_shared<Build>(*this, load, flight);
   const absl::Status started = CatchExceptions(kLoadNotHandled, [&] {
-    std::thread([this, own = build, contents = std::move(contents)]() mutable {
-      own->Run(std::move(contents));
-      own.reset();  // what it holds may need what is destroyed with the builder
+    std::thread([this, build = std::make_unique<Build>(*this, load, flight), contents = std::move(contents)]() mutable {
+      build->Run(std::move(contents));
+      build.reset();  // what it holds may need what is destroyed with the builder
       flights.EndWork();
     }).detach();
     return absl::OkStatus();
   });
   if (started.ok()) return;
-  build->End(started);
+  Build(*this, load, flight).End(started);
   flights.EndWork();
 }
 

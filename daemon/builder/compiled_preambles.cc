@@ -56,8 +56,9 @@ void CompiledPreambles::Learn(const Lesson& lesson) {
   trees_.Keep(digest, tree, (*header)->size());
   read.outputs[kHeaderDigest] = exec::MakeContent(digest.Hex());
   cache_.Keep(key, preamble, *lesson.toolchain, lesson.start, read);
-  // A header may have changed meanwhile.
-  if (Find(preamble, *lesson.toolchain, files) == nullptr) trees_.Drop(digest);
+  if (Find(preamble, *lesson.toolchain, files) != nullptr) return;
+  trees_.Drop(digest);  // a header may have changed meanwhile
+  NoteMisfit(key, lesson.user);
 }
 
 absl::StatusOr<exec::Content> CompiledPreambles::Compile(const Lesson& lesson, exec::ActionResult& read) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/base/exceptions.h"
 #include "daemon/builder/faster_action.h"
 #include "daemon/builder/step_times.h"
 
@@ -28,9 +29,11 @@ exec::ActionEnd CppCompiler::Run(Step step, const StepRunner::Run& run) {
   exec::ActionEnd end = RunFaster(
       step, [&](const exec::Action& action) { return runner_.RunCommand(action, run_muted); },
       [&](const exec::Action& action) { return runner_.RunCommand(action, run); });
-  if (end.ok() && end->exit_code == 0 && end->output.empty()) {
+  if (!end.ok() || end->exit_code != 0 || !end->output.empty()) return end;
+  (void)CatchExceptions("nothing to learn", [&] {
     preambles_.Teach(prepared, end->outputs.at(step.object), run.toolchain, user);
-  }
+    return absl::OkStatus();
+  });
   return end;
 }
 

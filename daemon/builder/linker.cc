@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/elf_image.h"
+#include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -18,6 +19,7 @@ namespace {
 // Of one link.
 constexpr size_t kMostNameBytes = 32 << 10;
 constexpr size_t kMostSymbols = 100'000;
+constexpr char kNoSmallLink[] = "the link takes the whole libraries";
 
 // What the result of a link imports, and from which libraries.
 struct Imported {
@@ -66,6 +68,10 @@ absl::StatusOr<Imported> ImportedBy(const Step& step, const absl::StatusOr<exec:
   return imported;
 }
 
+absl::StatusOr<Imported> Analyse(const Step& step, const exec::ActionEnd& end) {
+  return CatchExceptions(kNoSmallLink, [&] { return ImportedBy(step, end); });
+}
+
 // Whether only the compiler names libraries: no archive of CUDA's is linked.
 bool NamesNoLibrary(const exec::Action& action) {
   return std::none_of(action.argv.begin(), action.argv.end(),
@@ -86,11 +92,12 @@ bool FoundAll(const Imported& imported, const SmallLibraries& small) {
 exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
   if (run.toolchain != nullptr) step.action = WithDriverFunctions(std::move(step.action), *run.toolchain);
   if (step.kind != StepKind::kPlainLink) return runner_.RunCommand(step.action, run);
-  const absl::StatusOr<SmallLibraries> small = SmallLibrariesFor(step, run.toolchain);
+  const absl::StatusOr<SmallLibraries> small =
+      CatchExceptions(kNoSmallLink, [&] { return SmallLibrariesFor(step, run.toolchain); });
   if (small.ok() && run.mode != CompileMode::kWhole) {
     MutedStep muted(run.observer);
     exec::ActionEnd end = RunSmall(step, *small, run, muted);
-    const absl::StatusOr<Imported> imported = ImportedBy(step, end);
+    const absl::StatusOr<Imported> imported = Analyse(step, end);
     if (imported.ok() && FoundAll(*imported, *small)) {
       with_stubs_.Add();
       if (run.observer != nullptr && !end->output.empty()) run.observer->OnOutput(end->output);
@@ -102,12 +109,12 @@ exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
   }
   whole_.Add();
   exec::ActionEnd whole = runner_.RunCommand(step.action, run);
-  const absl::StatusOr<Imported> imported = ImportedBy(step, whole);
+  const absl::StatusOr<Imported> imported = Analyse(step, whole);
   if (!imported.ok() || !small.ok() || run.mode != CompileMode::kWhole) return whole;
   // Once more, for the bytes of the other modes.
   QuietStep quiet(run.observer);
   exec::ActionEnd again = RunSmall(step, *small, run, quiet);
-  const absl::StatusOr<Imported> imported_again = ImportedBy(step, again);
+  const absl::StatusOr<Imported> imported_again = Analyse(step, again);
   if (!imported_again.ok() || *imported_again != *imported) return whole;
   again->output = whole->output;
   return again;

@@ -273,6 +273,8 @@ class NvccCompiler::Compile {
     if (!compiled.status.ok()) return OnFailure(phases, compiled);
     if (!compiled.printed.empty() && MayHoldOtherLines(phases)) {
       compiler_.again_for_lines_.Add();
+      compiled.outputs.clear();
+      LetGo();
       return Compile(compiler_, step_, run_, /*lines_count=*/true).Run();
     }
     KERNIX_RETURN_IF_ERROR(Take(compiled));
@@ -336,10 +338,11 @@ class NvccCompiler::Compile {
 
   // Of all that follows preprocessing, nvcc runs cudafe++ first. So what that says is nvcc's message, also if cicc has
   // found the error at the same time and earlier.
-  exec::ActionEnd OnFailure(Phases& phases, const PlanEnd& end) {
+  exec::ActionEnd OnFailure(Phases& phases, PlanEnd& end) {
     if (WouldEndAgain(end.status)) return end.status;
     const v1::ErrorDetail detail = GetErrorDetail(end.status);
     const bool is_alone = end.failed != nullptr && printed_->empty() && !end.has_printed;
+    PlanOutputs made = std::exchange(end.outputs, {});
     if (!is_alone) return RunWhole(compiler_.phase_failed_);
     if (LacksHeader(detail.compiler_output())) return Fail(detail);
     if (IsCudafe(*end.failed)) return OnCudafeFailed(phases, end);
@@ -350,7 +353,8 @@ class NvccCompiler::Compile {
     }
     Step step = *cudafe;
     AddInputs(step, outputs_);
-    AddInputs(step, end.outputs);
+    AddInputs(step, made);
+    made.clear();
     if (!step.inputs_from_steps.empty()) return RunWhole(compiler_.phase_failed_);
     const PlanEnd front_end = RunPhases({std::move(step)});
     if (!front_end.status.ok()) return OnCudafeFailed(phases, front_end);
@@ -386,8 +390,18 @@ class NvccCompiler::Compile {
     return result;
   }
 
+  // Of what was made, before all is made again.
+  void LetGo() {
+    outputs_.clear();
+    printed_ = exec::MakeContent("");
+    preprocessing_ = {};
+    host_ = {};
+    stand_in_ = nullptr;
+  }
+
   exec::ActionEnd RunWhole(MetricCounter& reason) {
     reason.Add();
+    LetGo();
     return compiler_.runner_.RunCommand(step_.action, run_);
   }
 

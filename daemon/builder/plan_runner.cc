@@ -43,8 +43,8 @@ size_t StepsThatStart(const Plan& plan) {
 
 constexpr size_t kMostPrinted = 8 << 20;
 
-// Threads of one plan. Engines may have as many builders.
-constexpr size_t kMostAtOnce = 256;
+// Threads of one load. Engines may have as many builders.
+constexpr size_t kMostAtOnce = 128;
 
 class PlanRun {
  public:
@@ -138,7 +138,8 @@ class PlanRun {
 
   std::vector<StepRun*>::iterator FindReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const size_t wanted = run_.askers->max_parallel();
-    const size_t most = wanted == 0 ? kMostAtOnce : std::clamp<size_t>(wanted / share_, 1, kMostAtOnce);
+    const size_t of_all = wanted == 0 ? kMostAtOnce : std::min(wanted, kMostAtOnce);
+    const size_t most = std::max<size_t>(of_all / share_, 1);
     if (!end_.status.ok() || running_ >= most) return waiting_.end();
     return std::find_if(waiting_.begin(), waiting_.end(), [&](const StepRun* run) {
       const auto is_made = [&](const std::string& path) { return end_.outputs.contains(path); };
@@ -187,7 +188,12 @@ class PlanRun {
 
   // Returns the number of steps done so far, 0 if the run has failed.
   int Settle(StepRun& run, Result result) {
-    if (!result.status.ok()) run_.cancellation->Cancel();
+    const int done = Record(run, std::move(result));
+    if (done == 0) run_.cancellation->Cancel();  // after the failure is recorded: what it cancels fails, too
+    return done;
+  }
+
+  int Record(StepRun& run, Result result) {
     const MutexLock lock(mutex_);
     --running_;
     changed_.NotifyAll();

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <future>
 #include <new>
+#include <thread>
 
 #include "common/base/error.h"
 #include "common/base/mutex.h"
@@ -305,6 +306,25 @@ TEST_F(PlanRunnerTest, AFailureCancelsTheRestAndIsToldOnceAllHasEnded) {
   EXPECT_EQ(end.failed->action.step, "b");
   EXPECT_EQ(end.failed->action.inputs.size(), 1u) << "as it ran";
   EXPECT_THAT(executor_.Await(0), IsEmpty());
+}
+
+// Ends what is cancelled at once, in the thread that cancels it.
+TEST_F(PlanRunnerTest, AFailureIsNotLostToTheCancellationsThatItCauses) {
+  Plan plan;
+  plan.steps = {MakeStep("a", {}), MakeStep("b", {})};
+  Start(std::move(plan));
+  executor_.Await(2);
+  const ManualExecutor::RunningPtr b = executor_.Take("b");
+  std::atomic<bool> b_has_ended = false;
+  b->cancellation->OnCancel([&] {
+    b->end.set_value(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it has its chance to come first
+    b_has_ended = true;
+  });
+  executor_.Fail("a", 1);
+  const PlanEnd end = End();
+  EXPECT_TRUE(b_has_ended);
+  EXPECT_EQ(KindOf(end.status), v1::ErrorDetail::COMPILATION);
 }
 
 TEST_F(PlanRunnerTest, AnErrorOfTheExecutorIsPassedOn) {

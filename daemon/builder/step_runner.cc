@@ -105,7 +105,7 @@ exec::ActionEnd StepRunner::RunOnce(Reusable& reusable) {
     if (leads) {
       // Others may wait for this one, so that it has to end in any case.
       exec::ActionEnd end = CatchExceptions(kNotRun, [&] { return FindOrRun(reusable); });
-      End(key, *flight, end.status());
+      End(key, *flight, end);
       return end;
     }
     const Fate fate = Await(*flight, key.second, run);
@@ -122,35 +122,34 @@ exec::ActionEnd StepRunner::RunOnce(Reusable& reusable) {
 StepRunner::StepFlightPtr StepRunner::JoinOrLead(const StepOfUser& key, const Reusable& reusable, bool& leads) {
   const exec::AskersPtr& askers = reusable.run.askers;
   if (!askers->AreOf(key.second)) return nullptr;
-  auto own = std::make_shared<StepFlight>(StepFlight{.askers = askers});
+  auto own = std::make_shared<StepFlight>(askers);
   const MutexLock lock(mutex_);
   const auto [running, mine] = running_.try_emplace(key, std::move(own));
   leads = mine;
-  return running->second->askers->Has(key.second) ? running->second : nullptr;
+  return mine || running->second->askers->Has(key.second) ? running->second : nullptr;
 }
 
-StepRunner::Fate StepRunner::Await(const StepFlight& flight, UserId user, const Run& run) {
+StepRunner::Fate StepRunner::Await(StepFlight& flight, UserId user, const Run& run) {
   bool is_cancelled = false;
   const ScopedOnCancel on_cancel(run.cancellation.get(), [&] {
     const MutexLock lock(mutex_);
     is_cancelled = true;
-    changed_.NotifyAll();
+    flight.changed.NotifyAll();
   });
   const MutexLock lock(mutex_);
   ++waiting_;
   while (flight.fate == Fate::kRuns && flight.askers->Has(user) && run.askers->AreOf(user) && !is_cancelled) {
-    changed_.Wait(mutex_);
+    flight.changed.Wait(mutex_);
   }
   --waiting_;
   return flight.fate;
 }
 
-void StepRunner::End(const StepOfUser& key, StepFlight& flight, const absl::Status& status) {
-  const bool is_cancelled = !status.ok() && KindOf(status) == v1::ErrorDetail::CANCELLED;
+void StepRunner::End(const StepOfUser& key, StepFlight& flight, const exec::ActionEnd& end) {
   const MutexLock lock(mutex_);
-  flight.fate = status.ok() ? Fate::kMade : is_cancelled ? Fate::kCancelled : Fate::kFailed;
+  flight.fate = end.ok() ? Fate::kMade : absl::IsCancelled(end.status()) ? Fate::kCancelled : Fate::kFailed;
   running_.erase(key);
-  changed_.NotifyAll();
+  flight.changed.NotifyAll();
 }
 
 void StepRunner::AskersChanged(const exec::Askers& askers) {
@@ -159,7 +158,7 @@ void StepRunner::AskersChanged(const exec::Askers& askers) {
     return absl::OkStatus();
   });
   const MutexLock lock(mutex_);
-  changed_.NotifyAll();
+  for (const auto& [key, flight] : running_) flight->changed.NotifyAll();
 }
 
 exec::ActionEnd StepRunner::FindOrRun(const Reusable& reusable) {

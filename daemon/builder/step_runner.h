@@ -76,8 +76,10 @@ class StepRunner {
   enum class Fate { kRuns, kMade, kFailed, kCancelled };
   // A step that runs, for the same steps of other builds.
   struct StepFlight {
-    exec::AskersPtr askers;
+    explicit StepFlight(exec::AskersPtr a) : askers(std::move(a)) {}
+    const exec::AskersPtr askers;
     Fate fate = Fate::kRuns;
+    CondVar changed;  // its fate, who waits, or a load that waits was cancelled
   };
   using StepFlightPtr = std::shared_ptr<StepFlight>;
 
@@ -89,10 +91,9 @@ class StepRunner {
   // The flight of the same step for the same user; `leads`: it is this step's own, and has just begun. Null: the step
   // runs by itself.
   StepFlightPtr JoinOrLead(const StepOfUser& key, const Reusable& reusable, bool& leads);
-  // Waits until the flight ends, or until it is not to be waited for (any more). Returns its
-  // fate.
-  Fate Await(const StepFlight& flight, UserId user, const Run& run);
-  void End(const StepOfUser& key, StepFlight& flight, const absl::Status& status);
+  // Waits until the flight ends, or is not to be waited for. Returns its fate.
+  Fate Await(StepFlight& flight, UserId user, const Run& run);
+  void End(const StepOfUser& key, StepFlight& flight, const exec::ActionEnd& end);
   // Takes another node's result, or runs the step and keeps its result.
   exec::ActionEnd FindOrRun(const Reusable& reusable);
   exec::ActionEnd RunAndKeep(const Reusable& reusable);
@@ -107,7 +108,6 @@ class StepRunner {
 
   mutable Mutex mutex_;
   size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
-  CondVar changed_;  // a step has ended, its load was cancelled, or somebody has joined or left
   absl::flat_hash_map<StepOfUser, StepFlightPtr> running_ ABSL_GUARDED_BY(mutex_);
 
   struct Shortcuts;

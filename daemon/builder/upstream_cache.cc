@@ -16,6 +16,8 @@ namespace kernix::build {
 namespace {
 
 constexpr int kWritesAtOnce = 2;
+// A load asks once before it builds, and then each of its steps.
+constexpr int kQuestionsAtOnce = 8;
 
 constexpr Duration kFirstPause{1'000};
 
@@ -74,10 +76,37 @@ UpstreamCache::~UpstreamCache() {
   stopped_.Cancel();
 }
 
+// Waits for its turn, or for the cancellation (may be null): then the engine is not asked.
+class UpstreamCache::Question {
+ public:
+  Question(UpstreamCache& cache, Cancellation* cancellation) : cache_(cache) {
+    bool is_cancelled = false;
+    const ScopedOnCancel on_cancel(cancellation, [&] {
+      const MutexLock lock(cache_.mutex_);
+      is_cancelled = true;
+      cache_.changed_.NotifyAll();
+    });
+    const MutexLock lock(cache_.mutex_);
+    while (cache_.questions_ >= kQuestionsAtOnce && !is_cancelled) cache_.changed_.Wait(cache_.mutex_);
+    ++cache_.questions_;
+  }
+  ~Question() {
+    const MutexLock lock(cache_.mutex_);
+    --cache_.questions_;
+    cache_.changed_.NotifyAll();
+  }
+  Question(const Question&) = delete;
+  Question& operator=(const Question&) = delete;
+
+ private:
+  UpstreamCache& cache_;
+};
+
 std::optional<remote::SharedResult> UpstreamCache::Find(Wanted wanted) {
   const bool is_spent = wanted.looks != nullptr && wanted.looks->IsSpent();
   if (!options_.read || wanted.is_absent || is_spent) return std::nullopt;
   if (wanted.looks == nullptr) wanted.looks = NewBudget();
+  const Question question(*this, wanted.cancellation.get());
   const LookBudget::Look look(*wanted.looks);
   return FindNow(wanted, look);
 }
@@ -98,6 +127,7 @@ std::optional<remote::SharedResult> UpstreamCache::Await(bool may_build, Wanted 
   BuildTurns::Wait wait;
   while (true) {
     {
+      const Question question(*this, wanted.cancellation.get());
       const LookBudget::Look look(*wanted.looks);
       const remote::Limits limits = LimitsOf(wanted, look);
       std::optional<remote::SharedResult> found;

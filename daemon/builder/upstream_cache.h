@@ -114,10 +114,14 @@ class UpstreamCache {
   MetricCounter lost_;
   MetricCounter renewed_;
 
+  // One of the questions that are asked at once.
+  class Question;
+
   Cancellation stopped_;
   mutable Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  int questions_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
 

@@ -77,8 +77,8 @@ struct ActionResult {
   bool ran_earlier = false;        // there, for an earlier request
 };
 
-// Receives the events of one action. The executor calls it from its own threads (the inline executor: from the caller's
-// thread), never concurrently for one action, and never after the action's ActionDone.
+// Receives the events of one action: OnQueued() from a thread of the executor's, the others from the caller's. Never
+// concurrently for one action, and never after Run() has returned.
 class ActionObserver {
  public:
   virtual ~ActionObserver() = default;

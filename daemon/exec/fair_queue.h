@@ -91,17 +91,11 @@ class FairQueue {
     }
   }
 
-  // Removes and returns the waiting items for which `is_unwanted` holds.
-  template <typename Predicate>
-  std::vector<Item> Remove(const Predicate& is_unwanted) {
-    std::vector<Item> removed;
-    for (auto entry = entries_.begin(); entry != entries_.end();) {
-      const auto here = entry++;
-      if (!is_unwanted(here->second.item)) continue;
-      removed.push_back(std::move(here->second.item));
-      Erase(here);
-    }
-    return removed;
+  // Removes an item that has not been taken.
+  void Remove(const Item& item) {
+    const auto entry =
+        std::find_if(entries_.begin(), entries_.end(), [&](const auto& each) { return each.second.item == item; });
+    if (entry != entries_.end()) Erase(entry);
   }
 
  private:

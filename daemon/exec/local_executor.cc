@@ -2,8 +2,8 @@
 //
 // Each action waits and runs in the thread of its caller. One more thread tells those that wait their place.
 //
-// Locks are taken in this order: the caller's Cancellation, `mutex_`, a job's own Cancellation, or its Askers. No
-// foreign code (observers, the caller's Cancellation) is called with `mutex_` held.
+// Locks are taken in this order: the caller's Cancellation, a job's own or `mutex_`, its Askers. No foreign code
+// (observers, the caller's Cancellation) is called with `mutex_` held.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -16,7 +16,6 @@
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/mutex.h"
-#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/exec/admission.h"
 #include "daemon/exec/executor.h"
@@ -81,12 +80,10 @@ class PoolExecutor : public Executor {
         teller_([this] { TellPlaces(); }) {}
 
   ~PoolExecutor() override {
+    for (const JobPtr& job : Stop()) job->cancellation.Cancel();
     {
       const MutexLock lock(mutex_);
-      stopping_ = true;
-      for (const JobPtr& job : queue_.InOrder()) Cancel(*job);
-      for (const JobPtr& job : running_) Cancel(*job);
-      queue_changed_.NotifyAll();
+      for (const JobPtr& job : queue_.InOrder()) job->changed.NotifyAll();
       while (!queue_.empty() || !running_.empty()) queue_changed_.Wait(mutex_);
     }
     teller_.join();
@@ -96,18 +93,16 @@ class PoolExecutor : public Executor {
                 const CancellationPtr& cancellation) override {
     const auto job = std::make_shared<Job>(action, askers, observer);
     const ScopedOnCancel on_cancel(cancellation.get(), [&] {
+      job->cancellation.Cancel();
       const MutexLock lock(mutex_);
-      Cancel(*job);
+      job->changed.NotifyAll();
     });
-    const absl::Status admitted = WaitForTurn(job);
-    job->LeaveQueue();
-    if (!admitted.ok()) {
+    const Turn turn(*this, job);
+    if (!turn.has_come()) {
       return MakeError(v1::ErrorDetail::CANCELLED, StrCat("step \"", action.step, "\" was cancelled"));
     }
     // If an output does not fit into memory, only this job fails.
-    ActionEnd end = CatchExceptions("the job ended", [&] { return run_(action, observer, &job->cancellation); });
-    Release(job);
-    return end;
+    return CatchExceptions("the job ended", [&] { return run_(action, observer, &job->cancellation); });
   }
 
   void AskersChanged(const Askers& askers) override {
@@ -126,23 +121,48 @@ class PoolExecutor : public Executor {
   }
 
  private:
-  void Cancel(Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    job.cancellation.Cancel();
-    job.changed.NotifyAll();
+  // Waits until the job's turn comes, or it is cancelled. Ends the turn.
+  class Turn {
+   public:
+    Turn(PoolExecutor& pool, JobPtr job) : pool_(pool), job_(std::move(job)), has_come_(pool.WaitForTurn(job_)) {
+      job_->LeaveQueue();
+    }
+    ~Turn() {
+      if (has_come_) pool_.Release(job_);
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    bool has_come() const { return has_come_; }
+
+   private:
+    PoolExecutor& pool_;
+    const JobPtr job_;
+    const bool has_come_;
+  };
+
+  // All that there are. No more come.
+  std::vector<JobPtr> Stop() {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    queue_changed_.NotifyAll();
+    std::vector<JobPtr> jobs = queue_.InOrder();
+    jobs.insert(jobs.end(), running_.begin(), running_.end());
+    return jobs;
   }
 
-  // CANCELLED if it is cancelled first: then it is in no queue.
-  absl::Status WaitForTurn(const JobPtr& job) {
+  // False if it is cancelled first: then it is in no queue.
+  bool WaitForTurn(const JobPtr& job) {
     const MutexLock lock(mutex_);
-    if (stopping_) return absl::CancelledError();
+    if (stopping_) return false;
     running_.reserve(running_.size() + queue_.size() + 1);  // so that AdmitNext() needs no memory
     queue_.Push(Weight(*job), job->places(), job);
     AdmitNext();
     while (!job->turn && !job->cancellation.cancelled()) job->changed.Wait(mutex_);
-    if (job->turn) return absl::OkStatus();
-    queue_.Remove([&](const JobPtr& other) { return other == job; });
+    if (job->turn) return true;
+    queue_.Remove(job);
     AdmitNext();
-    return absl::CancelledError();
+    return false;
   }
 
   // Starts all that may start now. Must be called after each change of the queue or of what runs.
