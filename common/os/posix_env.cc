@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/os/posix_env.h"
+
 #include "common/os/env.h"
-#include "common/os/posix_files.h"
-#include "common/os/posix_locks.h"
-#include "common/os/posix_process.h"
-#include "common/os/posix_users.h"
-#include "common/os/posix_watch.h"
 
 namespace kernix {
 namespace {

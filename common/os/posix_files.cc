@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/posix_files.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -23,6 +21,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/posix_env.h"
 #include "common/os/posix_error.h"
 #include "common/os/unique_fd.h"
 

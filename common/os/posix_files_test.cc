@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/posix_files.h"
-
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <pwd.h>
@@ -14,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/os/posix_env.h"
 #include "common/os/posix_error.h"
 #include "tests/support/test_util.h"
 

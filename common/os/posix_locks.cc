@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/posix_locks.h"
-
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "common/base/strings.h"
+#include "common/os/posix_env.h"
 #include "common/os/posix_error.h"
 #include "common/os/unique_fd.h"
 

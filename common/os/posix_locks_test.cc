@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Locks between processes; env_test.cc tests locks within one.
-#include "common/os/posix_locks.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -14,13 +12,14 @@
 #include <thread>
 #include <utility>
 
+#include "common/os/posix_env.h"
 #include "tests/support/await.h"
 #include "tests/support/test_util.h"
 
 namespace kernix {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // Runs once, before the next flock() of this program.
 std::function<void()> before_flock;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/posix_process.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,8 +19,8 @@
 #include "common/base/output_buffer.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/posix_env.h"
 #include "common/os/posix_error.h"
-#include "common/os/posix_spawn.h"
 #include "common/os/process_table.h"
 #include "common/os/unique_fd.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/posix_process.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -17,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/os/posix_env.h"
 #include "tests/support/await.h"
 #include "tests/support/test_util.h"
 
@@ -24,8 +23,8 @@ namespace kernix {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
-using testing::MatchesRegex;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 ProcessSpec Shell(const std::string& script) {
   return {.argv = {"/bin/sh", "-c", script}, .environment = {{"PATH", "/usr/bin:/bin"}}};

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/posix_spawn.h"
-
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -23,6 +21,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/argv.h"
+#include "common/os/posix_env.h"
 #include "common/os/posix_error.h"
 #include "common/os/unique_fd.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/posix_users.h"
-
 #include <grp.h>
 #include <pwd.h>
 
 #include <string_view>
 #include <vector>
+
+#include "common/os/posix_env.h"
 
 namespace kernix::posix {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/posix_watch.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/inotify.h>
@@ -24,6 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
+#include "common/os/posix_env.h"
 #include "common/os/unique_fd.h"
 
 namespace kernix::posix {

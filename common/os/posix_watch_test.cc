@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Against the real kernel: each way to change what a path leads to.
-#include "common/os/posix_watch.h"
-
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,6 +18,7 @@
 #include <ostream>
 #include <string>
 
+#include "common/os/posix_env.h"
 #include "common/os/unique_fd.h"
 #include "tests/support/test_util.h"
 

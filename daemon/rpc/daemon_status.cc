@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/rpc/daemon_status.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -11,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "daemon/rpc/kernix_service.h"
 
 namespace kernix::server {
 namespace {

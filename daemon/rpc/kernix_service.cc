@@ -19,8 +19,6 @@
 #include "common/wire/grpc_status.h"
 #include "daemon/builder/resolved_function.h"
 #include "daemon/rpc/backend.h"
-#include "daemon/rpc/daemon_status.h"
-#include "daemon/rpc/load_call.h"
 
 namespace kernix::server {
 namespace {

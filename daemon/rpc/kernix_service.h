@@ -3,15 +3,27 @@
 // The RPCs, for the calls of one user. Each method validates, delegates, converts and logs; nothing else.
 #pragma once
 
+#include <grpcpp/support/server_callback.h>
+
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/base/identity.h"
 #include "daemon/rpc/backend.h"
 #include "kernix/v1/kernix.grpc.pb.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix::server {
+
+// Starts a call of `caller`: reads the request, runs it in a thread of its own, and streams events until it ends. The
+// result deletes itself when gRPC is done with it. It stays inside `backend.gate` until its last message is sent.
+grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* StartLoadCall(Backend& backend, IdentityPtr caller);
+
+// Administrators see everybody's loads and cache, others their own; of the rest they see how much there is. Checks
+// every toolchain, which runs a compiler if its files have changed.
+absl::StatusOr<v1::GetStatusResponse> StatusFor(const Backend& backend, const Identity& caller);
 
 // Load() uses gRPC's callback interface, which reports at once when the client leaves; the other methods use a thread.
 class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kernix::Service> {

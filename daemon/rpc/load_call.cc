@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/rpc/load_call.h"
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -20,6 +18,7 @@
 #include "common/base/utf8.h"
 #include "common/wire/grpc_status.h"
 #include "daemon/rpc/backend.h"
+#include "daemon/rpc/kernix_service.h"
 #include "daemon/rpc/load_cost.h"
 #include "daemon/rpc/load_stream.h"
 #include "daemon/rpc/service_metrics.h"
