@@ -20,9 +20,9 @@ namespace kernix::server {
 namespace {
 
 // One call. Deletes itself when gRPC is done with it.
-class Refusal final : public grpc::ServerGenericBidiReactor {
+class RefusedCall final : public grpc::ServerGenericBidiReactor {
  public:
-  explicit Refusal(const grpc::Status& reason) { Finish(reason); }
+  explicit RefusedCall(const grpc::Status& reason) { Finish(reason); }
   void OnDone() override { delete this; }
 };
 
@@ -59,7 +59,7 @@ void RefusalServer::Service::SetReason(const absl::Status& reason) {
 
 grpc::ServerGenericBidiReactor* RefusalServer::Service::CreateReactor(grpc::GenericCallbackServerContext*) {
   const MutexLock lock(mutex_);
-  return new Refusal(reason_);
+  return new RefusedCall(reason_);
 }
 
 namespace {
