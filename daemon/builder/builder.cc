@@ -126,9 +126,11 @@ struct Builder::Impl : BuilderParts {
 
   // Waits until few enough of the user's loads, of batches or not, wait for builds. Null: it is cancelled first.
   std::unique_ptr<exec::ByteQuota::Share> PlaceForBuild(const PlannedLoad& load, const CancellationPtr& cancellation) {
+    exec::ByteQuota& quota = load.batch ? batch_builds : builds;
+    // What is in the cache is given to a load that is cancelled, too.
+    if (auto place = quota.Take(load.tag.owner, 1)) return place;
     Cancellation never;
-    return (load.batch ? batch_builds : builds)
-        .Await(load.tag.owner, 1, env.Now() + kTurnComes, cancellation != nullptr ? *cancellation : never);
+    return quota.Await(load.tag.owner, 1, env.Now() + kTurnComes, cancellation != nullptr ? *cancellation : never);
   }
   // Begins the build, in a thread of its own. From here on, the load's plan and what is set when a build starts are the
   // build's. The asker reads the rest.

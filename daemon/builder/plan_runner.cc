@@ -140,11 +140,17 @@ class PlanRun {
     const size_t wanted = run_.askers->max_parallel();
     const size_t of_all = wanted == 0 ? kMostAtOnce : std::min(wanted, kMostAtOnce);
     const size_t most = std::max<size_t>(of_all / share_, 1);
-    if (!end_.status.ok() || running_ >= most) return waiting_.end();
-    return std::find_if(waiting_.begin(), waiting_.end(), [&](const StepRun* run) {
-      const auto is_made = [&](const std::string& path) { return end_.outputs.contains(path); };
-      return std::all_of(run->step.inputs_from_steps.begin(), run->step.inputs_from_steps.end(), is_made);
-    });
+    auto ready = waiting_.end();
+    if (end_.status.ok() && running_ < most) ready = waiting_.begin();
+    while (ready != waiting_.end() && !IsReady(**ready)) ++ready;
+    return ready;
+  }
+
+  bool IsReady(const StepRun& run) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const std::string& path : run.step.inputs_from_steps) {
+      if (!end_.outputs.contains(path)) return false;
+    }
+    return true;
   }
 
   // Without another thread, the steps run one after the other.
