@@ -18,8 +18,6 @@
 
 namespace kernix {
 
-// Finds the kernixd that a client starts.
-
 // Returns `named` (ClientOptions::kernixd), otherwise $KERNIXD, otherwise a kernixd near the file that contains this
 // code (in its folder, in bin/ below it, or in ../bin), otherwise one on PATH. The result is the absolute path of an
 // executable. UNREACHABLE lists the searched places.

@@ -28,7 +28,7 @@ namespace {
 // An action in the pool: queued, then running or cancelled.
 class Job {
  public:
-  // All must outlive the call of LeaveQueue(). `observer` may be null.
+  // `action` and `observer`, which may be null, must outlive the job's turn.
   Job(const Action& action, AskersPtr askers, ActionObserver* observer)
       : action_(action), askers_(std::move(askers)), observer_(observer) {}
 
