@@ -4,10 +4,12 @@
 ``python bench/public_files.py [-I FOLDER]... FILES`` with an installed kernix and nvcc; no GPU needed. Each file gets
 one exported function more, and a ``main`` another name. Columns, as ratios to ``nvcc -c``: a new file (*cold*), the
 processor time of that with all that kernixd learns afterwards, an edit of a comment, an edit of host code, and the
-third kernel with the file's includes. A file that nvcc or kernix refuses is named, and counts for nothing.
+third kernel with the file's includes. A file that nvcc or kernix refuses is named, and counts for nothing. With
+``--without NAME``, perhaps several times, there is a table for each shortcut that is off (``disabled_shortcuts``).
 """
 
 import argparse
+import itertools
 import os
 import pathlib
 import re
@@ -47,11 +49,19 @@ def salted(text: str, *new: str, salts: dict[str, str]) -> str:
 
 
 class Daemon:
-    """A kernixd with a store of its own."""
+    """A kernixd with a store of its own, perhaps without some shortcuts."""
 
-    def __init__(self, store: str) -> None:
+    def __init__(self, store: str, without: str = "") -> None:
+        os.makedirs(store)
+        self.store, self.without = store, without
         self.control = [_environment.program("kernixctl"), "--store", store]
-        kernix.set_cache_dir(store)
+
+    def use(self) -> None:
+        """Have the next loads go there."""
+        os.environ.pop("KERNIX_DISABLED_SHORTCUTS", None)
+        if self.without:
+            os.environ["KERNIX_DISABLED_SHORTCUTS"] = self.without
+        kernix.set_cache_dir(self.store)
 
     def said(self, pattern: str) -> str:
         """Return what kernixctl's status says in the place of a pattern's group."""
@@ -106,7 +116,7 @@ def load(text: str, includes: list[str]) -> float:
     return time.perf_counter() - begin
 
 
-def measure(path: pathlib.Path, includes: list[str], folder: pathlib.Path) -> list[float]:
+def measure(path: pathlib.Path, includes: list[str], folder: pathlib.Path, without: str) -> list[float]:
     """Return the ratios of a file, one for each column."""
     salts: dict[str, str] = dict.fromkeys(("COMMENT_SALT", "DEVICE_SALT", "HOST_SALT"), "1")
     every = ("COMMENT_SALT", "DEVICE_SALT", "HOST_SALT")
@@ -114,9 +124,8 @@ def measure(path: pathlib.Path, includes: list[str], folder: pathlib.Path) -> li
     text = re.sub(r"\bmain(?=\s*\()", "sample_main", original) + PROBE
     includes = [*includes, str(path.parent)]
     heads = "\n".join(re.findall(r"(?m)^#\s*include\s*<[^>\n]+>", original)) + "\n" + PROBE
-    store = folder / uuid.uuid4().hex
-    store.mkdir()
-    daemon = Daemon(str(store))
+    daemon = Daemon(str(folder / uuid.uuid4().hex), without)
+    daemon.use()
     try:
         load(salted(PROBE, salts=salts), [])  # kernixd asks the toolchain what it is
         nvcc = daemon.said(r"(/\S*/nvcc) ")
@@ -136,30 +145,35 @@ def measure(path: pathlib.Path, includes: list[str], folder: pathlib.Path) -> li
     return [cold / wall, used / processor, comment / wall, host / wall, head / head_wall]
 
 
-def row(name: str, values: list[float]) -> str:
+def row(name: str, without: str, values: list[float]) -> str:
     """Return a row of the table."""
-    return f"| {name} | " + " | ".join(f"{value:.2f}" for value in values) + " |"
+    return f"| {name} | {without} | " + " | ".join(f"{value:.2f}" for value in values) + " |"
 
 
 def main() -> int:
     """Print a table with a row for each file, and the medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-I", dest="includes", action="append", default=[], metavar="FOLDER")
+    parser.add_argument("--without", action="append", default=[], metavar="NAME")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     arguments = parser.parse_args()
     includes = [str(pathlib.Path(path).resolve()) for path in arguments.includes]
-    rows, refused = [], []
-    print("| file | " + " | ".join(COLUMNS) + " |\n|---" + "|---:" * len(COLUMNS) + "|")
+    refused = []
+    kinds = ["", *arguments.without]
+    rows: dict[str, list[list[float]]] = {without: [] for without in kinds}
+    print("| file | without | " + " | ".join(COLUMNS) + " |\n|---|---" + "|---:" * len(COLUMNS) + "|")
     with tempfile.TemporaryDirectory(prefix="bench-public-", ignore_cleanup_errors=True) as folder:
-        for path in arguments.files:
+        for path, without in itertools.product(arguments.files, kinds):
             try:
-                rows.append(measure(path.resolve(), includes, pathlib.Path(folder)))
+                rows[without].append(measure(path.resolve(), includes, pathlib.Path(folder), without))
             except (subprocess.CalledProcessError, kernix.KernelError) as error:
                 refused.append(f"{path}: {type(error).__name__}: {str(error)[:300]}")
                 continue
-            print(row("/".join(path.parts[-2:]), rows[-1]), flush=True)
-    if rows:
-        print(row(f"median of {len(rows)}", [statistics.median(column) for column in zip(*rows, strict=True)]))
+            print(row("/".join(path.parts[-2:]), without, rows[without][-1]), flush=True)
+    for without, values in rows.items():
+        if values:
+            columns = [statistics.median(column) for column in zip(*values, strict=True)]
+            print(row(f"median of {len(values)}", without, columns))
     print(*refused, sep="\n", file=sys.stderr)
     return 0
 

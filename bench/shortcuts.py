@@ -4,6 +4,9 @@
 Prints a Markdown table of medians, ratios and the spread of the ratios; exits with 1 if a ratio exceeds its bar. Every
 round measures both ways in turn, on a store and a kernixd of its own. Needs nvcc, but no GPU: ``python
 bench/shortcuts.py`` with an installed kernix.
+
+``--ablation`` switches each shortcut off by itself, in a kernixd of its own, and prints what each load then takes as
+ratios to a kernixd with all shortcuts: wall time, and processor time with what kernixd learns afterwards.
 """
 
 import argparse
@@ -16,6 +19,8 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
+
+from public_files import Daemon
 
 import kernix
 from kernix import _environment
@@ -148,6 +153,16 @@ ROWS: dict[str, Callable[[bool], float]] = {
 }
 
 
+SHORTCUTS = (
+    "phases",
+    "stand_ins",
+    "guessed_parts",
+    "preambles",
+    "compiled_preambles",
+    "step_results",
+    "host_bodies",
+    "link_stubs",
+)
 BARS = {"with fp16, bf16 and cooperative groups": 0.6, "with CUB's block reduce": 0.6}
 
 
@@ -174,11 +189,47 @@ def measure_all(rounds: int) -> list[str]:
     return missed
 
 
+def ablation(rounds: int, folder: str) -> None:
+    """Print the table of single shortcuts that are off. Each has a store in the folder."""
+    daemons = {name: Daemon(os.path.join(folder, name or "all"), without=name) for name in ("", *SHORTCUTS)}
+    try:
+        for daemon in daemons.values():
+            daemon.use()
+            for measure in list(ROWS.values()) * 3:  # kernixd learns from these, as above
+                measure(False)
+            daemon.processor_seconds()
+        print("| without | " + " | ".join(ROWS) + " |\n|---" + "|---:" * len(ROWS) + "|")
+        times: dict[str, dict[str, list[tuple[float, float]]]] = {name: {row: [] for row in ROWS} for name in daemons}
+        for _ in range(rounds):
+            for row, measure in ROWS.items():
+                for name, daemon in daemons.items():
+                    daemon.use()
+                    before = daemon.processor_seconds()
+                    wall = measure(False)
+                    times[name][row].append((wall, daemon.processor_seconds() - before))
+        for name in SHORTCUTS:
+            cells = []
+            for row in ROWS:
+                pairs = list(zip(times[name][row], times[""][row], strict=True))
+                wall, processor = (statistics.median(own[kind] / each[kind] for own, each in pairs) for kind in (0, 1))
+                cells.append(f"{wall:.2f} / {processor:.2f}")
+            print(f"| `{name}` | " + " | ".join(cells) + " |", flush=True)
+        print(f"\nMedians of {rounds} rounds, wall time / processor time; load {os.getloadavg()[0]:.1f} at the end")
+    finally:
+        for daemon in daemons.values():
+            daemon.stop()
+
+
 def main() -> int:
     """Measure with a kernixd of its own."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--ablation", action="store_true")
     arguments = parser.parse_args()
+    if arguments.ablation:
+        with tempfile.TemporaryDirectory(prefix="bench-shortcuts-", ignore_cleanup_errors=True) as folder:
+            ablation(arguments.rounds, folder)
+        return 0
     with tempfile.TemporaryDirectory(prefix="bench-shortcuts-", ignore_cleanup_errors=True) as store:
         kernix.set_cache_dir(store)
         try:

@@ -178,12 +178,12 @@ absl::Status ConnectedClient::WithSession(bool start, Attempt attempt) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + kCallTimeout;
   const Connector::Need need = start ? Connector::Need::kFit : Connector::Need::kAnyDaemon;
   bool lost_before = false;
-  for (int attempts = 1;; ++attempts) {
+  while (true) {
     Caller caller;
     const absl::StatusOr<Session> session = connector_.Open(endpoint, need, caller, IgnoreWarning);
     const absl::Status status = session.ok() ? attempt(*session, caller) : session.status();
     if (status.ok()) return status;
-    const milliseconds pause = BusyPause(status, attempts);
+    const milliseconds pause = RetryAfter(status);
     if (pause.count() > 0 && std::chrono::steady_clock::now() + pause < deadline) {
       caller.Pause(pause);
       continue;

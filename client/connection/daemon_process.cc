@@ -193,7 +193,7 @@ std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env) {
                 "KERNIX_JOBS", "KERNIX_MEMORY_BUDGET_BYTES", "KERNIX_JOB_TIMEOUT", "KERNIX_IDLE_TIMEOUT",
                 "KERNIX_DRAIN_TIMEOUT", "KERNIX_MAX_REQUEST_BYTES", "KERNIX_MAX_LOADS_PER_USER",
                 "KERNIX_MAX_FETCHES_PER_USER", "KERNIX_MAX_CONNECTIONS_PER_USER", "KERNIX_MAX_REQUEST_BYTES_PER_USER",
-                "KERNIX_LOG_LEVEL", "KERNIX_TOOLCHAIN_DESCRIPTION"});
+                "KERNIX_DISABLED_SHORTCUTS", "KERNIX_LOG_LEVEL", "KERNIX_TOOLCHAIN_DESCRIPTION"});
   for (const std::string& name : names) {
     if (const std::optional<std::string> value = get_env(name)) environment[name] = *value;
   }

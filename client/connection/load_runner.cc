@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection/load_runner.h"
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -11,16 +10,10 @@
 
 #include "client/connection/grpc_call.h"
 #include "common/base/error.h"
-#include "common/base/jitter.h"
 #include "common/base/strings.h"
 #include "common/wire/call_status.h"
 
 namespace kernix {
-
-std::chrono::milliseconds BusyPause(const absl::Status& status, int repetition) {
-  constexpr int kMostDoublings = 4;
-  return Jittered(RetryAfter(status) * (1 << std::min(repetition - 1, kMostDoublings)));
-}
 
 namespace {
 
@@ -208,13 +201,15 @@ class Attempts {
 
   // Whether there is one to make, because this user has too much under way.
   bool TakesPause(const absl::Status& status) {
-    pause_ = BusyPause(status, ++pauses_);
+    pause_ = RetryAfter(status);
     if (pause_.count() == 0) return false;
+    const bool is_first = waited_.count() == 0;
+    waited_ += pause_;
     v1::Progress queued;
     queued.set_state(v1::Progress::QUEUED);
-    if (pauses_ == 1 && callbacks_.progress) callbacks_.progress(ProgressText(queued));
-    constexpr int kPausesToMention = 6;  // after some five seconds
-    if (pauses_ == kPausesToMention) Warn(StrCat("this load waits: ", status.message()));
+    if (is_first && callbacks_.progress) callbacks_.progress(ProgressText(queued));
+    constexpr std::chrono::milliseconds kMentioned{5'000};
+    if (waited_ >= kMentioned && waited_ - pause_ < kMentioned) Warn(StrCat("this load waits: ", status.message()));
     return true;
   }
 
@@ -233,8 +228,8 @@ class Attempts {
   const LoadCallbacks& callbacks_;
   Caller caller_;
   bool lost_before_ = false;
-  int pauses_ = 0;
-  std::chrono::milliseconds pause_{0};  // before the next attempt
+  std::chrono::milliseconds pause_{0};   // before the next attempt
+  std::chrono::milliseconds waited_{0};  // in all pauses
 };
 
 }  // namespace

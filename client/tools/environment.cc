@@ -53,6 +53,7 @@ constexpr std::string_view kEffective[] = {
     "KERNIX_CACHE_DIR",
     "KERNIX_CACHE_LIMIT_BYTES",
     "KERNIX_CONFIG",
+    "KERNIX_DISABLED_SHORTCUTS",
     "KERNIX_DRAIN_TIMEOUT",
     "KERNIX_IDLE_TIMEOUT",
     "KERNIX_JOBS",

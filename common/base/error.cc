@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
+#include "common/base/jitter.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 
@@ -47,12 +48,12 @@ std::optional<v1::ErrorDetail> PayloadOf(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status MakeBusyError(std::string_view message) {
-  constexpr std::chrono::milliseconds kRetryAfter{200};
+absl::Status MakeBusyError(std::string_view message, std::chrono::milliseconds retry_after) {
+  if (retry_after.count() == 0) retry_after = Jittered(std::chrono::seconds(1));
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::RESOURCE);
   detail.set_message(std::string(message));
-  detail.set_retry_after_ms(kRetryAfter.count());
+  detail.set_retry_after_ms(static_cast<int32_t>(retry_after.count()));
   return MakeError(std::move(detail));
 }
 

@@ -25,8 +25,9 @@ absl::Status MakeError(ErrorKind kind, std::string_view message);
 // The same for a complete detail. If `detail.code` is zero, it is derived from the kind.
 absl::Status MakeError(v1::ErrorDetail detail);
 
-// A RESOURCE error for somebody who has too much under way: the same call succeeds later. kernix's clients repeat it.
-absl::Status MakeBusyError(std::string_view message);
+// A RESOURCE error for somebody who has too much under way: the same call succeeds later. kernix's clients repeat it
+// after `retry_after`; zero: after half a second to a second, so that many processes do not come back together.
+absl::Status MakeBusyError(std::string_view message, std::chrono::milliseconds retry_after = {});
 
 // When to repeat what a MakeBusyError() has ended. Zero for any other status.
 std::chrono::milliseconds RetryAfter(const absl::Status& status);

@@ -83,6 +83,7 @@ build::BuilderOptions BuilderOptions(const ServerOptions& options) {
   result.flag_policy = options.shared ? toolchain::FlagPolicy::kShared : toolchain::FlagPolicy::kPerUser;
   result.limits.max_source_bytes = options.max_request_bytes;
   result.step_timeout = options.job_timeout;
+  result.disabled = options.disabled_shortcuts;
   result.builders = BuildersOf(options.upstream);
   result.builds_described = options.upstream.BuildersRunAll();
   result.max_made_bytes = kFilesOfALoad * options.max_output_bytes;
@@ -108,8 +109,8 @@ Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegis
       builder_(env, BuilderOptions(options), registry_, executor_, *cache_, background_.get(),
                sharing_ ? &sharing_->cache() : nullptr),
       policy_(env, options.shared, options.toolchains, !options.toolchain_description.empty()),
-      loads_("loads", "max_loads_per_user", options.BoundsPerUser().loads),
-      fetches_("fetches of artifacts", "max_fetches_per_user", options.BoundsPerUser().fetches),
+      loads_(env, "loads", "max_loads_per_user", options.BoundsPerUser().loads),
+      fetches_(env, "fetches of artifacts", "max_fetches_per_user", options.BoundsPerUser().fetches),
       requests_(options.BoundsPerUser().request_bytes),
       uploads_(options.BoundsPerUser().request_bytes),
       backend_{.env = env,

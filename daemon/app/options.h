@@ -17,6 +17,7 @@
 #include "common/base/paths.h"
 #include "common/os/env.h"
 #include "daemon/exec/placement.h"
+#include "daemon/plan/shortcuts.h"
 #include "daemon/request/toolchain_policy.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -89,6 +90,7 @@ struct ServerOptions {
   std::string admin_group;                      // (F) with shared: members may do what root may; empty: nobody
   std::string log_file;                         // (F) empty: the log goes to stderr
   LogLevel log_level = LogLevel::kInfo;         // (F)
+  build::Shortcuts disabled_shortcuts;          // none by default
   UpstreamSettings upstream;                    // (F) each of its fields
   std::string toolchain_description;            // (F) a file: serves loads that name no compiler; empty: nothing does
   std::vector<RegisteredToolchain> toolchains;  // file only: [[toolchain]] tables

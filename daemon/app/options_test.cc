@@ -77,6 +77,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
                                                           {"admin_group", "wheel"},
                                                           {"log_file", "/log"},
                                                           {"log_level", "debug"},
+                                                          {"disabled_shortcuts", "stand_ins,link_stubs"},
                                                           {"toolchain_description", "/fleet.toolchain"},
                                                           {"upstream.address", "grpcs://engine:8980"},
                                                           {"upstream.instance", "main"},
@@ -138,6 +139,8 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
     EXPECT_EQ(parsed.options.max_fetches_per_user, 15);
     EXPECT_EQ(parsed.options.log_file, "/log");
     EXPECT_EQ(parsed.options.log_level, LogLevel::kDebug);
+    EXPECT_EQ(parsed.options.disabled_shortcuts,
+              (build::Shortcuts{build::Shortcut::kStandIns, build::Shortcut::kLinkStubs}));
     EXPECT_EQ(parsed.options.toolchain_description, "/fleet.toolchain");
     EXPECT_EQ(parsed.options.upstream, (UpstreamSettings{.address = "grpcs://engine:8980",
                                                          .instance = "main",
@@ -336,6 +339,7 @@ TEST_F(OptionsTest, ErrorsInTheFileNameTheLine) {
       {"socket = \"run/x\"\n", "/kernixd.toml:1: socket: \"run/x\" is not an absolute path"},
       {"shared = \"perhaps\"\n", "neither true nor false"},
       {"log_level = \"loud\"\n", "not one of debug, info, warning, error"},
+      {"disabled_shortcuts = [\"phases\", \"all\"]\n", "\"all\" is none of the shortcuts: phases, stand_ins, "},
       {"max_request_bytes = \"1GiB\"\n", "is not between"},
       {"toolchain = 1\n", "[[toolchain]] tables"},
       {"\n[[toolchain]]\nname = \"a\"\n", "/kernixd.toml:2: a [[toolchain]] needs name and host_compiler"},

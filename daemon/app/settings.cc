@@ -146,6 +146,11 @@ absl::Status SetShippedFolders(ServerOptions& options, const std::string& text) 
   return absl::OkStatus();
 }
 
+absl::Status SetShortcuts(ServerOptions& options, const std::string& text) {
+  KERNIX_ASSIGN_OR_RETURN(options.disabled_shortcuts, build::ParseShortcuts(text));
+  return absl::OkStatus();
+}
+
 absl::Status SetLevel(ServerOptions& options, const std::string& text) {
   if (ParseLogLevel(text, options.log_level)) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("\"", text, "\" is not one of debug, info, warning, error"));
@@ -211,6 +216,12 @@ std::vector<Setting> MakeSettings() {
        SetPath<&O::log_file>, Same<&O::log_file>},
       {"log_level", "LEVEL", "debug, info, warning or error (default: info)", SetLevel, Same<&O::log_level>,
        kReloadable},
+      {.name = "disabled_shortcuts",
+       .value = "NAMES",
+       .help = "ways to build faster that kernixd does without, such as stand_ins: to find out which one is at fault",
+       .set = SetShortcuts,
+       .same = Same<&O::disabled_shortcuts>,
+       .is_list = true},
       {"toolchain_description", "PATH",
        "serve loads that find no compiler with what others, or builders, make with the toolchain that this file "
        "describes",

@@ -226,8 +226,8 @@ absl::Status Build::Stage(PlannedLoad& load) {
   KERNIX_RETURN_IF_ERROR(ReadFlagFiles(parts_.env, load.request.flag_files, contents));
   KERNIX_RETURN_IF_ERROR(CheckSources(parts_.env, load.request, parts_.options.flag_policy));
   KERNIX_RETURN_IF_ERROR(StagePlan(load.request, std::move(contents), parts_.header_trees, load.plan));
-  if (!parts_.shared()) return absl::OkStatus();
-  HideSourceLines(*load.request.toolchain, load.plan);
+  if (parts_.shared()) HideSourceLines(*load.request.toolchain, load.plan);
+  if (!parts_.shared() && !parts_.options.disabled.contains(Shortcut::kHostBodies)) return absl::OkStatus();
   for (Step& step : load.plan.steps) step.host_bodies_count = true;
   return absl::OkStatus();
 }

@@ -19,6 +19,7 @@
 #include "daemon/cache/cache.h"
 #include "daemon/exec/executor.h"
 #include "daemon/plan/plan.h"
+#include "daemon/plan/shortcuts.h"
 #include "daemon/request/request.h"
 #include "daemon/toolchain/flags/flags.h"
 #include "daemon/toolchain/toolchain.h"
@@ -30,6 +31,7 @@ struct BuilderOptions {
   toolchain::FlagPolicy flag_policy = toolchain::FlagPolicy::kPerUser;
   RequestLimits limits;
   std::chrono::milliseconds step_timeout{600'000};
+  Shortcuts disabled;
   BuilderTools builders;          // that may run steps
   bool builds_described = false;  // with a toolchain that is only described: builders may run steps of every kind
   uint64_t max_made_bytes = 0;    // limit for the outputs of all steps of a load together; 0: no limit

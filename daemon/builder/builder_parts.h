@@ -61,7 +61,7 @@ struct BuilderParts {
   const std::shared_ptr<exec::ByteQuota> held_bytes =
       std::make_shared<exec::ByteQuota>(options.max_held_bytes_per_user);
   const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
-  StepRunner step_runner{env, executor, step_cache, lessons.get()};
+  StepRunner step_runner{env, executor, step_cache, lessons.get(), options.disabled};
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;
   KnownLoads known_loads{kKnownLoads};

@@ -82,7 +82,7 @@ CompiledPreambles::Prepared CompiledPreambles::Prepare(std::optional<SplitCompil
   Prepared prepared{.faster = nullptr, .to_learn = nullptr, .start = cache_.Now()};
   const bool has_headers = toolchain.host.kind == toolchain::HostCompilerKind::kGcc;
   const Digest key = split ? StepCache::KeyOf(split->preamble, toolchain) : Digest();
-  if (!has_headers || !split || !learning_.MayLearn(key) || IsMisfit(key, user)) {
+  if (is_disabled_ || !has_headers || !split || !learning_.MayLearn(key) || IsMisfit(key, user)) {
     none_.Add();
     return prepared;
   }

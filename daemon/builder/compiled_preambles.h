@@ -20,6 +20,7 @@
 #include "daemon/builder/step_cache.h"
 #include "daemon/exec/kept_trees.h"
 #include "daemon/plan/compiled_preamble.h"
+#include "daemon/plan/shortcuts.h"
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::build {
@@ -39,7 +40,11 @@ class CompiledPreambles {
   };
 
   // All must outlive the object.
-  CompiledPreambles(StepCache& cache, Learning& learning) : cache_(cache), learning_(learning), trees_(kMostBytes) {}
+  CompiledPreambles(StepCache& cache, Learning& learning, const Shortcuts& disabled)
+      : cache_(cache),
+        learning_(learning),
+        is_disabled_(disabled.contains(Shortcut::kCompiledPreambles)),
+        trees_(kMostBytes) {}
 
   // `split`: nothing if the compile cannot be split. `dependencies`: its output that lists the files that were read.
   Prepared Prepare(std::optional<SplitCompile> split, const std::string& dependencies,
@@ -67,6 +72,7 @@ class CompiledPreambles {
 
   StepCache& cache_;
   Learning& learning_;
+  const bool is_disabled_;
   MetricCounter used_;
   MetricCounter not_known_;
   MetricCounter none_;

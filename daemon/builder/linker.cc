@@ -91,7 +91,7 @@ bool FoundAll(const Imported& imported, const SmallLibraries& small) {
 
 exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
   if (run.toolchain != nullptr) step.action = WithDriverFunctions(std::move(step.action), *run.toolchain);
-  if (step.kind != StepKind::kPlainLink) return runner_.RunCommand(step.action, run);
+  if (step.kind != StepKind::kPlainLink || !takes_stubs_) return runner_.RunCommand(step.action, run);
   const absl::StatusOr<SmallLibraries> small =
       CatchExceptions(kNoSmallLink, [&] { return SmallLibrariesFor(step, run.toolchain); });
   if (small.ok() && run.mode != CompileMode::kWhole) {

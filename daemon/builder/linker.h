@@ -23,7 +23,8 @@ namespace kernix::build {
 class Linker {
  public:
   // `runner` runs the commands. Both must outlive the linker.
-  Linker(Env& env, StepRunner& runner) : env_(env), runner_(runner) {}
+  Linker(Env& env, StepRunner& runner, const Shortcuts& disabled)
+      : env_(env), runner_(runner), takes_stubs_(!disabled.contains(Shortcut::kLinkStubs)) {}
 
   // As StepRunner::RunStep(), for a link. What it needs of the CUDA driver comes with it
   // (driver_functions.h). Only a plain one gets small libraries. If a link with these fails, or finds too
@@ -42,6 +43,7 @@ class Linker {
 
   Env& env_;
   StepRunner& runner_;
+  const bool takes_stubs_;
   MetricCounter with_stubs_;
   MetricCounter whole_;
 };

@@ -139,7 +139,8 @@ class NvccCompiler::Compile {
         lines_count_(lines_count) {}
 
   exec::ActionEnd Run() {
-    if (run_.mode == CompileMode::kWhole) return RunWhole(compiler_.not_wanted_);
+    if (run_.mode == CompileMode::kWhole || compiler_.disabled_.contains(Shortcut::kPhases))
+      return RunWhole(compiler_.not_wanted_);
     KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<const std::string> dry_run, AskNvcc());
     std::optional<Phases> phases = dry_run != nullptr ? PhasesOf(step_, *dry_run, Programs()) : std::nullopt;
     if (!phases) return RunWhole(compiler_.not_understood_);
@@ -150,7 +151,8 @@ class NvccCompiler::Compile {
       }
     }
     if (run_.mode == CompileMode::kAnew) return RunWithWholeHeader(compiler_.whole_forced_);
-    if (!MayTakeStandIn(phases_) || run_.toolchain == nullptr) return RunWithWholeHeader(compiler_.whole_not_possible_);
+    const bool takes_stand_ins = MayTakeStandIn(phases_) && !compiler_.disabled_.contains(Shortcut::kStandIns);
+    if (!takes_stand_ins || run_.toolchain == nullptr) return RunWithWholeHeader(compiler_.whole_not_possible_);
     return RunWithStandIn();
   }
 
@@ -191,7 +193,8 @@ class NvccCompiler::Compile {
   exec::ActionEnd RunWithStandIn() {
     const KnownRuntimePtr smallest = Find(RuntimeParts());
     if (smallest->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
-    const RuntimeChoice guess = GuessRuntime(compiler_.env_, *smallest, phases_, *run_.toolchain);
+    RuntimeChoice guess = GuessRuntime(compiler_.env_, *smallest, phases_, *run_.toolchain);
+    if (compiler_.disabled_.contains(Shortcut::kGuessedParts)) guess.parts = language::AllRuntimeParts();
     // If the guess was wrong, that was due to the sources, unless it has not seen all that they include.
     const bool has_seen_all = guess.parts != language::AllRuntimeParts();
     const UserHead head = {run_.askers->First(), HeadOf(phases_, has_seen_all)};
@@ -375,9 +378,17 @@ class NvccCompiler::Compile {
     // What the stand-in leaves out may be what the line needs.
     if (&phases != &phases_ && !IsSameWithWholeHeader(detail.compiler_output())) {
       outputs_.clear();
-      return RunWithWholeHeader(compiler_.whole_after_error_);
+      return AskWholeHeader();
     }
     return Fail(detail);
+  }
+
+  // cudafe++ will probably say the same of the line, so it runs alone.
+  exec::ActionEnd AskWholeHeader() {
+    const auto cudafe = std::find_if(phases_.compile.begin(), phases_.compile.end(), IsCudafe);
+    const PlanEnd front_end = RunPhases({phases_.preprocess.at(phases_.host_pass), *cudafe});
+    const bool is_refused = front_end.failed != nullptr && IsCudafe(*front_end.failed);
+    return is_refused ? OnCudafeFailed(phases_, front_end) : RunWithWholeHeader(compiler_.whole_after_error_);
   }
 
   // A phase's error is the message.

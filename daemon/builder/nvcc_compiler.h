@@ -30,11 +30,12 @@ class NvccCompiler {
  public:
   // All must outlive the compiler. `runner` runs everything.
   NvccCompiler(Env& env, StepRunner& runner, StepCache& cache, CompiledPreambles& compiled_preambles,
-               Learning& learning)
+               Learning& learning, const Shortcuts& disabled)
       : env_(env),
         runner_(runner),
+        disabled_(disabled),
         knowledge_(env, cache, learning),
-        preambles_(cache, learning),
+        preambles_(cache, learning, disabled),
         compiled_preambles_(compiled_preambles) {}
 
   // As StepRunner::RunStep(), for a kCudaCompile. If nvcc's dry run is not understood, or a phase fails,
@@ -59,6 +60,7 @@ class NvccCompiler {
 
   Env& env_;
   StepRunner& runner_;
+  const Shortcuts disabled_;
 
   MetricCounter in_phases_;
   MetricCounter not_wanted_;

@@ -121,7 +121,7 @@ Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchai
   for (size_t i = 0; i < phases.preprocess.size(); ++i) {
     Preprocessing::Pass pass{
         .whole = phases.preprocess[i], .split = SplitPass(phases, i), .text = {}, .files = {}, .rest = {}};
-    if (pass.split) UseKept(toolchain, preprocessing, outputs, pass);
+    if (pass.split && !is_disabled_) UseKept(toolchain, preprocessing, outputs, pass);
     preprocessing.passes.push_back(std::move(pass));
   }
   return preprocessing;
@@ -179,6 +179,7 @@ void Preambles::CountPasses(const Preprocessing& preprocessing) {
 
 void Preambles::Teach(const Preprocessing& preprocessing, const PlanOutputs& outputs,
                       toolchain::ToolchainPtr toolchain) {
+  if (is_disabled_) return;
   std::vector<Lesson> lessons;
   for (const Preprocessing::Pass& pass : preprocessing.passes) {
     if (!pass.split || pass.text != nullptr) continue;

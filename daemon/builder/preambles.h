@@ -19,6 +19,7 @@
 #include "daemon/builder/step_cache.h"
 #include "daemon/plan/nvcc_phases.h"
 #include "daemon/plan/preamble.h"
+#include "daemon/plan/shortcuts.h"
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::build {
@@ -46,7 +47,8 @@ struct Preprocessing {
 class Preambles {
  public:
   // All must outlive the object.
-  Preambles(StepCache& cache, Learning& learning) : cache_(cache), learning_(learning) {}
+  Preambles(StepCache& cache, Learning& learning, const Shortcuts& disabled)
+      : cache_(cache), learning_(learning), is_disabled_(disabled.contains(Shortcut::kPreambles)) {}
 
   // Kept texts lie in `outputs` (null: in memory). Those that cannot be held are not used.
   Preprocessing Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user,
@@ -81,6 +83,7 @@ class Preambles {
 
   StepCache& cache_;
   Learning& learning_;
+  const bool is_disabled_;
   MetricCounter kept_;
   MetricCounter not_kept_;
   MetricCounter none_;

@@ -37,12 +37,12 @@ absl::StatusOr<Step> WithCanonicalDeviceUnit(Step step, const HeldOutputsPtr& ou
 
 }  // namespace
 
-struct StepRunner::Shortcuts {
-  Shortcuts(Env& env, StepRunner& runner, StepCache& cache, StepRunner* lessons)
-      : compiled_preambles(cache, learning),
-        nvcc(env, runner, cache, compiled_preambles, learning),
+struct StepRunner::Parts {
+  Parts(Env& env, StepRunner& runner, StepCache& cache, StepRunner* lessons, const Shortcuts& disabled)
+      : compiled_preambles(cache, learning, disabled),
+        nvcc(env, runner, cache, compiled_preambles, learning, disabled),
         cpp(runner, compiled_preambles),
-        linker(env, runner),
+        linker(env, runner, disabled),
         learning(lessons) {}
 
   CompiledPreambles compiled_preambles;
@@ -52,19 +52,20 @@ struct StepRunner::Shortcuts {
   Learning learning;  // last: what it waits for uses the others
 };
 
-StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache, StepRunner* lessons)
+StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache, StepRunner* lessons, Shortcuts disabled)
     : env_(env),
       executor_(executor),
       cache_(cache),
-      shortcuts_(std::make_unique<Shortcuts>(env, *this, cache, lessons)) {}
+      disabled_(std::move(disabled)),
+      parts_(std::make_unique<Parts>(env, *this, cache, lessons, disabled_)) {}
 
 StepRunner::~StepRunner() = default;
 
 exec::ActionEnd StepRunner::RunStep(const Step& step, const Run& run) {
   const bool has_shortcuts = run.toolchain != nullptr && run.mode == CompileMode::kFast;
-  if (step.kind == StepKind::kCudaCompile) return shortcuts_->nvcc.Run(step, run);
-  if (step.kind == StepKind::kCppCompile && has_shortcuts) return shortcuts_->cpp.Run(step, run);
-  if (step.kind == StepKind::kLink || step.kind == StepKind::kPlainLink) return shortcuts_->linker.Run(step, run);
+  if (step.kind == StepKind::kCudaCompile) return parts_->nvcc.Run(step, run);
+  if (step.kind == StepKind::kCppCompile && has_shortcuts) return parts_->cpp.Run(step, run);
+  if (step.kind == StepKind::kLink || step.kind == StepKind::kPlainLink) return parts_->linker.Run(step, run);
   if (step.reuse && run.toolchain != nullptr && run.mode != CompileMode::kWhole) return RunReusable(step, run);
   return RunCommand(step.action, run);
 }
@@ -83,7 +84,8 @@ exec::ActionEnd StepRunner::RunReusable(const Step& step, const Run& run) {
   Reusable reusable{key, std::move(canonical), run, timed};
   exec::ActionEnd end = run.mode == CompileMode::kAnew
                             ? executor_.Run(reusable.step.action, run.askers, &timed, run.cancellation)
-                            : RunOnce(reusable);
+                        : disabled_.contains(Shortcut::kStepResults) ? RunAndKeep(reusable)
+                                                                     : RunOnce(reusable);
   timed.End(end);
   return end;
 }
@@ -194,12 +196,12 @@ size_t StepRunner::waiting() const {
   return waiting_;
 }
 
-size_t StepRunner::LessonsLeft() const { return shortcuts_->learning.size(); }
+size_t StepRunner::LessonsLeft() const { return parts_->learning.size(); }
 
 void StepRunner::Register(MetricsRegistry& registry) const {
-  shortcuts_->nvcc.Register(registry);
-  shortcuts_->compiled_preambles.Register(registry);
-  shortcuts_->linker.Register(registry);
+  parts_->nvcc.Register(registry);
+  parts_->compiled_preambles.Register(registry);
+  parts_->linker.Register(registry);
   registry.AddGauge("kernix_lessons", "What is being learned from builds for later ones, or waits for that.",
                     [this] { return static_cast<int64_t>(LessonsLeft()); });
   constexpr char kName[] = "kernix_reusable_steps_total";

@@ -21,6 +21,7 @@
 #include "daemon/builder/step_times.h"
 #include "daemon/exec/executor.h"
 #include "daemon/plan/plan.h"
+#include "daemon/plan/shortcuts.h"
 
 namespace kernix::build {
 
@@ -31,7 +32,8 @@ class StepRunner {
  public:
   // All must outlive the runner. `lessons` runs what teaches shortcuts (learning.h). Without it, steps take those alone
   // that need no lesson.
-  StepRunner(Env& env, exec::Executor& executor, StepCache& cache, StepRunner* lessons = nullptr);
+  StepRunner(Env& env, exec::Executor& executor, StepCache& cache, StepRunner* lessons = nullptr,
+             Shortcuts disabled = {});
   ~StepRunner();
 
   // How one step runs.
@@ -101,6 +103,7 @@ class StepRunner {
   Env& env_;
   exec::Executor& executor_;
   StepCache& cache_;
+  const Shortcuts disabled_;
   MetricCounter reused_;
   MetricCounter joined_;
   MetricCounter upstream_;
@@ -110,8 +113,8 @@ class StepRunner {
   size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<StepOfUser, StepFlightPtr> running_ ABSL_GUARDED_BY(mutex_);
 
-  struct Shortcuts;
-  const std::unique_ptr<Shortcuts> shortcuts_;  // last: they may be learning
+  struct Parts;
+  const std::unique_ptr<Parts> parts_;  // last: they may be learning
 };
 
 }  // namespace kernix::build

@@ -194,7 +194,8 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   absl::Status TooMuchAtOnce(uint64_t cost, uint64_t limit) const {
     return MakeBusyError(StrCat("this load takes about ", cost, " bytes of kernixd's memory; together with the loads ",
                                 "under way of user ", caller_->name(), " it exceeds the limit of ", limit,
-                                " bytes for one user: wait for some of them, or ", kRaise));
+                                " bytes for one user: wait for some of them, or ", kRaise),
+                         backend_.loads.NextTurn(caller_->id()));
   }
 
   // Waits until other uploads of this user make room, but no longer than an upload may take: others may wait for the

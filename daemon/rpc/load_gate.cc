@@ -97,20 +97,35 @@ void LoadBoard::Remove(int id) {
   loads_.erase(id);
 }
 
-UserLimit::UserLimit(std::string things, std::string setting, int most)
-    : things_(std::move(things)), setting_(std::move(setting)), most_(most) {}
+UserLimit::UserLimit(Env& env, std::string things, std::string setting, int most)
+    : env_(env), things_(std::move(things)), setting_(std::move(setting)), most_(most) {}
 
-absl::StatusOr<std::unique_ptr<UserLimit::Pass>> UserLimit::Enter(const Identity& user) {
+absl::StatusOr<std::unique_ptr<UserLimit::Pass>> UserLimit::Enter(const Identity& identity) {
   const MutexLock lock(mutex_);
-  int& count = counts_[user.id()];
-  if (most_ > 0 && count >= most_) {
-    return MakeBusyError(StrCat("user ", user.name(), " has ", count, " ", things_,
+  User& user = users_[identity.id()];
+  if (most_ > 0 && user.count >= most_) {
+    return MakeBusyError(StrCat("user ", identity.name(), " has ", user.count, " ", things_,
                                 " under way, the most that this kernixd allows one user: wait for some of them, or "
                                 "raise ",
-                                setting_, " in its config"));
+                                setting_, " in its config"),
+                         TurnOf(user));
   }
-  ++count;
-  return std::make_unique<Pass>(*this, user.id());
+  ++user.count;
+  return std::make_unique<Pass>(*this, identity.id());
+}
+
+Duration UserLimit::NextTurn(UserId user) {
+  const MutexLock lock(mutex_);
+  const auto found = users_.find(user);
+  return found == users_.end() ? Duration(0) : TurnOf(found->second);
+}
+
+// Bounded, so that those who do not come again keep nobody waiting for long.
+Duration UserLimit::TurnOf(User& user) {
+  constexpr Duration kLongest{5'000};
+  const MonotonicTime now = env_.Now();
+  user.last_turn = std::min(std::max(user.last_turn, now) + user.pace, now + kLongest);
+  return std::chrono::ceil<Duration>(user.last_turn - now);
 }
 
 void UserLimit::SetMost(int most) {
@@ -119,9 +134,19 @@ void UserLimit::SetMost(int most) {
 }
 
 void UserLimit::Leave(UserId user) {
+  constexpr Duration kFastest{5};
+  constexpr Duration kSlowest{1'000};
   const MutexLock lock(mutex_);
-  const auto count = counts_.find(user);
-  if (--count->second == 0) counts_.erase(count);
+  const auto found = users_.find(user);
+  User& state = found->second;
+  if (--state.count == 0) {
+    users_.erase(found);
+    return;
+  }
+  const MonotonicTime now = env_.Now();
+  if (state.left != MonotonicTime())
+    state.pace = std::clamp((3 * state.pace + std::chrono::floor<Duration>(now - state.left)) / 4, kFastest, kSlowest);
+  state.left = now;
 }
 
 }  // namespace kernix::server

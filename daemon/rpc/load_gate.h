@@ -103,13 +103,13 @@ class LoadBoard {
   std::map<int, Load> loads_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Limits how many things of one kind each user may have at once.
-
-// Thread-safe.
+// Limits how many things of one kind each user may have at once. Tells those who do not get in when to ask again: one
+// after the other, as fast as others have left lately. Thread-safe.
 class UserLimit {
  public:
   // `things` and `setting` appear in the refusal: "fetches of artifacts", "max_fetches_per_user". `most` 0: no limit.
-  UserLimit(std::string things, std::string setting, int most);
+  // `env`, which has the clock, must outlive the limit.
+  UserLimit(Env& env, std::string things, std::string setting, int most);
 
   // Held as long as the thing exists. The limit must outlive it.
   class Pass {
@@ -127,17 +127,29 @@ class UserLimit {
   // MakeBusyError(), with what to do, if `user` already has the allowed number.
   absl::StatusOr<std::unique_ptr<Pass>> Enter(const Identity& user);
 
+  // How long somebody should wait who was refused, here or for another reason that passes when one of these things
+  // ends.
+  Duration NextTurn(UserId user);
+
   // Changes the limit. Users who have more than that keep it.
   void SetMost(int most);
 
  private:
+  struct User {
+    int count = 0;
+    MonotonicTime left{};       // when the last thing ended
+    Duration pace{50};          // between two ends
+    MonotonicTime last_turn{};  // of those who were refused
+  };
   void Leave(UserId user);
+  Duration TurnOf(User& user);
 
+  Env& env_;
   const std::string things_;
   const std::string setting_;
   Mutex mutex_;
   int most_ ABSL_GUARDED_BY(mutex_);
-  std::map<UserId, int> counts_ ABSL_GUARDED_BY(mutex_);
+  std::map<UserId, User> users_ ABSL_GUARDED_BY(mutex_);  // with something
 };
 
 }  // namespace kernix::server

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "common/base/error.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"
 
@@ -62,7 +63,8 @@ const TestIdentity kAlice(1);
 const TestIdentity kBob(2);
 
 TEST(UserLimitTest, EachUserHasAsManyAsOneMayHave) {
-  UserLimit limit("things", "max_things", 2);
+  MemEnv env;
+  UserLimit limit(env, "things", "max_things", 2);
   auto first = limit.Enter(kAlice);
   const auto second = limit.Enter(kAlice);
   ASSERT_THAT(second, IsOk());
@@ -75,9 +77,34 @@ TEST(UserLimitTest, EachUserHasAsManyAsOneMayHave) {
 }
 
 TEST(UserLimitTest, ZeroIsNoLimit) {
-  UserLimit limit("things", "max_things", 0);
+  MemEnv env;
+  UserLimit limit(env, "things", "max_things", 0);
   std::vector<std::unique_ptr<UserLimit::Pass>> passes;
   for (int i = 0; i < 1000; ++i) passes.push_back(limit.Enter(kAlice).value());
+}
+
+TEST(UserLimitTest, RefusedOnesAskAgainInTheirOrderAsFastAsOthersEnd) {
+  MemEnv env;
+  UserLimit limit(env, "things", "max_things", 30);
+  std::vector<std::unique_ptr<UserLimit::Pass>> passes;
+  for (int i = 0; i < 30; ++i) passes.push_back(limit.Enter(kAlice).value());
+  EXPECT_EQ(limit.NextTurn(kBob.id()), Duration(0)) << "who has nothing waits for nothing";
+  const auto turn = [&] { return RetryAfter(limit.Enter(kAlice).status()); };
+  const Duration first = turn();
+  EXPECT_GT(first, Duration(0));
+  EXPECT_EQ(turn(), 2 * first) << "one after the other";
+  EXPECT_EQ(limit.NextTurn(kAlice.id()), 3 * first) << "in one line";
+  env.AdvanceClock(3 * first);
+  EXPECT_EQ(turn(), first) << "nobody is ahead any more";
+  for (int i = 0; i < 29; ++i) {  // they end quickly
+    env.AdvanceClock(Duration(10));
+    passes.pop_back();
+  }
+  for (int i = 0; i < 29; ++i) passes.push_back(limit.Enter(kAlice).value());
+  env.AdvanceClock(Duration(1'000));
+  EXPECT_LT(turn(), first / 2);
+  for (int i = 0; i < 10'000; ++i) (void)turn();
+  EXPECT_EQ(turn(), Duration(5'000)) << "nobody is kept waiting for those who do not come again";
 }
 
 }  // namespace

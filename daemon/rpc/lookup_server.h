@@ -106,7 +106,7 @@ class LookupServer {
   const LookupOptions options_;
   const UniqueFd epoll_;
   const UniqueFd wake_;                          // an eventfd
-  UserLimit limit_{"lookups", "", kMaxPerUser};  // nobody sees its refusals
+  UserLimit limit_{backend_.env, "lookups", "", kMaxPerUser};  // nobody sees its refusals
   exec::ByteQuota reading_{kMaxReadPerUser};
   LoadGate gate_;
   std::atomic<int> kept_{0};

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ways in which kernixd makes builds faster. A setting switches each of them off by itself: to measure what it
+// saves (bench/shortcuts.py), and to find out which one is at fault.
+#pragma once
+
+#include <set>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace kernix::build {
+
+enum class Shortcut {
+  kPhases,             // nvcc's phases in the place of one call (nvcc_phases.h)
+  kStandIns,           // for cuda_runtime.h (slim_phases.h)
+  kGuessedParts,       // a stand-in of fewer parts than all
+  kPreambles,          // preprocessed once (preamble.h)
+  kCompiledPreambles,  // compiled once (compiled_preamble.h)
+  kStepResults,        // of earlier builds, or of others at the same time
+  kHostBodies,         // do not count for device code (`Reuse::host_bodies_count`)
+  kLinkStubs,          // in the place of libraries (link_stub.h)
+};
+
+using Shortcuts = std::set<Shortcut>;
+
+// Reads names, separated by commas: "phases", "stand_ins", ... INVALID_ARGUMENT, with all names, if one is unknown.
+absl::StatusOr<Shortcuts> ParseShortcuts(std::string_view names);
+
+}  // namespace kernix::build
