@@ -1193,8 +1193,13 @@ class CudaBuilderTest : public ::testing::Test {
   }
 
   // Has kernixd learn, for each pass, what the stand-in of the runtime header lacks that the request's kernel takes.
+  // What a kernel could teach is learned when the next one could teach it, too.
   void LearnStandIn(TestBuilder& t) {
-    EXPECT_THAT(t.Load(request_), IsOk());
+    for (const char* comment : {"// first\n", "// second\n"}) {
+      v1::LoadRequest request = request_;
+      request.mutable_source(0)->mutable_text()->append(comment);
+      EXPECT_THAT(t.Load(request), IsOk());
+    }
     t.AwaitEndOfLearning();
   }
 
@@ -1392,9 +1397,10 @@ TEST_F(CudaBuilderTest, AKernelReadsThePartsOfTheRuntimeHeaderThatItNames) {
   EXPECT_THAT(runs("y[0] = 2;"), AllOf(HasSubstr("-Ikernix-slim "), HasSubstr("-D__MATH_FUNCTIONS_H__")));
   // Only the whole header declares this.
   EXPECT_THAT(runs("}\ndouble host(double x) { return std::beta(x, 2.0);"), Not(HasSubstr("-Ikernix-slim ")));
-  // What other headers take, no guess sees: all parts. The first such unit teaches what that stand-in lacks.
+  // What other headers take, no guess sees: all parts. The second such unit teaches what that stand-in lacks.
   const std::string half = "}\n#include <cuda_fp16.h>\n__device__ __half as_half(float x) { return __float2half(x);";
   EXPECT_THAT(runs(half), Not(HasSubstr("-Ikernix-slim ")));
+  EXPECT_THAT(runs("// once more\n" + half), Not(HasSubstr("-Ikernix-slim ")));
   t.AwaitEndOfLearning();
   EXPECT_THAT(runs("// again\n" + half), AllOf(HasSubstr("-Ikernix-slim "), Not(HasSubstr("-D__MATH_FUNCTIONS_H__"))));
   // A macro of a flag comes before the header.

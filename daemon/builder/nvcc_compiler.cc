@@ -91,19 +91,46 @@ bool IsAboutUsersLines(std::string_view output) {
   return places > 0;
 }
 
-// Whether each error in cudafe++'s output is one that the rest of the runtime header cannot mend: of punctuation, or of
-// a name that it does not declare, since a stand-in was chosen by all names of the unit.
+// How errors begin that the rest of the runtime header cannot mend, since a stand-in was chosen by all names of the
+// unit: errors of punctuation, of names that nobody declares, of what those do not have that somebody does declare.
+constexpr absl::string_view kLasting[] = {
+    "a class or namespace qualified name",
+    "a value of type",
+    "argument of type",
+    "calling a __host__",
+    "class \"",
+    "expected a",
+    "expression must",
+    "name followed by \"::\"",
+    "no default constructor",
+    "no instance of",
+    "no suitable",
+    "static assertion failed",
+    "too few arguments",
+    "too many arguments",
+};
+
+// Whether each error in a tool's output is such a one.
 bool IsSameWithWholeHeader(std::string_view output) {
   constexpr absl::string_view kError = "): error: ";
   for (const absl::string_view line : absl::StrSplit(ToAbsl(output), '\n')) {
     const size_t at = line.find(kError);
     if (at == line.npos) continue;
     const absl::string_view text = line.substr(at + kError.size());
-    const bool is_unknown_name = absl::StartsWith(text, "identifier ") && absl::EndsWith(text, " is undefined");
-    const bool is_assertion = absl::StartsWith(text, "static assertion failed");
-    if (!is_unknown_name && !is_assertion && !absl::StartsWith(text, "expected a")) return false;
+    const bool is_unknown_name =
+        absl::StartsWith(text, "identifier ") &&
+        (absl::EndsWith(text, " is undefined") || absl::EndsWith(text, " is undefined in device code"));
+    const bool is_lasting = std::any_of(std::begin(kLasting), std::end(kLasting),
+                                        [&](absl::string_view begin) { return absl::StartsWith(text, begin); });
+    if (!is_unknown_name && !is_lasting) return false;
   }
   return true;
+}
+
+// Whether what a failed cicc has said of the user's lines is what nvcc would say. It has read these very lines.
+bool IsCiccsError(const Step& step, std::string_view output, bool has_whole_header) {
+  return step.kind == StepKind::kCicc && !(step.reuse && step.reuse->host_bodies_count) && IsAboutUsersLines(output) &&
+         (has_whole_header || IsSameWithWholeHeader(output));
 }
 
 // Whether the preprocessor has ended at an #include that leads nowhere, which it does in each pass.
@@ -361,11 +388,12 @@ class NvccCompiler::Compile {
     if (!step.inputs_from_steps.empty()) return RunWhole(compiler_.phase_failed_);
     const PlanEnd front_end = RunPhases({std::move(step)});
     if (!front_end.status.ok()) return OnCudafeFailed(phases, front_end);
-    // ptxas speaks of lines of the PTX, which is that of a whole call.
-    const bool is_only_ptxas = std::count_if(phases.compile.begin(), phases.compile.end(), IsPtxas) == 1;
-    if (!IsPtxas(*end.failed) || !is_only_ptxas || !front_end.printed.empty()) {
-      return RunWhole(compiler_.phase_failed_);
-    }
+    const auto is_such = [&](const Step& other) { return other.kind == end.failed->kind; };
+    const bool is_only_one = std::count_if(phases.compile.begin(), phases.compile.end(), is_such) == 1;
+    if (!is_only_one || !front_end.printed.empty()) return RunWhole(compiler_.phase_failed_);
+    if (IsCiccsError(*end.failed, detail.compiler_output(), &phases == &phases_)) return Fail(detail);
+    if (!IsPtxas(*end.failed)) return RunWhole(compiler_.phase_failed_);
+    // It speaks of lines of the PTX, which is that of a whole call.
     v1::ErrorDetail of_ptxas = detail;
     of_ptxas.set_compiler_output(AsInWholeCall(*end.failed, detail.compiler_output()));
     return Fail(of_ptxas);
@@ -388,7 +416,9 @@ class NvccCompiler::Compile {
     const auto cudafe = std::find_if(phases_.compile.begin(), phases_.compile.end(), IsCudafe);
     const PlanEnd front_end = RunPhases({phases_.preprocess.at(phases_.host_pass), *cudafe});
     const bool is_refused = front_end.failed != nullptr && IsCudafe(*front_end.failed);
-    return is_refused ? OnCudafeFailed(phases_, front_end) : RunWithWholeHeader(compiler_.whole_after_error_);
+    if (!is_refused) return RunWithWholeHeader(compiler_.whole_after_error_);
+    compiler_.whole_after_error_.Add();
+    return OnCudafeFailed(phases_, front_end);
   }
 
   // A phase's error is the message.

@@ -186,9 +186,7 @@ void Preambles::Teach(const Preprocessing& preprocessing, const PlanOutputs& out
     const std::vector<PreambleForm>& forms = pass.split->forms;
     const auto form = std::find_if(forms.begin(), forms.end(),
                                    [&](const PreambleForm& each) { return learning_.MayLearn(KeyOf(each)); });
-    // Those for certain values of macros are learned for values that come again: tuning tries many.
-    const bool is_for_any_values = form == forms.begin();
-    if (form == forms.end() || (!is_for_any_values && !learning_.WasAskedFor(KeyOf(*form)))) continue;
+    if (form == forms.end() || !learning_.WasAskedFor(KeyOf(*form))) continue;
     lessons.push_back({*pass.split, *form, outputs.at(TextOf(pass.whole)), preprocessing.start,
                        preprocessing.included_names, toolchain, preprocessing.user});
   }

@@ -61,7 +61,7 @@ class Preambles {
   void CountPasses(const Preprocessing& preprocessing);
   void CountMisfit() { does_not_fit_.Add(); }
 
-  // Has the preambles learned that were not there, from what their passes have made.
+  // Has the preambles learned that were not there, from what their passes have made, when they come the second time.
   void Teach(const Preprocessing& preprocessing, const PlanOutputs& outputs, toolchain::ToolchainPtr toolchain);
 
   // The registry must not be read after the object is destroyed.

@@ -45,6 +45,8 @@ bool AddLesson(const RuntimeLesson& lesson, const exec::ActionResult& kept, Know
 }  // namespace
 
 void RuntimeKnowledge::Teach(Question question) {
+  const RuntimeLesson first = LessonOf(ProbesFor(question.phases, 0, question.parts));
+  if (!learning_.WasAskedFor(KeyOf(first))) return;
   const toolchain::ToolchainPtr toolchain = question.toolchain;
   learning_.Teach(*toolchain, [this, question = std::move(question)] { Learn(question); });
 }

@@ -57,7 +57,7 @@ class RuntimeKnowledge {
     UserId user;  // whose turn pays for the answer
   };
 
-  // Has the answer learned, which takes about a second of processor time.
+  // Has the answer learned, which takes about a second of processor time, when this is asked for the second time.
   void Teach(Question question);
 
  private:

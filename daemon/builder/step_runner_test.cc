@@ -216,6 +216,19 @@ TEST_F(StepRunnerTest, WhatTheFrontEndSaysOfUsersLinesIsTheMessageAlsoInTemplate
   }
 }
 
+TEST_F(StepRunnerTest, WhatCiccSaysOfUsersLinesIsTheMessage) {
+  executor_.failing = {"cicc compute_90", "compile"};
+  executor_.prints["cicc compute_90"] = "u.cu(1): error: no\n";
+  const auto result = Run(Compile());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->output, "u.cu(1): error: no\n");
+  EXPECT_THAT(executor_.ran, AllOf(Contains("cudafe++ host"), Not(Contains("compile")))) << "which nvcc runs first";
+  executor_.ran.clear();
+  executor_.prints["cicc compute_90"] = "toolchain/cuda/x.h(1): error: no\n";
+  ASSERT_TRUE(Run(Compile()).ok());
+  EXPECT_THAT(executor_.ran, Contains("compile"));
+}
+
 TEST_F(StepRunnerTest, ADryRunThatIsNotUnderstoodGivesOneWholeCall) {
   executor_.prints["dry run"] = "nvcc warning : something new\n";
   ASSERT_TRUE(Run(Compile()).ok());
