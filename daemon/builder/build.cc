@@ -48,10 +48,6 @@ std::vector<std::string_view> TextsOf(const PlanOutputs& made, const std::vector
   return texts;
 }
 
-cache::Language LanguageOf(const BuildRequest& request) {
-  return request.language == v1::LANGUAGE_CUDA ? cache::Language::kCuda : cache::Language::kCpp;
-}
-
 // Without its toolchain headers.
 cache::Entry NewEntry(const PlannedLoad& load, std::string_view artifact, std::vector<std::string> symbol_versions) {
   cache::Entry entry;
@@ -59,7 +55,7 @@ cache::Entry NewEntry(const PlannedLoad& load, std::string_view artifact, std::v
   entry.key = load.key();
   entry.artifact = DigestOf(artifact);
   entry.size = artifact.size();
-  entry.language = LanguageOf(load.request);
+  entry.language = load.request.language;
   entry.architectures = load.request.architectures;
   entry.functions = ResolvedFunctions(load.request.functions);
   entry.build_options = DescribeBuild(load.request);

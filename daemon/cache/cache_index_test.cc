@@ -82,7 +82,7 @@ TEST_F(CacheTest, ARowOfAnOlderVersionIsReadAndWrittenAlike) {
   Open();
   const auto entry = cache_->Find(TestKey(1));
   ASSERT_TRUE(entry.ok() && entry->has_value());
-  EXPECT_EQ((*entry)->language, Language::kCuda);
+  EXPECT_EQ((*entry)->language, v1::LANGUAGE_CUDA);
   EXPECT_THAT((*entry)->architectures, ElementsAre("sm_80", "sm_90"));
   EXPECT_THAT((*entry)->functions, ElementsAre(Function{"f", {"arg", "ret"}, "kernix_handler_f"}));
   EXPECT_THAT((*entry)->required_symbol_versions, ElementsAre("GLIBC_2.34"));

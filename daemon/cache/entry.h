@@ -11,11 +11,9 @@
 
 #include "common/base/digest.h"
 #include "common/base/user_id.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix::cache {
-
-// The language of a module's sources. The index stores these numbers.
-enum class Language { kUnspecified = 0, kCpp = 1, kCuda = 2 };
 
 // A function that an artifact exports.
 struct Function {
@@ -67,8 +65,8 @@ struct Tag {
 struct Entry {
   Digest key;
   Digest artifact;
-  uint64_t size = 0;  // of the artifact, in bytes
-  Language language = Language::kUnspecified;
+  uint64_t size = 0;                                 // of the artifact, in bytes
+  v1::Language language = v1::LANGUAGE_UNSPECIFIED;  // of the module's sources
   std::vector<std::string> architectures;
   std::vector<Function> functions;
   std::vector<std::string> required_symbol_versions;

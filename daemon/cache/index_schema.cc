@@ -128,7 +128,7 @@ absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
   if (!detail.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::DataLossError("index: an entry's detail cannot be read");
   }
-  entry.language = static_cast<Language>(detail.language());
+  entry.language = static_cast<v1::Language>(detail.language());
   entry.architectures.assign(detail.architecture().begin(), detail.architecture().end());
   for (const internal::EntryDetail::Function& function : detail.function()) {
     entry.functions.push_back({function.name(),
@@ -149,7 +149,7 @@ absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
 
 std::string EncodeDetail(const Entry& entry) {
   internal::EntryDetail detail;
-  detail.set_language(static_cast<int32_t>(entry.language));
+  detail.set_language(entry.language);
   for (const std::string& architecture : entry.architectures) detail.add_architecture(architecture);
   for (const Function& function : entry.functions) {
     internal::EntryDetail::Function* added = detail.add_function();

@@ -50,25 +50,13 @@ absl::Status Stream(ReadableFile& file, grpc::ServerWriter<v1::ArtifactChunk>& w
   }
 }
 
-v1::Language ToProto(cache::Language language) {
-  switch (language) {
-    case cache::Language::kCpp:
-      return v1::LANGUAGE_CPP;
-    case cache::Language::kCuda:
-      return v1::LANGUAGE_CUDA;
-    case cache::Language::kUnspecified:
-      break;
-  }
-  return v1::LANGUAGE_UNSPECIFIED;
-}
-
 v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
   const cache::Entry& entry = listed.entry;
   v1::CacheEntry proto;
   proto.set_key(entry.key.Raw());
   proto.set_name(listed.tag.name);
   proto.set_owner(ToNumber(listed.tag.owner));
-  proto.set_language(ToProto(entry.language));
+  proto.set_language(entry.language);
   proto.mutable_architecture()->Assign(entry.architectures.begin(), entry.architectures.end());
   for (const cache::Function& function : entry.functions) proto.add_function(function.name);
   proto.set_size(entry.size);

@@ -42,7 +42,7 @@ inline Tag TestTag(const std::string& name = "module") { return {name, UserId{10
 inline Entry TestEntry(int i) {
   Entry entry;
   entry.key = TestKey(i);
-  entry.language = Language::kCuda;
+  entry.language = v1::LANGUAGE_CUDA;
   entry.architectures = {"sm_80", "sm_90"};
   entry.functions = {{StrCat("function_", i), {"arg", "ret"}, StrCat("kernix_handler_function_", i), {"x", ""}, true}};
   entry.required_symbol_versions = {"GLIBC_2.34"};
