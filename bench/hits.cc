@@ -55,8 +55,8 @@ absl::StatusOr<v1::LoadRequest> Request() {
   const std::vector<std::string> no_packages;
   const LoadSurroundings surroundings{
       .env = Env::Posix(), .get_env = get_env, .site_packages = no_packages, .header_folder = [] { return ""; }};
-  KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load,
-                          PrepareLoad(surroundings, Language::kCpp, "bench_hits", {{.text = kSource}}, LoadOptions()));
+  KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load, PrepareLoad(surroundings, v1::LANGUAGE_CPP, "bench_hits",
+                                                               {{.text = kSource}}, LoadOptions()));
   return load.request;
 }
 

@@ -15,6 +15,7 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/languages.h"
 #include "common/os/places.h"
 #include "common/os/private_directory.h"
 #include "common/wire/call_status.h"
@@ -38,7 +39,7 @@ CacheEntryInfo EntryInfo(const v1::CacheEntry& entry) {
   CacheEntryInfo info;
   if (const absl::StatusOr<Digest> key = Digest::FromRaw(entry.key()); key.ok()) info.key = key->Hex();
   info.name = entry.name();
-  info.language = entry.language() == v1::LANGUAGE_CUDA ? "cuda" : "cpp";
+  info.language = TraitsOf(entry.language()).id;
   info.architectures.assign(entry.architecture().begin(), entry.architecture().end());
   info.functions.assign(entry.function().begin(), entry.function().end());
   info.size = entry.size();

@@ -11,6 +11,7 @@
 #include "client/connection/grpc_call.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "common/flags/languages.h"
 #include "common/wire/call_status.h"
 
 namespace kernix {
@@ -161,7 +162,7 @@ class Attempts {
         callbacks_(callbacks),
         caller_(callbacks.cancelled) {
     const v1::LoadRequest& load = request_.request();
-    if (load.language() == v1::LANGUAGE_CPP) endpoint_.first_compiler = load.toolchain().host_compiler();
+    if (!TraitsOf(load.language()).needs_nvcc) endpoint_.first_compiler = load.toolchain().host_compiler();
   }
 
   absl::StatusOr<v1::LoadResult> Run() {

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_split.h"
 #include "client/tools/absolute_path.h"
-#include "common/base/load_parameters.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
+#include "common/flags/languages.h"
 #include "common/os/file_identity.h"
 #include "common/wire/input_root.h"
 

@@ -54,7 +54,7 @@ std::string Text(const std::vector<CacheEntryInfo>& entries) {
   std::vector<std::vector<std::string>> rows = {
       {"NAME", "OWNER", "FOR", "SIZE", "HITS", "LAST USED", "KEY", "FUNCTIONS"}};
   for (const CacheEntryInfo& entry : entries) {
-    const std::string runs_on = entry.language == "cuda" ? absl::StrJoin(entry.architectures, ",") : "cpu";
+    const std::string runs_on = entry.architectures.empty() ? "cpu" : absl::StrJoin(entry.architectures, ",");
     const std::chrono::milliseconds age(std::max<int64_t>(0, now - entry.last_used_unix_ms));
     rows.push_back({entry.name, DescribeUser(entry.owner), runs_on, FormatBytes(entry.size), std::to_string(entry.hits),
                     FormatDuration(age) + " ago", entry.key.substr(0, 12), absl::StrJoin(entry.functions, ", ")});

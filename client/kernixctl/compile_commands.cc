@@ -16,6 +16,7 @@
 #include "client/kernixctl/module_report.h"
 #include "client/kernixctl/progress_line.h"
 #include "client/load/matching_files.h"
+#include "client/load/module.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -136,8 +137,8 @@ absl::StatusOr<BatchResult> Build(Client& client, const CompileFlags& flags, con
   LoadOptions options = LoadOptionsFrom(flags);
   options.batch = true;
   options.callbacks = callbacks;
-  const Language language = IsCuda({file}) ? Language::kCuda : Language::kCpp;
-  if (language == Language::kCpp) WithoutCuda(options);
+  const Language language = LanguageOfFiles({file});
+  if (!TraitsOf(language).needs_nvcc) WithoutCuda(options);
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<Module> module,
                           LoadFiles(client, language, NameOf({file}, flags), {file}, options));
   const CompiledFiles compiled{{file}, *module, module->path()};

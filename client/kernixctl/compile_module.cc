@@ -16,11 +16,12 @@
 #include "client/kernixctl/module_report.h"
 #include "client/kernixctl/progress_line.h"
 #include "client/load/load_request.h"
-#include "common/base/load_parameters.h"
+#include "client/load/module.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/flags/languages.h"
 #include "common/flags/optimization_level.h"
 #include "common/os/env.h"
 #include "kernix/error.h"
@@ -151,7 +152,9 @@ std::string Contradiction(const CompileFlags& flags) {
   }
   if (NeedsCuda(flags.print)) {
     for (const std::vector<std::string>& files : Modules(flags)) {
-      if (!IsCuda(files)) return StrCat("--print ", flags.print, " is for CUDA sources only; ", files[0], " is C++");
+      const LanguageTraits& language = TraitsOf(LanguageOfFiles(files));
+      if (language.needs_nvcc) continue;
+      return StrCat("--print ", flags.print, " is for CUDA sources only; ", files[0], " is ", language.name);
     }
   }
   if (flags.force && LoadOptionsFrom(flags).policy == LoadPolicy::kCached) {
@@ -194,9 +197,10 @@ std::vector<std::vector<std::string>> Modules(const CompileFlags& flags) {
   return modules;
 }
 
-bool IsCuda(const std::vector<std::string>& files) {
-  return std::any_of(files.begin(), files.end(),
-                     [](const std::string& file) { return LanguageOfFile(file) == v1::LANGUAGE_CUDA; });
+Language LanguageOfFiles(const std::vector<std::string>& files) {
+  const auto other = std::find_if(files.begin(), files.end(),
+                                  [](const std::string& file) { return LanguageOfFile(file) != v1::LANGUAGE_CPP; });
+  return FromWire(other == files.end() ? v1::LANGUAGE_CPP : LanguageOfFile(*other));
 }
 
 std::string NameOf(const std::vector<std::string>& files, const CompileFlags& flags) {
@@ -259,7 +263,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadModule(Client& client, const std::ve
                     !flags.verbose && isatty(STDERR_FILENO) == 1);
   LoadOptions options = LoadOptionsFrom(flags);
   options.callbacks = Complete(std::move(callbacks), line, flags.verbose);
-  return LoadFiles(client, IsCuda(files) ? Language::kCuda : Language::kCpp, name, files, options);
+  return LoadFiles(client, LanguageOfFiles(files), name, files, options);
 }
 
 void SaveFailure(const absl::Status& error, const std::vector<std::string>& files, const CompileFlags& flags) {

@@ -72,8 +72,8 @@ std::vector<std::vector<std::string>> Modules(const CompileFlags& flags);
 // The name of the module that is made of `files`.
 std::string NameOf(const std::vector<std::string>& files, const CompileFlags& flags);
 
-// Whether the module that is made of `files` is CUDA's.
-bool IsCuda(const std::vector<std::string>& files);
+// The language of the module that is made of `files`: C++ may stand beside another one.
+Language LanguageOfFiles(const std::vector<std::string>& files);
 
 // Calls `use(client)` with a client for these options, or refuses flags that contradict each other. Catches Ctrl-C.
 int WithFlags(const GlobalOptions& options, const CompileFlags& flags, const std::function<int(Client&)>& use);

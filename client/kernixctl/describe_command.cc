@@ -35,10 +35,10 @@ struct DescribeFlags {
 
 // For CUDA and C++ if there is an nvcc.
 absl::StatusOr<v1::ToolchainPaths> FindTools(const std::vector<std::string>& site_packages) {
-  ToolchainSearch search{.language = Language::kCuda, .site_packages = site_packages};
+  ToolchainSearch search{.language = v1::LANGUAGE_CUDA, .site_packages = site_packages};
   absl::StatusOr<v1::ToolchainPaths> found = FindToolchain(Env::Posix(), ProcessGetEnv, search);
   if (!LacksTools(found.status())) return found;
-  search.language = Language::kCpp;
+  search.language = v1::LANGUAGE_CPP;
   return FindToolchain(Env::Posix(), ProcessGetEnv, search);
 }
 

@@ -11,6 +11,7 @@
 #include "client/connection/endpoint.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
+#include "client/load/module.h"
 #include "client/tools/environment.h"
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"
@@ -84,8 +85,8 @@ Finding Fails(std::string subject, const absl::Status& status) {
 
 // --- The parts -------------------------------------------------------------------------------------------------------
 
-Finding CheckCompiler(const ClientEnvironment& environment, const ClientOptions& options, Language language) {
-  const bool cuda = language == Language::kCuda;
+Finding CheckCompiler(const ClientEnvironment& environment, const ClientOptions& options, v1::Language language) {
+  const bool cuda = TraitsOf(language).needs_nvcc;
   const std::string subject = cuda ? "nvcc" : "C++ compiler";
   const absl::StatusOr<v1::ToolchainPaths> found = FindToolchain(
       *environment.env, environment.get_env, {.language = language, .site_packages = options.site_packages});
@@ -114,7 +115,7 @@ Finding CheckProgram(const ClientEnvironment& environment, const ClientOptions& 
 
 void CheckVariables(const ClientEnvironment& environment, Findings& findings) {
   std::vector<std::string> warnings = UnknownVariableWarnings(ProcessVariables());
-  const absl::StatusOr<CompilerEnvironment> read = ReadCompilerEnvironment(environment.get_env, Language::kCuda);
+  const absl::StatusOr<CompilerEnvironment> read = ReadCompilerEnvironment(environment.get_env, v1::LANGUAGE_CUDA);
   if (read.ok()) {
     warnings.insert(warnings.end(), read->warnings.begin(), read->warnings.end());
   } else {
@@ -162,24 +163,25 @@ bool CheckDaemon(Client& client, Findings& findings) {
   return true;
 }
 
-Finding CheckCompile(Client& client, Language language, const std::string& architecture) {
-  const bool cuda = language == Language::kCuda;
-  const std::string subject = cuda ? "CUDA kernel" : "C++ kernel";
+Finding CheckCompile(Client& client, Language language, const char* source, std::string architecture) {
+  const std::string subject = StrCat(TraitsOf(language).name, " kernel");
   std::string warnings;
   LoadOptions options;
   options.force_rebuild = true;
-  if (cuda) options.compute_capability = architecture.empty() ? kAnyArchitecture : architecture;
+  options.compute_capability = std::move(architecture);
   options.callbacks.warning = [&warnings](std::string_view text) { StrAppend(&warnings, "\n", text); };
-  const auto module = cuda ? LoadCudaInline(client, kModule, {kCudaSource}, options)
-                           : LoadCppInline(client, kModule, {kCppSource}, options);
+  const auto module = Load(client, language, kModule, {{.text = source, .label = "", .path = ""}}, options);
   if (!module.ok()) return Fails(subject, module.status());
   const std::string text = StrCat("compiled in ", (*module)->build_ms(), " ms, and opened", warnings);
   return warnings.empty() ? Ok(subject, text) : Warn(subject, text);
 }
 
 void CheckKernels(Client& client, bool has_nvcc, const std::string& architecture, Findings& findings) {
-  findings.push_back(CheckCompile(client, Language::kCpp, ""));
-  if (has_nvcc) findings.push_back(CheckCompile(client, Language::kCuda, architecture));
+  findings.push_back(CheckCompile(client, Language::kCpp, kCppSource, ""));
+  if (has_nvcc) {
+    findings.push_back(
+        CheckCompile(client, Language::kCuda, kCudaSource, architecture.empty() ? kAnyArchitecture : architecture));
+  }
   (void)client.Purge({.name = kModule}, /*start=*/false);
 }
 
@@ -187,8 +189,8 @@ Findings Examine(const GlobalOptions& global) {
   const ClientEnvironment environment;
   Findings findings = {Ok("kernixctl", StrCat(Version(), " (build ", BuildId(), ")"))};
   CheckVariables(environment, findings);
-  findings.push_back(CheckCompiler(environment, global.client, Language::kCpp));
-  findings.push_back(CheckCompiler(environment, global.client, Language::kCuda));
+  findings.push_back(CheckCompiler(environment, global.client, v1::LANGUAGE_CPP));
+  findings.push_back(CheckCompiler(environment, global.client, v1::LANGUAGE_CUDA));
   const bool has_nvcc = findings.back().state == Finding::State::kOk;
   std::string architecture;
   CheckGpu(findings, architecture);

@@ -23,6 +23,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/flags/languages.h"
 #include "common/os/env.h"
 #include "common/os/private_directory.h"
 #include "kernix/trace.h"
@@ -105,7 +106,8 @@ std::string Moment(int64_t unix_ms) {
 }
 
 std::string RunsOn(const CacheEntryInfo& entry) {
-  return entry.language == "cuda" ? StrCat("CUDA, ", absl::StrJoin(entry.architectures, ", ")) : "C++, cpu";
+  return StrCat(TraitsOf(entry.language).name, ", ",
+                entry.architectures.empty() ? "cpu" : absl::StrJoin(entry.architectures, ", "));
 }
 
 std::string OrUnknown(const std::string& text) { return text.empty() ? "not recorded" : text; }
@@ -116,9 +118,9 @@ absl::StatusOr<std::vector<KernelResources>> KernelsOf(const CacheEntryDetail& e
   return KernelsInArtifact(artifact);
 }
 
-// What the kernels of a CUDA entry use, or why that is not known.
+// What the kernels of an entry for GPUs use, or why that is not known.
 std::string KernelText(const CacheEntryDetail& entry) {
-  if (entry.entry.language != "cuda") return "";
+  if (entry.entry.architectures.empty()) return "";
   const absl::StatusOr<std::vector<KernelResources>> kernels = KernelsOf(entry);
   if (!kernels.ok()) return StrCat("\nwhat the kernels use is not known: ", ToStd(kernels.status().message()), "\n");
   return kernels->empty() ? "" : StrCat("\n", KernelTable(*kernels));
@@ -182,8 +184,8 @@ std::string Json(const EntryTags& tags) {
       .Json("build_options", JsonStrings(first.build_options))
       .Json("required_symbol_versions", JsonStrings(first.required_symbol_versions))
       .Text("path", first.path);
-  const bool is_cuda = first.entry.language == "cuda";
-  if (const auto kernels = KernelsOf(first); is_cuda && kernels.ok()) object.Json("kernels", KernelsJson(*kernels));
+  const bool for_gpus = !first.entry.architectures.empty();
+  if (const auto kernels = KernelsOf(first); for_gpus && kernels.ok()) object.Json("kernels", KernelsJson(*kernels));
   return object.Str() + "\n";
 }
 

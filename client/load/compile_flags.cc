@@ -15,6 +15,7 @@
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "common/flags/flag_words.h"
+#include "common/flags/languages.h"
 #include "common/flags/tables.h"
 
 namespace kernix {
@@ -23,9 +24,8 @@ namespace {
 using flags::Flag;
 using flags::Meaning;
 
-// nvcc accepts comma-separated lists.
-std::vector<std::string> PathsOf(Language language, const Flag& flag) {
-  if (language != Language::kCuda) return {flag.value};
+std::vector<std::string> PathsOf(const LanguageTraits& language, const Flag& flag) {
+  if (!language.lists_paths) return {flag.value};
   return absl::StrSplit(flag.value, ',', absl::SkipEmpty());
 }
 
@@ -42,7 +42,7 @@ void Append(const std::vector<std::string>& from, std::vector<std::string>& to) 
 }
 
 // Removes the flag from the compiler's flags if kernix handles it itself, and returns whether it did.
-bool TakeOut(Language language, const Flag& flag, SortedFlags& sorted) {
+bool TakeOut(const LanguageTraits& language, const Flag& flag, SortedFlags& sorted) {
   if (std::vector<std::string>* folders = FoldersOf(flag.meaning(), sorted)) {
     Append(PathsOf(language, flag), *folders);
   } else if (flag.meaning() == Meaning::kLibraryPath) {
@@ -61,12 +61,13 @@ bool TakeOut(Language language, const Flag& flag, SortedFlags& sorted) {
 
 }  // namespace
 
-absl::StatusOr<SortedFlags> SortFlags(Language language, const std::vector<std::string>& words) {
+absl::StatusOr<SortedFlags> SortFlags(v1::Language language, const std::vector<std::string>& words) {
   SortedFlags sorted;
-  const flags::Table& table = language == Language::kCuda ? flags::kNvcc : flags::kCompiler;
+  const LanguageTraits& traits = TraitsOf(language);
+  const flags::Table& table = *traits.compile_flags;
   for (const Flag& flag : flags::ReadAll(table, words)) {
     KERNIX_RETURN_IF_ERROR(flags::CheckIsOneFlag(table, flag));
-    if (!TakeOut(language, flag, sorted)) {
+    if (!TakeOut(traits, flag, sorted)) {
       Append(flag.words, sorted.compile);
     } else if (flag.value.empty()) {
       return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("the compiler flag ", flag.text(), " needs a value"));
@@ -98,10 +99,9 @@ bool IsFile(Env& env, const std::string& path) {
 // All that the host compiler gets, when it compiles and when it links.
 std::vector<Flag> HostFlags(v1::Language language, const std::vector<std::string>& compile_flags,
                             const std::vector<std::string>& link_flags) {
-  const bool is_nvcc = language == v1::LANGUAGE_CUDA;
-  std::vector<Flag> read =
-      flags::ReadAll(flags::kCompiler, is_nvcc ? flags::HostWordsAtCompile(compile_flags) : compile_flags);
-  for (Flag& flag : flags::ReadAll(flags::kCompilerAtLink, is_nvcc ? flags::HostWordsAtLink(link_flags) : link_flags)) {
+  const LanguageTraits& traits = TraitsOf(language);
+  std::vector<Flag> read = flags::ReadAll(flags::kCompiler, traits.host_words_at_compile(compile_flags));
+  for (Flag& flag : flags::ReadAll(flags::kCompilerAtLink, traits.host_words_at_link(link_flags))) {
     read.push_back(std::move(flag));
   }
   return read;
@@ -157,7 +157,7 @@ std::string CudaIn(const v1::Source& source) {
 }  // namespace
 
 absl::Status WithCudaAdvice(const v1::LoadRequest& request, const absl::Status& error) {
-  if (request.language() != v1::LANGUAGE_CPP || KindOf(error) != v1::ErrorDetail::COMPILATION) return error;
+  if (TraitsOf(request.language()).runs_on_gpu || KindOf(error) != v1::ErrorDetail::COMPILATION) return error;
   for (const v1::Source& source : request.source()) {
     const std::string found = CudaIn(source);
     if (found.empty()) continue;

@@ -27,7 +27,7 @@ struct SortedFlags {
 
 // Returns INVALID_REQUEST if a flag lacks its value, or holds a second flag. The daemon checks whether a flag is
 // allowed.
-absl::StatusOr<SortedFlags> SortFlags(Language language, const std::vector<std::string>& flags);
+absl::StatusOr<SortedFlags> SortFlags(v1::Language language, const std::vector<std::string>& flags);
 
 // Whether one of `flags` asks for warnings: -Wall, -Xcompiler=-Wextra.
 bool AsksForWarnings(const std::vector<std::string>& flags);

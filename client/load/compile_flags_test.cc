@@ -17,8 +17,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(SortFlagsTest, FoldersOfHeadersAreTakenOut) {
-  const auto flags = SortFlags(Language::kCpp, {"-O2", "-Ia", "-I", "b", "-isystem", "c", "-isystemd", "-idirafter",
-                                                "e", "-iquote", "f", "--include-directory=g", "-DX=1"});
+  const auto flags = SortFlags(v1::LANGUAGE_CPP, {"-O2", "-Ia", "-I", "b", "-isystem", "c", "-isystemd", "-idirafter",
+                                                  "e", "-iquote", "f", "--include-directory=g", "-DX=1"});
   ASSERT_TRUE(flags.ok()) << flags.status();
   EXPECT_THAT(flags->compile, ElementsAre("-O2", "-DX=1"));
   EXPECT_THAT(flags->include_paths, ElementsAre("a", "b", "f", "g"));
@@ -28,15 +28,15 @@ TEST(SortFlagsTest, FoldersOfHeadersAreTakenOut) {
 
 TEST(SortFlagsTest, LinkerFlagsAreTakenOut) {
   const auto flags =
-      SortFlags(Language::kCpp, {"-lfoo", "-L/x", "-L", "/y", "-Wl,-z,now", "-Xlinker", "-v", "-Wall", "-l", "bar"});
+      SortFlags(v1::LANGUAGE_CPP, {"-lfoo", "-L/x", "-L", "/y", "-Wl,-z,now", "-Xlinker", "-v", "-Wall", "-l", "bar"});
   ASSERT_TRUE(flags.ok());
   EXPECT_THAT(flags->compile, ElementsAre("-Wall"));
   EXPECT_THAT(flags->link, ElementsAre("-lfoo", "-L/x", "-L/y", "-Wl,-z,now", "-Xlinker", "-v", "-lbar"));
 }
 
 TEST(SortFlagsTest, UnderstandsNvccsSpellings) {
-  const auto flags = SortFlags(Language::kCuda, {"-I=a,b", "--include-path", "c", "-isystem=d", "--system-include=e",
-                                                 "-ccbin=g++-12", "-Xcompiler", "-I/not/ours", "--library=cublas"});
+  const auto flags = SortFlags(v1::LANGUAGE_CUDA, {"-I=a,b", "--include-path", "c", "-isystem=d", "--system-include=e",
+                                                   "-ccbin=g++-12", "-Xcompiler", "-I/not/ours", "--library=cublas"});
   ASSERT_TRUE(flags.ok());
   EXPECT_THAT(flags->include_paths, ElementsAre("a", "b", "c"));
   EXPECT_THAT(flags->system_include_paths, ElementsAre("d", "e"));
@@ -47,18 +47,18 @@ TEST(SortFlagsTest, UnderstandsNvccsSpellings) {
 
 TEST(SortFlagsTest, FlagsOfNvccsAreNoLibraries) {
   const std::vector<std::string> own = {"-lineinfo", "-lto", "-ldir=/x"};
-  EXPECT_EQ(SortFlags(Language::kCuda, own)->compile, own);
-  EXPECT_THAT(SortFlags(Language::kCuda, {"-lineinfos", "-ltoy"})->link, ElementsAre("-lineinfos", "-ltoy"));
-  EXPECT_THAT(SortFlags(Language::kCpp, {"-lineinfo"})->link, ElementsAre("-lineinfo"));
+  EXPECT_EQ(SortFlags(v1::LANGUAGE_CUDA, own)->compile, own);
+  EXPECT_THAT(SortFlags(v1::LANGUAGE_CUDA, {"-lineinfos", "-ltoy"})->link, ElementsAre("-lineinfos", "-ltoy"));
+  EXPECT_THAT(SortFlags(v1::LANGUAGE_CPP, {"-lineinfo"})->link, ElementsAre("-lineinfo"));
 }
 
 TEST(SortFlagsTest, TheLastHostCompilerCounts) {
-  EXPECT_EQ(SortFlags(Language::kCuda, {"-ccbin", "a", "--compiler-bindir=b"})->host_compiler, "b");
-  EXPECT_THAT(SortFlags(Language::kCpp, {"-ccbin", "a"})->compile, ElementsAre("-ccbin", "a"));
+  EXPECT_EQ(SortFlags(v1::LANGUAGE_CUDA, {"-ccbin", "a", "--compiler-bindir=b"})->host_compiler, "b");
+  EXPECT_THAT(SortFlags(v1::LANGUAGE_CPP, {"-ccbin", "a"})->compile, ElementsAre("-ccbin", "a"));
 }
 
 TEST(SortFlagsTest, AFlagWithoutItsValueIsNamed) {
-  const auto flags = SortFlags(Language::kCpp, {"-O2", "-I"});
+  const auto flags = SortFlags(v1::LANGUAGE_CPP, {"-O2", "-I"});
   EXPECT_EQ(KindOf(flags.status()), v1::ErrorDetail::INVALID_REQUEST);
   EXPECT_THAT(flags.status().ToString(), HasSubstr("-I"));
 }

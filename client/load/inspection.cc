@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_join.h"
 #include "client/load/artifact_kernels.h"
+#include "client/load/module.h"
 #include "client/load/ptxas_report.h"
 #include "client/tools/absolute_path.h"
 #include "common/base/error.h"
@@ -36,7 +37,7 @@ absl::Status OnlyCuda(const Module& module) {
 }
 
 absl::Status NothingOf(const Module& module, const ModuleTexts& texts, Kind kind) {
-  if (module.language() != Language::kCuda) return OnlyCuda(module);
+  if (!TraitsOf(module.language()).needs_nvcc) return OnlyCuda(module);
   const std::string name = StrCat("module \"", module.name(), "\"");
   if (kind != Kind::kSass || texts.kept.empty()) {
     return Invalid(StrCat(name,
@@ -135,7 +136,7 @@ absl::StatusOr<std::string> Sass(const Module& module, std::string_view architec
 }
 
 absl::StatusOr<std::vector<KernelResources>> Resources(const Module& module) {
-  if (module.language() != Language::kCuda) return OnlyCuda(module);
+  if (!TraitsOf(module.language()).needs_nvcc) return OnlyCuda(module);
   absl::StatusOr<std::vector<KernelResources>> kernels = KernelsInArtifact(module.artifact());
   if (kernels.ok() && SaysAll(*kernels)) return kernels;
   KERNIX_ASSIGN_OR_RETURN(const ModuleTexts texts, module.texts());
@@ -213,7 +214,7 @@ std::optional<double> Occupancy(const KernelResources& kernel, uint64_t threads,
 namespace {
 
 // Never the name of a source, because the folder may contain the user's own file.
-std::string_view SuffixOf(Language language) { return language == Language::kCuda ? ".kernix.cu" : ".kernix.cpp"; }
+std::string SuffixOf(Language language) { return StrCat(".kernix", TraitsOf(language).suffixes.front()); }
 
 std::string_view SuffixOf(KeptText::Kind kind) {
   switch (kind) {

@@ -71,9 +71,7 @@ absl::StatusOr<std::shared_ptr<Module>> OpenResult(DaemonClient& daemon, const G
     return CudaLibraryDirectories(Env::Posix(), get_env, daemon.options().site_packages);
   };
   KERNIX_ASSIGN_OR_RETURN(OpenArtifact open, OpenLibrary(artifact, directories));
-  LoadedAs loaded{.name = request.name(),
-                  .language = request.language() == v1::LANGUAGE_CUDA ? Language::kCuda : Language::kCpp,
-                  .path = artifact.path};
+  LoadedAs loaded{.name = request.name(), .language = FromWire(request.language()), .path = artifact.path};
   return MakeModule(std::move(loaded), result, std::move(open));
 }
 
@@ -106,7 +104,7 @@ absl::Status RepeatCompilerOutput(const Module& module, const PreparedLoad& load
 
 // A warning of a build: a hit does not repeat it. Code for a debugger, which is not optimised, has no use for it.
 void WarnOfSpills(const Module& module, const LoadOptions& options, const GetEnv& get_env) {
-  if (module.cache_hit() || module.language() != Language::kCuda || options.debug) return;
+  if (module.cache_hit() || !TraitsOf(module.language()).needs_nvcc || options.debug) return;
   const absl::StatusOr<std::vector<KernelResources>> kernels = KernelsInArtifact(module.artifact());
   if (!kernels.ok()) return;  // Resources() says why
   const std::optional<std::string> warning = SpillWarning(module.name(), *kernels);
@@ -147,7 +145,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
                                       .get_env = get_env,
                                       .site_packages = daemon.options().site_packages,
                                       .header_folder = [&daemon] { return daemon.HeaderFolder(); }};
-  KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load, PrepareLoad(surroundings, language, name, sources, options));
+  KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load, PrepareLoad(surroundings, ToWire(language), name, sources, options));
   for (const LoadWarning& warning : load.warnings) Warn(options.callbacks, get_env, warning.name, warning.text);
   for (const auto& texts : {UnknownVariableWarnings(variables), WarningsAboutSwitches(get_env)}) {
     for (const std::string& text : texts) {

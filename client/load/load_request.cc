@@ -19,12 +19,12 @@
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
-#include "common/base/load_parameters.h"
+#include "common/base/module_name.h"
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
-#include "common/flags/flag_words.h"
+#include "common/flags/languages.h"
 #include "common/flags/optimization_level.h"
 #include "common/flags/tables.h"
 
@@ -106,7 +106,7 @@ absl::Status CheckFolders(const std::vector<std::string>& paths) {
   return absl::OkStatus();
 }
 
-absl::Status CheckArguments(Language language, const std::string& name, const std::vector<Source>& sources,
+absl::Status CheckArguments(const LanguageTraits& language, const std::string& name, const std::vector<Source>& sources,
                             const LoadOptions& options) {
   KERNIX_RETURN_IF_ERROR(CheckModuleName(name));
   if (sources.empty()) return Invalid(StrCat("module \"", name, "\" has no source"));
@@ -116,10 +116,10 @@ absl::Status CheckArguments(Language language, const std::string& name, const st
   KERNIX_RETURN_IF_ERROR(CheckFolders(options.include_paths));
   KERNIX_RETURN_IF_ERROR(CheckUtf8("compute_capability", {options.compute_capability}));
   KERNIX_RETURN_IF_ERROR(flags::CheckOptimizationLevel(options.optimization_level));
-  if (language == Language::kCpp && !options.compute_capability.empty()) {
+  if (!language.needs_nvcc && !options.compute_capability.empty()) {
     return Invalid("compute_capability is for CUDA sources only");
   }
-  if (language == Language::kCpp && options.keep) return Invalid("keep is for CUDA sources only");
+  if (!language.needs_nvcc && options.keep) return Invalid("keep is for CUDA sources only");
   return absl::OkStatus();
 }
 
@@ -176,36 +176,29 @@ void AddFunctions(const LoadOptions& options, v1::Functions& functions) {
 
 // --- Flags, toolchain, GPU -------------------------------------------------------------------------------------------
 
-// The flags that debuggers and profilers need: source positions, and frames that can be walked. BE::In and BE::Out
-// check their indices (kernel/brainevent/typed.h).
-std::vector<std::string> DebugFlags(Language language) {
-  if (language == Language::kCuda) return {"-g", "-G", "-Xcompiler=-fno-omit-frame-pointer", "-DKERNIX_CHECK_INDICES"};
-  return {"-g", "-fno-omit-frame-pointer", "-DKERNIX_CHECK_INDICES"};
-}
-
-absl::StatusOr<SortedFlags> AllFlags(Language language, const CompilerEnvironment& environment,
+absl::StatusOr<SortedFlags> AllFlags(const LanguageTraits& language, const CompilerEnvironment& environment,
                                      const LoadOptions& options) {
   std::vector<std::string> flags = environment.flags_before;
-  if (options.debug) Append(flags, DebugFlags(language));
+  if (options.debug) Append(flags, language.debug_flags);
   Append(flags, options.compile_flags);
   Append(flags, environment.flags_after);
-  return SortFlags(language, flags);
+  return SortFlags(language.language, flags);
 }
 
 // The library path is sent only if it can matter, because a shared daemon may refuse folders, and containers always set
 // LIBRARY_PATH.
-std::vector<std::string> LinkFlags(Language language, const SortedFlags& flags, const CompilerEnvironment& environment,
-                                   const LoadOptions& options) {
+std::vector<std::string> LinkFlags(const LanguageTraits& language, const SortedFlags& flags,
+                                   const CompilerEnvironment& environment, const LoadOptions& options) {
   std::vector<std::string> link = flags.link;
   Append(link, options.link_flags);
-  const std::vector<std::string> words = language == Language::kCuda ? flags::HostWordsAtLink(link) : link;
+  const std::vector<std::string> words = language.host_words_at_link(link);
   if (!flags::Has(flags::kCompilerAtLink, words, flags::Meaning::kLibrary)) return link;
   for (const std::string& path : environment.library_paths) link.push_back(StrCat("-L", AbsolutePath(path)));
   return link;
 }
 
 absl::Status AddToolchain(Env& env, const GetEnv& get_env, const std::vector<std::string>& site_packages,
-                          Language language, const SortedFlags& flags, const CompilerEnvironment& environment,
+                          v1::Language language, const SortedFlags& flags, const CompilerEnvironment& environment,
                           v1::LoadRequest& request, absl::Status& no_tools) {
   ToolchainSearch search{.language = language, .site_packages = site_packages};
   search.host_compiler = flags.host_compiler.empty() ? environment.host_compiler : flags.host_compiler;
@@ -346,29 +339,30 @@ void AddWarnings(std::string_view name, const std::vector<std::string>& texts, s
 
 }  // namespace
 
-absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, Language language,
+absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, v1::Language language,
                                          const std::string& name, const std::vector<Source>& sources,
                                          const LoadOptions& options) {
   Env& env = surroundings.env;
   const GetEnv& get_env = surroundings.get_env;
-  KERNIX_RETURN_IF_ERROR(CheckArguments(language, name, sources, options));
+  const LanguageTraits& traits = TraitsOf(language);
+  KERNIX_RETURN_IF_ERROR(CheckArguments(traits, name, sources, options));
   KERNIX_ASSIGN_OR_RETURN(const LoadPolicy policy, PolicyOf(options, get_env));
   KERNIX_ASSIGN_OR_RETURN(const CompilerEnvironment environment, ReadCompilerEnvironment(get_env, language));
-  KERNIX_ASSIGN_OR_RETURN(const SortedFlags flags, AllFlags(language, environment, options));
+  KERNIX_ASSIGN_OR_RETURN(const SortedFlags flags, AllFlags(traits, environment, options));
   PreparedLoad load;
   load.host_compiler = flags.host_compiler;
   AddWarnings(warning::kVariableWithoutEffect, environment.warnings, load.warnings);
-  if (language == Language::kCuda) AddWarnings(warning::kCudaHome, CudaRootWarnings(env, get_env), load.warnings);
+  if (traits.needs_nvcc) AddWarnings(warning::kCudaHome, CudaRootWarnings(env, get_env), load.warnings);
   WarnOfMissingPaths(env, options, load.warnings);
   load.request.set_name(name);
-  load.request.set_language(language == Language::kCuda ? v1::LANGUAGE_CUDA : v1::LANGUAGE_CPP);
+  load.request.set_language(language);
   AddSources(name, sources, options.separate, load);
   AddFunctions(options, *load.request.mutable_functions());
-  AddOptions(flags, LinkFlags(language, flags, environment, options), options, load.request);
+  AddOptions(flags, LinkFlags(traits, flags, environment, options), options, load.request);
   load.request.set_only_cached(policy == LoadPolicy::kCached);
   KERNIX_RETURN_IF_ERROR(AddToolchain(env, get_env, surroundings.site_packages, language, flags, environment,
                                       load.request, load.no_tools));
-  if (language == Language::kCuda) {
+  if (traits.needs_nvcc) {
     KERNIX_RETURN_IF_ERROR(AddArchitectures(environment, options, load));
   }
   KERNIX_RETURN_IF_ERROR(AddHeaders(surroundings, sources, IncludePaths(flags, environment, options), load));
@@ -378,12 +372,11 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, L
 absl::StatusOr<RequestToSend> RequestHere(const LoadSurroundings& surroundings, const v1::RecordedLoad& load) {
   RequestToSend result{.request = load.request(), .no_tools = absl::OkStatus()};
   v1::LoadRequest& request = result.request;
-  const Language language = request.language() == v1::LANGUAGE_CUDA ? Language::kCuda : Language::kCpp;
   KERNIX_ASSIGN_OR_RETURN(const CompilerEnvironment environment,
-                          ReadCompilerEnvironment(surroundings.get_env, language));
-  KERNIX_RETURN_IF_ERROR(AddToolchain(surroundings.env, surroundings.get_env, surroundings.site_packages, language,
-                                      SortedFlags{.host_compiler = load.host_compiler()}, environment, request,
-                                      result.no_tools));
+                          ReadCompilerEnvironment(surroundings.get_env, request.language()));
+  KERNIX_RETURN_IF_ERROR(AddToolchain(surroundings.env, surroundings.get_env, surroundings.site_packages,
+                                      request.language(), SortedFlags{.host_compiler = load.host_compiler()},
+                                      environment, request, result.no_tools));
   if (!load.architecture_of_gpu()) return result;
   if (const absl::StatusOr<std::string> gpu = DetectGpuArchitecture(); gpu.ok()) {
     request.mutable_options()->clear_architectures();

@@ -56,7 +56,7 @@ struct LoadSurroundings {
 
 // Checks the arguments as far as that is possible without a compiler, and finds the toolchain, the GPU and the headers.
 // Returns INVALID_REQUEST and TOOLCHAIN errors. That there is no compiler is none: kernixd may know results without.
-absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, Language language,
+absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, v1::Language language,
                                          const std::string& name, const std::vector<Source>& sources,
                                          const LoadOptions& options);
 

@@ -53,8 +53,6 @@ absl::StatusOr<FunctionInfo> OpenFunction(const v1::ResolvedFunction& function, 
   return info;
 }
 
-Language LanguageOf(v1::Language language) { return language == v1::LANGUAGE_CUDA ? Language::kCuda : Language::kCpp; }
-
 KeptText::Kind KindOf(v1::KeptText::Kind kind) {
   switch (kind) {
     case v1::KeptText::SASS:
@@ -75,7 +73,7 @@ absl::StatusOr<ModuleTexts> TextsOf(const ElfImage& artifact) {
   }
   ModuleTexts texts;
   for (const v1::GeneratedUnit& unit : read->unit()) {
-    texts.units.push_back({{unit.source().begin(), unit.source().end()}, LanguageOf(unit.language()), unit.text()});
+    texts.units.push_back({{unit.source().begin(), unit.source().end()}, FromWire(unit.language()), unit.text()});
   }
   for (const v1::KeptText& text : read->kept()) {
     texts.kept.push_back({KindOf(text.kind()), text.unit(), text.architecture(), text.text()});

@@ -9,10 +9,16 @@
 
 #include "absl/status/statusor.h"
 #include "client/runtime/library.h"
+#include "common/flags/languages.h"
 #include "kernix/module.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix {
+
+// The public languages have the numbers of the wire's. One that this client does not know counts as C++.
+inline v1::Language ToWire(Language language) { return static_cast<v1::Language>(language); }
+inline Language FromWire(v1::Language language) { return static_cast<Language>(TraitsOf(language).language); }
+inline const LanguageTraits& TraitsOf(Language language) { return TraitsOf(ToWire(language)); }
 
 // The facts about a module that a load knows without the daemon's answer.
 struct LoadedAs {

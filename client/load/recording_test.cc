@@ -34,7 +34,7 @@ class RecordingTest : public ::testing::Test {
           return scratch_.path();
         }};
     absl::StatusOr<PreparedLoad> load =
-        PrepareLoad(surroundings, Language::kCpp, name, {{.text = source, .label = "", .path = ""}}, options);
+        PrepareLoad(surroundings, v1::LANGUAGE_CPP, name, {{.text = source, .label = "", .path = ""}}, options);
     EXPECT_TRUE(load.ok()) << load.status();
     return *std::move(load);
   }

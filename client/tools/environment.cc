@@ -19,6 +19,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/flags/languages.h"
 #include "common/os/fork_safety.h"
 
 namespace kernix {
@@ -214,13 +215,13 @@ Warnings& AllWarnings() {
 
 }  // namespace
 
-absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, Language language) {
+absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, v1::Language language) {
   CompilerEnvironment environment;
   environment.include_paths = PathList(get_env, "CPATH");
   environment.system_include_paths = PathList(get_env, "CPLUS_INCLUDE_PATH");
   environment.library_paths = PathList(get_env, "LIBRARY_PATH");
   environment.warnings = IneffectiveVariables(get_env);
-  if (language == Language::kCuda) KERNIX_RETURN_IF_ERROR(ReadCudaVariables(get_env, environment));
+  if (TraitsOf(language).needs_nvcc) KERNIX_RETURN_IF_ERROR(ReadCudaVariables(get_env, environment));
   return environment;
 }
 

@@ -13,6 +13,7 @@
 #include "common/base/load_warning.h"
 #include "common/base/paths.h"
 #include "kernix/load.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix {
 
@@ -30,7 +31,7 @@ struct CompilerEnvironment {
 // Does not read CFLAGS, CXXFLAGS and LDFLAGS, which belong to make; compilers do not read them either. toolchain_finder
 // reads BRAINEVENT_NVCC_PATH, BRAINEVENT_NVCC_PREFER, CUDA_HOME, CUDA_PATH and CXX. Returns INVALID_REQUEST if the
 // value of a variable cannot be parsed.
-absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, Language language);
+absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, v1::Language language);
 
 // "NAME=value" of those variables without which a compiler may not run, as far as they are set.
 std::vector<std::string> VariablesOfCompilers(const GetEnv& get_env);

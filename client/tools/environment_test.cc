@@ -18,7 +18,7 @@ using testing::Variables;
 
 TEST(CompilerEnvironmentTest, NothingAsksForNothing) {
   const auto environment =
-      ReadCompilerEnvironment(Variables({{"CXXFLAGS", "-O0"}, {"LDFLAGS", "-lx"}}), Language::kCuda);
+      ReadCompilerEnvironment(Variables({{"CXXFLAGS", "-O0"}, {"LDFLAGS", "-lx"}}), v1::LANGUAGE_CUDA);
   ASSERT_TRUE(environment.ok());
   EXPECT_THAT(environment->include_paths, IsEmpty());
   EXPECT_THAT(environment->flags_before, IsEmpty());
@@ -27,7 +27,7 @@ TEST(CompilerEnvironmentTest, NothingAsksForNothing) {
 
 TEST(CompilerEnvironmentTest, ReadsPathsAsTheCompilersDo) {
   const auto environment = ReadCompilerEnvironment(
-      Variables({{"CPATH", "/a:/b"}, {"CPLUS_INCLUDE_PATH", ":/c"}, {"LIBRARY_PATH", "/d:/e"}}), Language::kCpp);
+      Variables({{"CPATH", "/a:/b"}, {"CPLUS_INCLUDE_PATH", ":/c"}, {"LIBRARY_PATH", "/d:/e"}}), v1::LANGUAGE_CPP);
   EXPECT_THAT(environment->include_paths, ElementsAre("/a", "/b"));
   EXPECT_THAT(environment->system_include_paths, ElementsAre(".", "/c"));
   EXPECT_THAT(environment->library_paths, ElementsAre("/d", "/e"));
@@ -39,12 +39,12 @@ TEST(CompilerEnvironmentTest, NvccsVariablesAreForCuda) {
                                     {"NVCC_CCBIN", "g++-12"},
                                     {"BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER", "Yes"},
                                     {"BRAINEVENT_COMPUTE_CAPABILITIES", "8.0,9.0"}});
-  const auto cuda = ReadCompilerEnvironment(get_env, Language::kCuda);
+  const auto cuda = ReadCompilerEnvironment(get_env, v1::LANGUAGE_CUDA);
   EXPECT_THAT(cuda->flags_before, ElementsAre("-ccbin", "/opt/my gcc/g++", "-allow-unsupported-compiler"));
   EXPECT_THAT(cuda->flags_after, ElementsAre("-DA", "-lineinfo"));
   EXPECT_EQ(cuda->host_compiler, "g++-12");
   EXPECT_EQ(cuda->compute_capability, "8.0,9.0");
-  const auto cpp = ReadCompilerEnvironment(get_env, Language::kCpp);
+  const auto cpp = ReadCompilerEnvironment(get_env, v1::LANGUAGE_CPP);
   EXPECT_THAT(cpp->flags_before, IsEmpty());
   EXPECT_EQ(cpp->compute_capability, "");
 }
@@ -54,14 +54,14 @@ TEST(CompilerEnvironmentTest, WhatHasNoEffectIsNamed) {
                                                               {"BRAINEVENT_CACHE_DIR", "/x"},
                                                               {"COMPILER_PATH", "/y"},
                                                               {"C_INCLUDE_PATH", "/z"}}),
-                                                   Language::kCpp);
+                                                   v1::LANGUAGE_CPP);
   EXPECT_THAT(environment->warnings, ::testing::UnorderedElementsAre(
                                          HasSubstr("BRAINEVENT_COMPILE_TIMEOUT"), HasSubstr("BRAINEVENT_CACHE_DIR"),
                                          HasSubstr("COMPILER_PATH"), HasSubstr("C_INCLUDE_PATH")));
 }
 
 TEST(CompilerEnvironmentTest, AnUnknownPreferenceIsNamed) {
-  const auto environment = ReadCompilerEnvironment(Variables({{"BRAINEVENT_NVCC_PREFER", "conda"}}), Language::kCuda);
+  const auto environment = ReadCompilerEnvironment(Variables({{"BRAINEVENT_NVCC_PREFER", "conda"}}), v1::LANGUAGE_CUDA);
   EXPECT_THAT(environment->warnings, ElementsAre(HasSubstr("\"conda\"")));
 }
 
@@ -89,7 +89,7 @@ TEST(GetEnvOfTest, AnswersAsTheProcessItselfWould) {
 }
 
 TEST(CompilerEnvironmentTest, AnUnreadableVariableIsNamed) {
-  const auto environment = ReadCompilerEnvironment(Variables({{"NVCC_APPEND_FLAGS", "-DX='"}}), Language::kCuda);
+  const auto environment = ReadCompilerEnvironment(Variables({{"NVCC_APPEND_FLAGS", "-DX='"}}), v1::LANGUAGE_CUDA);
   EXPECT_EQ(KindOf(environment.status()), v1::ErrorDetail::INVALID_REQUEST);
   EXPECT_THAT(environment.status().ToString(), HasSubstr("NVCC_APPEND_FLAGS"));
 }

@@ -18,6 +18,7 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/languages.h"
 
 namespace kernix {
 
@@ -333,7 +334,7 @@ std::vector<std::string> CudaRootWarnings(Env& env, const GetEnv& get_env) {
 
 absl::StatusOr<v1::ToolchainPaths> FindToolchain(Env& env, const GetEnv& get_env, const ToolchainSearch& search) {
   v1::ToolchainPaths paths;
-  if (search.language == Language::kCuda) {
+  if (TraitsOf(search.language).needs_nvcc) {
     KERNIX_ASSIGN_OR_RETURN(const FoundNvcc nvcc, NvccSearch(env, get_env, search.site_packages).Find());
     paths.set_nvcc(nvcc.path);
     AddWheelFolders(env, search.site_packages, nvcc, paths);

@@ -29,7 +29,7 @@ std::optional<std::string> FirstOnPath(Env& env, const GetEnv& get_env, const st
 bool IsCompilerLauncher(Env& env, const std::string& path);
 
 struct ToolchainSearch {
-  Language language = Language::kCpp;
+  v1::Language language = v1::LANGUAGE_CPP;
   // A host compiler that was requested, which takes precedence over the environment: a program, or a folder that
   // contains one (nvcc's -ccbin). `host_compiler_from` names the source of the request in errors.
   std::string host_compiler;

@@ -37,7 +37,7 @@ class ToolchainFinderTest : public ::testing::Test {
     EXPECT_TRUE(paths.ok()) << paths.status();
     return paths.ok() ? paths->nvcc() : "";
   }
-  ToolchainSearch Cuda() { return {.language = Language::kCuda, .site_packages = {folder_ / "site"}}; }
+  ToolchainSearch Cuda() { return {.language = v1::LANGUAGE_CUDA, .site_packages = {folder_ / "site"}}; }
 
   // The test cannot hide /usr/local/cuda from the search.
   bool MachineHasToolkit() { return access("/usr/local/cuda/bin/nvcc", X_OK) == 0; }
@@ -221,7 +221,7 @@ TEST_F(ToolchainFinderTest, NoNvccSaysWhereItLookedAndWhatToInstall) {
               AllOf(HasSubstr(folder_ / "empty/bin/nvcc"), HasSubstr("$CUDA_PATH (not set)"),
                     HasSubstr(StrCat("NVIDIA's wheels in ", folder_ / "site", " (none)")),
                     HasSubstr("pip install nvidia-cuda-nvcc"), Not(HasSubstr("--site-packages"))));
-  const auto without_wheels = Find({}, {.language = Language::kCuda});
+  const auto without_wheels = Find({}, {.language = v1::LANGUAGE_CUDA});
   EXPECT_THAT(without_wheels.status().ToString(), HasSubstr("name one with --site-packages (kernixctl)"));
 }
 

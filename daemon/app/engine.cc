@@ -172,7 +172,7 @@ void Engine::Apply(const ServerOptions& options) {
 
 void Engine::CheckToolchains(const ServerOptions& options) {
   for (const RegisteredToolchain& toolchain : options.toolchains) {
-    CheckToolchain(toolchain.name, toolchain.paths, LanguageOf(toolchain));
+    CheckToolchain(toolchain.name, toolchain.paths, toolchain::LanguageOf(toolchain.paths));
   }
   if (!options.toolchain_description.empty()) CheckToolchain(options.toolchain_description, {}, v1::LANGUAGE_CPP);
 }

@@ -45,7 +45,7 @@ void CheckGroup(const ServerOptions& options, const char* setting, const std::st
 }
 
 absl::Status CheckToolchain(toolchain::ToolchainRegistry& registry, const RegisteredToolchain& toolchain) {
-  const auto found = registry.Resolve(toolchain.paths, LanguageOf(toolchain));
+  const auto found = registry.Resolve(toolchain.paths, toolchain::LanguageOf(toolchain.paths));
   if (!found.ok()) return found.status();
   const std::string refusal = (*found)->cuda ? (*found)->cuda->host_refusal : "";
   return refusal.empty() ? absl::OkStatus() : absl::FailedPreconditionError(refusal);
@@ -80,8 +80,8 @@ int CheckConfig(Env& env, const ServerOptions& options) {
 // What it describes, for people.
 absl::StatusOr<std::string> Describe(Env& env, const DescriptionTask& task) {
   toolchain::ToolchainRegistry registry(env, "--host-compiler");
-  const v1::Language language = task.paths.nvcc().empty() ? v1::LANGUAGE_CPP : v1::LANGUAGE_CUDA;
-  KERNIX_ASSIGN_OR_RETURN(const toolchain::ToolchainPtr tools, registry.Resolve(task.paths, language));
+  KERNIX_ASSIGN_OR_RETURN(const toolchain::ToolchainPtr tools,
+                          registry.Resolve(task.paths, toolchain::LanguageOf(task.paths)));
   KERNIX_ASSIGN_OR_RETURN(const std::string text, toolchain::DescribeToolchain(env, registry.digests(), *tools));
   KERNIX_RETURN_IF_ERROR(env.WriteFileDurably(task.output, text, 0644));
   return toolchain::DescribeTools(*tools);

@@ -224,7 +224,9 @@ absl::Status Build::Stage(PlannedLoad& load) {
   KERNIX_RETURN_IF_ERROR(StagePlan(load.request, std::move(contents), parts_.header_trees, load.plan));
   if (parts_.shared()) HideSourceLines(*load.request.toolchain, load.plan);
   if (!parts_.shared() && !parts_.options.disabled.contains(Shortcut::kHostBodies)) return absl::OkStatus();
-  for (Step& step : load.plan.steps) step.host_bodies_count = true;
+  for (Step& step : load.plan.steps) {
+    if (step.nvcc) step.nvcc->host_bodies_count = true;
+  }
   return absl::OkStatus();
 }
 

@@ -67,7 +67,7 @@ void RankSteps(cache::Cache& cache, PlannedLoad& load) {
     UseExperience(step);
     step.action.rank = rank;
     step.action.batch_rank = rank + kBatchDelay.count();
-    step.host_batch_rank = step.action.batch_rank + kHostDelay.count();
+    if (step.nvcc) step.nvcc->host_batch_rank = step.action.batch_rank + kHostDelay.count();
   }
 }
 

@@ -16,6 +16,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/languages.h"
 #include "common/wire/input_root.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/builder/request_files.h"
@@ -175,7 +176,7 @@ absl::Status CheckTexts(Env& env, const BuildRequest& request, const UnitTexts& 
       texts.views(), {.outside = include,
                       .assembler_text = asked.assembler_text,
                       .dependency_pragmas = asked.shared,
-                      .made_directives = asked.shared && request.language == v1::LANGUAGE_CUDA}));
+                      .made_directives = asked.shared && TraitsOf(request.language).reads_twice}));
   return language::CheckFileQuestions(texts.views(), {.outside = question, .all_texts = asked.all_texts});
 }
 
@@ -185,7 +186,7 @@ absl::Status CheckTexts(Env& env, const BuildRequest& request, const UnitTexts& 
 bool IsPlausible(const RequestFiles& files, const BuildRequest& request, const std::string& path) {
   if (LeavesRoot(path)) return false;
   if (files.Has(NormalizePath(path))) return true;
-  return request.language == v1::LANGUAGE_CUDA && path.find_first_of(" \t\\") == std::string::npos;
+  return TraitsOf(request.language).reads_twice && path.find_first_of(" \t\\") == std::string::npos;
 }
 
 absl::Status CheckToolReads(Env& env, const BuildRequest& request, const std::vector<std::string>& compiler,

@@ -106,7 +106,7 @@ class StepRunnerTest : public ::testing::Test {
     step.action.outputs = {"u.o", "u.d"};
     step.object = "u.o";
     step.kind = StepKind::kCudaCompile;
-    step.dependencies = "u.d";
+    step.nvcc = NvccCompile{.dependencies = "u.d"};
     return step;
   }
 
@@ -315,7 +315,7 @@ TEST_F(StepRunnerTest, DeviceCodeOfOtherLinesServesUnlessAWarningCouldShowThem) 
 TEST_F(StepRunnerTest, WhatMayServeOthersGetsExactlyWhatItsKeyCovers) {
   toolchain_ = std::make_shared<const toolchain::Toolchain>();
   Step compile = Compile();
-  compile.host_bodies_count = true;
+  compile.nvcc->host_bodies_count = true;
   executor_.lines_above = "# 700 \"u.cu\"\n\n";
   ASSERT_TRUE(Run(compile).ok());
   const std::string canonical = "# 1 \"u.cu\"\ntarget : preprocess - compute_90\n";

@@ -16,12 +16,13 @@ namespace kernix::build {
 namespace {
 
 // None of its files need to exist.
-std::shared_ptr<toolchain::Toolchain> ToolchainIn(const std::string& folder) {
+std::shared_ptr<toolchain::Toolchain> ToolchainIn(const std::string& folder, v1::Language language) {
   auto toolchain = std::make_shared<toolchain::Toolchain>();
   toolchain->host.path = folder + "/bin/g++";
   toolchain->host.system_include_directories = {folder + "/include"};
   toolchain->environment = {{"LC_ALL", "C"}, {"PATH", folder + "/bin:/usr/bin:/bin"}};
   toolchain->identity = DigestOf("identity");
+  if (language != v1::LANGUAGE_CUDA) return toolchain;
   toolchain::CudaToolkit& cuda = toolchain->cuda.emplace();
   cuda.root = folder + "/cuda";
   cuda.nvcc = folder + "/cuda/bin/nvcc";
@@ -46,7 +47,7 @@ BuildRequest Request(v1::Language language) {
   request.include_root_count = 2;
   request.root_climbs = {0, 0};
   request.headers = {{0, "a.h", DigestOf("a"), 1}, {1, "b/c.h", DigestOf("c"), 1}};
-  request.toolchain = ToolchainIn("/tools");
+  request.toolchain = ToolchainIn("/tools", language);
   return request;
 }
 
@@ -138,10 +139,10 @@ TEST_P(LoadKeyTest, PlacesAndLimitsDoNotChangeIt) {
   request.flag_files = {{"flag-files/0/a", "/a", DigestOf("1")}};
   const Digest key = KeyOf(request);
   BuildRequest moved = request;
-  moved.toolchain = ToolchainIn("/some/where");
+  moved.toolchain = ToolchainIn("/some/where", GetParam());
   moved.flag_files[0].path = "/b";
   EXPECT_EQ(KeyOf(moved), key);
-  auto renamed = ToolchainIn("/usr");
+  auto renamed = ToolchainIn("/usr", GetParam());
   renamed->host.path = "/usr/bin/c++";
   moved.toolchain = renamed;
   EXPECT_EQ(KeyOf(moved), key);

@@ -143,7 +143,7 @@ class PhaseMaker {
     }
     if (phases_.host_compile.action.argv.empty()) return std::nullopt;
     for (const std::string& output : compile_.action.outputs) {
-      if (output != compile_.dependencies && !made_.contains(output)) return std::nullopt;
+      if (output != compile_.nvcc->dependencies && !made_.contains(output)) return std::nullopt;
     }
     if (!std::any_of(commands.begin(), commands.end(), HoldsLines)) {
       for (Step& step : phases_.compile) FindDeviceUnit(step);
@@ -155,7 +155,7 @@ class PhaseMaker {
   // What cicc makes for the host names lines.
   void FindDeviceUnit(Step& step) const {
     if (step.kind != StepKind::kCicc) return;
-    step.reuse->host_bodies_count = compile_.host_bodies_count || MindsUnused(step.action.argv);
+    step.reuse->host_bodies_count = compile_.nvcc->host_bodies_count || MindsUnused(step.action.argv);
     for (const std::string& input : step.inputs_from_steps) {
       if (std::count(phases_.preprocessed.begin(), phases_.preprocessed.end(), input) > 0)
         step.reuse->device_unit = input;
@@ -269,7 +269,7 @@ class PhaseMaker {
     if (included.size() != fatbins_.size() + 1) return false;
     const bool added = AddStep(phases_.host_compile, "host compile", std::move(command), kHostCompileMemory, outputs,
                                std::move(reuse), included);
-    phases_.host_compile.action.batch_rank = compile_.host_batch_rank;
+    phases_.host_compile.action.batch_rank = compile_.nvcc->host_batch_rank;
     return added;
   }
 

@@ -98,7 +98,7 @@ Step CompileStep() {
   step.action.outputs = {"u/unit.o", "u/unit.d", "u/as.d"};
   step.object = "u/unit.o";
   step.kind = StepKind::kCudaCompile;
-  step.dependencies = "u/unit.d";
+  step.nvcc = NvccCompile{.dependencies = "u/unit.d"};
   return step;
 }
 
@@ -114,7 +114,7 @@ std::map<std::string, Step> ByName(const Phases& phases) {
 TEST(NvccPhasesTest, TheHostCompileMayHaveItsOwnRankInABatch) {
   Step compile = CompileStep();
   compile.action.batch_rank = 5;
-  compile.host_batch_rank = 7;
+  compile.nvcc->host_batch_rank = 7;
   const auto phases = PhasesOf(compile, kOneArchitecture);
   ASSERT_TRUE(phases.has_value());
   for (const auto& [name, step] : ByName(*phases)) {
@@ -214,7 +214,7 @@ TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {
     EXPECT_FALSE(step.action.tool_uses_shell) << name;
     EXPECT_THAT(step.action.local_words, IsEmpty()) << name;
     EXPECT_EQ(step.action.jobs, 1) << name;
-    EXPECT_TRUE(step.dependencies.empty()) << name;
+    EXPECT_FALSE(step.nvcc) << name;
   }
 }
 
@@ -266,7 +266,7 @@ TEST(NvccPhasesTest, HostBodiesCountForACiccThatMindsWhatIsUnused) {
 
 TEST(NvccPhasesTest, HostBodiesCountIfTheCompileSaysSo) {
   Step compile = CompileStep();
-  compile.host_bodies_count = true;
+  compile.nvcc->host_bodies_count = true;
   EXPECT_TRUE(ByName(*PhasesOf(compile, kOneArchitecture))["cicc compute_90"].reuse->host_bodies_count);
 }
 

@@ -128,13 +128,13 @@ std::string FileName(std::string label) {
 PlannedUnit PlaceUnit(const BuildRequest& request, size_t index) {
   const Unit& unit = request.units[index];
   PlannedUnit planned;
-  planned.language = unit.language;
+  planned.language = &TraitsOf(unit.language);
   planned.folder = kUnitFolder;
   if (request.units.size() > 1) {
     planned.label = unit.sources[0].label;
     StrAppend(&planned.folder, "/", index, "-", FileName(planned.label));
   }
-  planned.path = StrCat(planned.folder, unit.language == v1::LANGUAGE_CUDA ? "/unit.cu" : "/unit.cc");
+  planned.path = StrCat(planned.folder, "/", planned.language->unit);
   planned.object = planned.folder + "/unit.o";
   planned.dependencies = planned.folder + "/unit.d";
   planned.roots = unit.roots;
@@ -142,18 +142,18 @@ PlannedUnit PlaceUnit(const BuildRequest& request, size_t index) {
   return planned;
 }
 
-bool HasMacroHeader(const BuildRequest& request, v1::Language language) {
-  return language == v1::LANGUAGE_CUDA && !request.definitions.empty();
+bool HasMacroHeader(const BuildRequest& request, const LanguageTraits& language) {
+  return !language.first_header.empty() && !request.definitions.empty();
 }
 
-exec::InputFile StageMacros(const BuildRequest& request) {
-  return exec::MakeInput(StrCat(kMacroFolder, "/", language::kRuntimeHeader),
-                         language::RuntimeHeaderWith(request.definitions));
+exec::InputFile StageMacros(const BuildRequest& request, std::string_view header) {
+  return exec::MakeInput(StrCat(kMacroFolder, "/", header), language::HeaderWith(request.definitions, header));
 }
 
 std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, Plan& plan) {
   std::vector<PlannedUnit> units;
-  const exec::InputFile macros = StageMacros(request);  // all units share its content
+  const exec::InputFile macros =  // all units share its content
+      StageMacros(request, TraitsOf(request.language).first_header);
   for (size_t i = 0; i < request.units.size(); ++i) {
     const Unit& unit = request.units[i];
     PlannedUnit planned = PlaceUnit(request, i);
@@ -166,24 +166,22 @@ std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, Plan& plan) {
           exec::MakeInput(StrCat(planned.folder, "/", language::kHandlersHeader), std::move(text.handlers)));
     }
     if (!request.headers.empty()) planned.files.push_back(ProloguePlace(request, planned, unit, plan.roots->list));
-    if (HasMacroHeader(request, unit.language)) planned.files.push_back(macros);
+    if (HasMacroHeader(request, *planned.language)) planned.files.push_back(macros);
     Append(planned.files, StageSources(unit));
     units.push_back(std::move(planned));
   }
   return units;
 }
 
-PlanFiles FilesOf(const PlanInputs& inputs) {
+PlanFiles FilesOf(const PlanInputs& inputs, ModuleParts more) {
   PlanFiles files{.artifact = kArtifact, .links = inputs.places.links};
   for (const PlannedUnit& unit : inputs.units) {
     files.dependencies.push_back(unit.dependencies);
     if (AssemblerTells(inputs.request)) files.assembler_dependencies.push_back(unit.assembler_dependencies);
   }
   if (CompilesHandlers(inputs.request)) files.dependencies.emplace_back(kHandlerDependencies);
-  if (inputs.request.keep && inputs.request.refusal.ok()) {
-    Append(files.dependencies, KeptDependencies(inputs));
-    files.kept = KeptFiles(inputs);
-  }
+  Append(files.dependencies, more.dependencies);
+  files.kept = std::move(more.kept);
   return files;
 }
 
@@ -279,7 +277,7 @@ std::string HeaderName(const BuildRequest& request, const HeaderRef& header) {
 
 std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request, const PlannedUnit& unit) {
   std::vector<std::string> flags;
-  if (HasMacroHeader(request, unit.language)) flags.push_back(StrCat("-iquote", kMacroFolder));
+  if (HasMacroHeader(request, *unit.language)) flags.push_back(StrCat("-iquote", kMacroFolder));
   // For both forms of `#include`, our headers come first.
   flags.push_back(StrCat("-iquote", kKernelHeaders));
   for (const SearchedRoot& searched : unit.roots) {
@@ -360,14 +358,10 @@ Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t mem
   step.action.local_paths = inputs.places.local_paths;
   step.action.timeout = inputs.limits.step_timeout;
   step.action.memory_estimate_bytes = memory_estimate_bytes;
-  if (tool == Tool::kNvcc) {
-    step.action.environment["TMPDIR"] = std::string(".");  // nvcc redirects output into it, without quotes
-    step.action.tool_uses_shell = true;
-  }
   return step;
 }
 
-Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& libraries, const std::string& device_object) {
+Step LinkStep(const PlanInputs& inputs, const ModuleParts& more) {
   const BuildRequest& request = inputs.request;
   Step step = NewStep(inputs, Tool::kHostCompiler, "link", kLinkMemory);
   step.action.work = exec::Work::kLink;
@@ -383,17 +377,12 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& librarie
   const bool lto = toolchain::LinksWithLto(request.host_flags, request.link_flags);
   if (!lto) step.action.argv.emplace_back("-fno-lto");
   Append(step.action.argv, {"-o", kArtifact});
-  for (const PlannedUnit& unit : inputs.units) {
-    step.action.argv.push_back(unit.object);
-    step.inputs_from_steps.push_back(unit.object);
-  }
-  if (!device_object.empty()) {
-    step.action.argv.push_back(device_object);
-    step.inputs_from_steps.push_back(device_object);
-  }
+  for (const PlannedUnit& unit : inputs.units) step.inputs_from_steps.push_back(unit.object);
+  Append(step.inputs_from_steps, more.objects);
+  Append(step.action.argv, step.inputs_from_steps);
   step.action.argv.emplace_back(kHandlerObject);
   Append(step.action.argv, request.link_flags);
-  Append(step.action.argv, libraries);
+  Append(step.action.argv, more.libraries);
   Append(step.action.argv, CxxLibraries(request, step.action.argv));
   step.action.inputs = inputs.link_files;
   if (CompilesHandlers(request)) {
@@ -407,6 +396,12 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& librarie
   return step;
 }
 
+std::map<v1::Language, const Compiler*>& Compilers() {
+  static auto& compilers =
+      *new std::map<v1::Language, const Compiler*>{{v1::LANGUAGE_CPP, &HostCompiler()}, {v1::LANGUAGE_CUDA, &Nvcc()}};
+  return compilers;
+}
+
 bool BuilderTools::MayUseOthers(const BuildRequest& request) const {
   if (name.empty()) return false;
   if (!only_device_compiles) return true;
@@ -415,8 +410,7 @@ bool BuilderTools::MayUseOthers(const BuildRequest& request) const {
                        [&](const std::string& folder) { return path == folder || IsBelow(path, folder); });
   };
   const toolchain::Toolchain& toolchain = *request.toolchain;
-  const bool has_device_code = request.language == v1::LANGUAGE_CUDA && toolchain.cuda;
-  return has_device_code && !(travels(toolchain.cuda->root) && travels(toolchain.cuda->nvcc));
+  return toolchain.cuda && !(travels(toolchain.cuda->root) && travels(toolchain.cuda->nvcc));
 }
 
 absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roots, const PlanLimits& limits) {
@@ -431,12 +425,19 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
   inputs.environment = EnvironmentFor(*request.toolchain);
   inputs.link_files = FlagFiles(request);
   inputs.units = PlaceUnits(request, plan);
-  const bool is_cuda = request.language == v1::LANGUAGE_CUDA;
-  if (!request.refusal.ok()) {
-    plan.steps = is_cuda ? CudaSyntaxSteps(inputs) : CppSyntaxSteps(inputs);
+  const Compiler& compiler = *Compilers().at(request.language);
+  const bool refused = !request.refusal.ok();
+  for (const PlannedUnit& unit : inputs.units) {
+    plan.steps.push_back(refused ? compiler.CheckSyntax(inputs, unit) : compiler.Compile(inputs, unit));
+  }
+  ModuleParts more;
+  if (refused) {
     plan.mode = CompileMode::kWhole;
   } else {
-    plan.steps = is_cuda ? CudaSteps(inputs) : CppSteps(inputs);
+    more = compiler.More(inputs);
+    Append(plan.steps, more.steps);
+    if (CompilesHandlers(request)) plan.steps.push_back(HandlerStep(inputs));
+    plan.steps.push_back(LinkStep(inputs, more));
   }
   const Digest salt = SaltOf(request, limits.builders);
   for (Step& step : plan.steps) {
@@ -444,7 +445,7 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
     step.action.salt = salt;
     step.action.needs_builder = request.toolchain->described != nullptr;
   }
-  plan.files = FilesOf(inputs);
+  plan.files = FilesOf(inputs, std::move(more));
   return plan;
 }
 

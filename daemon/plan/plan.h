@@ -83,6 +83,13 @@ struct FasterAction {
   std::vector<std::string> files;  // and those that it lacks
 };
 
+// What nvcc's phases need to know of the whole call.
+struct NvccCompile {
+  std::string dependencies;        // the output that lists the files that were read
+  uint64_t host_batch_rank = 0;    // `Action::batch_rank` of the host compile
+  bool host_bodies_count = false;  // see Reuse: for users who must not depend on each other's host code
+};
+
 using MemoryByName = std::map<std::string, uint64_t>;  // bytes, by `Action::step`
 
 struct Step {
@@ -98,11 +105,7 @@ struct Step {
   bool reads_sources = false;  // it preprocesses a unit
   std::string object;          // the output that an assembler makes of the unit; empty: it runs no assembler on one
 
-  // Of a kCudaCompile: the output that lists the files that were read, and `action.batch_rank` of the host compile.
-  std::string dependencies;
-  uint64_t host_batch_rank = 0;
-  // The same: see Reuse. For users who must not depend on each other's host code.
-  bool host_bodies_count = false;
+  std::optional<NvccCompile> nvcc = {};  // of a kCudaCompile
   // What commands of these names are expected to need, by experience; null: nothing is known.
   std::shared_ptr<const MemoryByName> memory_before = nullptr;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts that the plans of both languages share. Internal to the plans.
+// Compilers, and the parts that their plans share.
 #pragma once
 
 #include <chrono>
@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/flags/languages.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/tool_places.h"
 
@@ -25,7 +26,7 @@ using MountedTrees = std::shared_ptr<const std::vector<exec::MountedTree>>;
 
 // A unit and the places of its files.
 struct PlannedUnit {
-  v1::Language language = v1::LANGUAGE_CPP;
+  const LanguageTraits* language = nullptr;
   std::string label;                   // with several units: its label; otherwise empty
   std::string folder;                  // "kernix-unit", or a folder in it
   std::string path;                    // the translation unit
@@ -49,31 +50,38 @@ struct PlanInputs {
   std::vector<exec::InputFile> link_files = {};  // files that the link flags name
 };
 
-std::vector<Step> CppSteps(const PlanInputs& inputs);
-std::vector<Step> CudaSteps(const PlanInputs& inputs);
+// What a module takes besides the compiles of its units.
+struct ModuleParts {
+  std::vector<Step> steps;
+  std::vector<std::string> objects;    // what they make for the link,
+  std::vector<std::string> libraries;  // and what it needs at its end
+  std::vector<KeptFile> kept;          // what they make for people, and lists of the files that they have read
+  std::vector<std::string> dependencies;
+};
 
-// For requests with a refusal: compiles that make no object, for the compiler's errors.
-std::vector<Step> CppSyntaxSteps(const PlanInputs& inputs);
-std::vector<Step> CudaSyntaxSteps(const PlanInputs& inputs);
+// Compiles the units of a module, which has one language, and may have units of C++ beside it. Every language has one.
+// Its steps run as they are, unless their kind has a faster way (step_runner.h).
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
 
-// For requests with `keep`: the steps, the texts that they make, and the dependency files that they write.
-std::vector<Step> KeptSteps(const PlanInputs& inputs);
-// Makes the PTX of a unit for one architecture.
-Step PtxStep(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& architecture);
-std::vector<KeptFile> KeptFiles(const PlanInputs& inputs);
-std::vector<std::string> KeptDependencies(const PlanInputs& inputs);
+  // Makes a unit's object, and lists of the files that were read.
+  virtual Step Compile(const PlanInputs& inputs, const PlannedUnit& unit) const = 0;
 
-// Begins the command of `action` with the words that every nvcc call for a unit has. `what` is the kind of output:
-// "-c", "-ptx", "-cubin". Intermediate files go to `keep_folder`, which must exist.
-void SetNvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& what,
-                    std::string_view keep_folder, exec::Action& action);
+  // Makes nothing, for the errors of sources that were refused.
+  virtual Step CheckSyntax(const PlanInputs& inputs, const PlannedUnit& unit) const = 0;
 
-// Makes a step with the fields that all steps share: a compile, if the host compiler or nvcc is its tool. A step that
-// calls nvcc keeps its temporary files in ".", and its tool uses a shell.
+  virtual ModuleParts More(const PlanInputs& /*inputs*/) const { return {}; }
+};
+
+const Compiler& HostCompiler();
+const Compiler& Nvcc();
+
+// That of each language. A test may add one before anything is planned.
+std::map<v1::Language, const Compiler*>& Compilers();
+
+// Makes a step with the fields that all steps share: a compile, if the host compiler or nvcc is its tool.
 Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t memory_estimate_bytes);
-
-// A file whose only purpose is that `folder` exists when the command starts.
-exec::InputFile FolderMarker(std::string_view folder);
 
 // "compile", or "compile a.cu" if there are several units.
 std::string StepName(std::string_view what, const PlannedUnit& unit);
@@ -116,11 +124,9 @@ std::vector<std::string> DefaultStandard(const BuildRequest& request);
 bool CompilesHandlers(const BuildRequest& request);
 Step HandlerStep(const PlanInputs& inputs);
 
-// Links the units' objects and the handlers' part with the host compiler. The command repeats compile flags of the
-// host compiler, because some of them also affect the link (-fopenmp, -fsanitize=...). `libraries` go last.
-// `device_object`: what a device link has made, if there is one; it needs the libraries, too.
-Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& libraries,
-              const std::string& device_object = "");
+// Links the units' objects, those of `more`, and the handlers' part with the host compiler. The command repeats compile
+// flags of the host compiler, because some of them also affect the link (-fopenmp, -fsanitize=...).
+Step LinkStep(const PlanInputs& inputs, const ModuleParts& more);
 
 template <typename T>
 void Append(std::vector<T>& to, const std::vector<T>& from) {

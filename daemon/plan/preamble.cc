@@ -88,7 +88,7 @@ PreambleForm MakeForm(Step pass, const std::string& unit, const std::string& hea
   return form;
 }
 
-// A header that defines the macros of flags (language::RuntimeHeaderWith()), taken apart.
+// A header that defines the macros of flags (language::HeaderWith()), taken apart.
 struct FlagMacros {
   std::string definitions;  // their directives alone
   std::string poisoned;     // directives that make any use of their names an error

@@ -79,12 +79,12 @@ TEST(PreambleTest, WhatFollowsThePreambleIsNoPartOfIt) {
   EXPECT_NE(digest(kept), digest(SplitPass(OnePass("#include <b.h>\nint x;\n"), 0)->forms[0].kept));
 }
 
-// RuntimeHeaderWith() writes the header.
+// HeaderWith() writes the header.
 TEST(PreambleTest, ValuesOfMacrosMatterOnlyToAPreambleThatUsesThem) {
   const auto split = [](const std::vector<std::string>& definitions) {
     Phases phases = OnePass(kText);
     phases.preprocess[0].action.inputs[2] =
-        exec::MakeInput("kernix-macros/cuda_runtime.h", language::RuntimeHeaderWith(definitions));
+        exec::MakeInput("kernix-macros/cuda_runtime.h", language::HeaderWith(definitions, language::kRuntimeHeader));
     return SplitPass(phases, 0)->forms;
   };
   const auto digest = [](const PreambleForm& form) { return exec::DigestOfAction(form.kept.action, {}).hash; };

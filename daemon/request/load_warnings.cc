@@ -9,6 +9,7 @@
 #include "common/base/load_warning.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/flags/languages.h"
 #include "daemon/language/read/writable_inputs.h"
 
 namespace kernix::build {
@@ -86,7 +87,7 @@ void Shorten(std::vector<v1::LoadWarning>& warnings) {
 std::vector<v1::LoadWarning> LoadWarnings(const BuildRequest& request) {
   std::vector<v1::LoadWarning> warnings;
   for (const FunctionSpec& function : request.functions) {
-    if (request.language == v1::LANGUAGE_CUDA && LacksStream(function)) warnings.push_back(WithoutStream(function));
+    if (TraitsOf(request.language).runs_on_gpu && LacksStream(function)) warnings.push_back(WithoutStream(function));
     if (HasOnlyResults(function)) warnings.push_back(OnlyResults(function));
   }
   for (const Unit& unit : request.units) {

@@ -7,11 +7,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
-#include "common/base/load_parameters.h"
+#include "common/base/module_name.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/flags/languages.h"
 #include "common/flags/optimization_level.h"
 #include "common/wire/input_root.h"
 #include "daemon/language/read/function_name.h"
@@ -169,13 +170,13 @@ std::vector<language::FunctionSpec> InOrderOf(const v1::Functions& functions, co
 
 absl::StatusOr<v1::Language> UnitLanguage(const v1::LoadRequest& request, const v1::Source& source) {
   const v1::Language language = source.language() == v1::LANGUAGE_UNSPECIFIED ? request.language() : source.language();
-  if (language != v1::LANGUAGE_CPP && language != v1::LANGUAGE_CUDA) {
+  if (TraitsOf(language).language != language) {
     return Invalid(StrCat(source.label(), ": the request names a language that this kernixd does not know"));
   }
-  if (language == v1::LANGUAGE_CPP || request.language() == v1::LANGUAGE_CUDA) return language;
-  return Invalid(StrCat(source.label(),
-                        " is CUDA, but this load is C++: load it with load_cuda_file, which "
-                        "also accepts C++ sources"));
+  if (language == request.language() || language == v1::LANGUAGE_CPP) return language;
+  return Invalid(StrCat(source.label(), " is ", TraitsOf(language).name, ", but this load is ",
+                        TraitsOf(request.language()).name,
+                        ": load it with load_cuda_file, which also accepts C++ sources"));
 }
 
 using Indices = google::protobuf::RepeatedField<uint32_t>;
@@ -235,7 +236,7 @@ std::string_view PartOfCuda(const language::FunctionSpec& function) {
 }
 
 absl::Status CheckNeedsNoCuda(const Unit& unit) {
-  if (unit.language == v1::LANGUAGE_CUDA) return absl::OkStatus();
+  if (TraitsOf(unit.language).runs_on_gpu) return absl::OkStatus();
   for (const language::FunctionSpec& function : unit.functions) {
     const std::string_view part = PartOfCuda(function);
     if (part.empty()) continue;
@@ -271,7 +272,7 @@ absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limi
 // The most steps that a plan may have for a unit: the compile step, and three for each architecture whose results are
 // kept.
 size_t StepsFor(const BuildRequest& request, const Unit& unit) {
-  const bool kept = request.keep && unit.language == v1::LANGUAGE_CUDA;
+  const bool kept = request.keep && TraitsOf(unit.language).runs_on_gpu;
   return 1 + (kept ? 3 * request.architectures.size() : 0);
 }
 
@@ -411,7 +412,7 @@ absl::Status AddDisassembler(Env& env, BuildRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status CheckCppOptions(const v1::Options& options) {
+absl::Status CheckHostOptions(const v1::Options& options) {
   if (!options.architectures().empty()) return Invalid("GPU architectures are for CUDA sources only");
   if (options.keep()) return Invalid("keep is for CUDA sources: it keeps PTX and machine code of the GPU");
   if (options.use_fast_math()) return Invalid("use_fast_math is for CUDA sources; for C++ pass the flag -ffast-math");
@@ -445,11 +446,12 @@ absl::Status ReadOptions(Env& env, const v1::Options& options, toolchain::FlagPo
 
 absl::Status ReadLanguage(const v1::LoadRequest& request, BuildRequest& result) {
   result.language = request.language();
-  if (result.language == v1::LANGUAGE_CPP) return CheckCppOptions(request.options());
-  if (result.language != v1::LANGUAGE_CUDA) return Invalid("the request does not say whether it is C++ or CUDA");
-  if (!result.toolchain->cuda.has_value()) {
+  const LanguageTraits& traits = TraitsOf(result.language);
+  if (traits.language != result.language) return Invalid("the request does not say whether it is C++ or CUDA");
+  if (traits.needs_nvcc && !result.toolchain->cuda) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN, "CUDA sources need nvcc, and this toolchain has none");
   }
+  if (!traits.needs_nvcc) return CheckHostOptions(request.options());
   KERNIX_ASSIGN_OR_RETURN(result.architectures, ReadArchitectures(request.options(), *result.toolchain->cuda));
   return absl::OkStatus();
 }
@@ -474,7 +476,7 @@ language::TranslationUnit UnitText(const BuildRequest& request, const Unit& unit
   return language::GenerateTranslationUnit(
       request.language, unit.sources, unit.functions, request.allow_cuda_graph,
       /*has_headers=*/!request.headers.empty(), request.definitions,
-      /*defined_before=*/unit.language == v1::LANGUAGE_CUDA);  // by language::RuntimeHeaderWith()
+      /*defined_before=*/!TraitsOf(unit.language).first_header.empty());  // by language::HeaderWith()
 }
 
 absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request,

@@ -9,10 +9,17 @@
 #include "common/base/strings.h"
 
 namespace kernix::server {
+namespace {
 
-v1::Language LanguageOf(const RegisteredToolchain& toolchain) {
-  return toolchain.paths.nvcc().empty() ? v1::LANGUAGE_CPP : v1::LANGUAGE_CUDA;
+// Whether each tool that `language` needs is registered and the `same` as the one asked for.
+template <typename Same>
+bool Fits(const v1::ToolchainPaths& registered, const v1::ToolchainPaths& asked, v1::Language language, Same same) {
+  const std::vector<std::string> ours = toolchain::ProgramsOf(registered, language);
+  const std::vector<std::string> theirs = toolchain::ProgramsOf(asked, language);
+  return !toolchain::LacksTools(registered, language) && std::equal(ours.begin(), ours.end(), theirs.begin(), same);
 }
+
+}  // namespace
 
 bool SameToolchains(const std::vector<RegisteredToolchain>& a, const std::vector<RegisteredToolchain>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -42,8 +49,9 @@ void ToolchainPolicy::Replace(std::vector<RegisteredToolchain> registered) {
 absl::StatusOr<v1::ToolchainPaths> ToolchainPolicy::Choose(const v1::ToolchainPaths& asked, v1::Language language) {
   if (!shared_) return asked;
   const std::vector<RegisteredToolchain> registered = Registered();
+  const auto same = [this](const std::string& ours, const std::string& theirs) { return SameContent(ours, theirs); };
   for (const RegisteredToolchain& candidate : registered) {
-    if (Fits(candidate.paths, asked, language)) return candidate.paths;
+    if (Fits(candidate.paths, asked, language, same)) return candidate.paths;
   }
   // A member decides no variable of the service's compilers.
   if (IsDescribed(asked, language)) return toolchain::WithoutVariables(asked);
@@ -60,16 +68,7 @@ std::optional<v1::ToolchainPaths> ToolchainPolicy::ChooseByName(const v1::Toolch
   }
   const v1::ToolchainPaths& first = registered_.front().paths;
   const auto same = [](const std::string& ours, const std::string& theirs) { return theirs.empty() || theirs == ours; };
-  const bool fits = same(first.host_compiler(), asked.host_compiler()) &&
-                    (language != v1::LANGUAGE_CUDA || (!first.nvcc().empty() && same(first.nvcc(), asked.nvcc())));
-  return fits ? std::optional(first) : std::nullopt;
-}
-
-bool ToolchainPolicy::Fits(const v1::ToolchainPaths& registered, const v1::ToolchainPaths& asked,
-                           v1::Language language) {
-  if (!SameContent(registered.host_compiler(), asked.host_compiler())) return false;
-  if (language != v1::LANGUAGE_CUDA) return true;
-  return !registered.nvcc().empty() && SameContent(registered.nvcc(), asked.nvcc());
+  return Fits(first, asked, language, same) ? std::optional(first) : std::nullopt;
 }
 
 bool ToolchainPolicy::SameContent(const std::string& registered, const std::string& asked) {
@@ -85,9 +84,10 @@ bool ToolchainPolicy::SameContent(const std::string& registered, const std::stri
 
 absl::Status ToolchainPolicy::NoneFits(const std::vector<RegisteredToolchain>& registered,
                                        const v1::ToolchainPaths& asked, v1::Language language) const {
-  const std::string tools = language == v1::LANGUAGE_CUDA && !asked.nvcc().empty()
-                                ? StrCat(asked.nvcc(), " with ", asked.host_compiler())
-                                : asked.host_compiler();
+  std::vector<std::string> programs = toolchain::ProgramsOf(asked, language);
+  std::reverse(programs.begin(), programs.end());
+  std::erase(programs, "");
+  const std::string tools = absl::StrJoin(programs, " with ");
   std::string names = absl::StrJoin(registered, ", ", [](std::string* out, const RegisteredToolchain& toolchain) {
     StrAppend(out, toolchain.name, " (", toolchain.paths.host_compiler(),
               toolchain.paths.nvcc().empty() ? "" : StrCat(" and ", toolchain.paths.nvcc()), ")");

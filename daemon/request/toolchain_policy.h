@@ -27,9 +27,6 @@ struct RegisteredToolchain {
 // Whether both register the same tools under the same names, in the same order.
 bool SameToolchains(const std::vector<RegisteredToolchain>& a, const std::vector<RegisteredToolchain>& b);
 
-// The most that it can compile.
-v1::Language LanguageOf(const RegisteredToolchain& toolchain);
-
 // A private daemon uses the tools that its user's client names. A shared daemon runs only registered tools: it
 // compares the tools that a client names by content, and never runs them. Thread-safe.
 class ToolchainPolicy {
@@ -38,7 +35,7 @@ class ToolchainPolicy {
   ToolchainPolicy(Env& env, bool shared, std::vector<RegisteredToolchain> registered, bool has_description = false);
 
   // The paths to build with: `asked` (also for the described toolchain), or those of the registered toolchain whose
-  // host compiler (and nvcc, for CUDA) has the same content as the one named in `asked`. A tool that `asked` leaves
+  // tools have the same content as those named in `asked`. A tool that `asked` leaves
   // open matches any. NOT_REGISTERED_TOOLCHAIN, with the available toolchains, if none matches.
   absl::StatusOr<v1::ToolchainPaths> Choose(const v1::ToolchainPaths& asked, v1::Language language);
 
@@ -51,7 +48,6 @@ class ToolchainPolicy {
   void Replace(std::vector<RegisteredToolchain> registered);
 
  private:
-  bool Fits(const v1::ToolchainPaths& registered, const v1::ToolchainPaths& asked, v1::Language language);
   bool SameContent(const std::string& registered, const std::string& asked);
   absl::Status NoneFits(const std::vector<RegisteredToolchain>& registered, const v1::ToolchainPaths& asked,
                         v1::Language language) const;

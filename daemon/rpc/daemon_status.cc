@@ -58,7 +58,8 @@ v1::ToolchainHealth HealthOf(const Backend& backend, const std::string& name, co
 void AddToolchains(const Backend& backend, v1::GetStatusResponse& response) {
   const std::vector<RegisteredToolchain> registered = backend.toolchains.Registered();
   for (const RegisteredToolchain& toolchain : registered) {
-    *response.add_toolchain() = HealthOf(backend, toolchain.name, toolchain.paths, LanguageOf(toolchain));
+    *response.add_toolchain() =
+        HealthOf(backend, toolchain.name, toolchain.paths, toolchain::LanguageOf(toolchain.paths));
   }
   if (!registered.empty()) return;
   for (const toolchain::UsedTools& used : backend.compilers.Used()) {

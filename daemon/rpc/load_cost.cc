@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/strings.h"
+#include "common/flags/languages.h"
 #include "daemon/language/read/reading.h"
 
 namespace kernix::server {
@@ -92,7 +93,7 @@ Part Functions(const v1::LoadRequest& request) {
 
 // nvcc compiles in phases, some of them for each architecture; what it makes is kept by steps of their own.
 double StepsOfUnit(const v1::LoadRequest& request) {
-  if (request.language() != v1::LANGUAGE_CUDA) return 1;
+  if (!TraitsOf(request.language()).needs_nvcc) return 1;
   return 2 + request.options().architectures_size() * (request.options().keep() ? 4.0 : 1.0);
 }
 
@@ -107,7 +108,7 @@ Part Commands(const v1::LoadRequest& request) {
     roots = 0;
     for (const v1::Source& source : request.source()) roots += source.include_root_size();
   }
-  const int words = request.language() == v1::LANGUAGE_CUDA ? 2 : 1;
+  const int words = TraitsOf(request.language()).needs_nvcc ? 2 : 1;
   const int flags = options.compile_flags_size();
   const double flag_bytes = flags * words * static_cast<double>(kWord) + BytesOf(options.compile_flags());
   const double command_bytes = units * flag_bytes + roots * words * kRoot;

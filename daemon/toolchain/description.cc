@@ -11,6 +11,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/languages.h"
 #include "common/os/file_identity.h"
 #include "daemon/toolchain/cuda_toolkit.h"
 #include "daemon/toolchain/tool_query.h"
@@ -217,7 +218,7 @@ absl::StatusOr<Toolchain> ReadDescription(const std::string& file, std::string_v
   if (description.format() != kFormat) return Unreadable(file, "was made by another release of kernixd");
   absl::StatusOr<Toolchain> toolchain = ToolchainOf(description, file);
   if (!toolchain.ok()) return Unreadable(file, "holds a digest that is none");
-  if (language != v1::LANGUAGE_CUDA) {
+  if (!TraitsOf(language).needs_nvcc) {
     toolchain->cuda.reset();
   } else if (!toolchain->cuda) {
     return Unreadable(file, "describes no nvcc");

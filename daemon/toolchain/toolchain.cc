@@ -13,6 +13,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/languages.h"
 #include "common/os/file_identity.h"
 #include "daemon/toolchain/cuda_toolkit.h"
 #include "daemon/toolchain/description.h"
@@ -40,10 +41,8 @@ Digest IdentityOf(const Toolchain& toolchain) {
 }
 
 std::string EntryKey(const v1::ToolchainPaths& paths, v1::Language language) {
-  std::string key = StrCat(static_cast<int>(language), "\n", paths.host_compiler());
+  std::string key = StrCat(static_cast<int>(language), "\n", absl::StrJoin(ProgramsOf(paths, language), "\n"));
   for (const std::string& variable : paths.variable()) StrAppend(&key, "\nV", variable);
-  if (language != v1::LANGUAGE_CUDA) return key;
-  StrAppend(&key, "\n", paths.nvcc());
   for (const std::string& folder : paths.cuda_include_directories()) StrAppend(&key, "\nI", folder);
   for (const std::string& folder : paths.cuda_library_directories()) StrAppend(&key, "\nL", folder);
   return key;
@@ -89,8 +88,19 @@ std::string DescribeTools(const Toolchain& toolchain) {
   return tools;
 }
 
+std::vector<std::string> ProgramsOf(const v1::ToolchainPaths& paths, v1::Language language) {
+  std::vector<std::string> programs = {paths.host_compiler()};
+  if (TraitsOf(language).needs_nvcc) programs.push_back(paths.nvcc());
+  return programs;
+}
+
 bool LacksTools(const v1::ToolchainPaths& paths, v1::Language language) {
-  return paths.host_compiler().empty() || (language == v1::LANGUAGE_CUDA && paths.nvcc().empty());
+  const std::vector<std::string> programs = ProgramsOf(paths, language);
+  return std::find(programs.begin(), programs.end(), "") != programs.end();
+}
+
+v1::Language LanguageOf(const v1::ToolchainPaths& paths) {
+  return paths.nvcc().empty() ? v1::LANGUAGE_CPP : v1::LANGUAGE_CUDA;
 }
 
 v1::ToolchainPaths WithoutVariables(v1::ToolchainPaths paths) {
@@ -204,7 +214,7 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& 
   const Variables variables = VariablesOf(paths);
   KERNIX_ASSIGN_OR_RETURN(toolchain.host, ProbeHostCompiler(env_, facts_->digests(), paths.host_compiler(),
                                                             compiler_setting_, variables, files));
-  if (language == v1::LANGUAGE_CUDA) {
+  if (TraitsOf(language).needs_nvcc) {
     KERNIX_ASSIGN_OR_RETURN(toolchain.cuda, ProbeCudaToolkit(env_, facts_->digests(), paths, toolchain.host, files));
   }
   toolchain.identity = IdentityOf(toolchain);

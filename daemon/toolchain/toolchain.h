@@ -92,8 +92,14 @@ using ToolchainPtr = std::shared_ptr<const Toolchain>;
 // For people: "/usr/bin/g++ 12.2.0, /usr/local/cuda/bin/nvcc 13.0".
 std::string DescribeTools(const Toolchain& toolchain);
 
-// Whether a tool that `language` needs is not named.
+// The programs that `language` needs, the host compiler first. One that is not named is empty.
+std::vector<std::string> ProgramsOf(const v1::ToolchainPaths& paths, v1::Language language);
+
+// Whether one of them is not named.
 bool LacksTools(const v1::ToolchainPaths& paths, v1::Language language);
+
+// The language that needs all of the named tools.
+v1::Language LanguageOf(const v1::ToolchainPaths& paths);
 
 v1::ToolchainPaths WithoutVariables(v1::ToolchainPaths paths);
 

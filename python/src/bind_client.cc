@@ -157,15 +157,15 @@ namespace py = pybind11;
 
 namespace {
 
-v1::ToolchainPaths Find(Language language, const std::vector<std::string>& site_packages) {
+v1::ToolchainPaths Find(v1::Language language, const std::vector<std::string>& site_packages) {
   const ToolchainSearch search{.language = language, .site_packages = site_packages};
   return ValueOrThrow(FindToolchain(Env::Posix(), ProcessGetEnv, search));
 }
 
-std::string FindHostCompiler() { return Find(Language::kCpp, {}).host_compiler(); }
+std::string FindHostCompiler() { return Find(v1::LANGUAGE_CPP, {}).host_compiler(); }
 
 std::string FindNvcc(const std::vector<std::string>& site_packages) {
-  return Find(Language::kCuda, site_packages).nvcc();
+  return Find(v1::LANGUAGE_CUDA, site_packages).nvcc();
 }
 
 std::string GpuArchitecture() { return ValueOrThrow(DetectGpuArchitecture()); }

@@ -25,7 +25,7 @@ using Handler = XLA_FFI_Error* (*)(XLA_FFI_CallFrame*);
 // The same with the name that its errors should begin with. The name must stay valid during the call.
 using NamedHandler = XLA_FFI_Error* (*)(XLA_FFI_CallFrame*, const char* module);
 
-enum class Language { kCpp, kCuda };
+enum class Language { kCpp = 1, kCuda = 2 };  // the numbers of kernix.v1.Language
 
 // A translation unit as the daemon compiled it.
 struct GeneratedUnit {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/named_handler.h"
 #include "common/base/strings.h"
+#include "common/flags/languages.h"
 #include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/scratch_expression.h"
 #include "daemon/language/spec/source_text.h"
@@ -273,9 +274,9 @@ std::string AttributeTable(const FunctionSpec& spec) {
   return table;
 }
 
-std::string_view StreamUse(v1::Language language, const FunctionSpec& spec) {
+std::string_view StreamUse(bool on_gpu, const FunctionSpec& spec) {
   if (spec.CountOf(ParameterKind::kStream) == 0) return "kNoStream";
-  return language == v1::LANGUAGE_CUDA ? "kRequiredStream" : "kNullableStream";
+  return on_gpu ? "kRequiredStream" : "kNullableStream";
 }
 
 // The name of the function template that reads the attributes.
@@ -287,9 +288,9 @@ std::string Reader(const FunctionSpec& spec) {
   return narrowed ? StrCat("kernix_handler::ReadConvertedAttribute<", reader, ">") : reader;
 }
 
-std::string_view Traits(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph) {
+std::string_view Traits(bool on_gpu, const FunctionSpec& spec, bool allow_cuda_graph) {
   // A replayed graph would use memory that has been freed.
-  const bool scratch = language == v1::LANGUAGE_CUDA && spec.CountOf(ParameterKind::kScratch) > 0;
+  const bool scratch = on_gpu && spec.CountOf(ParameterKind::kScratch) > 0;
   return allow_cuda_graph && !scratch ? "kernix_ffi_abi::kCommandBufferCompatible" : "0";
 }
 
@@ -300,11 +301,11 @@ bool HasAttributeTable(const FunctionSpec& spec) {
 std::string AttributesName(const FunctionSpec& spec) { return StrCat("kernix_attributes_of_", spec.name); }
 
 // "name, arguments, results, attributes, count, traits" of a kernix_handler::Signature.
-std::string SignatureFields(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph) {
+std::string SignatureFields(bool on_gpu, const FunctionSpec& spec, bool allow_cuda_graph) {
   const int attributes = spec.CountOf(ParameterKind::kAttribute);
   return StrCat(Literal(spec.name), ", ", spec.CountOf(ParameterKind::kArgument), ", ",
                 spec.CountOf(ParameterKind::kResult), ", ", HasAttributeTable(spec) ? AttributesName(spec) : "nullptr",
-                ", ", attributes, ", ", Traits(language, spec, allow_cuda_graph));
+                ", ", attributes, ", ", Traits(on_gpu, spec, allow_cuda_graph));
 }
 
 // Appends the lines after the signature that adapt it to the call, if a call may leave out attributes.
@@ -371,17 +372,17 @@ std::string PlainCall(const FunctionSpec& spec, int left_out) {
                 ");\n      }");
 }
 
-void AppendPlainBody(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
+void AppendPlainBody(bool on_gpu, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
   const bool attributes = spec.CountOf(ParameterKind::kAttribute) > 0;
   StrAppend(&out, "  ", SignatureQualifiers(spec), "kernix_handler::Signature kernix_signature = {",
-            SignatureFields(language, spec, allow_cuda_graph), ", kernix_module};\n");
+            SignatureFields(on_gpu, spec, allow_cuda_graph), ", kernix_module};\n");
   AppendLeavingOut(spec, out);
   AppendArrayChecks(spec, out);
   StrAppend(&out, "  BE::Tensor kernix_tensors[",
             spec.CountOf(ParameterKind::kArgument) + spec.CountOf(ParameterKind::kResult), "];\n");
   StrAppend(&out, "  kernix_handler::Call kernix_frame_call = {kernix_tensors, ",
             attributes ? "kernix_values" : "nullptr", ", {nullptr}};\n");
-  StrAppend(&out, "  return kernix_handler::Run<", Reader(spec), ", kernix_handler::", StreamUse(language, spec),
+  StrAppend(&out, "  return kernix_handler::Run<", Reader(spec), ", kernix_handler::", StreamUse(on_gpu, spec),
             ">(\n      kernix_frame, kernix_signature, kernix_frame_call,\n",
             FunctionToCall(spec, [&spec](int left_out) { return PlainCall(spec, left_out); }), ");\n");
 }
@@ -414,7 +415,7 @@ std::vector<std::string> LaunchArguments(const FunctionSpec& spec) {
 
 void AppendLaunchBody(const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
   StrAppend(&out, "  const kernix_handler::Signature kernix_signature = {",
-            SignatureFields(v1::LANGUAGE_CUDA, spec, allow_cuda_graph), ", kernix_module};\n");
+            SignatureFields(/*on_gpu=*/true, spec, allow_cuda_graph), ", kernix_module};\n");
   AppendArrayChecks(spec, out);
   StrAppend(&out, "  BE::Tensor kernix_tensors[", spec.parameters.size(), "];\n");
   StrAppend(&out, "  kernix_handler::LaunchCall kernix_launch = {{kernix_tensors, ",
@@ -487,25 +488,23 @@ void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
 }
 
 // Appends the lines of a call that run before the user's function.
-void AppendScratchMemory(v1::Language language, const FunctionSpec& spec, const std::vector<Value>& values,
-                         std::string& out) {
+void AppendScratchMemory(bool on_gpu, const FunctionSpec& spec, const std::vector<Value>& values, std::string& out) {
   int index = 0;
   for (const Parameter& parameter : spec.parameters) {
     if (parameter.kind != ParameterKind::kScratch) continue;
     std::vector<std::string> arguments;
     for (const Value& value : ValuesIn(parameter.expression, values)) arguments.push_back(value.expression);
-    StrAppend(&out, "        const kernix_handler::ScratchMemory<", language == v1::LANGUAGE_CUDA ? "true" : "false",
-              "> kernix_scratch", index, "(kernix_call, ", ScratchFunction(spec, index), "(",
-              absl::StrJoin(arguments, ", "), "));\n");
+    StrAppend(&out, "        const kernix_handler::ScratchMemory<", on_gpu ? "true" : "false", "> kernix_scratch",
+              index, "(kernix_call, ", ScratchFunction(spec, index), "(", absl::StrJoin(arguments, ", "), "));\n");
     ++index;
   }
   if (index > 0) out += "        if (kernix_call.error != nullptr) return;\n";
 }
 
-std::string ExtendedFunction(v1::Language language, const FunctionSpec& spec, int left_out) {
+std::string ExtendedFunction(bool on_gpu, const FunctionSpec& spec, int left_out) {
   std::string lambda = "[](kernix_handler::ExtendedCall& kernix_call) {\n";
   std::vector<Value> values = ExtendedValues(spec);
-  AppendScratchMemory(language, spec, values, lambda);
+  AppendScratchMemory(on_gpu, spec, values, lambda);
   values.resize(values.size() - static_cast<size_t>(left_out));
   const auto passed = [](std::string* text, const Value& value) { text->append(value.Passed()); };
   StrAppend(&lambda, "        static_cast<void>(kernix_call);\n        ", spec.Callee(), "(",
@@ -513,19 +512,18 @@ std::string ExtendedFunction(v1::Language language, const FunctionSpec& spec, in
   return lambda;
 }
 
-void AppendExtendedBody(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
+void AppendExtendedBody(bool on_gpu, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
   const std::string arguments = AppendRoles(spec.Arguments(), "kernix_argument_roles", out);
   const std::string results = AppendRoles(spec.Results(), "kernix_result_roles", out);
   StrAppend(&out, "  ", SignatureQualifiers(spec), "kernix_handler::ExtendedSignature kernix_signature = {{",
-            SignatureFields(language, spec, allow_cuda_graph), ", kernix_module}, ", arguments, ", ", results, "};\n");
+            SignatureFields(on_gpu, spec, allow_cuda_graph), ", kernix_module}, ", arguments, ", ", results, "};\n");
   AppendLeavingOut(spec, out);
   AppendArrayChecks(spec, out);
-  StrAppend(&out, "  return kernix_handler::RunExtended<", Reader(spec),
-            ", kernix_handler::", StreamUse(language, spec), ", ",
-            spec.CountOf(ParameterKind::kDeviceOrdinal) > 0 ? "true" : "false",
+  StrAppend(&out, "  return kernix_handler::RunExtended<", Reader(spec), ", kernix_handler::", StreamUse(on_gpu, spec),
+            ", ", spec.CountOf(ParameterKind::kDeviceOrdinal) > 0 ? "true" : "false",
             ">(\n      kernix_frame, kernix_signature, ",
             spec.CountOf(ParameterKind::kAttribute) > 0 ? "kernix_values" : "nullptr", ",\n",
-            FunctionToCall(spec, [&](int left_out) { return ExtendedFunction(language, spec, left_out); }), ");\n");
+            FunctionToCall(spec, [&](int left_out) { return ExtendedFunction(on_gpu, spec, left_out); }), ");\n");
 }
 
 // The function that does the work of a handler.
@@ -545,7 +543,7 @@ void AppendExports(const FunctionSpec& spec, std::string_view function, std::str
 // The usual handler: data, and a function that passes the parameters on. To compile code takes far longer.
 bool IsTable(const FunctionSpec& spec) { return !spec.is_global && !spec.IsExtended() && spec.DefaultCount() == 0; }
 
-void AppendTable(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
+void AppendTable(bool on_gpu, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
   const std::vector<std::string> types = ArrayTypes(spec);
   if (!types.empty()) {
     StrAppend(&out, "static constexpr kernix_handler::ArrayType kernix_types_of_", spec.name, "[] = {",
@@ -554,8 +552,8 @@ void AppendTable(v1::Language language, const FunctionSpec& spec, bool allow_cud
   StrAppend(&out, "static void ", CallFunction(spec), "([[maybe_unused]] kernix_handler::Call& kernix_call) {\n  ",
             spec.Callee(), "(", absl::StrJoin(PlainArguments(spec), ", "), ");\n}\n");
   StrAppend(&out, "static constexpr kernix_handler::Handler kernix_table_of_", spec.name, " = {{",
-            SignatureFields(language, spec, allow_cuda_graph), "},\n  ", CallFunction(spec), ", ", Reader(spec),
-            ", kernix_handler::", StreamUse(language, spec), ", ",
+            SignatureFields(on_gpu, spec, allow_cuda_graph), "},\n  ", CallFunction(spec), ", ", Reader(spec),
+            ", kernix_handler::", StreamUse(on_gpu, spec), ", ",
             types.empty() ? "nullptr" : StrCat("kernix_types_of_", spec.name), ", ", types.size(), "};\n");
   AppendExports(spec, "kernix_handler::RunTable", StrCat(", kernix_table_of_", spec.name), out);
 }
@@ -611,6 +609,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
 }
 
 void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
+  const bool on_gpu = TraitsOf(language).runs_on_gpu;
   const int attributes = spec.CountOf(ParameterKind::kAttribute);
   AppendScratchFunctions(spec, out);
   StrAppend(&out, "#line 1 ", Literal(StrCat(kHandlerOf, spec.name, ">")), "\n");
@@ -618,16 +617,16 @@ void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_c
     StrAppend(&out, "static constexpr kernix_handler::AttributeSpec ", AttributesName(spec), "[] = {",
               AttributeTable(spec), "};\n");
   }
-  if (IsTable(spec)) return AppendTable(language, spec, allow_cuda_graph, out);
+  if (IsTable(spec)) return AppendTable(on_gpu, spec, allow_cuda_graph, out);
   StrAppend(&out, "static kernix_ffi_abi::Error* ", CallFunction(spec),
             "(kernix_ffi_abi::CallFrame* kernix_frame, const char* kernix_module) {\n");
   if (attributes > 0) StrAppend(&out, "  kernix_handler::AttributeValue kernix_values[", attributes, "];\n");
   if (spec.is_global) {
     AppendLaunchBody(spec, allow_cuda_graph, out);
   } else if (spec.IsExtended()) {
-    AppendExtendedBody(language, spec, allow_cuda_graph, out);
+    AppendExtendedBody(on_gpu, spec, allow_cuda_graph, out);
   } else {
-    AppendPlainBody(language, spec, allow_cuda_graph, out);
+    AppendPlainBody(on_gpu, spec, allow_cuda_graph, out);
   }
   out += "}\n";
   AppendExports(spec, CallFunction(spec), "", out);

@@ -105,11 +105,11 @@ const OurNames& NamesInHeaders() {
   return names;
 }
 
-std::string RuntimeHeaderWith(const std::vector<std::string>& definitions) {
+std::string HeaderWith(const std::vector<std::string>& definitions, std::string_view header) {
   std::string out = StrCat("#ifndef ", kRuntimeHeaderGuard, "\n#define ", kRuntimeHeaderGuard, "\n");
   AppendDefinitions(definitions, out);
   // The pragma keeps -pedantic quiet about #include_next.
-  return out + "#endif\n#pragma GCC system_header\n#include_next <cuda_runtime.h>\n";
+  return out + StrCat("#endif\n#pragma GCC system_header\n#include_next <", header, ">\n");
 }
 
 std::string TranslationUnit::Text() const {

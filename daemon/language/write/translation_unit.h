@@ -42,10 +42,10 @@ TranslationUnit GenerateTranslationUnit(v1::Language language, const std::vector
 // The names in our headers that a macro would hit, and that they do not test or define themselves. Constant.
 const OurNames& NamesInHeaders();
 
-// nvcc includes <cuda_runtime.h> before a CUDA unit's first line. For CUDA, `definitions` are therefore in a header of
-// that name with this text. The compiler must find it first; it then includes the toolkit's header.
-inline constexpr char kRuntimeHeader[] = "cuda_runtime.h";
-std::string RuntimeHeaderWith(const std::vector<std::string>& definitions);
+// What a compiler includes before a unit's first line (LanguageTraits::first_header), with `definitions` before it. The
+// compiler must find this header first; it then includes the toolkit's.
+std::string HeaderWith(const std::vector<std::string>& definitions, std::string_view header);
+inline constexpr char kRuntimeHeader[] = "cuda_runtime.h";                       // nvcc's
 inline constexpr char kRuntimeHeaderGuard[] = "kernix_flag_macros_are_defined";  // that it has been read
 
 inline constexpr char kPrologueHeader[] = "kernix_prologue.h";

@@ -52,8 +52,8 @@ TEST(TranslationUnitTest, DefinitionsOfFlagsComeBeforeAllElse) {
   const size_t at = unit.find("#line 1 \"<command-line>\"\n#define X 1\n#undef Y\n#line 1 \"<kernix>\"\n");
   ASSERT_NE(at, std::string::npos);
   EXPECT_LT(at, unit.find("#include"));
-  EXPECT_THAT(RuntimeHeaderWith(definitions), HasSubstr("#undef Y\n#endif\n"));
-  EXPECT_THAT(RuntimeHeaderWith(definitions), EndsWith("#include_next <cuda_runtime.h>\n"));
+  EXPECT_THAT(HeaderWith(definitions, kRuntimeHeader), HasSubstr("#undef Y\n#endif\n"));
+  EXPECT_THAT(HeaderWith(definitions, kRuntimeHeader), EndsWith("#include_next <cuda_runtime.h>\n"));
 }
 
 TEST(TranslationUnitTest, QuotesLabels) {

@@ -46,7 +46,7 @@ bool HoldsFileOfFlags(std::string_view word) {
 }
 
 absl::Status CheckHost(const FlagContext& context, const std::vector<std::string>& words) {
-  if (context.language != v1::LANGUAGE_CUDA || context.toolchain.cuda->host_refusal.empty()) return absl::OkStatus();
+  if (!context.nvcc() || context.toolchain.cuda->host_refusal.empty()) return absl::OkStatus();
   if (flags::Has(flags::kNvcc, words, flags::Meaning::kAnyHostCompiler)) return absl::OkStatus();
   return MakeError(v1::ErrorDetail::TOOLCHAIN, context.toolchain.cuda->host_refusal);
 }
@@ -114,7 +114,7 @@ absl::Status RefuseFlag(std::string_view flag, std::string_view why) {
 }
 
 absl::Status CheckHostWord(const FlagContext& context, std::string_view flag, std::string_view word) {
-  if (context.shared() || context.language == v1::LANGUAGE_CUDA) return CheckWord(flag, word);
+  if (context.shared() || context.nvcc()) return CheckWord(flag, word);
   return CheckNoFileOfFlags(flag, word);
 }
 
@@ -154,19 +154,16 @@ absl::StatusOr<CheckedFlags> CheckFlags(Env& env, const Toolchain& toolchain, v1
                                         const std::vector<std::string>& link_flags) {
   CheckedFlags result;
   HostFacts own_facts(env);
-  FlagContext context{env,   toolchain, language, policy, toolchain.facts != nullptr ? *toolchain.facts : own_facts,
+  const LanguageTraits& traits = TraitsOf(language);
+  FlagContext context{env,   toolchain, traits, policy, toolchain.facts != nullptr ? *toolchain.facts : own_facts,
                       result};
   KERNIX_RETURN_IF_ERROR(CheckText(compile_flags));
   KERNIX_RETURN_IF_ERROR(CheckText(link_flags));
-  const bool cuda = language == v1::LANGUAGE_CUDA;
-  KERNIX_RETURN_IF_ERROR(CheckEachIsOne(cuda ? flags::kNvcc : flags::kCompiler, compile_flags));
-  KERNIX_RETURN_IF_ERROR(CheckEachIsOne(cuda ? flags::kNvcc : flags::kCompilerAtLink, link_flags));
+  KERNIX_RETURN_IF_ERROR(CheckEachIsOne(*traits.compile_flags, compile_flags));
+  KERNIX_RETURN_IF_ERROR(CheckEachIsOne(*traits.link_flags, link_flags));
   KERNIX_RETURN_IF_ERROR(CheckHost(context, compile_flags));
-  if (cuda) {
-    KERNIX_RETURN_IF_ERROR(CheckNvccFlags(context, compile_flags));
-  } else {
-    KERNIX_RETURN_IF_ERROR(CheckHostFlags(context, compile_flags, result.host));
-  }
+  KERNIX_RETURN_IF_ERROR(context.nvcc() ? CheckNvccFlags(context, compile_flags)
+                                        : CheckHostFlags(context, compile_flags, result.host));
   KERNIX_RETURN_IF_ERROR(CheckLinkFlags(context, link_flags));
   KERNIX_RETURN_IF_ERROR(AddSpareParts(context));
   return result;

@@ -15,7 +15,6 @@
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/flags/flag_words.h"
 #include "common/flags/tables.h"
 #include "daemon/toolchain/flags/tool_flags.h"
 #include "daemon/toolchain/tool_query.h"
@@ -115,7 +114,7 @@ class LinkFlags {
     KERNIX_RETURN_IF_ERROR(CheckHostWord(context_, "-l" + name, name));
     // The runtime is linked statically anyway, and what a link needs of the driver comes with it.
     const bool comes_anyway = name == "cudart" || name == "cuda";
-    if (comes_anyway && context_.language == v1::LANGUAGE_CUDA) return absl::OkStatus();
+    if (comes_anyway && context_.nvcc()) return absl::OkStatus();
     for (size_t i = 0; i < folders_.size(); ++i) {
       if (const auto found = FindLibrary({folders_[i]}, name)) return AddStaged(StrCat("L", i), *found);
     }
@@ -203,8 +202,8 @@ class LinkFlags {
 };
 
 // Refuses what cannot be told any more once the flags are translated for the host compiler.
-absl::Status CheckNvccsOwn(const std::vector<std::string>& words) {
-  for (const Flag& flag : flags::ReadAll(flags::kNvcc, words)) {
+absl::Status CheckAsWritten(const flags::Table& table, const std::vector<std::string>& words) {
+  for (const Flag& flag : flags::ReadAll(table, words)) {
     if (flag.lacks_value && flag.meaning() != Meaning::kNothingMore) return RefuseFlag(flag.text(), kValueMissing);
     if (flag.meaning() == Meaning::kCudart && flag.value != "static") return RefuseFlag(flag.text(), kCudartIsStatic);
   }
@@ -214,11 +213,8 @@ absl::Status CheckNvccsOwn(const std::vector<std::string>& words) {
 }  // namespace
 
 absl::Status CheckLinkFlags(FlagContext& context, const std::vector<std::string>& flags) {
-  std::vector<std::string> translated = flags;
-  if (context.language == v1::LANGUAGE_CUDA) {
-    KERNIX_RETURN_IF_ERROR(CheckNvccsOwn(flags));
-    translated = flags::HostWordsAtLink(flags);
-  }
+  KERNIX_RETURN_IF_ERROR(CheckAsWritten(*context.language.link_flags, flags));
+  const std::vector<std::string> translated = context.language.host_words_at_link(flags);
   const size_t definitions = context.result.definitions.size();
   KERNIX_RETURN_IF_ERROR(LinkFlags(context, translated).Check());
   context.result.definitions.resize(definitions);  // macros have no effect on a link

@@ -120,7 +120,7 @@ absl::Status AddKeyFile(FlagContext& context, const Flag& flag) {
 
 // A file that a g++ flag names may have any path; for nvcc, a shell would interpret the path.
 absl::Status CheckWords(const FlagContext& context, const Flag& flag) {
-  if (flag.meaning() == Meaning::kFileForKey && context.language != v1::LANGUAGE_CUDA) return absl::OkStatus();
+  if (flag.meaning() == Meaning::kFileForKey && !context.nvcc()) return absl::OkStatus();
   for (const std::string& word : flag.words) KERNIX_RETURN_IF_ERROR(CheckHostWord(context, flag.text(), word));
   return absl::OkStatus();
 }

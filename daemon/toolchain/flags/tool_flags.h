@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/flags/flag_table.h"
+#include "common/flags/languages.h"
 #include "common/os/env.h"
 #include "daemon/toolchain/flags/flags.h"
 #include "daemon/toolchain/host_facts.h"
@@ -32,12 +33,13 @@ absl::Status AddUndefinition(std::string_view flag, std::string_view name, std::
 struct FlagContext {
   Env& env;
   const Toolchain& toolchain;
-  const v1::Language language;
+  const LanguageTraits& language;
   const FlagPolicy policy;
   HostFacts& facts;
   CheckedFlags& result;
 
   bool shared() const { return policy == FlagPolicy::kShared; }
+  bool nvcc() const { return language.needs_nvcc; }
 };
 
 inline constexpr std::string_view kNotListed =

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/base/load_parameters.h"
+#include "common/base/module_name.h"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 
 #include "common/base/error.h"
@@ -10,16 +9,6 @@
 #include "common/base/utf8.h"
 
 namespace kernix {
-
-v1::Language LanguageOfFile(std::string_view path) {
-  constexpr std::string_view kCpp[] = {".cpp", ".cc", ".cxx", ".c++", ".C"};
-  const size_t dot = path.rfind('.');
-  const std::string_view suffix = dot == std::string_view::npos ? "" : path.substr(dot);
-  if (suffix == ".cu") return v1::LANGUAGE_CUDA;
-  return std::find(std::begin(kCpp), std::end(kCpp), suffix) != std::end(kCpp) ? v1::LANGUAGE_CPP
-                                                                               : v1::LANGUAGE_UNSPECIFIED;
-}
-
 namespace {
 
 constexpr size_t kMaxBytes = 200;
