@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/step_runner.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -9,7 +10,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/compiled_preambles.h"
-#include "daemon/builder/cpp_compiler.h"
 #include "daemon/builder/faster_action.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/linker.h"
@@ -35,19 +35,22 @@ absl::StatusOr<Step> WithCanonicalDeviceUnit(Step step, const HeldOutputsPtr& ou
   return step;
 }
 
+bool MakesDebugInformation(const exec::Action& action) {
+  return std::any_of(action.argv.begin(), action.argv.end(),
+                     [](const std::string& word) { return word.starts_with("-g"); });
+}
+
 }  // namespace
 
 struct StepRunner::Parts {
   Parts(Env& env, StepRunner& runner, StepCache& cache, StepRunner* lessons, const Shortcuts& disabled)
       : compiled_preambles(cache, learning, disabled),
         nvcc(env, runner, cache, compiled_preambles, learning, disabled),
-        cpp(runner, compiled_preambles),
         linker(env, runner, disabled),
         learning(lessons) {}
 
   CompiledPreambles compiled_preambles;
   NvccCompiler nvcc;
-  CppCompiler cpp;
   Linker linker;
   Learning learning;  // last: what it waits for uses the others
 };
@@ -64,7 +67,7 @@ StepRunner::~StepRunner() = default;
 exec::ActionEnd StepRunner::RunStep(const Step& step, const Run& run) {
   const bool has_shortcuts = run.toolchain != nullptr && run.mode == CompileMode::kFast;
   if (step.kind == StepKind::kCudaCompile) return parts_->nvcc.Run(step, run);
-  if (step.kind == StepKind::kCppCompile && has_shortcuts) return parts_->cpp.Run(step, run);
+  if (step.kind == StepKind::kCppCompile && has_shortcuts) return RunCppCompile(step, run);
   if (step.kind == StepKind::kLink || step.kind == StepKind::kPlainLink) return parts_->linker.Run(step, run);
   if (step.reuse && run.toolchain != nullptr && run.mode != CompileMode::kWhole) return RunReusable(step, run);
   return RunCommand(step.action, run);
@@ -74,6 +77,27 @@ exec::ActionEnd StepRunner::RunCommand(const exec::Action& action, const Run& ru
   TimedStep timed(env_, action.step, StepKind::kOther, run.observer);
   exec::ActionEnd end = executor_.Run(action, run.askers, &timed, run.cancellation);
   timed.End(end);
+  return end;
+}
+
+exec::ActionEnd StepRunner::RunCppCompile(Step step, const Run& run) {
+  CompiledPreambles& preambles = parts_->compiled_preambles;
+  const UserId user = run.askers->First();
+  const CompiledPreambles::Prepared prepared =
+      preambles.Prepare(MakesDebugInformation(step.action) ? std::nullopt : SplitCppCompile(step),
+                        step.action.outputs.at(1), *run.toolchain, user);
+  step.faster = prepared.faster;
+  MutedStep muted(run.observer);
+  Run run_muted = run;
+  run_muted.observer = &muted;
+  exec::ActionEnd end = RunFaster(
+      step, [&](const exec::Action& action) { return RunCommand(action, run_muted); },
+      [&](const exec::Action& action) { return RunCommand(action, run); });
+  if (!end.ok() || end->exit_code != 0 || !end->output.empty()) return end;
+  (void)CatchExceptions("nothing to learn", [&] {
+    preambles.Teach(prepared, end->outputs.at(step.object), run.toolchain, user);
+    return absl::OkStatus();
+  });
   return end;
 }
 

@@ -26,8 +26,8 @@
 namespace kernix::build {
 
 // A compile by nvcc runs in nvcc's phases (nvcc_compiler.h), one of C++ perhaps with a compiled preamble
-// (cpp_compiler.h), a plain link with stubs (linker.h). A step that can be reused (see Reuse) runs once. Any other step
-// is one command. Thread-safe.
+// (compiled_preambles.h), a plain link with stubs (linker.h). A step that can be reused (see Reuse) runs once. Any
+// other step is one command. Thread-safe.
 class StepRunner {
  public:
   // All must outlive the runner. `lessons` runs what teaches shortcuts (learning.h). Without it, steps take those alone
@@ -85,6 +85,8 @@ class StepRunner {
   };
   using StepFlightPtr = std::shared_ptr<StepFlight>;
 
+  // For a kCppCompile, with a compiled preamble if there is one.
+  exec::ActionEnd RunCppCompile(Step step, const Run& run);
   exec::ActionEnd RunReusable(const Step& step, const Run& run);
   // Finds or makes the step's result, unless the same step runs for the same user already: then it waits for that
   // one's result. It does not wait in another user's turn: only one user may wait for its build, and that user must
