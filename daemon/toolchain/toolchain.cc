@@ -116,13 +116,19 @@ ToolchainRegistry::ToolchainRegistry(Env& env, std::string_view compiler_setting
 
 FileDigests& ToolchainRegistry::digests() { return facts_->digests(); }
 
+std::string ToolchainRegistry::KeyOf(const v1::ToolchainPaths& paths, v1::Language language) const {
+  const bool described = !description_.empty() && LacksTools(paths, language);
+  return EntryKey(described ? v1::ToolchainPaths() : paths, language);
+}
+
 std::shared_ptr<ToolchainRegistry::Entry> ToolchainRegistry::EntryOf(const v1::ToolchainPaths& paths,
                                                                      v1::Language language) {
-  const bool described = !description_.empty() && LacksTools(paths, language);
+  const std::string key = KeyOf(paths, language);
   const MutexLock lock(mutex_);
-  std::shared_ptr<Entry>& slot = entries_[EntryKey(described ? v1::ToolchainPaths() : paths, language)];
-  if (slot == nullptr) slot = std::make_shared<Entry>();
-  return slot;
+  if (const std::shared_ptr<Entry>* const known = entries_.Find(key)) return *known;
+  auto entry = std::make_shared<Entry>();
+  entries_.Put(key, entry);
+  return entry;
 }
 
 absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths& paths, v1::Language language) {
@@ -176,8 +182,15 @@ bool ToolchainRegistry::HasFound(const v1::ToolchainPaths& paths, v1::Language l
 }
 
 ToolchainPtr ToolchainRegistry::Found(const v1::ToolchainPaths& paths, v1::Language language) {
-  ToolchainPtr found = EntryOf(WithoutVariables(paths), language)->Get();
-  return found != nullptr || paths.variable().empty() ? found : EntryOf(paths, language)->Get();
+  ToolchainPtr found = FoundAs(WithoutVariables(paths), language);
+  return found != nullptr || paths.variable().empty() ? found : FoundAs(paths, language);
+}
+
+ToolchainPtr ToolchainRegistry::FoundAs(const v1::ToolchainPaths& paths, v1::Language language) {
+  const std::string key = KeyOf(paths, language);
+  const MutexLock lock(mutex_);
+  const std::shared_ptr<Entry>* const entry = entries_.Find(key);
+  return entry == nullptr ? nullptr : (*entry)->Get();
 }
 
 ToolchainPtr ToolchainRegistry::FindKnown(const v1::ToolchainPaths& paths, v1::Language language, FileLook& look) {

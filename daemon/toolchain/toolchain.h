@@ -16,6 +16,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "common/os/file_look.h"
@@ -144,12 +145,17 @@ class ToolchainRegistry {
   FileDigests& digests();
 
  private:
+  // Each takes some kilobytes.
+  static constexpr size_t kMostToolchains = 64;
+
   struct Entry;
   // `paths` with its variables are another toolchain than without.
   absl::StatusOr<ToolchainPtr> ResolveAs(const v1::ToolchainPaths& paths, v1::Language language);
+  std::string KeyOf(const v1::ToolchainPaths& paths, v1::Language language) const;
   std::shared_ptr<Entry> EntryOf(const v1::ToolchainPaths& paths, v1::Language language);
   // The toolchain that was found at `paths`, without their variables or with them; null: none was.
   ToolchainPtr Found(const v1::ToolchainPaths& paths, v1::Language language);
+  ToolchainPtr FoundAs(const v1::ToolchainPaths& paths, v1::Language language);
   absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language);
   absl::StatusOr<ToolchainPtr> Described(v1::Language language) const;
   std::shared_ptr<RememberedToolchains> Memory();
@@ -163,7 +169,7 @@ class ToolchainRegistry {
   const std::string description_;
   const std::shared_ptr<HostFacts> facts_;
   Mutex mutex_;
-  std::map<std::string, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
+  Lru<std::string, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_){kMostToolchains};
   std::shared_ptr<RememberedToolchains> memory_ ABSL_GUARDED_BY(mutex_);  // null: nothing is remembered
 };
 

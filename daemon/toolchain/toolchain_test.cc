@@ -220,6 +220,25 @@ TEST_F(ToolchainTest, WhatIsKnownIsFoundAsLongAsItsFilesAreAsTheyWere) {
   EXPECT_NE(find(), nullptr);
 }
 
+TEST_F(ToolchainTest, WhoAsksForOtherToolsKeepsNothing) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  v1::ToolchainPaths paths;
+  paths.set_host_compiler(gxx);
+  const ToolchainPtr toolchain = MustResolve(gxx);
+  v1::ToolchainPaths others;
+  for (int i = 0; i < 1'000; ++i) {
+    others.set_host_compiler(StrCat("/no/such/", i));
+    EXPECT_FALSE(registry_.HasFound(others, v1::LANGUAGE_CPP));
+  }
+  EXPECT_TRUE(registry_.HasFound(paths, v1::LANGUAGE_CPP));
+  for (int i = 0; i < 1'000; ++i) {
+    others.set_host_compiler(StrCat("/no/such/", i));
+    EXPECT_FALSE(registry_.Resolve(others, v1::LANGUAGE_CPP).ok());
+  }
+  EXPECT_FALSE(registry_.HasFound(paths, v1::LANGUAGE_CPP)) << "those that are not used make room";
+  EXPECT_EQ(MustResolve(gxx)->identity, toolchain->identity);
+}
+
 TEST_F(ToolchainTest, AChangedCompilerIsFoundOutAgain) {
   KERNIX_NEED_PROGRAM(gxx, "g++");
   const std::string wrapper = temp_.Write("g++", Script("exec " + gxx + " \"$@\""), true);
