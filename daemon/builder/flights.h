@@ -21,9 +21,9 @@ namespace kernix::build {
 
 using FlightPtr = std::shared_ptr<Flight>;
 
-// Loads of one key join the same flight, unless they are of different effort: one that may build would wait for others
-// in vain. Those that may not join it only while the build runs. One that has compilers does not join what only
-// builders can run: there may be none. Thread-safe.
+// Loads of one key join the same flight, unless their efforts differ: a load that may build would wait in vain for one
+// that may not. A load that must not build joins only a running build. A load with local compilers never joins a build
+// that needs builders. Thread-safe.
 class Flights {
  public:
   // `env` must outlive this object. `linger`: see Flight.

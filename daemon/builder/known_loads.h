@@ -23,8 +23,8 @@
 
 namespace kernix::build {
 
-// The answer to a load that is a hit. It is the answer still if nothing has changed that it follows from: the
-// toolchain, these headers, the cache's entry (Cache::changes()), and the artifact in the store.
+// The answer to a load that is a hit. Valid while its inputs are unchanged: the toolchain, these headers, the cache's
+// entry (Cache::changes()), and the artifact in the store.
 struct KnownHit {
   v1::LoadResult result;
   Digest artifact;

@@ -168,7 +168,7 @@ class Question {
   bool from_upstream_ = false;
 };
 
-// One that does not take it at once has not taken the answers before it, and may do without.
+// A full send buffer means that the client reads no answers: drop it.
 bool SendAtOnce(int socket, std::string_view payload) {
   const std::string frame = MakeFrame(payload);
   return send(socket, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(frame.size());

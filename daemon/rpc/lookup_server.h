@@ -36,8 +36,7 @@ struct LookupOptions {
   std::chrono::microseconds awake{150};
   // How long a connection is kept for the client's next question.
   Duration keep_time = std::chrono::seconds(10);
-  // How many connections are kept of one user, and of all; beyond that, the user's that is silent for longest is
-  // closed.
+  // How many connections are kept of one user, and of all. Beyond that, the user's longest-idle connection is closed.
   int max_kept_per_user = 64;
   int max_kept = 1024;
 };
