@@ -70,7 +70,7 @@ class Node:
         }
 
 
-def with_builders(programs: pathlib.Path, count: int) -> list[str]:
+def with_workers(programs: pathlib.Path, count: int) -> list[str]:
     """Return the flags for an engine that runs so many actions at once, with the tools of this machine."""
     # The runner takes no links: /lib is one to /usr/lib.
     mounts = ["/usr:/usr", "/usr/bin:/bin", "/usr/lib:/lib", "/usr/lib64:/lib64", "/etc/alternatives:/etc/alternatives"]
@@ -79,11 +79,11 @@ def with_builders(programs: pathlib.Path, count: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def engine(folder: pathlib.Path, builders: int = 0) -> Iterator[str]:
+def engine(folder: pathlib.Path, workers: int = 0) -> Iterator[str]:
     """Run an engine, and yield its address."""
     programs = ROOT / ".engines/buildbox"
     socket = folder / "engine"
-    flags = ["--log-level=error", "--reserved=0", *(with_builders(programs, builders) if builders else [])]
+    flags = ["--log-level=error", "--reserved=0", *(with_workers(programs, workers) if workers else [])]
     environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
     program = programs / "buildbox-casd"
     process = subprocess.Popen([program, f"--bind=unix:{socket}", *flags, folder / "cache"], env=environment)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure what builders are worth to a node that is busy: a burst of kernels, with and without ``overflow``.
+"""Measure what workers are worth to a node that is busy: a burst of kernels, with and without ``overflow``.
 
-A kernixd with one job, and an engine on this machine with one builder, of one job. Each round loads a burst of new C++
+A kernixd with one job, and an engine on this machine with one worker, of one job. Each round loads a burst of new C++
 kernels at once, with a new kernixd for each setting. Machine and engine share the processors, so two of them show the
 most that there is to gain: half of the time.
 
@@ -66,7 +66,7 @@ def write_burst(folder: pathlib.Path, count: int, header: str) -> None:
 
 
 def can_sandbox() -> bool:
-    """Return whether builders can shut in what they run."""
+    """Return whether workers can shut in what they run."""
     sandbox = ["bwrap", "--ro-bind", "/", "/", "--unshare-all", "/bin/true"]
     return subprocess.run(sandbox, check=False, capture_output=True).returncode == 0
 
@@ -85,14 +85,14 @@ def main() -> None:
         return
     settings = [Setting("this machine alone", HERE)]
     settings += [Setting(f"`overflow_after = {after}`", overflow(after)) for after in options.after.split(",")]
-    with tempfile.TemporaryDirectory(prefix="ko") as name, engine(pathlib.Path(name), builders=1) as address:
+    with tempfile.TemporaryDirectory(prefix="ko") as name, engine(pathlib.Path(name), workers=1) as address:
         for number in range(options.rounds):
             for place, setting in enumerate(settings):
                 folder = pathlib.Path(name) / f"{number}-{place}"
                 folder.mkdir()
                 write_burst(folder / "kernels", options.kernels, options.header)
                 setting.run(pathlib.Path(options.build) / "bin", folder / "n", address, folder / "kernels")
-    print("| setting | median | range | of this machine alone | steps on the builder |")
+    print("| setting | median | range | of this machine alone | steps on the worker |")
     print("|---|---:|---:|---:|---:|")
     alone = statistics.median(settings[0].seconds)
     for setting in settings:

@@ -33,7 +33,7 @@ constexpr std::array<Way, 6> kWays = {{{How::kRun, "run", '#', "ran"},
                                        {How::kReused, "reused", 'r', "reused from an earlier build"},
                                        {How::kJoined, "joined", 'j', "joined with another build's"},
                                        {How::kUpstream, "upstream", 'u', "taken from another node"},
-                                       {How::kRemote, "remote", '@', "ran on a builder"},
+                                       {How::kRemote, "remote", '@', "ran on a worker"},
                                        {How::kDaemon, "kernixd", '-', "kernixd itself"}}};
 
 const Way& WayOf(How how) {
@@ -184,7 +184,7 @@ std::string Sums(const BuildTrace& trace) {
   if (count(How::kReused) > 0) StrAppend(&sums, "; ", count(How::kReused), " reused");
   if (count(How::kJoined) > 0) StrAppend(&sums, "; ", count(How::kJoined), " joined");
   if (count(How::kUpstream) > 0) StrAppend(&sums, "; ", count(How::kUpstream), " from other nodes");
-  if (count(How::kRemote) > 0) StrAppend(&sums, "; ", count(How::kRemote), " on builders");
+  if (count(How::kRemote) > 0) StrAppend(&sums, "; ", count(How::kRemote), " on workers");
   if (trace.left_out > 0) StrAppend(&sums, "; ", trace.left_out, " short steps are not shown");
   return sums;
 }

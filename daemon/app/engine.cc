@@ -67,15 +67,15 @@ std::unique_ptr<exec::Executor> MakeExecutor(Env& env, const ServerOptions& opti
 }
 
 // They are named by what the platform says of them, and by the engine's instance.
-build::BuilderTools BuildersOf(const UpstreamSettings& settings) {
+build::WorkerTools WorkersOf(const UpstreamSettings& settings) {
   const exec::Placements placements = settings.Placements();
   if (placements.AllLocal() || settings.same_tools) return {};
-  build::BuilderTools builders = {.name = StrCat("instance=", settings.instance),
-                                  .only_device_compiles = placements.host_compiles == exec::Placement::kLocal &&
-                                                          placements.links == exec::Placement::kLocal,
-                                  .shipped_folders = settings.shipped_folders};
-  for (const auto& [name, value] : settings.platform) StrAppend(&builders.name, "\n", name, "=", value);
-  return builders;
+  build::WorkerTools workers = {.name = StrCat("instance=", settings.instance),
+                                .only_device_compiles = placements.host_compiles == exec::Placement::kLocal &&
+                                                        placements.links == exec::Placement::kLocal,
+                                .shipped_folders = settings.shipped_folders};
+  for (const auto& [name, value] : settings.platform) StrAppend(&workers.name, "\n", name, "=", value);
+  return workers;
 }
 
 build::BuilderOptions BuilderOptions(const ServerOptions& options) {
@@ -84,8 +84,8 @@ build::BuilderOptions BuilderOptions(const ServerOptions& options) {
   result.limits.max_source_bytes = options.max_request_bytes;
   result.step_timeout = options.job_timeout;
   result.disabled = options.disabled_shortcuts;
-  result.builders = BuildersOf(options.upstream);
-  result.builds_described = options.upstream.BuildersRunAll();
+  result.workers = WorkersOf(options.upstream);
+  result.builds_described = options.upstream.WorkersRunAll();
   result.max_made_bytes = kFilesOfALoad * options.max_output_bytes;
   result.max_held_bytes_per_user = kLargestLoadsOfAUser * result.max_made_bytes;
   return result;

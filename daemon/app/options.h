@@ -42,16 +42,15 @@ struct UpstreamSettings {
   exec::Placement steps = exec::Placement::kLocal;
   std::optional<exec::Placement> host_compiles, device_compiles, links;
   std::chrono::milliseconds overflow_after{0};  // a longer wait for this machine sends a step away; 0: not set
-  std::optional<std::chrono::milliseconds>
-      queue_timeout;                            // longest wait for a builder; see ServerOptions::QueueTimeout
-  int jobs = 16;                                // steps that are with the engine at once
-  std::map<std::string, std::string> platform;  // what a builder must have
-  std::vector<std::string> shipped_folders;     // of tools that travel with the steps
-  bool same_tools = false;                      // builders have the tools of this node, byte for byte
+  std::optional<std::chrono::milliseconds> queue_timeout;  // longest wait for a worker; see ServerOptions::QueueTimeout
+  int jobs = 16;                                           // steps that are with the engine at once
+  std::map<std::string, std::string> platform;             // what a worker must have
+  std::vector<std::string> shipped_folders;                // of tools that travel with the steps
+  bool same_tools = false;                                 // workers have the tools of this node, byte for byte
 
   exec::Placements Placements() const;
-  // Whether builders may run every step that compiles or links.
-  bool BuildersRunAll() const;
+  // Whether workers may run every step that compiles or links.
+  bool WorkersRunAll() const;
   bool operator==(const UpstreamSettings&) const = default;
 };
 
@@ -106,7 +105,7 @@ struct ServerOptions {
   bool started_by_client = false;
   std::vector<std::string> inherited = {};  // then: what ShedInherited() could not shed
 
-  // How long a step may wait for a builder. Where steps can run nowhere else, they are patient: builders may have to be
+  // How long a step may wait for a worker. Where steps can run nowhere else, they are patient: workers may have to be
   // started first.
   std::chrono::milliseconds QueueTimeout() const;
 

@@ -245,7 +245,7 @@ TEST_F(OptionsTest, StepsThatCanRunElsewhereWaitLessForABuilder) {
   EXPECT_EQ(timeout({"--upstream-steps=remote", "--upstream-queue-timeout=3s"}), milliseconds(3'000));
 }
 
-TEST_F(OptionsTest, NamesTheFaultsOfBuilders) {
+TEST_F(OptionsTest, NamesTheFaultsOfWorkers) {
   const auto fault = [&](const std::vector<std::string>& flags) {
     std::vector<std::string> all = {"--upstream-address=grpc://x:1"};
     all.insert(all.end(), flags.begin(), flags.end());
@@ -274,10 +274,10 @@ TEST_F(OptionsTest, ADescriptionServesASharedDaemonWithoutToolchains) {
   EXPECT_THAT(Parse({"--shared"}).text, HasSubstr("or, if this node has no compiler, toolchain_description"));
   EXPECT_THAT(Parse({"--toolchain-description=/d", "--upstream-address=grpc://x:1", "--upstream-read=false"}).text,
               HasSubstr("toolchain_description needs upstream.read"));
-  const std::vector<std::string> builders = {"--toolchain-description=/d", "--upstream-address=grpc://x:1",
-                                             "--upstream-steps=remote"};
+  const std::vector<std::string> workers = {"--toolchain-description=/d", "--upstream-address=grpc://x:1",
+                                            "--upstream-steps=remote"};
   const auto with = [&](const std::string& flag) {
-    std::vector<std::string> flags = builders;
+    std::vector<std::string> flags = workers;
     flags.push_back(flag);
     return Parse(flags).text;
   };

@@ -223,7 +223,7 @@ std::vector<Setting> MakeSettings() {
        .same = Same<&O::disabled_shortcuts>,
        .is_list = true},
       {"toolchain_description", "PATH",
-       "serve loads that find no compiler with what others, or builders, make with the toolchain that this file "
+       "serve loads that find no compiler with what others, or workers, make with the toolchain that this file "
        "describes",
        SetPath<&O::toolchain_description>, Same<&O::toolchain_description>},
       {"upstream.address", "ADDRESS",
@@ -270,27 +270,27 @@ std::vector<Setting> MakeSettings() {
        SetPlacement<&O::upstream, &U::device_compiles>, Same<&O::upstream, &U::device_compiles>},
       {"upstream.links", "PLACE", "the same for links (default: as upstream.steps)",
        SetPlacement<&O::upstream, &U::links>, Same<&O::upstream, &U::links>},
-      {"upstream.overflow_after", "TIME", "with overflow: a step that would wait here for longer runs on a builder",
+      {"upstream.overflow_after", "TIME", "with overflow: a step that would wait here for longer runs on a worker",
        SetDuration<&O::upstream, &U::overflow_after>, Same<&O::upstream, &U::overflow_after>},
       {"upstream.queue_timeout", "TIME",
-       "longest wait of a step for a builder (default: 2m; 10m where steps have nowhere else to run)",
+       "longest wait of a step for a worker (default: 2m; 10m where steps have nowhere else to run)",
        SetDuration<&O::upstream, &U::queue_timeout>, Same<&O::upstream, &U::queue_timeout>},
       {"upstream.jobs", "N", "steps that are with the engine at once (default: 16)", SetCount<&O::upstream, &U::jobs>,
        Same<&O::upstream, &U::jobs>},
       {.name = "upstream.platform",
        .value = "LIST",
-       .help = "NAME=VALUE, ...: what a builder must have, such as container-image=docker://...@sha256:...",
+       .help = "NAME=VALUE, ...: what a worker must have, such as container-image=docker://...@sha256:...",
        .set = SetPlatform,
        .same = Same<&O::upstream, &U::platform>,
        .is_list = true},
       {.name = "upstream.shipped_folders",
        .value = "DIRS",
-       .help = "folders of tools that builders do not have, such as nvcc's: they travel with the steps",
+       .help = "folders of tools that workers do not have, such as nvcc's: they travel with the steps",
        .set = SetShippedFolders,
        .same = Same<&O::upstream, &U::shipped_folders>,
        .is_list = true},
       {"upstream.same_tools", "BOOL",
-       "builders have this node's tools, byte for byte: what they make has this node's keys (default: false)",
+       "workers have this node's tools, byte for byte: what they make has this node's keys (default: false)",
        SetSwitch<&O::upstream, &U::same_tools>, Same<&O::upstream, &U::same_tools>},
   };
 }
@@ -339,7 +339,7 @@ void CheckImage(const ServerOptions& options, std::vector<std::string>& problems
                             image->second, "\" may be another image tomorrow"));
 }
 
-void CheckBuilders(const ServerOptions& options, std::vector<std::string>& problems) {
+void CheckWorkers(const ServerOptions& options, std::vector<std::string>& problems) {
   const UpstreamSettings& upstream = options.upstream;
   CheckOverflow(options, problems);
   CheckImage(options, problems);
@@ -348,7 +348,7 @@ void CheckBuilders(const ServerOptions& options, std::vector<std::string>& probl
   }
   if (upstream.queue_timeout && upstream.queue_timeout->count() == 0) {
     problems.push_back(StrCat(options.PlaceOf("upstream.queue_timeout"),
-                              "upstream.queue_timeout must not be 0: without builders, steps would wait for as long as "
+                              "upstream.queue_timeout must not be 0: without workers, steps would wait for as long as "
                               "they may run"));
   }
   const UpstreamSettings none;
@@ -372,22 +372,22 @@ absl::Status CheckUpstream(const ServerOptions& options) {
     problems.push_back(StrCat(options.PlaceOf("upstream.timeout"),
                               "upstream.timeout must not be 0: loads would wait for an engine that hangs"));
   }
-  const bool builds = options.toolchain_description.empty() || upstream.BuildersRunAll();
+  const bool builds = options.toolchain_description.empty() || upstream.WorkersRunAll();
   if (upstream.build_once && !(upstream.read && (upstream.write || !builds))) {
     problems.push_back(StrCat(options.PlaceOf("upstream.build_once"),
                               "upstream.build_once needs upstream.read and upstream.write: a node that waits for "
                               "others must find what they write, and write what they wait for. (One with a "
-                              "toolchain_description and no builders need not write.)"));
+                              "toolchain_description and no workers need not write.)"));
   }
   if (!builds && !upstream.read) {
     problems.push_back(StrCat(options.PlaceOf("toolchain_description"),
                               "toolchain_description needs upstream.read, for what other nodes have built, or "
-                              "upstream.steps, for builders that compile"));
+                              "upstream.steps, for workers that compile"));
   }
   if (upstream.certificate_file.empty() != upstream.key_file.empty()) {
     problems.emplace_back("upstream.certificate_file and upstream.key_file belong together: set both or neither");
   }
-  CheckBuilders(options, problems);
+  CheckWorkers(options, problems);
   return AllProblems(problems);
 }
 
@@ -403,7 +403,7 @@ exec::Placements UpstreamSettings::Placements() const {
           .links = links.value_or(steps)};
 }
 
-bool UpstreamSettings::BuildersRunAll() const { return !Placements().Has(exec::Placement::kLocal); }
+bool UpstreamSettings::WorkersRunAll() const { return !Placements().Has(exec::Placement::kLocal); }
 
 std::chrono::milliseconds ServerOptions::QueueTimeout() const {
   const bool has_nowhere_else = upstream.Placements().Has(exec::Placement::kRemote) || !toolchain_description.empty();

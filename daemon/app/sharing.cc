@@ -115,15 +115,15 @@ std::unique_ptr<exec::Executor> Sharing::Place(Env& env, const ServerOptions& op
   const UpstreamSettings& settings = options.upstream;
   const remote::PlacingOptions placing = {settings.Placements(), settings.overflow_after};
   if (placing.placements.AllLocal()) return local;
-  auto builders = remote::MakeRemoteExecutor(env, *upstream_,
-                                             {.max_jobs = settings.jobs,
-                                              .queue_limit = options.QueueTimeout(),
-                                              .platform = settings.platform,
-                                              .shipped_folders = settings.shipped_folders,
-                                              .max_output_bytes = options.max_output_bytes,
-                                              .run_anew = !settings.trusted_keys.empty(),
-                                              .pause = &pause_});
-  auto placed = std::make_unique<remote::PlacingExecutor>(std::move(local), std::move(builders), placing, pause_);
+  auto workers = remote::MakeRemoteExecutor(env, *upstream_,
+                                            {.max_jobs = settings.jobs,
+                                             .queue_limit = options.QueueTimeout(),
+                                             .platform = settings.platform,
+                                             .shipped_folders = settings.shipped_folders,
+                                             .max_output_bytes = options.max_output_bytes,
+                                             .run_anew = !settings.trusted_keys.empty(),
+                                             .pause = &pause_});
+  auto placed = std::make_unique<remote::PlacingExecutor>(std::move(local), std::move(workers), placing, pause_);
   placed->Register(registry);
   return placed;
 }

@@ -14,9 +14,9 @@
 #include "daemon/app/options.h"
 #include "daemon/builder/upstream_cache.h"
 #include "daemon/exec/executor.h"
-#include "daemon/remote/builder_pause.h"
 #include "daemon/remote/shared_results.h"
 #include "daemon/remote/upstream.h"
+#include "daemon/remote/worker_pause.h"
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::server {
@@ -32,10 +32,10 @@ class Sharing {
   void Start(Env& env, toolchain::FileDigests& digests);
 
   const remote::Upstream& upstream() const { return *upstream_; }
-  const remote::BuilderPause& pause() const { return pause_; }
+  const remote::WorkerPause& pause() const { return pause_; }
 
-  // Runs steps on this machine, by `local`, and on the engine's builders, as the settings say. Without steps for
-  // builders: `local` itself. The executor must be destroyed before this object. It registers its metrics, unless it is
+  // Runs steps on this machine, by `local`, and on the engine's workers, as the settings say. Without steps for
+  // workers: `local` itself. The executor must be destroyed before this object. It registers its metrics, unless it is
   // `local`.
   std::unique_ptr<exec::Executor> Place(Env& env, const ServerOptions& options, std::unique_ptr<exec::Executor> local,
                                         MetricsRegistry& registry);
@@ -70,7 +70,7 @@ class Sharing {
   const std::unique_ptr<remote::Upstream> upstream_;
   remote::SharedResults results_;
   remote::BuildClaims claims_;
-  remote::BuilderPause pause_;
+  remote::WorkerPause pause_;
   const build::UpstreamCacheOptions options_;
   std::optional<build::UpstreamCache> cache_;
   Cancellation stopping_;

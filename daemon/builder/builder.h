@@ -32,9 +32,9 @@ struct BuilderOptions {
   RequestLimits limits;
   std::chrono::milliseconds step_timeout{600'000};
   Shortcuts disabled;
-  BuilderTools builders;          // that may run steps
-  bool builds_described = false;  // with a toolchain that is only described: builders may run steps of every kind
-  uint64_t max_made_bytes = 0;    // limit for the outputs of all steps of a load together; 0: no limit
+  WorkerTools workers;                   // that may run steps
+  bool builds_described = false;         // with a toolchain that is only described: workers may run steps of every kind
+  uint64_t max_made_bytes = 0;           // limit for the outputs of all steps of a load together; 0: no limit
   uint64_t max_held_bytes_per_user = 0;  // the same of all loads of a user that have not ended
   // How long a build continues after its last asker has left, so that an asker who comes back (after a fork, for
   // example) finds it running.
@@ -70,7 +70,7 @@ class Builder {
   // goes through these stages: resolve the toolchain, validate, make the key, look it up (a hit requires that the
   // recorded toolchain headers still have the recorded content), otherwise join the build of that key or start it: it
   // takes what the upstream has, or builds. With `force_rebuild` there is no lookup, and no result of an earlier step,
-  // but the load joins a build that already runs. It does not join one that only builders can run, if it has compilers.
+  // but the load joins a build that already runs. It does not join one that only workers can run, if it has compilers.
   // With `only_cached` it joins a build that runs or takes what the upstream has, and otherwise returns NOT_CACHED; so
   // it does with a toolchain that is only described, unless the options say that it builds. `owner` is the user whose
   // tag the entry gets. kAborted if a tool or a flag's file was replaced during the build; the builder discards the

@@ -58,7 +58,7 @@ PlanLimits BuilderParts::LimitsFor(size_t max_parallel) const {
   return {.step_timeout = options.step_timeout,
           .max_jobs = static_cast<int>(std::min<size_t>(wanted, pool.max_jobs)),
           .max_memory_bytes = pool.memory_budget_bytes,
-          .builders = options.builders};
+          .workers = options.workers};
 }
 
 }  // namespace kernix::build

@@ -91,11 +91,11 @@ absl::Status SharedReadError(const std::string& path) {
                           ", because a macro of the sources names it: ", kSharedAdvice));
 }
 
-// A builder has other headers than the description, or a source names one by an absolute path.
+// A worker has other headers than the description, or a source names one by an absolute path.
 absl::Status NotDescribedError(const toolchain::Toolchain& toolchain, const std::string& path) {
   return MakeError(v1::ErrorDetail::TOOLCHAIN,
-                   StrCat("a builder has read ", path, ", which ", toolchain.described->file,
-                          " does not have: the build was discarded. Describe the toolchain of the builders' image "
+                   StrCat("a worker has read ", path, ", which ", toolchain.described->file,
+                          " does not have: the build was discarded. Describe the toolchain of the workers' image "
                           "again, and put the folders of your own headers into extra_include_paths"));
 }
 

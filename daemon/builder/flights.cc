@@ -58,13 +58,13 @@ absl::StatusOr<FlightPtr> Flights::JoinOrMake(const PlannedLoad& load, bool& min
   const Key wait{load.key(), Effort::kWait};
   const bool is_look = load.effort == Effort::kLook;
   if (is_look && flights_.contains(wait)) return nullptr;
-  for (const bool needs_builders : {false, true}) {
-    const Key build{load.key(), Effort::kBuild, needs_builders};
+  for (const bool needs_workers : {false, true}) {
+    const Key build{load.key(), Effort::kBuild, needs_workers};
     if (is_look && flights_.contains(build)) return nullptr;
     if (load.effort != Effort::kWait) continue;
     if (FlightPtr building = Join(build, /*only_running=*/true)) return building;
   }
-  const Key own{load.key(), load.effort, load.effort == Effort::kBuild && load.needs_builders()};
+  const Key own{load.key(), load.effort, load.effort == Effort::kBuild && load.needs_workers()};
   if (FlightPtr joined = Join(own)) return joined;
   mine = true;
   FlightPtr flight = Make(load);

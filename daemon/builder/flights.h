@@ -23,7 +23,7 @@ using FlightPtr = std::shared_ptr<Flight>;
 
 // Loads of one key join the same flight, unless their efforts differ: a load that may build would wait in vain for one
 // that may not. A load that must not build joins only a running build. A load with local compilers never joins a build
-// that needs builders. Thread-safe.
+// that needs workers. Thread-safe.
 class Flights {
  public:
   // `env` must outlive this object. `linger`: see Flight.
@@ -66,12 +66,12 @@ class Flights {
   struct Key {
     Digest load;
     Effort effort = Effort::kBuild;
-    bool needs_builders = false;  // of a build
+    bool needs_workers = false;  // of a build
 
     bool operator==(const Key&) const = default;
     template <typename H>
     friend H AbslHashValue(H hash, const Key& key) {
-      return H::combine(std::move(hash), key.load, key.effort, key.needs_builders);
+      return H::combine(std::move(hash), key.load, key.effort, key.needs_workers);
     }
   };
   struct VainLook {

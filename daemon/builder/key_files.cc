@@ -39,7 +39,7 @@ absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, cons
     return Outdated(StrCat(changed->path, ", a file of the toolchain of ", request.toolchain->host.path, ","));
   }
   for (const toolchain::FlagFile& file : request.flag_files) {
-    if (toolchain::IsDescribed(*request.toolchain, file.path)) continue;  // it is on builders
+    if (toolchain::IsDescribed(*request.toolchain, file.path)) continue;  // it is on workers
     const auto content = digests.GetContent(file.path);
     if (!content.ok() || content->digest != file.digest) return Outdated(file.path);
     // The file may have changed and changed back during the build. Staged content always matches the key.

@@ -123,7 +123,7 @@ exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
 absl::StatusOr<SmallLibraries> Linker::SmallLibrariesFor(const Step& step,
                                                          const toolchain::ToolchainPtr& toolchain) const {
   if (toolchain == nullptr || toolchain->described != nullptr) {
-    return absl::UnavailableError("the libraries are on the builders");
+    return absl::UnavailableError("the libraries are on the workers");
   }
   KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesNeeded(step));
   const std::vector<std::string> libraries = NamesNoLibrary(step.action)

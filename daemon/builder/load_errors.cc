@@ -59,7 +59,7 @@ absl::Status NotTaken(const std::string& name, const toolchain::Toolchain& toolc
       StrCat(
           "this node has no compiler for module \"", Printable(name), "\": its kernels are not in the cache, and ",
           where, ". Load or prefetch them on a node with ", toolchain::DescribeTools(toolchain),
-          " that writes to the engine, then load again; or have an engine's builders compile them (upstream.steps)."));
+          " that writes to the engine, then load again; or have an engine's workers compile them (upstream.steps)."));
 }
 
 absl::Status NothingThere() { return MakeError(v1::ErrorDetail::NOT_CACHED, "it is not in the cache"); }

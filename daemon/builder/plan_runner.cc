@@ -43,7 +43,7 @@ size_t StepsThatStart(const Plan& plan) {
 
 constexpr size_t kMostPrinted = 8 << 20;
 
-// Threads of one load. Engines may have as many builders.
+// Threads of one load. Engines may have as many workers.
 constexpr size_t kMostAtOnce = 128;
 
 class PlanRun {
@@ -116,7 +116,7 @@ class PlanRun {
     }
   }
 
-  // Takes a step that can run, and has somebody take the next one. Null: there is none; the first worker waits until
+  // Takes a step that can run, and has somebody take the next one. Null: there is none; the first thread waits until
   // no step runs any more.
   StepRun* Next(bool is_first) {
     const MutexLock lock(mutex_);
@@ -234,7 +234,7 @@ class PlanRun {
   const size_t share_;
   const CancellationPtr asked_to_stop_;
   PlanObserver& observer_;
-  std::deque<StepRun> steps_;  // each is its worker's while it runs
+  std::deque<StepRun> steps_;  // each is its thread's while it runs
 
   Mutex mutex_;
   CondVar changed_;

@@ -45,7 +45,7 @@ struct PlannedLoad {
   LookBudgetPtr looks;  // null: the upstream is not asked
 
   const Digest& key() const { return known->key; }
-  bool needs_builders() const { return request.toolchain->described != nullptr; }
+  bool needs_workers() const { return request.toolchain->described != nullptr; }
 };
 
 using PlannedLoadPtr = std::shared_ptr<const PlannedLoad>;

@@ -65,8 +65,8 @@ TEST(SharedBuildTest, WhoAskedFirstIsNamedThoughTheSecondStartsTheBuild) {
   EXPECT_EQ(t.cache->Purge({.name = "second"})->entries, 1u);
 }
 
-// One names a compiler of this machine, and one goes by the description of it, and so needs builders.
-TEST(SharedBuildTest, ALoadThatHasCompilersDoesNotWaitForBuilders) {
+// One names a compiler of this machine, and one goes by the description of it, and so needs workers.
+TEST(SharedBuildTest, ALoadThatHasCompilersDoesNotWaitForWorkers) {
   KERNIX_NEED_PROGRAM(compiler, "g++");
   TestBuilder t(TestBuilder::On::kLocalExecutor, {.builds_described = true});
   const v1::LoadRequest with_compiler = CppRequest(compiler);
@@ -76,21 +76,21 @@ TEST(SharedBuildTest, ALoadThatHasCompilersDoesNotWaitForBuilders) {
   std::promise<void> asked, release;
   auto run = [&](const exec::Action& action, exec::ActionObserver* observer,
                  Cancellation* cancellation) -> absl::StatusOr<exec::ActionResult> {
-    if (!action.needs_builder) {
+    if (!action.needs_worker) {
       return exec::RunAction(t.env, {t.cache->scratch_directory()}, action, observer, cancellation);
     }
     asked.set_value();
-    AwaitValue("the end of the builders", release.get_future());
-    return MakeError(v1::ErrorDetail::RESOURCE, "no builder has a compiler");
+    AwaitValue("the end of the workers", release.get_future());
+    return MakeError(v1::ErrorDetail::RESOURCE, "no worker has a compiler");
   };
   t.RunOn(exec::MakePoolExecutor(run, 4, 0));
   auto first = std::async(std::launch::async, [&] { return t.Load(bare); });
-  AwaitValue("a step for builders", asked.get_future());
+  AwaitValue("a step for workers", asked.get_future());
   const auto built = t.Load(with_compiler);
   release.set_value();
   ASSERT_THAT(built, IsOk());
   EXPECT_FALSE(built->joined());
-  EXPECT_THAT(first.get().status().message(), HasSubstr("no builder has a compiler"));
+  EXPECT_THAT(first.get().status().message(), HasSubstr("no worker has a compiler"));
   const cache::CacheStats stats = t.Stats();
   EXPECT_EQ(stats.builds, 1u);
   EXPECT_EQ(stats.failures, 1u);

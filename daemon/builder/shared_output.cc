@@ -107,7 +107,7 @@ exec::Action AssembleCommand(const toolchain::Toolchain& toolchain, const exec::
   action.argv = {toolchain.host.path, "-c", "-o", kAssemblyObject, kAssemblySource};
   if (toolchain.host.kind == HostCompilerKind::kClang) action.argv.emplace_back("-fno-integrated-as");
   action.environment = failed.environment;
-  action.needs_builder = failed.needs_builder;
+  action.needs_worker = failed.needs_worker;
   action.inputs = {exec::MakeInput(kAssemblySource, std::move(text))};
   action.outputs = {kAssemblyObject};
   action.timeout = failed.timeout;

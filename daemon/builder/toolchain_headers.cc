@@ -39,7 +39,7 @@ std::string ResolveDots(Env& env, const std::string& path) {
   return IsSameFile(env, path, normal) ? normal : env.RealPath(path).value_or(path);
 }
 
-// A builder has read them. What they hold, the description says; none is a file of this machine.
+// A worker has read them. What they hold, the description says; none is a file of this machine.
 HeadersRead DescribedHeaders(toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
                              const std::set<std::string>& paths) {
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);

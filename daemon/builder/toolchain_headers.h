@@ -32,7 +32,7 @@ struct HeadersRead {
 // A header that may have changed since the build began gets a digest that matches no content, and a line in the log:
 // the next load of the entry builds it again. That build already knows the header's content, so it records the right
 // digest whatever the file's time stamps say (a file server's clock may be ahead of this machine's). With a toolchain
-// that is described, builders have read the headers, and have what the description says.
+// that is described, workers have read the headers, and have what the description says.
 HeadersRead DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
                                    const std::vector<std::string_view>& dependency_files, const BuildStart& start);
 

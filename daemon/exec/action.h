@@ -43,7 +43,7 @@ struct Action {
 
   // How the action runs on this machine. The digest does not cover the fields below (see action_digest.h).
   Work work = Work::kOther;
-  bool needs_builder = false;                      // it can run nowhere else, whatever kind of work it is
+  bool needs_worker = false;                       // it can run nowhere else, whatever kind of work it is
   std::vector<InputLink> links;                    // to tools
   std::vector<std::string> local_words;            // appended to argv; they do not change the outputs
   std::map<std::string, std::string> local_paths;  // values of the placeholders in argv and environment
@@ -73,7 +73,7 @@ struct ActionResult {
   std::map<std::string, Content> outputs;  // by path
   std::chrono::milliseconds wall{0};
   uint64_t peak_memory_bytes = 0;  // resident, of the command's largest process; 0: not known
-  bool ran_on_builder = false;     // of an engine, now or for an earlier request
+  bool ran_on_worker = false;      // of an engine, now or for an earlier request
   bool ran_earlier = false;        // there, for an earlier request
 };
 

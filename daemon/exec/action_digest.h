@@ -22,7 +22,7 @@ BlobDigest DigestOfAction(const Action& action, const std::vector<InputFile>& mo
 struct EngineForm {
   std::vector<InputLink> links = {};                 // that lie in the input root
   std::map<std::string, BlobDigest> folders = {};    // more folders of the input root, by path
-  std::map<std::string, std::string> platform = {};  // what the builder must have
+  std::map<std::string, std::string> platform = {};  // what the worker must have
 };
 
 // The messages of an action.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where steps may run: on this machine, or on the builders of an engine.
+// Where steps may run: on this machine, or on the workers of an engine.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@ namespace kernix::exec {
 
 enum class Placement {
   kLocal,
-  kRemote,        // on builders alone: without them, the step fails
-  kPreferRemote,  // on builders; here, if the engine fails
-  kOverflow,      // here; on builders, if the step would wait here for too long
+  kRemote,        // on workers alone: without them, the step fails
+  kPreferRemote,  // on workers; here, if the engine fails
+  kOverflow,      // here; on workers, if the step would wait here for too long
 };
 
 // "local", "remote", "prefer-remote", "overflow".

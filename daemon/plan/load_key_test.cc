@@ -61,21 +61,21 @@ Digest KeyOf(const BuildRequest& request, const PlanLimits& limits = {}) {
 class LoadKeyTest : public ::testing::TestWithParam<v1::Language> {};
 
 // What another machine's tools may have made must not pass for what this one's make.
-TEST_P(LoadKeyTest, BuildersWithToolsOfTheirOwnChangeIt) {
+TEST_P(LoadKeyTest, WorkersWithToolsOfTheirOwnChangeIt) {
   const BuildRequest request = Request(GetParam());
   const bool is_cuda = GetParam() == v1::LANGUAGE_CUDA;
   const Digest plain = KeyOf(request);
-  const Digest builders = KeyOf(request, {.builders = {.name = "a"}});
-  EXPECT_NE(builders, plain);
-  EXPECT_NE(KeyOf(request, {.builders = {.name = "b"}}), builders);
+  const Digest workers = KeyOf(request, {.workers = {.name = "a"}});
+  EXPECT_NE(workers, plain);
+  EXPECT_NE(KeyOf(request, {.workers = {.name = "b"}}), workers);
   const auto device = [&](std::vector<std::string> shipped) {
-    return KeyOf(request, {.builders = {"a", /*only_device_compiles=*/true, std::move(shipped)}});
+    return KeyOf(request, {.workers = {"a", /*only_device_compiles=*/true, std::move(shipped)}});
   };
   EXPECT_EQ(device({}) == plain, !is_cuda);
   EXPECT_EQ(device({"/tools/cuda/bin"}) == plain, !is_cuda) << "not all of it travels";
   EXPECT_EQ(device({"/tools/cuda"}), plain);
   EXPECT_EQ(device({"/more", "/tools"}), plain);
-  EXPECT_EQ(KeyOf(request, {.builders = {.name = "a", .shipped_folders = {"/tools/cuda"}}}), builders);
+  EXPECT_EQ(KeyOf(request, {.workers = {.name = "a", .shipped_folders = {"/tools/cuda"}}}), workers);
 }
 
 TEST_P(LoadKeyTest, EveryFieldChangesIt) {

@@ -107,13 +107,13 @@ std::vector<exec::InputFile> FlagFiles(const BuildRequest& request) {
 }
 
 // The inputs of a step beyond its words and files: the tools, and files that flags name in place.
-Digest SaltOf(const BuildRequest& request, const BuilderTools& builders) {
+Digest SaltOf(const BuildRequest& request, const WorkerTools& workers) {
   CanonicalHasher hasher("kernix-tools");
   hasher.Field("toolchain", request.toolchain->identity);
   for (const toolchain::FlagFile& file : request.flag_files) {
     if (file.staged.empty()) hasher.Field("file", file.digest);
   }
-  if (builders.MayUseOthers(request)) hasher.Field("builders", builders.name);
+  if (workers.MayUseOthers(request)) hasher.Field("workers", workers.name);
   return hasher.Finish();
 }
 
@@ -402,7 +402,7 @@ std::map<v1::Language, const Compiler*>& Compilers() {
   return compilers;
 }
 
-bool BuilderTools::MayUseOthers(const BuildRequest& request) const {
+bool WorkerTools::MayUseOthers(const BuildRequest& request) const {
   if (name.empty()) return false;
   if (!only_device_compiles) return true;
   const auto travels = [this](const std::string& path) {
@@ -439,11 +439,11 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
     if (CompilesHandlers(request)) plan.steps.push_back(HandlerStep(inputs));
     plan.steps.push_back(LinkStep(inputs, more));
   }
-  const Digest salt = SaltOf(request, limits.builders);
+  const Digest salt = SaltOf(request, limits.workers);
   for (Step& step : plan.steps) {
     step.action.argv.shrink_to_fit();  // it has grown word by word, and waits
     step.action.salt = salt;
-    step.action.needs_builder = request.toolchain->described != nullptr;
+    step.action.needs_worker = request.toolchain->described != nullptr;
   }
   plan.files = FilesOf(inputs, std::move(more));
   return plan;

@@ -176,8 +176,8 @@ inline constexpr char kPreambleFolder[] = "kernix-preamble";
 // The name of a request's header in diagnostics; normalised, its path in the input root.
 std::string HeaderName(const BuildRequest& request, const HeaderRef& header);
 
-// The builders that may run steps.
-struct BuilderTools {
+// The workers that may run steps.
+struct WorkerTools {
   std::string name;                   // empty: there are none, or they have this machine's tools
   bool only_device_compiles = false;  // all that they run
   std::vector<std::string> shipped_folders = {};
@@ -190,7 +190,7 @@ struct PlanLimits {
   std::chrono::milliseconds step_timeout{0};  // 0: no limit
   int max_jobs = 1;                           // most jobs that one action may count as
   uint64_t max_memory_bytes = 0;              // most memory that one action should need; 0: no limit
-  BuilderTools builders = {};
+  WorkerTools workers = {};
 };
 
 // Makes the steps, with known inputs as digests. Does not read the contents of headers and staged flag files.

@@ -76,12 +76,12 @@ TEST_F(DocumentedMessagesTest, AStep) {
                                    "Directory inc", "Directory inc/0"}));
 }
 
-TEST_F(DocumentedMessagesTest, AStepForBuilders) {
+TEST_F(DocumentedMessagesTest, AStepForWorkers) {
   const exec::EngineForm form = {.links = {{"toolchain/host", "/usr/bin"}},
                                  .platform = {{"OSFamily", "linux"}, {"ISA", "x86-64"}}};
   const exec::ActionMessages made = exec::MessagesOf(Step(), form);
-  EXPECT_EQ(made.action, DigestOnPage("Action for builders"));
-  EXPECT_EQ(made.messages, OnPage({"Action for builders", "Command for builders", "Directory for builders",
+  EXPECT_EQ(made.action, DigestOnPage("Action for workers"));
+  EXPECT_EQ(made.messages, OnPage({"Action for workers", "Command for workers", "Directory for workers",
                                    "Directory toolchain", "Directory inc", "Directory inc/0"}));
 }
 

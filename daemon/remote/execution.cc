@@ -22,7 +22,7 @@
 
 namespace kernix::remote {
 
-// Ends the call that follows an action if no builder has taken the action in time. Internal to the room.
+// Ends the call that follows an action if no worker has taken the action in time. Internal to the room.
 
 // Thread-safe. What an engine says of an action decides: one of which it has said nothing yet does not wait, and one
 // that has begun to run never waits again.
@@ -242,29 +242,29 @@ std::string InWords(Duration time) {
 }
 
 // The step may be a short one: it can run elsewhere. The engine has answered, so the code is NOT_FOUND.
-absl::Status NoBuilder(const UpstreamOptions& engine, Duration waited) {
+absl::Status NoWorker(const UpstreamOptions& engine, Duration waited) {
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::UNREACHABLE);
   detail.set_code(static_cast<int>(absl::StatusCode::kNotFound));
-  detail.set_message(StrCat("no builder of the engine at ", engine.address, " has taken the action within ",
+  detail.set_message(StrCat("no worker of the engine at ", engine.address, " has taken the action within ",
                             InWords(waited),
-                            ". Do builders run, and have what upstream.platform names? If they are busy, or take long "
+                            ". Do workers run, and have what upstream.platform names? If they are busy, or take long "
                             "to start, set a longer upstream.queue_timeout"));
   return MakeError(std::move(detail));
 }
 
-// It lacks a part of the action, or a builder for it.
+// It lacks a part of the action, or a worker for it.
 absl::Status Refused(const UpstreamOptions& engine, const grpc::Status& status) {
   v1::ErrorDetail detail = GetErrorDetail(EngineError(status, engine, kAsked));
   detail.set_kind(v1::ErrorDetail::UNREACHABLE);
   detail.mutable_message()->append(
-      ". It lacks a part of the action, or a builder that has what upstream.platform names.");
+      ". It lacks a part of the action, or a worker that has what upstream.platform names.");
   return MakeError(std::move(detail));
 }
 
 }  // namespace
 
-bool IsNoBuilder(const absl::Status& status) {
+bool IsNoWorker(const absl::Status& status) {
   return (absl::IsNotFound(status) || absl::IsFailedPrecondition(status)) &&
          KindOf(status) == v1::ErrorDetail::UNREACHABLE;
 }
@@ -277,8 +277,8 @@ absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, 
   running.Abandon();
   if (limits.IsCancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "cancelled: run an action");
   const bool is_late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-  if (running.has_waited_too_long()) return NoBuilder(connection.options(), options.queue_limit);
-  if (is_late && running.waits()) return NoBuilder(connection.options(), options.time_limit);
+  if (running.has_waited_too_long()) return NoWorker(connection.options(), options.queue_limit);
+  if (is_late && running.waits()) return NoWorker(connection.options(), options.time_limit);
   if (is_late && running.was_taken()) return Execution{.timed_out = true};
   if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) return Refused(connection.options(), status);
   return EngineError(status, connection.options(), kAsked);

@@ -14,7 +14,7 @@ namespace kernix::remote {
 
 // Starts the action, whose messages and inputs the engine must have, and follows it to its end. A stream that breaks is
 // picked up again where it was. If it ends before the action does (a cancellation, a limit), the engine is told to stop
-// the action. If the action still waits for a builder then, the error is one of IsNoBuilder().
+// the action. If the action still waits for a worker then, the error is one of IsNoWorker().
 absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, const exec::BlobDigest& action,
                                   const ExecuteOptions& options);
 

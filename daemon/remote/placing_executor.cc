@@ -62,7 +62,7 @@ constexpr char kOnlyRemote[] =
 absl::Status NowhereElse(const std::string& step, const absl::Status& why, std::string_view advice) {
   return MakeError(
       v1::ErrorDetail::RESOURCE,
-      StrCat("step \"", step, "\" could not run on a builder: ", GetErrorDetail(why).message(), ". ", advice));
+      StrCat("step \"", step, "\" could not run on a worker: ", GetErrorDetail(why).message(), ". ", advice));
 }
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -85,8 +85,8 @@ bool SeemsToLackTool(std::string_view tool, const exec::ActionResult& there) {
 
 absl::Status LacksTool(std::string_view tool, const exec::ActionResult& there) {
   return MakeError(v1::ErrorDetail::RESOURCE,
-                   StrCat("the builder seems to lack ", tool, " (", FailureThere(there),
-                          "). Give builders the tools of this node, or those of its toolchain_description, by an image "
+                   StrCat("the worker seems to lack ", tool, " (", FailureThere(there),
+                          "). Give workers the tools of this node, or those of its toolchain_description, by an image "
                           "that upstream.platform names, or send along those that work in any place, such as nvcc's, "
                           "with upstream.shipped_folders"));
 }
@@ -133,7 +133,7 @@ exec::ActionEnd RunIn(exec::Executor& place, PlaceQueue& queue, const exec::Acti
 }  // namespace
 
 PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::unique_ptr<exec::Executor> remote,
-                                 const PlacingOptions& options, BuilderPause& pause)
+                                 const PlacingOptions& options, WorkerPause& pause)
     : options_(options),
       pause_(pause),
       here_queue_(local->load().max_jobs),
@@ -143,21 +143,20 @@ PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::uni
 
 void PlacingExecutor::Register(MetricsRegistry& registry) const {
   constexpr char kPlaced[] = "kernix_placed_steps_total";
-  constexpr char kPlacedHelp[] = "Steps that were given to this machine, or to the builders of the upstream.";
+  constexpr char kPlacedHelp[] = "Steps that were given to this machine, or to the workers of the upstream.";
   registry.AddCounter(kPlaced, kPlacedHelp, here_, {{"place", "local"}});
   registry.AddCounter(kPlaced, kPlacedHelp, there_, {{"place", "remote"}});
   constexpr char kInstead[] = "kernix_steps_run_here_instead_total";
   constexpr char kInsteadHelp[] =
-      "Steps that should have run on a builder: which the engine failed, which were not sent because no builder took "
-      "earlier ones, which ended with an error there, or which no builder can run.";
+      "Steps that should have run on a worker: which the engine failed, which were not sent because no worker took "
+      "earlier ones, which ended with an error there, or which no worker can run.";
   registry.AddCounter(kInstead, kInsteadHelp, fell_back_, {{"why", "engine"}});
   registry.AddCounter(kInstead, kInsteadHelp, held_, {{"why", "pause"}});
   registry.AddCounter(kInstead, kInsteadHelp, ran_again_, {{"why", "command"}});
   registry.AddCounter(kInstead, kInsteadHelp, only_here_, {{"why", "step"}});
-  registry.AddCounter(
-      "kernix_steps_failed_on_builders_alone_total",
-      "Steps that failed on a builder and succeeded here: the builder lacks a tool, or has another one.",
-      failed_there_alone_);
+  registry.AddCounter("kernix_steps_failed_on_workers_alone_total",
+                      "Steps that failed on a worker and succeeded here: the worker lacks a tool, or has another one.",
+                      failed_there_alone_);
 }
 
 exec::ActionEnd PlacingExecutor::Run(const exec::Action& action, const exec::AskersPtr& askers,
@@ -165,8 +164,8 @@ exec::ActionEnd PlacingExecutor::Run(const exec::Action& action, const exec::Ask
   const Job job{action, askers, observer, cancellation};
   if (!RunsThere(action)) return RunHere(job);
   if (PlacementOf(action) == Placement::kRemote) return RunOnlyThere(job);
-  const BuilderPause::Answer answer = pause_.Ask();
-  if (answer != BuilderPause::Answer::kHold) return TryThere(job, answer == BuilderPause::Answer::kProbe);
+  const WorkerPause::Answer answer = pause_.Ask();
+  if (answer != WorkerPause::Answer::kHold) return TryThere(job, answer == WorkerPause::Answer::kProbe);
   held_.Add();
   return RunHere(job);
 }
@@ -185,7 +184,7 @@ exec::ExecutorLoad PlacingExecutor::load() const {
 }
 
 Placement PlacingExecutor::PlacementOf(const exec::Action& action) const {
-  return action.needs_builder ? Placement::kRemote : options_.placements.Of(action.work);
+  return action.needs_worker ? Placement::kRemote : options_.placements.Of(action.work);
 }
 
 bool PlacingExecutor::RunsThere(const exec::Action& action) {
@@ -198,7 +197,7 @@ bool PlacingExecutor::RunsThere(const exec::Action& action) {
   return false;
 }
 
-// The queue of the builders is only that of this machine's actions: what others have them do shows in how long these
+// The queue of the workers is only that of this machine's actions: what others have them do shows in how long these
 // take.
 bool PlacingExecutor::FlowsOver(const exec::Action& action) const {
   const Duration here = here_queue_.WaitFor(action.jobs);
@@ -212,8 +211,8 @@ exec::ActionEnd PlacingExecutor::RunHere(const Job& job) {
 
 exec::ActionEnd PlacingExecutor::RunOnlyThere(const Job& job) {
   exec::Action action = job.action;
-  action.needs_builder = true;
-  const char* const advice = job.action.needs_builder ? kNoCompilerHere : kOnlyRemote;
+  action.needs_worker = true;
+  const char* const advice = job.action.needs_worker ? kNoCompilerHere : kOnlyRemote;
   const std::string tool = exec::ToolPath(action);
   exec::ActionEnd end = SendThere(std::move(action), job);
   if (IsOfEngine(end.status())) return NowhereElse(job.action.step, end.status(), advice);
@@ -223,7 +222,7 @@ exec::ActionEnd PlacingExecutor::RunOnlyThere(const Job& job) {
 
 exec::ActionEnd PlacingExecutor::TryThere(const Job& job, bool is_probe) {
   exec::Action action = job.action;
-  if (is_probe) action.needs_builder = true;  // it is sent, pause or not
+  if (is_probe) action.needs_worker = true;  // it is sent, pause or not
   OutputLater output(job.observer);
   exec::ActionEnd there = SendThere(std::move(action), {job.action, job.askers, &output, job.cancellation});
   if (IsOfEngine(there.status())) {
@@ -236,7 +235,7 @@ exec::ActionEnd PlacingExecutor::TryThere(const Job& job, bool is_probe) {
     if (here.ok() && here->exit_code == 0) NoteDifference(job.action, *there);
     return here;
   }
-  if (there.ok() && falling_back_.exchange(false)) Log(LogLevel::kInfo, "builders_work_again");
+  if (there.ok() && falling_back_.exchange(false)) Log(LogLevel::kInfo, "workers_work_again");
   output.Release();
   return there;
 }
@@ -244,7 +243,7 @@ exec::ActionEnd PlacingExecutor::TryThere(const Job& job, bool is_probe) {
 exec::ActionEnd PlacingExecutor::SendThere(exec::Action action, const Job& job) {
   there_.Add();
   exec::ActionEnd end = RunIn(*remote_, there_queue_, action, job.askers, job.observer, job.cancellation);
-  if (IsNoBuilder(end.status())) pause_.NotTaken(GetErrorDetail(end.status()).message());
+  if (IsNoWorker(end.status())) pause_.NotTaken(GetErrorDetail(end.status()).message());
   if (end.ok() && !end->ran_earlier) pause_.Taken();
   return end;
 }
@@ -252,7 +251,7 @@ exec::ActionEnd PlacingExecutor::SendThere(exec::Action action, const Job& job) 
 void PlacingExecutor::NoteFallBack(const exec::Action& action, const absl::Status& why) {
   fell_back_.Add();
   if (falling_back_.exchange(true)) return;
-  Log(LogLevel::kWarning, "builders_fail",
+  Log(LogLevel::kWarning, "workers_fail",
       {{"step", action.step}, {"error", GetErrorDetail(why).message()}, {"instead", "steps run here"}});
 }
 
@@ -262,12 +261,12 @@ void PlacingExecutor::NoteDifference(const exec::Action& action, const exec::Act
     const MutexLock lock(mutex_);
     if (!warned_of_.insert(exec::KindOfStep(action.step)).second) return;
   }
-  Log(LogLevel::kWarning, "builder_lacks_tool",
+  Log(LogLevel::kWarning, "worker_lacks_tool",
       {{"step", action.step},
        {"tool", exec::ToolPath(action)},
        {"error", FailureThere(there)},
        {"hint",
-        "the step failed on a builder and succeeded here: give builders this node's tools (upstream.platform, "
+        "the step failed on a worker and succeeded here: give workers this node's tools (upstream.platform, "
         "upstream.shipped_folders)"}});
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides for each action whether it runs on this machine or on the builders of an engine.
+// Decides for each action whether it runs on this machine or on the workers of an engine.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@
 #include "common/os/env.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/placement.h"
-#include "daemon/remote/builder_pause.h"
+#include "daemon/remote/worker_pause.h"
 
 namespace kernix::remote {
 
 struct PlacingOptions {
   exec::Placements placements;
   // With Placement::kOverflow: an action that is expected to wait here for longer, and at least as long as for a
-  // builder, runs on a builder.
+  // worker, runs on a worker.
   Duration overflow_after{0};
 };
 
@@ -57,24 +57,24 @@ class PlaceQueue {
   std::map<std::string_view, Duration> expected_ ABSL_GUARDED_BY(mutex_);  // by kind
 };
 
-// An action that needs a builder has the placement kRemote, whatever the options say.
+// An action that needs a worker has the placement kRemote, whatever the options say.
 //
-// An action that a builder cannot run (CheckRunsRemotely) runs here, unless its placement is kRemote. So does one that
+// An action that a worker cannot run (CheckRunsRemotely) runs here, unless its placement is kRemote. So does one that
 // the engine, not its own command, has failed: its observer then hears once more that it waits and starts. The log has
-// one line when that begins, and one when builders work again. With kRemote, such an error is a RESOURCE error that
+// one line when that begins, and one when workers work again. With kRemote, such an error is a RESOURCE error that
 // says so.
 //
-// If no builder has taken an action (IsNoBuilder()), the pause begins: what may run here does, but for the probes.
+// If no worker has taken an action (IsNoWorker()), the pause begins: what may run here does, but for the probes.
 //
-// A command that fails on a builder runs here, too, and its end here is what counts: the builder may lack the tool, and
+// A command that fails on a worker runs here, too, and its end here is what counts: the worker may lack the tool, and
 // no exit code says so for certain. If it succeeds here, the log has one line for each kind of step. With kRemote, the
-// failure is the command's own, or a RESOURCE error if the builder seems to lack the tool. An observer hears the output
+// failure is the command's own, or a RESOURCE error if the worker seems to lack the tool. An observer hears the output
 // of the run that counts. Thread-safe.
 class PlacingExecutor final : public exec::Executor {
  public:
   // `pause` must outlive it.
   PlacingExecutor(std::unique_ptr<exec::Executor> local, std::unique_ptr<exec::Executor> remote,
-                  const PlacingOptions& options, BuilderPause& pause);
+                  const PlacingOptions& options, WorkerPause& pause);
 
   // Must be called before the first Run(). The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;
@@ -109,7 +109,7 @@ class PlacingExecutor final : public exec::Executor {
   void NoteDifference(const exec::Action& action, const exec::ActionResult& there);
 
   const PlacingOptions options_;
-  BuilderPause& pause_;
+  WorkerPause& pause_;
   MetricCounter here_;
   MetricCounter there_;
   MetricCounter only_here_;

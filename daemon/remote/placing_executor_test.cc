@@ -54,7 +54,7 @@ absl::Status NotTaken() {
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::UNREACHABLE);
   detail.set_code(static_cast<int>(absl::StatusCode::kNotFound));
-  detail.set_message("no builder has taken the action: set upstream.queue_timeout");
+  detail.set_message("no worker has taken the action: set upstream.queue_timeout");
   return MakeError(detail);
 }
 
@@ -109,7 +109,7 @@ class PlacingExecutorTest : public ::testing::Test {
   }
 
   SteppedEnv env_;
-  BuilderPause pause_{env_};
+  WorkerPause pause_{env_};
   Run here_ = [] { return Ran("here"); };
   Run there_ = [] { return Ran("there"); };
   std::unique_ptr<MetricsRegistry> registry_;
@@ -141,15 +141,15 @@ TEST_F(PlacingExecutorTest, EachKindOfWorkHasAPlaceOfItsOwn) {
                                        HasSubstr("kernix_placed_steps_total{place=\"remote\"} 2\n")));
 }
 
-TEST_F(PlacingExecutorTest, WhatNeedsABuilderRunsNowhereElse) {
+TEST_F(PlacingExecutorTest, WhatNeedsAWorkerRunsNowhereElse) {
   Place({.host_compiles = Placement::kPreferRemote, .links = Placement::kOverflow}, Duration(1'000));
   for (const Work work : {Work::kOther, Work::kHostCompile, Work::kDeviceCompile, Work::kLink}) {
     exec::Action action = Of(work);
-    action.needs_builder = true;
+    action.needs_worker = true;
     EXPECT_EQ(PlaceOf(std::move(action)), "there");
   }
   exec::Action action = Of(Work::kHostCompile);
-  action.needs_builder = true;
+  action.needs_worker = true;
   there_ = [] { return Failed(1, "no.cc:1:1: error: what?\n"); };
   const auto refused = RunOne(action);
   ASSERT_THAT(refused, IsOk());
@@ -158,10 +158,10 @@ TEST_F(PlacingExecutorTest, WhatNeedsABuilderRunsNowhereElse) {
   const absl::Status failed = RunOne(action).status();
   EXPECT_EQ(KindOf(failed), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(GetErrorDetail(failed).message(),
-              AllOf(HasSubstr("could not run on a builder: the engine is down"), HasSubstr("has no compiler")));
+              AllOf(HasSubstr("could not run on a worker: the engine is down"), HasSubstr("has no compiler")));
   there_ = [] { return Failed(127, "g++: not found\n"); };
   EXPECT_THAT(GetErrorDetail(RunOne(action).status()).message(),
-              AllOf(HasSubstr("the builder seems to lack g++"), HasSubstr("toolchain_description")));
+              AllOf(HasSubstr("the worker seems to lack g++"), HasSubstr("toolchain_description")));
   EXPECT_THAT(registry_->Text(), HasSubstr("kernix_placed_steps_total{place=\"local\"} 0\n"));
 }
 
@@ -176,12 +176,12 @@ TEST_F(PlacingExecutorTest, WhatTheEngineFailsRunsHereWithOneWarning) {
   there_ = [] { return Ran("there"); };
   for (int i = 0; i < 2; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
   const std::string log = ::testing::internal::GetCapturedStderr();
-  const size_t warning = log.find("builders_fail ");
+  const size_t warning = log.find("workers_fail ");
   ASSERT_NE(warning, std::string::npos) << log;
-  EXPECT_EQ(log.find("builders_fail ", warning + 1), std::string::npos) << log;
+  EXPECT_EQ(log.find("workers_fail ", warning + 1), std::string::npos) << log;
   EXPECT_THAT(log, HasSubstr("the engine is down"));
-  EXPECT_EQ(log.find("builders_work_again"), log.rfind("builders_work_again")) << log;
-  EXPECT_NE(log.find("builders_work_again"), std::string::npos) << log;
+  EXPECT_EQ(log.find("workers_work_again"), log.rfind("workers_work_again")) << log;
+  EXPECT_NE(log.find("workers_work_again"), std::string::npos) << log;
   EXPECT_THAT(registry_->Text(), HasSubstr("kernix_steps_run_here_instead_total{why=\"engine\"} 3\n"));
 }
 
@@ -219,7 +219,7 @@ TEST_F(PlacingExecutorTest, WhatFailsThereAndHereIsTheCommandsOwnFailure) {
   EXPECT_EQ(notes.output, "a.cc:1: error here\n") << "the message shows once";
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_THAT(registry_->Text(), AllOf(HasSubstr("kernix_steps_run_here_instead_total{why=\"command\"} 1\n"),
-                                       HasSubstr("kernix_steps_failed_on_builders_alone_total 0\n")));
+                                       HasSubstr("kernix_steps_failed_on_workers_alone_total 0\n")));
 }
 
 TEST_F(PlacingExecutorTest, WhatFailsThereAloneEndsWellWithOneWarningForEachKindOfStep) {
@@ -235,24 +235,24 @@ TEST_F(PlacingExecutorTest, WhatFailsThereAloneEndsWellWithOneWarningForEachKind
   EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
   EXPECT_EQ(PlaceOf(Of(Work::kDeviceCompile, "ptxas sm_90")), "here");
   const std::string log = ::testing::internal::GetCapturedStderr();
-  const size_t first = log.find("builder_lacks_tool ");
+  const size_t first = log.find("worker_lacks_tool ");
   ASSERT_NE(first, std::string::npos) << log;
-  const size_t second = log.find("builder_lacks_tool ", first + 1);
+  const size_t second = log.find("worker_lacks_tool ", first + 1);
   ASSERT_NE(second, std::string::npos) << log;
-  EXPECT_EQ(log.find("builder_lacks_tool ", second + 1), std::string::npos) << log;
+  EXPECT_EQ(log.find("worker_lacks_tool ", second + 1), std::string::npos) << log;
   EXPECT_THAT(log, AllOf(HasSubstr("execvp g++: No such file or directory"), HasSubstr("tool=g++")));
   EXPECT_THAT(registry_->Text(), AllOf(HasSubstr("kernix_steps_run_here_instead_total{why=\"command\"} 3\n"),
-                                       HasSubstr("kernix_steps_failed_on_builders_alone_total 3\n")));
+                                       HasSubstr("kernix_steps_failed_on_workers_alone_total 3\n")));
 }
 
-TEST_F(PlacingExecutorTest, WhatABuilderPrintsIsHeardIfItsRunCounts) {
+TEST_F(PlacingExecutorTest, WhatAWorkerPrintsIsHeardIfItsRunCounts) {
   Place({.host_compiles = Placement::kPreferRemote});
   Notes notes;
   EXPECT_THAT(RunOne(Of(Work::kHostCompile), &notes), IsOk());
   EXPECT_EQ(notes.output, "there");
 }
 
-TEST_F(PlacingExecutorTest, WhereStepsRunOnBuildersAloneAnErrorNamesTheToolThatTheyLack) {
+TEST_F(PlacingExecutorTest, WhereStepsRunOnWorkersAloneAnErrorNamesTheToolThatTheyLack) {
   Place({.host_compiles = Placement::kRemote});
   exec::Action action = Of(Work::kHostCompile);
   action.argv = {"toolchain/host/g++"};
@@ -266,7 +266,7 @@ TEST_F(PlacingExecutorTest, WhereStepsRunOnBuildersAloneAnErrorNamesTheToolThatT
     const absl::Status status = RunOne(action).status();
     EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << output;
     EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("the builder seems to lack /opt/gcc/bin/g++"), HasSubstr("upstream.platform")));
+                AllOf(HasSubstr("the worker seems to lack /opt/gcc/bin/g++"), HasSubstr("upstream.platform")));
   }
   there_ = [] { return Failed(1, "a.cc:1:10: fatal error: executor.h: No such file or directory\n"); };
   const auto result = RunOne(action);
@@ -280,11 +280,11 @@ TEST_F(PlacingExecutorTest, WhatMayRunNowhereElseFailsAndSaysSo) {
   const absl::Status status = RunOne(Of(Work::kHostCompile)).status();
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("step \"compile\" could not run on a builder: the engine is down"),
+              AllOf(HasSubstr("step \"compile\" could not run on a worker: the engine is down"),
                     HasSubstr("set \"prefer-remote\"")));
 }
 
-TEST_F(PlacingExecutorTest, IfNoBuilderTakesAStepTheNextOnesDoNotWait) {
+TEST_F(PlacingExecutorTest, IfNoWorkerTakesAStepTheNextOnesDoNotWait) {
   Place({.host_compiles = Placement::kPreferRemote, .device_compiles = Placement::kOverflow}, Duration(-1));
   std::atomic<int> sent = 0;
   there_ = [&]() -> absl::StatusOr<exec::ActionResult> {
@@ -298,20 +298,20 @@ TEST_F(PlacingExecutorTest, IfNoBuilderTakesAStepTheNextOnesDoNotWait) {
   EXPECT_THAT(registry_->Text(), AllOf(HasSubstr("kernix_steps_run_here_instead_total{why=\"engine\"} 1\n"),
                                        HasSubstr("kernix_steps_run_here_instead_total{why=\"pause\"} 3\n")));
 
-  env_.AdvanceClock(BuilderPause::kProbeInterval);
+  env_.AdvanceClock(WorkerPause::kProbeInterval);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
-  EXPECT_EQ(sent, 2) << "one finds out whether there are builders now";
+  EXPECT_EQ(sent, 2) << "one finds out whether there are workers now";
   there_ = [] { return Ran("there"); };
   EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
-  env_.AdvanceClock(BuilderPause::kProbeInterval);
+  env_.AdvanceClock(WorkerPause::kProbeInterval);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
   EXPECT_FALSE(pause_.IsOn());
 }
 
-TEST_F(PlacingExecutorTest, AResultOfAnEarlierRunIsNoBuilder) {
+TEST_F(PlacingExecutorTest, AResultOfAnEarlierRunIsNoWorker) {
   Place({.host_compiles = Placement::kPreferRemote});
-  pause_.NotTaken("no builder");
-  env_.AdvanceClock(BuilderPause::kProbeInterval);
+  pause_.NotTaken("no worker");
+  env_.AdvanceClock(WorkerPause::kProbeInterval);
   there_ = [] {
     auto result = Ran("there");
     result->ran_earlier = true;
@@ -327,17 +327,16 @@ TEST_F(PlacingExecutorTest, WhatMayRunNowhereElseIsSentInAPauseToo) {
   there_ = [] { return NotTaken(); };
   const absl::Status status = RunOne(Of(Work::kHostCompile)).status();
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
-  EXPECT_THAT(
-      std::string(status.message()),
-      AllOf(HasSubstr("could not run on a builder: no builder has taken the action: set upstream.queue_timeout"),
-            HasSubstr("set \"prefer-remote\"")));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("could not run on a worker: no worker has taken the action: set upstream.queue_timeout"),
+                    HasSubstr("set \"prefer-remote\"")));
   EXPECT_EQ(PlaceOf(Of(Work::kLink)), "here");
   there_ = [] { return Ran("there"); };
   EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
   EXPECT_EQ(PlaceOf(Of(Work::kLink)), "there");
 }
 
-TEST_F(PlacingExecutorTest, WhatNoBuilderCanRunRunsHere) {
+TEST_F(PlacingExecutorTest, WhatNoWorkerCanRunRunsHere) {
   Place({.host_compiles = Placement::kPreferRemote});
   exec::Action action = Of(Work::kHostCompile);
   action.argv.push_back(std::string(exec::kRootPlaceholder) + "/a.cc");

@@ -133,7 +133,7 @@ absl::Status Failure(const exec::Action& action, const exec::ActionResult& resul
 absl::Status CheckEnd(const exec::Action& action, const Execution& execution, const exec::ActionResult& result) {
   if (execution.timed_out) return Failure(action, result, "did not end within the time limit of the engine");
   if (result.exit_code == 128 + SIGKILL) {
-    return Failure(action, result, "was killed on the builder, most likely because it ran out of memory");
+    return Failure(action, result, "was killed on the worker, most likely because it ran out of memory");
   }
   if (result.exit_code != 0) return absl::OkStatus();
   for (const std::string& path : action.outputs) {
@@ -186,7 +186,7 @@ class SentFolders {
 // What engines say when they lack a part of an action. `trusted`: they were not asked whether they have all of it.
 bool MayLackInputs(const absl::Status& status, bool trusted) {
   if (absl::IsFailedPrecondition(status)) return true;
-  if (absl::IsNotFound(status)) return !IsNoBuilder(status);
+  if (absl::IsNotFound(status)) return !IsNoWorker(status);
   return trusted && absl::IsInternal(status);
 }
 
@@ -220,7 +220,7 @@ class Runner {
  private:
   // It may have waited here since before the pause.
   absl::Status CheckPause(const exec::Action& action) const {
-    if (options_.pause == nullptr || action.needs_builder) return absl::OkStatus();
+    if (options_.pause == nullptr || action.needs_worker) return absl::OkStatus();
     const std::optional<std::string> why = options_.pause->why();
     return why ? RunsOnlyHere(action, *why) : absl::OkStatus();
   }
@@ -248,7 +248,7 @@ class Runner {
     if (!facts.executes) return RunsOnlyHere(action, StrCat(engine, " runs no actions: it is a cache alone"));
     if (form.links.empty() || facts.takes_absolute_links) return absl::OkStatus();
     return RunsOnlyHere(action,
-                        StrCat(engine, " takes no links to its builders' tools, such as ", form.links.front().target));
+                        StrCat(engine, " takes no links to its workers' tools, such as ", form.links.front().target));
   }
 
   absl::Status CheckRan(const exec::Action& action, const Execution& execution) const {
@@ -298,7 +298,7 @@ class Runner {
                               .on_stage = [&](ExecutionStage stage) { teller.OnStage(stage); }};
     absl::StatusOr<Execution> execution = upstream_.Execute(messages.action, options, cancellation);
     if (!execution.ok() || !execution->from_cache || execution->exit_code == 0) return execution;
-    // Some engines keep failures. The builders may have been mended since.
+    // Some engines keep failures. The workers may have been mended since.
     options.skip_cache_lookup = true;
     return upstream_.Execute(messages.action, options, cancellation);
   }
@@ -315,7 +315,7 @@ class Runner {
     KERNIX_ASSIGN_OR_RETURN(const std::vector<exec::Content> contents, upstream_.Read(digests, limit, cancellation));
     exec::ActionResult result;
     result.exit_code = execution.exit_code;
-    result.ran_on_builder = true;
+    result.ran_on_worker = true;
     result.ran_earlier = execution.from_cache;
     result.output = execution.stdout_text;
     for (size_t i = 0; i < paths.size(); ++i) result.outputs[paths[i]] = contents[i];

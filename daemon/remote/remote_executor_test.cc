@@ -136,7 +136,7 @@ TEST_F(RemoteExecutorTest, ACompileThatFailsIsAResult) {
   EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
 }
 
-// Some engines keep failures. A builder may have been mended since.
+// Some engines keep failures. A worker may have been mended since.
 TEST_F(RemoteExecutorTest, AFailureThatTheEngineHasKeptIsTriedAgain) {
   const exec::Action action = Script("echo run >>/shared/mended; [ -e /shared/tool ] && echo has it");
   auto result = Run(action);
@@ -346,14 +346,14 @@ TEST_F(RemoteExecutorTest, APreconditionThatFailsIsTriedAgainAndSaysNothingOfThe
   proxy_.Inject({.method = "Execute", .times = 0, .answer = lacks});
   for (int i = 1; i <= CircuitBreaker::kFailuresToOpen; ++i) {
     const absl::Status status = Run(Script(StrCat("echo never ", i))).status();
-    EXPECT_TRUE(IsNoBuilder(status)) << status;
+    EXPECT_TRUE(IsNoWorker(status)) << status;
     EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("a blob is missing"), HasSubstr("upstream.platform")));
     EXPECT_EQ(proxy_.Calls("Execute"), 3 + 3 * i);
     EXPECT_EQ(proxy_.Calls("FindMissingBlobs"), 3 + 3 * i) << "it is asked anew each time";
   }
   // Steps that run at the same time end one after the other, with no other call between.
   for (int i = 0; i < CircuitBreaker::kFailuresToOpen; ++i) {
-    EXPECT_TRUE(IsNoBuilder(upstream_->Execute(exec::BlobDigestOf("an action"), {}, nullptr).status()));
+    EXPECT_TRUE(IsNoWorker(upstream_->Execute(exec::BlobDigestOf("an action"), {}, nullptr).status()));
   }
   EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
 }
@@ -363,7 +363,7 @@ TEST_F(RemoteExecutorTest, APreconditionOfAnotherCallThatFailsIsAFailureOfTheEng
   proxy_.Inject({.method = "FindMissingBlobs", .times = 0, .answer = fails});
   for (int i = 0; i < 3; ++i) {
     const absl::Status status = Run(Script(StrCat("echo ", i))).status();
-    EXPECT_FALSE(IsNoBuilder(status)) << status;
+    EXPECT_FALSE(IsNoWorker(status)) << status;
     EXPECT_EQ(proxy_.Calls("Execute"), 0);
   }
   EXPECT_EQ(upstream_->state().health, UpstreamHealth::kBroken);
@@ -374,7 +374,7 @@ TEST_F(RemoteExecutorTest, AnEngineThatFindsOutLateWhatItLacksIsNotAskedAgain) {
                    env_.AdvanceClock(std::chrono::seconds(61));
                    EndWith(message, grpc::StatusCode::FAILED_PRECONDITION);
                  }});
-  EXPECT_TRUE(IsNoBuilder(Run(Script("echo late")).status()));
+  EXPECT_TRUE(IsNoWorker(Run(Script("echo late")).status()));
   EXPECT_EQ(proxy_.Calls("Execute"), 1);
 }
 
@@ -387,7 +387,7 @@ void SayThatItWaits(google::protobuf::Message& message) {
   operation.mutable_metadata()->PackFrom(metadata);
 }
 
-TEST_F(RemoteExecutorTest, AnActionThatWaitsForABuilderIsSaidToWait) {
+TEST_F(RemoteExecutorTest, AnActionThatWaitsForAWorkerIsSaidToWait) {
   proxy_.Inject({.method = "Execute", .change = SayThatItWaits});
   Notes notes;
   ASSERT_THAT(Run(Script("echo it waited"), &notes), IsOk());
@@ -395,12 +395,12 @@ TEST_F(RemoteExecutorTest, AnActionThatWaitsForABuilderIsSaidToWait) {
 }
 
 // So that the step can run elsewhere. The engine is as good a cache as ever.
-TEST_F(RemoteExecutorTest, AnActionThatNoBuilderTakesIsGivenUpAtTheQueueLimit) {
+TEST_F(RemoteExecutorTest, AnActionThatNoWorkerTakesIsGivenUpAtTheQueueLimit) {
   proxy_.Inject({.method = "Execute", .times = 0, .change = SayThatItWaits});
   executor_ = MakeRemoteExecutor(env_, *upstream_, {.queue_limit = Duration(300)});
   for (int i = 1; i <= CircuitBreaker::kFailuresToOpen; ++i) {
     const absl::Status status = Run(Script(StrCat("sleep 1000; echo ", i))).status();
-    EXPECT_TRUE(IsNoBuilder(status)) << status;
+    EXPECT_TRUE(IsNoWorker(status)) << status;
     EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("within 300 ms"), HasSubstr("upstream.queue_timeout")));
     EXPECT_EQ(proxy_.Calls("CancelOperation"), i);
   }
@@ -414,18 +414,18 @@ TEST_F(RemoteExecutorTest, TheQueueLimitIsThatOfAllStreamsOfAnAction) {
   proxy_.Inject({.method = "WaitExecution", .times = 0, .hang = true});
   executor_ = MakeRemoteExecutor(env_, *upstream_, {.queue_limit = Duration(500)});
   const absl::Status status = Run(Script("sleep 1000")).status();
-  EXPECT_TRUE(IsNoBuilder(status)) << status;
+  EXPECT_TRUE(IsNoWorker(status)) << status;
   EXPECT_GE(proxy_.Calls("WaitExecution"), 1);
 }
 
-TEST_F(RemoteExecutorTest, WhatStillWaitsAtTheTimeLimitHasNoBuilderEither) {
+TEST_F(RemoteExecutorTest, WhatStillWaitsAtTheTimeLimitHasNoWorkerEither) {
   proxy_.Inject({.method = "Execute", .times = 0, .change = SayThatItWaits});
   const auto upstream = OpenUpstream(env_, {.address = proxy_.address(), .timeout = std::chrono::seconds(3)});
   executor_ = MakeRemoteExecutor(env_, *upstream, {.queue_limit = Duration(0)});
   exec::Action action = Script("sleep 1000");
   action.timeout = Duration(1);
   const absl::Status status = Run(action).status();
-  EXPECT_TRUE(IsNoBuilder(status)) << status;
+  EXPECT_TRUE(IsNoWorker(status)) << status;
   EXPECT_EQ(proxy_.Calls("CancelOperation"), 1);
   executor_.reset();
 }
@@ -439,14 +439,14 @@ TEST_F(RemoteExecutorTest, AnActionThatRunsHasNoQueueLimit) {
   EXPECT_EQ(proxy_.Calls("CancelOperation"), 0);
 }
 
-TEST_F(RemoteExecutorTest, InAPauseOnlyWhatNeedsABuilderIsSent) {
-  BuilderPause pause(env_);
+TEST_F(RemoteExecutorTest, InAPauseOnlyWhatNeedsAWorkerIsSent) {
+  WorkerPause pause(env_);
   executor_ = MakeRemoteExecutor(env_, *upstream_, {.pause = &pause});
-  pause.NotTaken("no builder came");
+  pause.NotTaken("no worker came");
   exec::Action action = Script("echo it ran");
-  EXPECT_THAT(Run(action).status(), HasError(absl::StatusCode::kFailedPrecondition, HasSubstr("no builder came")));
+  EXPECT_THAT(Run(action).status(), HasError(absl::StatusCode::kFailedPrecondition, HasSubstr("no worker came")));
   EXPECT_EQ(proxy_.Calls("Execute"), 0);
-  action.needs_builder = true;
+  action.needs_worker = true;
   ASSERT_THAT(Run(action), IsOk());
   const auto again = Run(action);
   ASSERT_THAT(again, IsOk());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Folders of tools that builders do not have: they travel with an action, as part of its input root, and to an engine
+// Folders of tools that workers do not have: they travel with an action, as part of its input root, and to an engine
 // only once.
 #pragma once
 

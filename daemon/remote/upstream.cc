@@ -98,7 +98,7 @@ std::optional<uint64_t> SumOfSizes(const std::set<exec::BlobDigest>& digests, ui
 
 // Whether the engine works, whatever it says of this call.
 bool IsAnswer(const absl::Status& status) {
-  return status.ok() || absl::IsNotFound(status) || absl::IsPermissionDenied(status) || IsNoBuilder(status);
+  return status.ok() || absl::IsNotFound(status) || absl::IsPermissionDenied(status) || IsNoWorker(status);
 }
 
 UpstreamOutcome OutcomeOf(const absl::Status& status) {

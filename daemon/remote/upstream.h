@@ -107,9 +107,9 @@ struct UpstreamState {
   std::optional<UpstreamFacts> facts;  // nothing: not known yet
 };
 
-// Whether this error of Execute() says that no builder has taken the action: none came, or, with the code
-// FAILED_PRECONDITION, the engine lacks a part of the action or a builder for it. The engine itself has answered.
-bool IsNoBuilder(const absl::Status& status);
+// Whether this error of Execute() says that no worker has taken the action: none came, or, with the code
+// FAILED_PRECONDITION, the engine lacks a part of the action or a worker for it. The engine itself has answered.
+bool IsNoWorker(const absl::Status& status);
 
 // Thread-safe. Each call blocks until it is done, until the timeout, or until its `limits`, so that several calls can
 // have one deadline. It tries again, a few times and after pauses, what the engine says may work later. Errors name the
@@ -155,7 +155,7 @@ class Upstream {
 
   // Has the engine run the action with this digest. It must have the action's messages and inputs. A command that fails
   // is no error. When the call ends early (a cancellation, a limit), the engine is told to stop the action. An action
-  // that has waited for too long is an error that IsNoBuilder() knows.
+  // that has waited for too long is an error that IsNoWorker() knows.
   absl::StatusOr<Execution> Execute(const exec::BlobDigest& action, const ExecuteOptions& options,
                                     const Limits& limits = {});
 

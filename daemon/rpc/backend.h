@@ -17,8 +17,8 @@
 #include "daemon/exec/byte_quota.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/placement.h"
-#include "daemon/remote/builder_pause.h"
 #include "daemon/remote/upstream.h"
+#include "daemon/remote/worker_pause.h"
 #include "daemon/request/toolchain_policy.h"
 #include "daemon/rpc/load_gate.h"
 #include "daemon/rpc/service_metrics.h"
@@ -50,8 +50,8 @@ struct Backend {
   cache::Cache& cache;
   exec::Executor& executor;
   build::Builder& builder;
-  const remote::Upstream* upstream;   // null: nothing is shared with other nodes
-  const remote::BuilderPause* pause;  // of the upstream; null with it
+  const remote::Upstream* upstream;  // null: nothing is shared with other nodes
+  const remote::WorkerPause* pause;  // of the upstream; null with it
   toolchain::ToolchainRegistry& compilers;
   ToolchainPolicy& toolchains;
   LoadGate& gate;

@@ -67,9 +67,9 @@ uint64_t UploadBytes(const HeaderSizes& sizes, const std::vector<Digest>& digest
 }
 
 // Reading: the request first, then nothing until headers are requested. Writing: one event at a time, from a queue.
-// End: the worker queues the last event and sets the status; whichever thread finds the queue empty finishes the call.
-// gRPC runs reactions (On...) in threads of its own, never inside the call that started an operation, so operations may
-// be started under the lock.
+// End: the load's thread queues the last event and sets the status; whichever thread finds the queue empty finishes the
+// call. gRPC runs reactions (On...) in threads of its own, never inside the call that started an operation, so
+// operations may be started under the lock.
 class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>,
                        public build::LoadObserver,
                        public std::enable_shared_from_this<LoadCall> {
@@ -212,7 +212,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
                " s: load fewer kernels at once, or ", kRaise));
   }
 
-  // Runs in the worker thread.
+  // Runs in the load's thread.
   void Run() {
     const MonotonicTime begin = backend_.env.Now();
     const std::string name = request_.name();
@@ -332,16 +332,16 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   Backend& backend_;
   const IdentityPtr caller_;
   const CancellationPtr cancellation_;
-  // Given back when the call is destroyed: when gRPC is done with it and the worker has returned. `pass_` goes last,
-  // because the daemon may end without it.
+  // Given back when the call is destroyed: when gRPC is done with it and the load's thread has returned. `pass_` goes
+  // last, because the daemon may end without it.
   std::unique_ptr<LoadGate::Pass> pass_;
   std::unique_ptr<UserLimit::Pass> place_;
   std::shared_ptr<LoadCall> self_;  // until OnDone()
   bool started_ = false;  // whether the request has arrived; only used in read reactions, which run one after another
   v1::LoadClientMessage incoming_;              // of the read in progress
-  v1::LoadRequest request_;                     // used by the worker until the builder has it
-  HeaderSizes header_sizes_;                    // used by the worker until it has asked for headers
-  std::unique_ptr<LoadBoard::Place> on_board_;  // used by the worker
+  v1::LoadRequest request_;                     // used by the load's thread until the builder has it
+  HeaderSizes header_sizes_;                    // used by the load's thread until it has asked for headers
+  std::unique_ptr<LoadBoard::Place> on_board_;  // used by the load's thread
   std::unique_ptr<exec::ByteQuota::Share> request_share_;
   std::unique_ptr<exec::ByteQuota::Share> upload_share_;
 

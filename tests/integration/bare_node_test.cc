@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A node without any compiler: a root folder that has kernixd, its clients, the libraries that these need, and nothing
-// else. It takes what this machine, which has compilers, has built, or what an engine's builders make for it.
+// else. It takes what this machine, which has compilers, has built, or what an engine's workers make for it.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -244,17 +244,17 @@ TEST_F(BareNodeTest, WithoutADescriptionTheErrorSaysWhereACompilerWasLookedFor) 
   EXPECT_THAT(output, HasSubstr("\ncuda: no nvcc found. Looked at: $CUDA_HOME (not set)"));
 }
 
-// One whose builders have the compilers of this machine.
-std::unique_ptr<testing::CasdProcess> WithBuilders() {
+// One whose workers have the compilers of this machine.
+std::unique_ptr<testing::CasdProcess> WithWorkers() {
   std::vector<std::string> folders;
   if (const auto nvcc = testing::FindNvcc()) folders.push_back(nvcc->substr(0, nvcc->rfind("/bin/")));
   return testing::CasdProcess::Executing(std::move(folders));
 }
 
-class BareNodeAndBuildersTest : public BareNodeTest {
+class BareNodeAndWorkersTest : public BareNodeTest {
  protected:
-  BareNodeAndBuildersTest() : BareNodeAndBuildersTest(WithBuilders) {}
-  explicit BareNodeAndBuildersTest(std::unique_ptr<testing::CasdProcess> (*start)())
+  BareNodeAndWorkersTest() : BareNodeAndWorkersTest(WithWorkers) {}
+  explicit BareNodeAndWorkersTest(std::unique_ptr<testing::CasdProcess> (*start)())
       : BareNodeTest(testing::SandboxWorks() ? start() : std::make_unique<testing::CasdProcess>()) {
     settings_ = {"KERNIX_UPSTREAM_STEPS=prefer-remote", "KERNIX_UPSTREAM_SAME_TOOLS=true",
                  "KERNIX_UPSTREAM_WRITE=true"};
@@ -275,7 +275,7 @@ class BareNodeAndBuildersTest : public BareNodeTest {
   }
 };
 
-TEST_F(BareNodeAndBuildersTest, CompilesWhatNobodyHasBuiltAndSharesItWithNodesThatHaveCompilers) {
+TEST_F(BareNodeAndWorkersTest, CompilesWhatNobodyHasBuiltAndSharesItWithNodesThatHaveCompilers) {
   KERNIX_NEED_ROOT();
   KERNIX_NEED_NVCC(nvcc);
   Describe(nvcc);
@@ -299,7 +299,7 @@ TEST_F(BareNodeAndBuildersTest, CompilesWhatNobodyHasBuiltAndSharesItWithNodesTh
   EXPECT_THAT(InRoot({"/bin/kernixctl", "compile", "/other.cpp"}).output, HasSubstr("seven (from another node)"));
 }
 
-TEST_F(BareNodeAndBuildersTest, ACompileErrorShowsTheUsersLine) {
+TEST_F(BareNodeAndWorkersTest, ACompileErrorShowsTheUsersLine) {
   KERNIX_NEED_ROOT();
   Describe();
   Write("bad.cpp", KernelThatReturns("nothing"));
@@ -309,17 +309,17 @@ TEST_F(BareNodeAndBuildersTest, ACompileErrorShowsTheUsersLine) {
                                     HasSubstr("4 |   *static_cast<float*>(out.data_ptr()) = nothing;")));
 }
 
-TEST_F(BareNodeAndBuildersTest, WithoutTheEngineTheErrorSaysWhatIsMissing) {
+TEST_F(BareNodeAndWorkersTest, WithoutTheEngineTheErrorSaysWhatIsMissing) {
   KERNIX_NEED_ROOT();
   Describe();
   engine_.reset();
   const ProgramOutcome outcome = InRootWithErrors({"/bin/kernixctl", "compile", "/seven.cpp"});
   EXPECT_NE(outcome.exit_code, ctl::kOk);
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("step \"compile\" could not run on a builder"),
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("step \"compile\" could not run on a worker"),
                                     HasSubstr("unix:///engine"), HasSubstr("This node has no compiler")));
 }
 
-TEST_F(BareNodeAndBuildersTest, MembersOfASharedKernixdSeeErrorsToo) {
+TEST_F(BareNodeAndWorkersTest, MembersOfASharedKernixdSeeErrorsToo) {
   KERNIX_NEED_ROOT();
   Describe();
   SharedConfig("kernixd.toml", "/bare",
@@ -338,18 +338,18 @@ TEST_F(BareNodeAndBuildersTest, MembersOfASharedKernixdSeeErrorsToo) {
                                          HasSubstr("= nothing;")));
 }
 
-class BareNodeAndBareBuildersTest : public BareNodeAndBuildersTest {
+class BareNodeAndBareWorkersTest : public BareNodeAndWorkersTest {
  protected:
-  BareNodeAndBareBuildersTest() : BareNodeAndBuildersTest(testing::CasdProcess::WithoutTools) {}
+  BareNodeAndBareWorkersTest() : BareNodeAndWorkersTest(testing::CasdProcess::WithoutTools) {}
 };
 
-TEST_F(BareNodeAndBareBuildersTest, TheErrorSaysWhichToolBuildersLack) {
+TEST_F(BareNodeAndBareWorkersTest, TheErrorSaysWhichToolWorkersLack) {
   KERNIX_NEED_ROOT();
   Describe();
   const ProgramOutcome outcome = InRootWithErrors({"/bin/kernixctl", "compile", "/seven.cpp"});
   EXPECT_NE(outcome.exit_code, ctl::kOk);
   EXPECT_THAT(outcome.output,
-              AllOf(HasSubstr("the builder seems to lack /usr/bin/"), HasSubstr("those of its toolchain_description"),
+              AllOf(HasSubstr("the worker seems to lack /usr/bin/"), HasSubstr("those of its toolchain_description"),
                     HasSubstr("This node has no compiler")));
 }
 

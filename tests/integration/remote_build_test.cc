@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole loads whose steps run on the builders of a real engine.
+// Whole loads whose steps run on the workers of a real engine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ std::string Build(TestBuilder& t, const v1::LoadRequest& request, std::vector<st
   return result.ok() ? t.Artifact(*result) : "";
 }
 
-// Two builders with a store each: one runs its steps here, one on the engine.
+// Two workers with a store each: one runs its steps here, one on the engine.
 class RemoteBuildTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -168,7 +168,7 @@ TEST_F(RemoteBuildTest, AHostWithoutCompilersBuildsWhatOthersTakeForTheirOwn) {
   EXPECT_EQ(Commands(), 2) << "nothing was learned";
   EXPECT_EQ(Counted(*bare, "kernix_plain_links_total{how=\"whole\"}"), 1);
 
-  EXPECT_TRUE(bare->Load(request, bare_headers)->cache_hit()) << "this host's headers are not those of the builders";
+  EXPECT_TRUE(bare->Load(request, bare_headers)->cache_hit()) << "this host's headers are not those of the workers";
   request.set_force_rebuild(true);
   EXPECT_THAT(bare->Load(request, bare_headers), IsOk());
   EXPECT_EQ(Commands(), 4);
@@ -242,8 +242,8 @@ TEST_F(RemoteBuildTest, WhatIsNotDescribedIsNotTakenFromABuilder) {
   request.mutable_source(0)->mutable_text()->insert(0, StrCat("#include \"", folder / "there.h", "\"\n"));
   const absl::Status refused = bare->Load(request).status();
   EXPECT_EQ(KindOf(refused), v1::ErrorDetail::TOOLCHAIN);
-  EXPECT_THAT(refused.message(), AllOf(HasSubstr(StrCat("a builder has read ", folder / "there.h")),
-                                       HasSubstr("Describe the toolchain of the builders' image again")));
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr(StrCat("a worker has read ", folder / "there.h")),
+                                       HasSubstr("Describe the toolchain of the workers' image again")));
 }
 
 }  // namespace

@@ -81,13 +81,13 @@ class Engine:
 
 
 class Casd(Engine):
-    """buildbox-casd on a Unix socket, as a cache; with `builders`, it runs actions, if this machine lets it."""
+    """buildbox-casd on a Unix socket, as a cache; with `workers`, it runs actions, if this machine lets it."""
 
-    def __init__(self, builders=False):
+    def __init__(self, workers=False):
         super().__init__()
         self.address = f"unix://{self.folder}/s"
         command = [ENGINES / "buildbox" / "buildbox-casd", f"--bind=unix:{self.folder}/s", "--quota-high=1G"]
-        if builders:
+        if workers:
             command += [f"--buildbox-run={RUNNER}", *(f"--runner-arg={flag}" for flag in TOOLS_IN_SANDBOX)]
         assert self.run([*command, "--reserved=0", self.folder / "cache"], f"unix:{self.folder}/s"), self.log()
 
@@ -194,7 +194,7 @@ class BuildGrid(Engine):
         return (signed + b"." + url_base64(signature)).decode()
 
 
-class Builders(BuildGrid):
+class Workers(BuildGrid):
     """BuildGrid that runs actions, for its instance "kernix": with a database of its own, and one worker.
 
     The sandbox of the worker has the tools of this machine in their places.
@@ -282,7 +282,7 @@ def need_buildgrid():
         pytest.skip("BuildGrid needs Python 3.12 or newer, and deploy/setup.sh has found none")
 
 
-def need_builders():
+def need_workers():
     """Skip the test where BuildGrid cannot run actions."""
     need_buildgrid()
     if postgresql() is None:
@@ -291,7 +291,7 @@ def need_builders():
 
 
 def need_sandbox():
-    """Skip the test where builders cannot shut in what they run."""
+    """Skip the test where workers cannot shut in what they run."""
     sandbox = ["bwrap", "--ro-bind", "/", "/", "--unshare-all", "/bin/true"]
     if subprocess.run(sandbox, check=False, capture_output=True).returncode != 0:
         pytest.skip("bubblewrap cannot make a sandbox on this machine")

@@ -120,11 +120,11 @@ def digest_field(name, digest):
     return b"D" + text(name) + digest
 
 
-def tools_salt(host_compiler, builders=None):
-    """Return the salt of a C++ step, from the identity of the host compiler, and the text that names the builders."""
+def tools_salt(host_compiler, workers=None):
+    """Return the salt of a C++ step, from the identity of the host compiler, and the text that names the workers."""
     toolchain = sha256(text("kernix-toolchain-1") + digest_field("host", host_compiler))
     data = text("kernix-tools") + digest_field("toolchain", toolchain)
-    return sha256(data if builders is None else data + b"T" + text("builders") + text(builders))
+    return sha256(data if workers is None else data + b"T" + text("workers") + text(workers))
 
 
 def result_salt(key, headers):

@@ -40,7 +40,7 @@ def on_page(*info):
 class Front(engines.Engine):
     """The page's engine: buildbox-casd behind nginx, with the page's certificates.
 
-    `writers`: with what the page has nginx say about who may write. `executes`: with builders, which are this machine.
+    `writers`: with what the page has nginx say about who may write. `executes`: with workers, which are this machine.
     """
 
     def __init__(self, writers=False, executes=False):
@@ -83,7 +83,7 @@ class Front(engines.Engine):
         self.helpers.callback(casd.terminate if self.executes else casd.kill)  # killed, it would leave its runners
 
     def runs(self):
-        """Return how many commands builders have run."""
+        """Return how many commands workers have run."""
         return (self.folder / "runs").read_text().count("\n")
 
     def moved(self, text):
@@ -214,7 +214,7 @@ def test_only_named_nodes_write(cluster, tmp_path):
     assert "(from another node)" in said("node2", "second")[0]  # and node1 may
 
 
-def test_builders_alone_fill_the_cache(cluster, tmp_path):
+def test_workers_alone_fill_the_cache(cluster, tmp_path):
     engines.need_sandbox()
     front, nodes = cluster(executes=True)
     source = tmp_path / "add_one.cpp"

@@ -52,9 +52,9 @@ def computed_vector(folder):
     sent = files | {"toolchain/host": "/usr/bin"}
     platform = {"OSFamily": "linux", "ISA": "x86-64"}
     step = plain_reapi.add_action(blobs, words, variables, sent, ["a.o", "a.d"], sha256(b"the toolchain"), platform)
-    note(step, "Action for builders", "Command for builders")
+    note(step, "Action for workers", "Command for workers")
     note(plain_reapi.add_folder(blobs, {"host": "/usr/bin"}), "Directory toolchain")
-    note(plain_reapi.add_folder(blobs, sent), "Directory for builders")
+    note(plain_reapi.add_folder(blobs, sent), "Directory for workers")
     note(plain_reapi.add_folder(blobs, tree), "Directory inc/0")
     note(plain_reapi.add_folder(blobs, {"0/x.h": tree["x.h"]}), "Directory inc")
     note(plain_reapi.add_folder(blobs, files), "Directory of the step")

@@ -39,7 +39,7 @@ class User(Node):
     """A node of a user of its own, with a home and a source folder of its own, before an engine that is recorded."""
 
     def __init__(self, number, prefix, variables, **upstream):
-        self.engine = engines.Casd(builders=True)
+        self.engine = engines.Casd(workers=True)
         self.recorder = Recorder(self.engine)
         self.prefix = prefix
         super().__init__(variables, address=self.recorder.address, **upstream)
@@ -187,7 +187,7 @@ def test_the_page_and_two_nodes_agree_on_a_request(users, tmp_path):
 
     unit = first.kernixctl("compile", str(first.sources / "add_one.cpp"), "--print", "source").stdout.encode()
     blobs = Blobs()
-    action = compute(blobs, unit, plain_reapi.tools_salt(identity_of_compiler(tmp_path), builders="instance="))
+    action = compute(blobs, unit, plain_reapi.tools_salt(identity_of_compiler(tmp_path), workers="instance="))
     sent = first.recorder.blobs()
     assert {name for name in blobs if name not in sent} == set()
     assert plain_reapi.named(action) == first.executed()[0]

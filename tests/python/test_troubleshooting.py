@@ -95,10 +95,10 @@ ELSEWHERE = (
     "there is no GPU",
     "no kernixd answers",
     "…: users other than",
-    'step "…" could not run on a builder',
+    'step "…" could not run on a worker',
     "Is the token in …",
     "this node has no compiler for module",
-    "a builder has read …",
+    "a worker has read …",
 )
 
 

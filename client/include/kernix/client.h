@@ -83,7 +83,7 @@ struct UpstreamStatus {
   std::string host_compiles;
   std::string device_compiles;
   std::string links;
-  std::string refuses_steps;  // why steps for builders do not run there now; empty: they do, or there are none
+  std::string refuses_steps;  // why steps for workers do not run there now; empty: they do, or there are none
 };
 
 // What a daemon does now, as this user may see it.

@@ -20,7 +20,7 @@ struct TracedStep {
     kJoined,    // the result was that of another build at the same time
     kDaemon,    // kernixd's own work: no command
     kUpstream,  // the result was another node's
-    kRemote,    // a command ran on a builder of the upstream
+    kRemote,    // a command ran on a worker of the upstream
   };
   std::string name;  // "cicc compute_90"; with separate units, "cicc compute_90 kernel.cu"
   How how = How::kRun;

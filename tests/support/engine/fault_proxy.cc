@@ -59,11 +59,11 @@ std::vector<std::string> Pieces(const std::string& bytes) {
 
 grpc::Status Cut() { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the connection was cut"); }
 
-longrunning::Operation WaitsForABuilder() {
+longrunning::Operation WaitsForAWorker() {
   reapi::ExecuteOperationMetadata metadata;
   metadata.set_stage(reapi::ExecutionStage::QUEUED);
   longrunning::Operation operation;
-  operation.set_name("an action without a builder");
+  operation.set_name("an action without a worker");
   operation.mutable_metadata()->PackFrom(metadata);
   return operation;
 }
@@ -213,7 +213,7 @@ class FaultProxy::Services : public reapi::Execution::Service,
     const Spoiler spoiler(proxy_.Arrived(method, context), context);
     if (spoiler.answer()) return *spoiler.answer();
     if constexpr (std::is_same_v<Message, longrunning::Operation>) {
-      if (spoiler.queues() && writer.Write(WaitsForABuilder())) {
+      if (spoiler.queues() && writer.Write(WaitsForAWorker())) {
         Await("the client to give up", [&context] { return context.IsCancelled(); });
         return grpc::Status::CANCELLED;
       }

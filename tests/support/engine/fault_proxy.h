@@ -23,7 +23,7 @@ struct EngineFault {
   int times = 1;       // how many calls from now on; 0: all
   // What happens, in this order. Each of these is optional.
   bool hang = false;                        // no answer until the client gives up
-  bool queue = false;                       // of Execute: the action waits for a builder until the client gives up
+  bool queue = false;                       // of Execute: the action waits for a worker until the client gives up
   std::optional<grpc::Status> answer = {};  // instead of the engine's
   int cut_after = -1;                       // a stream from the engine breaks after so many messages
   std::function<void(google::protobuf::Message&)> change = nullptr;  // of each message of the engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps steps from waiting, one after the other, for builders that do not come.
+// Keeps steps from waiting, one after the other, for workers that do not come.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,16 @@
 
 namespace kernix::remote {
 
-// Begins when no builder has taken an action within the queue limit, and ends when a builder has taken one. Meanwhile a
+// Begins when no worker has taken an action within the queue limit, and ends when a worker has taken one. Meanwhile a
 // single action each kProbeInterval finds out, and the others run elsewhere. Thread-safe.
-class BuilderPause {
+class WorkerPause {
  public:
   static constexpr Duration kProbeInterval = std::chrono::minutes(1);
 
   enum class Answer { kSend, kProbe, kHold };
 
   // `env` (the clock) must outlive it.
-  explicit BuilderPause(Env& env) : env_(env) {}
+  explicit WorkerPause(Env& env) : env_(env) {}
 
   // For an action that can run elsewhere. kProbe: send it, to find out.
   Answer Ask();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A kernixd whose steps run on the builders of a real engine, as users and administrators meet it.
+// A kernixd whose steps run on the workers of a real engine, as users and administrators meet it.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <spawn.h>
@@ -36,9 +36,9 @@ std::string Field(const std::string& json, const std::string& name) {
   return json.substr(value, json.find('"', value) - value);
 }
 
-class BuildersTest : public ClientWorld {
+class WorkersTest : public ClientWorld {
  protected:
-  // `folders`: more tools in the sandbox of the builders.
+  // `folders`: more tools in the sandbox of the workers.
   void StartEngine(std::vector<std::string> folders = {}) {
     engine_ = testing::CasdProcess::Executing(std::move(folders));
     SetVariable("KERNIX_UPSTREAM_ADDRESS", engine_->address());
@@ -91,7 +91,7 @@ class BuildersTest : public ClientWorld {
   std::set<std::string> stores_;
 };
 
-TEST_F(BuildersTest, BuildersMakeTheArtifactThatThisMachineMakes) {
+TEST_F(WorkersTest, WorkersMakeTheArtifactThatThisMachineMakes) {
   const std::vector<std::string> compile = {"compile", Write("one.cpp", Kernel("one"))};
   const Artifact here = Build("here", compile);
   ASSERT_FALSE(here.bytes.empty());
@@ -99,19 +99,19 @@ TEST_F(BuildersTest, BuildersMakeTheArtifactThatThisMachineMakes) {
   SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
   const Artifact there = Build("there", compile);
   EXPECT_TRUE(there.bytes == here.bytes);
-  EXPECT_NE(there.key, here.key) << "nobody has said that the builders have the same tools";
+  EXPECT_NE(there.key, here.key) << "nobody has said that the workers have the same tools";
   EXPECT_GE(RanThere("there"), 2) << "a compile and a link";
   EXPECT_EQ(Number("there", "kernix_placed_steps_total{place=\"local\"}"), 0);
   EXPECT_THAT(On("there", {"status"}), AllOf(HasSubstr("STEPS"), HasSubstr("remote")));
   EXPECT_THAT(On("there", {"status", "--json"}), HasSubstr("\"host_compiles\": \"remote\""));
-  EXPECT_THAT(On("there", {"trace", there.key}), AllOf(HasSubstr("@ ran on a builder"), HasSubstr(" on builders")));
+  EXPECT_THAT(On("there", {"trace", there.key}), AllOf(HasSubstr("@ ran on a worker"), HasSubstr(" on workers")));
   SetVariable("KERNIX_UPSTREAM_SAME_TOOLS", "true");
   const Artifact same = Build("same", compile);
   EXPECT_EQ(same.key, here.key);
   EXPECT_TRUE(same.bytes == here.bytes);
 }
 
-TEST_F(BuildersTest, BuildersTakeWhatThisMachineHasLearned) {
+TEST_F(WorkersTest, WorkersTakeWhatThisMachineHasLearned) {
   const std::string headers = "#include <vector>\n#include <string>\n";
   const std::vector<std::string> compile = {"compile", Write("one.cpp", Kernel("two", headers))};
   const Artifact here = Build("here", compile);
@@ -131,7 +131,7 @@ TEST_F(BuildersTest, BuildersTakeWhatThisMachineHasLearned) {
   EXPECT_EQ(Number("there", "kernix_placed_steps_total{place=\"local\"}"), 0);
 }
 
-TEST_F(BuildersTest, DeviceCodeIsTheSameOnBuilders) {
+TEST_F(WorkersTest, DeviceCodeIsTheSameOnWorkers) {
   KERNIX_NEED_NVCC(nvcc);
   const std::string root = nvcc.substr(0, nvcc.rfind("/bin/"));
   SetVariable("PATH", root + "/bin:" + getenv("PATH"));
@@ -159,7 +159,7 @@ TEST_F(BuildersTest, DeviceCodeIsTheSameOnBuilders) {
   EXPECT_GT(RanThere("all"), 6);
 }
 
-TEST_F(BuildersTest, AnEngineThatDiesCostsNoLoad) {
+TEST_F(WorkersTest, AnEngineThatDiesCostsNoLoad) {
   StartEngine();
   SetVariable("KERNIX_UPSTREAM_STEPS", "prefer-remote");
   On("prefer", {"compile", Write("one.cpp", Kernel("one"))});
@@ -173,11 +173,11 @@ TEST_F(BuildersTest, AnEngineThatDiesCostsNoLoad) {
   const auto place = PlaceForStore(Env::Posix(), ProcessGetEnv, geteuid(), Path("prefer"));
   ASSERT_TRUE(place.ok()) << place.status();
   const std::string log = Env::Posix().ReadFile(place->log).value_or("");
-  EXPECT_THAT(log, HasSubstr("builders_fail "));
-  EXPECT_EQ(log.find("builders_fail "), log.rfind("builders_fail ")) << log;
+  EXPECT_THAT(log, HasSubstr("workers_fail "));
+  EXPECT_EQ(log.find("workers_fail "), log.rfind("workers_fail ")) << log;
 }
 
-TEST_F(BuildersTest, WithoutBuildersRemoteStepsSayWhatToDo) {
+TEST_F(WorkersTest, WithoutWorkersRemoteStepsSayWhatToDo) {
   SetVariable("KERNIX_UPSTREAM_ADDRESS", "unix://" + Path("nobody"));
   SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
   stores_.insert("remote");
@@ -185,13 +185,13 @@ TEST_F(BuildersTest, WithoutBuildersRemoteStepsSayWhatToDo) {
   const ProgramOutcome outcome =
       RunProgram({"/bin/sh", "-c", StrCat(KERNIXCTL_PROGRAM, " --store ", Path("remote"), " compile ", file, " 2>&1")});
   EXPECT_NE(outcome.exit_code, ctl::kOk);
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("step \"compile\" could not run on a builder"), HasSubstr(Path("nobody")),
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("step \"compile\" could not run on a worker"), HasSubstr(Path("nobody")),
                                     HasSubstr("set \"prefer-remote\"")));
   SetVariable("KERNIX_UPSTREAM_STEPS", "prefer-remote");
   On("prefer", {"compile", file});
 }
 
-TEST_F(BuildersTest, WithTrustedKeysBuildersRunEveryStep) {
+TEST_F(WorkersTest, WithTrustedKeysWorkersRunEveryStep) {
   StartEngine();
   testing::FaultProxy proxy(engine_->address());
   SetVariable("KERNIX_UPSTREAM_ADDRESS", proxy.address());
@@ -208,7 +208,7 @@ TEST_F(BuildersTest, WithTrustedKeysBuildersRunEveryStep) {
 }
 
 // An engine that takes actions and has nobody to run them.
-TEST_F(BuildersTest, BuildersThatNeverComeCostOneWait) {
+TEST_F(WorkersTest, WorkersThatNeverComeCostOneWait) {
   StartEngine();
   testing::FaultProxy proxy(engine_->address());
   proxy.Inject({.method = "Execute", .times = 0, .queue = true});
@@ -220,20 +220,19 @@ TEST_F(BuildersTest, BuildersThatNeverComeCostOneWait) {
   EXPECT_EQ(proxy.Calls("Execute"), 1) << "the first compile";
   EXPECT_EQ(Number("prefer", "kernix_steps_run_here_instead_total{why=\"engine\"}"), 1);
   EXPECT_GE(Number("prefer", "kernix_steps_run_here_instead_total{why=\"pause\"}"), 3);
-  EXPECT_THAT(On("prefer", {"status"}),
-              AllOf(HasSubstr("answers since"), HasSubstr("no steps run there: no builder of"),
-                    HasSubstr("within 300 ms"), HasSubstr("except for one a minute")));
-  EXPECT_THAT(On("prefer", {"status", "--json"}), HasSubstr("\"refuses_steps\": \"no builder of the engine at"));
+  EXPECT_THAT(On("prefer", {"status"}), AllOf(HasSubstr("answers since"), HasSubstr("no steps run there: no worker of"),
+                                              HasSubstr("within 300 ms"), HasSubstr("except for one a minute")));
+  EXPECT_THAT(On("prefer", {"status", "--json"}), HasSubstr("\"refuses_steps\": \"no worker of the engine at"));
   stores_.insert("remote");
   SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
   const ProgramOutcome outcome = RunProgram(
       {"/bin/sh", "-c", StrCat(KERNIXCTL_PROGRAM, " --store ", Path("remote"), " compile ", Path("one.cpp"), " 2>&1")});
   EXPECT_NE(outcome.exit_code, ctl::kOk);
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("could not run on a builder: no builder of the engine at"),
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("could not run on a worker: no worker of the engine at"),
                                     HasSubstr("within 300 ms"), HasSubstr("upstream.queue_timeout")));
 }
 
-TEST_F(BuildersTest, BuildersWithoutToolsCostNoLoadAndShowInTheLog) {
+TEST_F(WorkersTest, WorkersWithoutToolsCostNoLoadAndShowInTheLog) {
   engine_ = testing::CasdProcess::WithoutTools();
   SetVariable("KERNIX_UPSTREAM_ADDRESS", engine_->address());
   SetVariable("KERNIX_UPSTREAM_READ", "false");
@@ -241,20 +240,20 @@ TEST_F(BuildersTest, BuildersWithoutToolsCostNoLoadAndShowInTheLog) {
   On("prefer", {"compile", Write("one.cpp", Kernel("one"))});
   On("prefer", {"compile", Write("two.cpp", Kernel("two"))});
   EXPECT_GE(RanThere("prefer"), 4) << "two compiles and two links";
-  EXPECT_EQ(Number("prefer", "kernix_steps_failed_on_builders_alone_total"), RanThere("prefer"));
+  EXPECT_EQ(Number("prefer", "kernix_steps_failed_on_workers_alone_total"), RanThere("prefer"));
   const auto place = PlaceForStore(Env::Posix(), ProcessGetEnv, geteuid(), Path("prefer"));
   ASSERT_TRUE(place.ok()) << place.status();
-  EXPECT_THAT(Env::Posix().ReadFile(place->log).value_or(""), HasSubstr("builder_lacks_tool "));
+  EXPECT_THAT(Env::Posix().ReadFile(place->log).value_or(""), HasSubstr("worker_lacks_tool "));
   stores_.insert("remote");
   SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
   const ProgramOutcome outcome = RunProgram(
       {"/bin/sh", "-c", StrCat(KERNIXCTL_PROGRAM, " --store ", Path("remote"), " compile ", Path("one.cpp"), " 2>&1")});
   EXPECT_NE(outcome.exit_code, ctl::kOk);
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("the builder seems to lack /"), HasSubstr("No such file or directory"),
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("the worker seems to lack /"), HasSubstr("No such file or directory"),
                                     HasSubstr("upstream.shipped_folders")));
 }
 
-TEST_F(BuildersTest, ACompileErrorIsThatOfThisMachine) {
+TEST_F(WorkersTest, ACompileErrorIsThatOfThisMachine) {
   StartEngine();
   SetVariable("KERNIX_UPSTREAM_STEPS", "prefer-remote");
   stores_.insert("prefer");
@@ -267,7 +266,7 @@ TEST_F(BuildersTest, ACompileErrorIsThatOfThisMachine) {
   ASSERT_NE(at, std::string::npos) << outcome.output;
   EXPECT_EQ(outcome.output.find(message, at + 1), std::string::npos) << outcome.output;
   EXPECT_GE(Number("prefer", "kernix_steps_run_here_instead_total{why=\"command\"}"), 1);
-  EXPECT_EQ(Number("prefer", "kernix_steps_failed_on_builders_alone_total"), 0);
+  EXPECT_EQ(Number("prefer", "kernix_steps_failed_on_workers_alone_total"), 0);
 }
 
 // Takes minutes of a processor. Ends with the test.
@@ -295,7 +294,7 @@ class LongCompile {
   pid_t pid_ = 0;
 };
 
-TEST_F(BuildersTest, AFullMachineSendsStepsAway) {
+TEST_F(WorkersTest, AFullMachineSendsStepsAway) {
   StartEngine();
   SetVariable("KERNIX_UPSTREAM_STEPS", "overflow");
   SetVariable("KERNIX_UPSTREAM_OVERFLOW_AFTER", "10ms");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/remote/builder_pause.h"
+#include "daemon/remote/worker_pause.h"
 
 #include <utility>
 
 namespace kernix::remote {
 
-BuilderPause::Answer BuilderPause::Ask() {
+WorkerPause::Answer WorkerPause::Ask() {
   const MutexLock lock(mutex_);
   if (!why_) return Answer::kSend;
   if (env_.Now() < next_probe_) return Answer::kHold;
@@ -13,18 +13,18 @@ BuilderPause::Answer BuilderPause::Ask() {
   return Answer::kProbe;
 }
 
-void BuilderPause::NotTaken(std::string why) {
+void WorkerPause::NotTaken(std::string why) {
   const MutexLock lock(mutex_);
   why_ = std::move(why);
   next_probe_ = env_.Now() + kProbeInterval;
 }
 
-void BuilderPause::Taken() {
+void WorkerPause::Taken() {
   const MutexLock lock(mutex_);
   why_.reset();
 }
 
-std::optional<std::string> BuilderPause::why() const {
+std::optional<std::string> WorkerPause::why() const {
   const MutexLock lock(mutex_);
   return why_;
 }

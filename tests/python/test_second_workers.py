@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps run on the builders of a second implementation, BuildGrid, as far as it takes their input roots.
+"""Steps run on the workers of a second implementation, BuildGrid, as far as it takes their input roots.
 
-It takes no link to an absolute path, and so none to a builder's tools: what remains are device compiles whose tools
+It takes no link to an absolute path, and so none to a worker's tools: what remains are device compiles whose tools
 travel.
 """
 
@@ -17,22 +17,22 @@ from nodes import Node
 TOOLKIT = pathlib.Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13"
 
 
-@pytest.fixture(name="builders", scope="module")
-def builders_fixture():
-    engines.need_builders()
-    engine = engines.Builders()
+@pytest.fixture(name="workers", scope="module")
+def workers_fixture():
+    engines.need_workers()
+    engine = engines.Workers()
     yield engine
     engine.close()
 
 
 @pytest.fixture(name="node")
-def node_fixture(request, builders):
+def node_fixture(request, workers):
     """A function that makes a node with a store of its own."""
     made = []
 
     def make(**upstream):
         variables = {"PATH": f"{TOOLKIT / 'bin'}:/usr/local/bin:/usr/bin:/bin"}
-        made.append(Node(variables, address=builders.address, instance="kernix", read="false", **upstream))
+        made.append(Node(variables, address=workers.address, instance="kernix", read="false", **upstream))
         return made[-1]
 
     before = request.session.testsfailed
@@ -65,7 +65,7 @@ def test_device_compiles_travel_with_their_tools(node, tmp_path):
     assert number(there, 'kernix_placed_steps_total{place="remote"}') == 4, "cudafe++, cicc, ptxas, fatbinary"
 
 
-def test_what_needs_a_builders_own_tools_runs_here(node, tmp_path):
+def test_what_needs_a_workers_own_tools_runs_here(node, tmp_path):
     source = write(tmp_path, "add_one.cpp", kernels.ADD_ONE)
     prefers = node(steps="prefer-remote")
     assert not prefers.compile(source)["cache_hit"]
@@ -76,4 +76,4 @@ def test_what_may_run_nowhere_else_says_why_it_does_not(node, tmp_path):
     source = write(tmp_path, "add_one.cpp", kernels.ADD_ONE)
     failed = node(steps="remote").kernixctl("compile", str(source), check=False)
     assert failed.returncode != 0
-    assert "takes no links to its builders' tools" in failed.stderr
+    assert "takes no links to its workers' tools" in failed.stderr
