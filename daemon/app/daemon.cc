@@ -97,7 +97,7 @@ absl::Status Daemon::Start() {
   LookAtFirstCompiler();
   if (!options_.shared) RemoveDeadRunFolders(env_, Dirname(socket_));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, OpenStore()));
-  engine_->CheckToolchains(options_);
+  parts_->CheckToolchains(options_);
   KERNIX_RETURN_IF_ERROR(Note(CodeForSocket, Listen()));
   return Serve(listener_->fd(), UniqueFd());
 }
@@ -184,8 +184,8 @@ absl::Status Daemon::OpenStore() {
        {"uid", geteuid()},
        {"store", StoreList{store_, read_stores_}.Text()},
        {"shared", options_.shared ? "true" : "false"}});
-  engine_ = std::make_unique<Engine>(env_, options_, registry_, std::move(cache), std::move(sharing_), stop_,
-                                     [this] { return Reload(); });
+  parts_ = std::make_unique<DaemonParts>(env_, options_, registry_, std::move(cache), std::move(sharing_), stop_,
+                                         [this] { return Reload(); });
   return absl::OkStatus();
 }
 
@@ -199,8 +199,8 @@ absl::Status Daemon::Listen() {
 }
 
 absl::Status Daemon::Serve(int listener, UniqueFd connection) {
-  servers_ = std::make_unique<PeerServers>(engine_->backend());
-  KERNIX_ASSIGN_OR_RETURN(lookups_, LookupServer::Start(engine_->backend(), LookupLimits(options_)));
+  servers_ = std::make_unique<PeerServers>(parts_->backend());
+  KERNIX_ASSIGN_OR_RETURN(lookups_, LookupServer::Start(parts_->backend(), LookupLimits(options_)));
   if (options_.shared) {
     KERNIX_ASSIGN_OR_RETURN(relay_, Relay::Start());
   }
@@ -211,7 +211,7 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
     UniqueFd end = BehindRelay(std::move(fd), user);
     if (end.ok()) servers_->Serve(std::move(end), user);
   };
-  handler.turned_away = [this] { engine_->backend().metrics.NoteRefusal(Refusal::kConnections); };
+  handler.turned_away = [this] { parts_->backend().metrics.NoteRefusal(Refusal::kConnections); };
   handler.turn_away = [this](UniqueFd fd, const IdentityPtr& user, const absl::Status& reason) {
     UniqueFd end = BehindRelay(std::move(fd), user);
     if (end.ok()) refusals_.Serve(std::move(end), reason);
@@ -220,7 +220,7 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   if (oneshot()) handler.all_closed = [this] { stop_.Set("the connection closed"); };
   KERNIX_ASSIGN_OR_RETURN(accept_loop_,
                           AcceptLoop::Start(listener, std::move(connection), std::move(quota), std::move(handler)));
-  std::vector<std::string> places = engine_->cache().Files();
+  std::vector<std::string> places = parts_->cache().Files();
   if (listener_ != nullptr) places.push_back(listener_->path());
   place_watch_.emplace(std::move(places));
   Log(LogLevel::kInfo, "ready");
@@ -241,7 +241,7 @@ UniqueFd Daemon::BehindRelay(UniqueFd connection, const IdentityPtr& user) {
 absl::StatusOr<IdentityPtr> Daemon::Admit(const Peer& peer) const {
   IdentityPtr user = LocalUser(peer.uid, options_.admin_group);
   if (options_.shared || user->IsAdministrator()) return user;
-  engine_->backend().metrics.NoteRefusal(Refusal::kStranger);
+  parts_->backend().metrics.NoteRefusal(Refusal::kStranger);
   return absl::PermissionDeniedError(StrCat("this kernixd serves uid ", geteuid(), " and root only"));
 }
 
@@ -256,7 +256,7 @@ StopReason Daemon::WaitForStop() {
     if (std::optional<StopReason> reason = stop_.Get()) return *std::move(reason);
     if (const std::string lost = FirstLost(); !lost.empty()) return {.text = lost + " was removed or exchanged"};
     if (idle.Step(CurrentActivity(), env_.Now())) return {.text = "idle"};
-    engine_->Flush();
+    parts_->Flush();
     LogLeftOut();
     KeepLogSmall();
     ReturnMemoryOnceIdle();
@@ -294,7 +294,7 @@ std::optional<std::string> Daemon::NextStopSignal() {
 absl::StatusOr<ReloadReport> Daemon::Reload() {
   return live_.Reload([this](const ServerOptions& fresh) {
     SetLogLevel(fresh.log_level);
-    engine_->Apply(fresh);
+    parts_->Apply(fresh);
   });
 }
 
@@ -310,16 +310,16 @@ void Daemon::WaitForEvent(Duration timeout) {
 // nobody. The next daemon makes both anew.
 std::string Daemon::FirstLost() const {
   std::string lost = listener_ == nullptr ? "" : listener_->file().FirstLost();
-  return lost.empty() ? engine_->cache().FirstLost() : lost;
+  return lost.empty() ? parts_->cache().FirstLost() : lost;
 }
 
 Activity Daemon::CurrentActivity() {
   Activity activity = accept_loop_->activity();
   activity.running = std::max(0, activity.running - lookups_->kept());  // both change at their own times
   activity.started += lookups_->asked();
-  const exec::ExecutorLoad load = engine_->backend().executor.load();
+  const exec::ExecutorLoad load = parts_->backend().executor.load();
   activity.running +=
-      gate().inside() + load.running + load.queued + static_cast<int>(engine_->backend().builder.LessonsLeft());
+      gate().inside() + load.running + load.queued + static_cast<int>(parts_->backend().builder.LessonsLeft());
   return activity;
 }
 
@@ -341,9 +341,9 @@ KernixdExit Daemon::Stop(const StopReason& reason) {
   lookups_->Stop();
   const bool drained = Drain(env_.Now() + timeout);
   CloseDoors();
-  if (!engine_->cache().FirstLost().empty()) LeaveStoreAlone();
-  engine_->Flush();
-  engine_.reset();
+  if (!parts_->cache().FirstLost().empty()) LeaveStoreAlone();
+  parts_->Flush();
+  parts_.reset();
   LogLeftOut(/*all=*/true);
   Log(LogLevel::kInfo, "stop", {{"drained", drained ? "true" : "false"}});
   if (!drained) return kExitDrainTimeout;

@@ -13,7 +13,7 @@
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "daemon/app/daemon_folders.h"
-#include "daemon/app/engine.h"
+#include "daemon/app/daemon_parts.h"
 #include "daemon/app/live_options.h"
 #include "daemon/app/log_file.h"
 #include "daemon/app/options.h"
@@ -80,7 +80,7 @@ class Daemon {
   [[noreturn]] static void LeaveStoreAlone();
 
   bool oneshot() const { return options_.oneshot_fd >= 0; }
-  LoadGate& gate() { return engine_->backend().gate; }
+  LoadGate& gate() { return parts_->backend().gate; }
 
   Env& env_;
   LiveOptions live_;
@@ -98,8 +98,8 @@ class Daemon {
   toolchain::ToolchainRegistry registry_;
   std::unique_ptr<FileLock> socket_lock_;
   std::optional<FirstLook> first_look_;
-  std::unique_ptr<Sharing> sharing_;  // until the engine has it
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Sharing> sharing_;  // until the parts have it
+  std::unique_ptr<DaemonParts> parts_;
   std::unique_ptr<PeerServers> servers_;
   std::unique_ptr<LookupServer> lookups_;
   RefusalServer refusals_;        // used by the accept loop

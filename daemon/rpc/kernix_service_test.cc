@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_replace.h"
-#include "daemon/app/engine.h"
+#include "daemon/app/daemon_parts.h"
 #include "daemon/transport/local_user.h"
 #include "tests/support/memory_cache.h"
 #include "tests/support/other_groups.h"
@@ -33,7 +33,7 @@ class KernixServiceTest : public testing::Test {
   void Store(const std::string& name, uid_t owner) {
     cache::Entry entry;
     entry.key = DigestOf(StrCat(name, owner));
-    ASSERT_THAT(engine_.backend().cache.Insert(entry, {name, UserId{owner}}, StrCat("artifact of ", name, owner)),
+    ASSERT_THAT(parts_.backend().cache.Insert(entry, {name, UserId{owner}}, StrCat("artifact of ", name, owner)),
                 IsOk());
   }
 
@@ -43,7 +43,7 @@ class KernixServiceTest : public testing::Test {
     v1::ListCacheRequest request;
     request.set_name(name);
     v1::ListCacheResponse response;
-    EXPECT_TRUE(KernixService(engine_.backend(), User(caller)).ListCache(nullptr, &request, &response).ok());
+    EXPECT_TRUE(KernixService(parts_.backend(), User(caller)).ListCache(nullptr, &request, &response).ok());
     std::vector<std::string> found;
     for (const v1::CacheEntry& entry : response.entry()) found.push_back(StrCat(entry.name(), " of ", entry.owner()));
     return found;
@@ -53,7 +53,7 @@ class KernixServiceTest : public testing::Test {
     v1::ListCacheRequest request;
     request.set_key_prefix(key_prefix);
     v1::ListCacheResponse response;
-    EXPECT_TRUE(KernixService(engine_.backend(), User(caller)).ListCache(nullptr, &request, &response).ok());
+    EXPECT_TRUE(KernixService(parts_.backend(), User(caller)).ListCache(nullptr, &request, &response).ok());
     return {response.entry().begin(), response.entry().end()};
   }
 
@@ -61,7 +61,7 @@ class KernixServiceTest : public testing::Test {
     v1::GetTraceRequest request;
     request.set_key(key);
     v1::GetTraceResponse response;
-    const grpc::Status status = KernixService(engine_.backend(), User(caller)).GetTrace(nullptr, &request, &response);
+    const grpc::Status status = KernixService(parts_.backend(), User(caller)).GetTrace(nullptr, &request, &response);
     if (trace != nullptr) *trace = response.trace();
     return status;
   }
@@ -69,7 +69,7 @@ class KernixServiceTest : public testing::Test {
   v1::GetStatusResponse Status(uid_t caller) {
     const v1::GetStatusRequest request;
     v1::GetStatusResponse response;
-    EXPECT_TRUE(KernixService(engine_.backend(), User(caller)).GetStatus(nullptr, &request, &response).ok());
+    EXPECT_TRUE(KernixService(parts_.backend(), User(caller)).GetStatus(nullptr, &request, &response).ok());
     return response;
   }
 
@@ -77,12 +77,12 @@ class KernixServiceTest : public testing::Test {
     v1::LoadRequest request;
     request.set_name(name);
     request.add_source()->set_label(name + ".cu");
-    return engine_.backend().board.Add(UserId{owner}, request, Env::Posix().Now());
+    return parts_.backend().board.Add(UserId{owner}, request, Env::Posix().Now());
   }
 
   uint64_t Purge(uid_t caller, const v1::PurgeCacheRequest& request) {
     v1::PurgeCacheResponse response;
-    EXPECT_TRUE(KernixService(engine_.backend(), User(caller)).PurgeCache(nullptr, &request, &response).ok());
+    EXPECT_TRUE(KernixService(parts_.backend(), User(caller)).PurgeCache(nullptr, &request, &response).ok());
     return response.removed_entries();
   }
 
@@ -101,22 +101,22 @@ class KernixServiceTest : public testing::Test {
   grpc::Status Shutdown(uid_t caller) {
     const v1::ShutdownRequest request;
     v1::ShutdownResponse response;
-    return KernixService(engine_.backend(), User(caller)).Shutdown(nullptr, &request, &response);
+    return KernixService(parts_.backend(), User(caller)).Shutdown(nullptr, &request, &response);
   }
 
   ScratchDirectory scratch_;
   ServerOptions options_;
   StopRequest stop_;
   toolchain::ToolchainRegistry registry_{Env::Posix()};
-  Engine engine_{Env::Posix(),
-                 options_,
-                 registry_,
-                 cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
-                 /*sharing=*/nullptr,
-                 stop_,
-                 [] {
-                   return ReloadReport{{"jobs"}, {}};
-                 }};
+  DaemonParts parts_{Env::Posix(),
+                     options_,
+                     registry_,
+                     cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
+                     /*sharing=*/nullptr,
+                     stop_,
+                     [] {
+                       return ReloadReport{{"jobs"}, {}};
+                     }};
 };
 
 TEST_F(KernixServiceTest, EveryoneDropsTheirOwnEntriesOnly) {
@@ -126,7 +126,7 @@ TEST_F(KernixServiceTest, EveryoneDropsTheirOwnEntriesOnly) {
   EXPECT_EQ(PurgeName(kAlice, "k"), 1u);
   EXPECT_EQ(PurgeName(kAlice, "k"), 0u);
   EXPECT_EQ(PurgeAll(kBob), 1u);
-  EXPECT_EQ(engine_.backend().cache.Stats().entries, 1u);
+  EXPECT_EQ(parts_.backend().cache.Stats().entries, 1u);
 }
 
 TEST_F(KernixServiceTest, EveryoneSeesTheirOwnEntriesOnly) {
@@ -146,14 +146,14 @@ TEST_F(KernixServiceTest, AKeyIsShownToItsOwnerWithAllDetails) {
   entry.functions = {{"scale", {"arg", "ret"}, "kernix_handler_scale", {"x", "y"}}};
   entry.build_options = {"-O3"};
   entry.toolchain = "/usr/bin/g++ 12.2.0";
-  ASSERT_THAT(engine_.backend().cache.Insert(entry, {"k", UserId{kAlice}}, "artifact"), IsOk());
+  ASSERT_THAT(parts_.backend().cache.Insert(entry, {"k", UserId{kAlice}}, "artifact"), IsOk());
   Store("other", kAlice);
   const std::vector<v1::CacheEntry> found = ListKey(kAlice, entry.key.Hex().substr(0, 12));
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found[0].detail().function(0).tokens_size(), 2);
   EXPECT_THAT(found[0].detail().build_option(), ElementsAre("-O3"));
   EXPECT_EQ(found[0].detail().toolchain(), "/usr/bin/g++ 12.2.0");
-  EXPECT_EQ(found[0].detail().artifact_path(), engine_.backend().cache.BlobPath(DigestOf("artifact")));
+  EXPECT_EQ(found[0].detail().artifact_path(), parts_.backend().cache.BlobPath(DigestOf("artifact")));
   EXPECT_THAT(ListKey(kBob, entry.key.Hex()), IsEmpty());
 }
 
@@ -163,7 +163,7 @@ TEST_F(KernixServiceTest, ATraceIsShownToWhoSeesItsEntry) {
   v1::BuildTrace kept;
   kept.set_total_us(900);
   kept.add_step()->set_how(v1::TracedStep::JOINED);
-  ASSERT_THAT(engine_.backend().cache.Insert(entry, {"k", UserId{kAlice}}, "artifact", [&] { return kept; }), IsOk());
+  ASSERT_THAT(parts_.backend().cache.Insert(entry, {"k", UserId{kAlice}}, "artifact", [&] { return kept; }), IsOk());
   v1::BuildTrace trace;
   ASSERT_TRUE(Trace(kAlice, entry.key.Raw(), &trace).ok());
   EXPECT_EQ(trace.SerializeAsString(), kept.SerializeAsString());
@@ -220,7 +220,7 @@ TEST_F(KernixServiceTest, AToolchainThatNoLongerWorksIsShownWithItsProblem) {
   v1::ToolchainPaths paths;
   paths.set_host_compiler(scratch_ / "g++");
   ASSERT_EQ(symlink("/usr/bin/g++", paths.host_compiler().c_str()), 0);
-  ASSERT_THAT(engine_.backend().compilers.Resolve(paths, v1::LANGUAGE_CPP).status(), IsOk());
+  ASSERT_THAT(parts_.backend().compilers.Resolve(paths, v1::LANGUAGE_CPP).status(), IsOk());
   ASSERT_THAT(Status(kAlice).toolchain(), SizeIs(1));
   EXPECT_THAT(Status(kAlice).toolchain(0).tools(), AllOf(HasSubstr(paths.host_compiler()), HasSubstr(".")));
   EXPECT_EQ(Status(kAlice).toolchain(0).problem(), "");
@@ -230,7 +230,7 @@ TEST_F(KernixServiceTest, AToolchainThatNoLongerWorksIsShownWithItsProblem) {
 
 TEST_F(KernixServiceTest, AnEntryThatIsNotOnTheDiskYetIsSeen) {
   Store("k", kAlice);
-  engine_.backend().cache.AddTag(DigestOf(StrCat("k", kAlice)), {"joined", UserId{kBob}});
+  parts_.backend().cache.AddTag(DigestOf(StrCat("k", kAlice)), {"joined", UserId{kBob}});
   EXPECT_THAT(List(kBob), ElementsAre(StrCat("joined of ", kBob)));
 }
 
@@ -240,7 +240,7 @@ TEST_F(KernixServiceTest, AnArtifactOfSomebodyElseIsAsOneThatIsNotThere) {
     v1::FetchArtifactRequest request;
     request.set_artifact_digest(digest.Raw());
     const grpc::Status status =
-        KernixService(engine_.backend(), User(caller)).FetchArtifact(nullptr, &request, /*writer=*/nullptr);
+        KernixService(parts_.backend(), User(caller)).FetchArtifact(nullptr, &request, /*writer=*/nullptr);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
     return absl::StrReplaceAll(status.error_message(), {{digest.Hex(), "DIGEST"}});
   };
@@ -265,7 +265,7 @@ TEST_F(KernixServiceTest, MembersOfTheAdminGroupDoWhatRootMay) {
 
 TEST_F(KernixServiceTest, WhoBecomesAnAdministratorNeedsNoNewConnection) {
   const auto user = std::make_shared<TestIdentity>(kBob);
-  KernixService service(engine_.backend(), user);
+  KernixService service(parts_.backend(), user);
   const auto count = [&] {
     const v1::ListCacheRequest request;
     v1::ListCacheResponse response;
@@ -283,7 +283,7 @@ TEST_F(KernixServiceTest, WhoBecomesAnAdministratorNeedsNoNewConnection) {
 TEST_F(KernixServiceTest, MetricsAreForAdministratorsAndCountWhoIsRefused) {
   const auto metrics = [&](uid_t caller, v1::GetMetricsResponse& response) {
     const v1::GetMetricsRequest request;
-    return KernixService(engine_.backend(), User(caller)).GetMetrics(nullptr, &request, &response).error_code();
+    return KernixService(parts_.backend(), User(caller)).GetMetrics(nullptr, &request, &response).error_code();
   };
   Store("k", kAlice);
   v1::GetMetricsResponse response;
@@ -307,16 +307,16 @@ TEST_F(KernixServiceTest, AnAgeAloneIsEnough) {
   v1::PurgeCacheRequest request;
   request.set_older_than_ms(1000ull * 3600 * 24);
   EXPECT_EQ(Purge(kAlice, request), 0u);  // the entry is newer than that
-  EXPECT_EQ(engine_.backend().cache.Stats().entries, 1u);
+  EXPECT_EQ(parts_.backend().cache.Stats().entries, 1u);
 }
 
 TEST_F(KernixServiceTest, NothingAtAllIsNotEverything) {
   Store("k", kAlice);
   const v1::PurgeCacheRequest request;
   v1::PurgeCacheResponse response;
-  EXPECT_EQ(KernixService(engine_.backend(), User(kAlice)).PurgeCache(nullptr, &request, &response).error_code(),
+  EXPECT_EQ(KernixService(parts_.backend(), User(kAlice)).PurgeCache(nullptr, &request, &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(engine_.backend().cache.Stats().entries, 1u);
+  EXPECT_EQ(parts_.backend().cache.Stats().entries, 1u);
 }
 
 TEST_F(KernixServiceTest, OnlyItsUserAndRootStopIt) {

@@ -13,7 +13,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/wire/quick_lookup.h"
-#include "daemon/app/engine.h"
+#include "daemon/app/daemon_parts.h"
 #include "tests/support/await.h"
 #include "tests/support/memory_cache.h"
 #include "tests/support/test_identity.h"
@@ -47,7 +47,7 @@ class LookupServerTest : public testing::Test {
   }
 
   std::unique_ptr<LookupServer> Start(LookupOptions options) {
-    return LookupServer::Start(engine_.backend(), options).value();
+    return LookupServer::Start(parts_.backend(), options).value();
   }
 
   // Sends a frame, and receives the answer's.
@@ -63,13 +63,13 @@ class LookupServerTest : public testing::Test {
   ServerOptions options_;
   StopRequest stop_;
   toolchain::ToolchainRegistry registry_{Env::Posix()};
-  Engine engine_{Env::Posix(),
-                 options_,
-                 registry_,
-                 cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
-                 /*sharing=*/nullptr,
-                 stop_,
-                 [] { return ReloadReport(); }};
+  DaemonParts parts_{Env::Posix(),
+                     options_,
+                     registry_,
+                     cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
+                     /*sharing=*/nullptr,
+                     stop_,
+                     [] { return ReloadReport(); }};
 };
 
 TEST_F(LookupServerTest, AUserHasABoundedNumberAtOnce) {
@@ -86,7 +86,7 @@ TEST_F(LookupServerTest, AUserHasABoundedNumberAtOnce) {
 
 TEST_F(LookupServerTest, ARefusalIsCountedByItsReason) {
   MetricsRegistry registry;
-  engine_.backend().metrics.Register(registry);
+  parts_.backend().metrics.Register(registry);
   const auto started = Start(kPatient);
   LookupServer& server = *started;
   std::vector<UniqueFd> clients;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/app/engine.h"
+#include "daemon/app/daemon_parts.h"
 
 #include <system_error>
 #include <utility>
@@ -98,9 +98,9 @@ std::unique_ptr<Sharing> Started(std::unique_ptr<Sharing> sharing, Env& env, too
 
 }  // namespace
 
-Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegistry& registry,
-               std::unique_ptr<cache::Cache> cache, std::unique_ptr<Sharing> sharing, StopRequest& stop,
-               std::function<absl::StatusOr<ReloadReport>()> reload)
+DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::ToolchainRegistry& registry,
+                         std::unique_ptr<cache::Cache> cache, std::unique_ptr<Sharing> sharing, StopRequest& stop,
+                         std::function<absl::StatusOr<ReloadReport>()> reload)
     : cache_(std::move(cache)),
       registry_(registry),
       sharing_(Started(std::move(sharing), env, registry_.digests())),
@@ -154,7 +154,7 @@ Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegis
   if (sharing_) sharing_->AskEngine();
 }
 
-void Engine::Flush() {
+void DaemonParts::Flush() {
   const std::vector<KnownFile> news = registry_.digests().TakeNews();
   absl::Status status = cache_->SaveKnownFiles(news);
   if (!status.ok()) registry_.digests().PutBackNews(news);
@@ -162,7 +162,7 @@ void Engine::Flush() {
   if (!status.ok()) Log(LogLevel::kWarning, "flush_failed", {{"error", status.message()}});
 }
 
-void Engine::Apply(const ServerOptions& options) {
+void DaemonParts::Apply(const ServerOptions& options) {
   cache_->SetLimit(options.cache_limit_bytes);
   loads_.SetMost(options.BoundsPerUser().loads);
   fetches_.SetMost(options.BoundsPerUser().fetches);
@@ -170,14 +170,14 @@ void Engine::Apply(const ServerOptions& options) {
   CheckToolchains(options);
 }
 
-void Engine::CheckToolchains(const ServerOptions& options) {
+void DaemonParts::CheckToolchains(const ServerOptions& options) {
   for (const RegisteredToolchain& toolchain : options.toolchains) {
     CheckToolchain(toolchain.name, toolchain.paths, toolchain::LanguageOf(toolchain.paths));
   }
   if (!options.toolchain_description.empty()) CheckToolchain(options.toolchain_description, {}, v1::LANGUAGE_CPP);
 }
 
-void Engine::CheckToolchain(const std::string& name, const v1::ToolchainPaths& paths, v1::Language language) {
+void DaemonParts::CheckToolchain(const std::string& name, const v1::ToolchainPaths& paths, v1::Language language) {
   const absl::StatusOr<toolchain::ToolchainPtr> found = registry_.Resolve(paths, language);
   if (!found.ok()) {
     return Log(LogLevel::kError, "toolchain_unusable", {{"toolchain", name}, {"error", found.status().message()}});

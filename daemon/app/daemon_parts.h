@@ -43,15 +43,16 @@ class FirstLook {
   std::thread thread_;
 };
 
-class Engine {
+// What serves calls: cache, executors, builder, bounds.
+class DaemonParts {
  public:
-  // `options`, `registry` and `stop` must outlive the engine. `sharing`: what is shared with other nodes; null:
+  // `options`, `registry` and `stop` must outlive the object. `sharing`: what is shared with other nodes; null:
   // nothing. `reload` becomes Backend::reload.
-  Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegistry& registry,
-         std::unique_ptr<cache::Cache> cache, std::unique_ptr<Sharing> sharing, StopRequest& stop,
-         std::function<absl::StatusOr<ReloadReport>()> reload);
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
+  DaemonParts(Env& env, const ServerOptions& options, toolchain::ToolchainRegistry& registry,
+              std::unique_ptr<cache::Cache> cache, std::unique_ptr<Sharing> sharing, StopRequest& stop,
+              std::function<absl::StatusOr<ReloadReport>()> reload);
+  DaemonParts(const DaemonParts&) = delete;
+  DaemonParts& operator=(const DaemonParts&) = delete;
 
   Backend& backend() { return backend_; }
   const cache::Cache& cache() const { return *cache_; }
@@ -59,7 +60,7 @@ class Engine {
   // Writes deferred data: uses, counts and facts about compilers. Must be called from time to time, and at the end.
   void Flush();
 
-  // Applies the reloadable settings that concern the engine.
+  // Applies the reloadable settings that concern them.
   void Apply(const ServerOptions& options);
 
   // Logs the identities of the registered toolchains, and of the described one. One that does not work does not prevent
