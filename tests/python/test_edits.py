@@ -219,3 +219,48 @@ def test_an_error_shows_the_line_of_its_text(load, flags):
     wrong = edit(SOURCE, "(n + 31) / 32", "\n\n\n  undeclared(n)")
     with pytest.raises(kernix.KernelCompilationError, match=r"_0\(20\): error: .*undeclared"):
         load(wrong, flags)
+
+
+# What is wrong, and whether the rest of the runtime header is read before it is said.
+ERRORS = {
+    "a semicolon": ("__global__ void wrong(float* x) { *x = 1 }", False),
+    "a name": ("__global__ void wrong(float* x) { *x = nothing; }", False),
+    "a name for devices only": (
+        "__global__ void wrong(float* x) {\n#ifdef __CUDA_ARCH__\n  *x = nothing;\n#endif\n}",
+        False,
+    ),
+    "a template's argument": (
+        "template <typename T> __device__ T sum(T x, T y) { return x + y; }\n"
+        "__global__ void wrong(float* x) { *x = sum(1, 2.0); }",
+        False,
+    ),
+    "an assertion in a template": (
+        "template <typename T> struct Size { static_assert(sizeof(T) == 8, "
+        '"eight bytes"); };\n__global__ void wrong(float* x) { Size<float> size; }',
+        False,
+    ),
+    "a member": ("struct S { int a; };\n__global__ void wrong(float* x) { S s; *x = s.b; }", False),
+    "an overload": (
+        "__device__ int over(int*); __device__ int over(char*);\n__global__ void wrong(float* x) { *x = over(x); }",
+        False,
+    ),
+    "a host function": ("int host_only(int);\n__global__ void wrong(float* x) { *x = host_only(1); }", False),
+    "an operator": ("struct S { int a; };\n__global__ void wrong(float* x) { S s; *x = (s + s).a; }", True),
+    "an instruction": ('__global__ void wrong(float* x) { asm("nonsense;"); }', False),
+}
+
+
+@pytest.mark.parametrize("what", ERRORS)
+def test_an_error_is_what_a_whole_call_says(load, place, what):
+    def asked_again():
+        lines = place.kernixctl("metrics").stdout.splitlines()
+        return sum(int(line.split()[-1]) for line in lines if 'how="whole_after_error"' in line)
+
+    wrong, is_asked_again = ERRORS[what]
+    said, before = [], asked_again()
+    for how in ({}, {"force_rebuild": True}):
+        with pytest.raises(kernix.KernelError) as error:
+            load(f"{SOURCE}\n{wrong}\n", [], 77, **how)
+        said.append(str(error.value))
+    assert said[0] == said[1]
+    assert (asked_again() > before) == is_asked_again
