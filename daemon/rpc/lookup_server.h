@@ -104,7 +104,7 @@ class LookupServer {
   Backend& backend_;
   const LookupOptions options_;
   const UniqueFd epoll_;
-  const UniqueFd wake_;                          // an eventfd
+  const UniqueFd wake_;                                        // an eventfd
   UserLimit limit_{backend_.env, "lookups", "", kMaxPerUser};  // nobody sees its refusals
   exec::ByteQuota reading_{kMaxReadPerUser};
   LoadGate gate_;
