@@ -5,7 +5,7 @@
 one exported function more, and a ``main`` another name. Columns, as ratios to ``nvcc -c``: a new file (*cold*), the
 processor time of that with all that kernixd learns afterwards, an edit of a comment, an edit of host code, and the
 third kernel with the file's includes. A file that nvcc or kernix refuses is named, and counts for nothing. With
-``--without NAME``, perhaps several times, there is a table for each shortcut that is off (``disabled_shortcuts``).
+``--without NAME``, perhaps several times, each file has a row more without that shortcut (``disabled_shortcuts``).
 """
 
 import argparse

@@ -415,6 +415,7 @@ class NvccCompiler::Compile {
   exec::ActionEnd AskWholeHeader() {
     const auto cudafe = std::find_if(phases_.compile.begin(), phases_.compile.end(), IsCudafe);
     const PlanEnd front_end = RunPhases({phases_.preprocess.at(phases_.host_pass), *cudafe});
+    if (!front_end.status.ok() && WouldEndAgain(front_end.status)) return front_end.status;
     const bool is_refused = front_end.failed != nullptr && IsCudafe(*front_end.failed);
     if (!is_refused) return RunWithWholeHeader(compiler_.whole_after_error_);
     compiler_.whole_after_error_.Add();
