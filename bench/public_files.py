@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure CUDA files that people publish: kernix against one ``nvcc -c`` of the same text, as wall and processor time.
 
-``python bench/public_files.py [-I FOLDER]... FILES`` with an installed kernix and nvcc; no GPU needed. Each file gets
-one exported function more, and a ``main`` another name. Columns, as ratios to ``nvcc -c``: a new file (*cold*), the
-processor time of that with all that kernixd learns afterwards, an edit of a comment, an edit of host code, and the
-third kernel with the file's includes. A file that nvcc or kernix refuses is named, and counts for nothing. With
-``--without NAME``, perhaps several times, each file has a row more without that shortcut (``disabled_shortcuts``).
+``python bench/public_files.py [-I FOLDER]... FILES`` with an installed kernix and nvcc; no GPU needed. One kernixd
+compiles them all, after two small kernels. Each file gets one exported function more, and a ``main`` another name.
+Columns, as ratios to ``nvcc -c``: a new file (*cold*), the processor time of that with all that kernixd learns
+afterwards, an edit of a comment, an edit of host code, and the third kernel with the file's includes. A file that nvcc
+or kernix refuses is named, and counts for nothing. With ``--without NAME``, perhaps several times, each file has a row
+more from another kernixd without that shortcut (``disabled_shortcuts``).
 """
 
 import argparse
@@ -49,12 +50,17 @@ def salted(text: str, *new: str, salts: dict[str, str]) -> str:
 
 
 class Daemon:
-    """A kernixd with a store of its own, perhaps without some shortcuts."""
+    """A kernixd with a store of its own that has compiled two kernels, perhaps without some shortcuts."""
 
-    def __init__(self, store: str, without: str = "") -> None:
+    def __init__(self, store: str, without: str) -> None:
         os.makedirs(store)
         self.store, self.without = store, without
         self.control = [_environment.program("kernixctl"), "--store", store]
+        self.use()
+        salts: dict[str, str] = {}
+        for _ in range(2):  # it asks the toolchain what it is, and learns what cuda_runtime.h declares
+            load(salted(PROBE, "DEVICE_SALT", salts=salts), [])
+            self.processor_seconds()
 
     def use(self) -> None:
         """Have the next loads go there."""
@@ -116,7 +122,7 @@ def load(text: str, includes: list[str]) -> float:
     return time.perf_counter() - begin
 
 
-def measure(path: pathlib.Path, includes: list[str], folder: pathlib.Path, without: str) -> list[float]:
+def measure(path: pathlib.Path, includes: list[str], folder: pathlib.Path, daemon: Daemon) -> list[float]:
     """Return the ratios of a file, one for each column."""
     salts: dict[str, str] = dict.fromkeys(("COMMENT_SALT", "DEVICE_SALT", "HOST_SALT"), "1")
     every = ("COMMENT_SALT", "DEVICE_SALT", "HOST_SALT")
@@ -124,24 +130,20 @@ def measure(path: pathlib.Path, includes: list[str], folder: pathlib.Path, witho
     text = re.sub(r"\bmain(?=\s*\()", "sample_main", original) + PROBE
     includes = [*includes, str(path.parent)]
     heads = "\n".join(re.findall(r"(?m)^#\s*include\s*<[^>\n]+>", original)) + "\n" + PROBE
-    daemon = Daemon(str(folder / uuid.uuid4().hex), without)
     daemon.use()
-    try:
-        load(salted(PROBE, salts=salts), [])  # kernixd asks the toolchain what it is
-        nvcc = daemon.said(r"(/\S*/nvcc) ")
-        wall, processor = plain(nvcc, salted(text, *every, salts=salts), includes, folder)
-        head_wall, _ = plain(nvcc, salted(heads, salts=salts), includes, folder)
-        before = daemon.processor_seconds()
-        cold = load(salted(text, *every, salts=salts), includes)
-        used = daemon.processor_seconds() - before
-        comment = load(salted(text, "COMMENT_SALT", salts=salts), includes)
-        host = load(salted(text, "HOST_SALT", salts=salts), includes)
-        for _ in range(2):
-            load(salted(heads, *every, salts=salts), includes)
-            daemon.processor_seconds()
-        head = load(salted(heads, *every, salts=salts), includes)
-    finally:
-        daemon.stop()
+    nvcc = daemon.said(r"(/\S*/nvcc) ")
+    wall, processor = plain(nvcc, salted(text, *every, salts=salts), includes, folder)
+    head_wall, _ = plain(nvcc, salted(heads, salts=salts), includes, folder)
+    before = daemon.processor_seconds()
+    cold = load(salted(text, *every, salts=salts), includes)
+    used = daemon.processor_seconds() - before
+    comment = load(salted(text, "COMMENT_SALT", salts=salts), includes)
+    daemon.processor_seconds()  # a person takes longer for an edit than kernixd for what it learns
+    host = load(salted(text, "HOST_SALT", salts=salts), includes)
+    for _ in range(2):
+        load(salted(heads, *every, salts=salts), includes)
+        daemon.processor_seconds()
+    head = load(salted(heads, *every, salts=salts), includes)
     return [cold / wall, used / processor, comment / wall, host / wall, head / head_wall]
 
 
@@ -163,13 +165,16 @@ def main() -> int:
     rows: dict[str, list[list[float]]] = {without: [] for without in kinds}
     print("| file | without | " + " | ".join(COLUMNS) + " |\n|---|---" + "|---:" * len(COLUMNS) + "|")
     with tempfile.TemporaryDirectory(prefix="bench-public-", ignore_cleanup_errors=True) as folder:
+        daemons = {without: Daemon(f"{folder}/store-{i}", without) for i, without in enumerate(kinds)}
         for path, without in itertools.product(arguments.files, kinds):
             try:
-                rows[without].append(measure(path.resolve(), includes, pathlib.Path(folder), without))
+                rows[without].append(measure(path.resolve(), includes, pathlib.Path(folder), daemons[without]))
             except (subprocess.CalledProcessError, kernix.KernelError) as error:
                 refused.append(f"{path}: {type(error).__name__}: {str(error)[:300]}")
                 continue
             print(row("/".join(path.parts[-2:]), without, rows[without][-1]), flush=True)
+        for daemon in daemons.values():
+            daemon.stop()
     for without, values in rows.items():
         if values:
             columns = [statistics.median(column) for column in zip(*values, strict=True)]

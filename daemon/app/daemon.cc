@@ -199,27 +199,27 @@ absl::Status Daemon::Listen() {
 }
 
 absl::Status Daemon::Serve(int listener, UniqueFd connection) {
-  servers_ = std::make_unique<PeerServers>(parts_->backend());
   KERNIX_ASSIGN_OR_RETURN(lookups_, LookupServer::Start(parts_->backend(), LookupLimits(options_)));
   if (options_.shared) {
-    KERNIX_ASSIGN_OR_RETURN(relay_, Relay::Start());
+    KERNIX_ASSIGN_OR_RETURN(relay_, Relay::Start(env_));
   }
+  servers_ = std::make_unique<PeerServers>(
+      parts_->backend(),
+      PeerServers::Handler{
+          .identify = [this](UserId user) { return LocalUser(ToNumber(user), options_.admin_group); },
+          .route = [this](UniqueFd fd, const IdentityPtr& user) { return Route(std::move(fd), user); }});
   AcceptHandler handler;
   handler.admit = [this](const Peer& peer) { return Admit(peer); };
-  handler.serve = [this](UniqueFd fd, const IdentityPtr& user) {
-    if (BeginsLookup(fd.get())) return lookups_->Serve(std::move(fd), user);
-    UniqueFd end = BehindRelay(std::move(fd), user);
-    if (end.ok()) servers_->Serve(std::move(end), user);
-  };
+  handler.serve = [this](UniqueFd fd, UserId user) { servers_->Serve(std::move(fd), user); };
   handler.turned_away = [this] { parts_->backend().metrics.NoteRefusal(Refusal::kConnections); };
-  handler.turn_away = [this](UniqueFd fd, const IdentityPtr& user, const absl::Status& reason) {
-    UniqueFd end = BehindRelay(std::move(fd), user);
-    if (end.ok()) refusals_.Serve(std::move(end), reason);
+  handler.turn_away = [this](UniqueFd fd, UserId user, const absl::Status& reason) {
+    servers_->Refuse(std::move(fd), user, reason);
   };
+  handler.left = [this](UserId user) { servers_->Left(user); };
   ConnectionQuota quota(options_.BoundsPerUser().connections, Capacity(options_));
   if (oneshot()) handler.all_closed = [this] { stop_.Set("the connection closed"); };
-  KERNIX_ASSIGN_OR_RETURN(accept_loop_,
-                          AcceptLoop::Start(listener, std::move(connection), std::move(quota), std::move(handler)));
+  KERNIX_ASSIGN_OR_RETURN(
+      accept_loop_, AcceptLoop::Start(env_, listener, std::move(connection), std::move(quota), std::move(handler)));
   std::vector<std::string> places = parts_->cache().Files();
   if (listener_ != nullptr) places.push_back(listener_->path());
   place_watch_.emplace(std::move(places));
@@ -228,8 +228,12 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   return absl::OkStatus();
 }
 
-// The connection as gRPC gets it. A private daemon's user can harm nobody else.
-UniqueFd Daemon::BehindRelay(UniqueFd connection, const IdentityPtr& user) {
+// Returns the connection as gRPC gets it. A private daemon's user can harm nobody else.
+UniqueFd Daemon::Route(UniqueFd connection, const IdentityPtr& user) {
+  if (BeginsLookup(connection.get())) {
+    lookups_->Serve(std::move(connection), user);
+    return UniqueFd();
+  }
   if (relay_ == nullptr) return connection;
   absl::StatusOr<UniqueFd> end = relay_->Connect(std::move(connection), user);
   if (end.ok()) return *std::move(end);
@@ -238,9 +242,8 @@ UniqueFd Daemon::BehindRelay(UniqueFd connection, const IdentityPtr& user) {
 }
 
 // For a shared daemon, the socket's mode decides who may connect.
-absl::StatusOr<IdentityPtr> Daemon::Admit(const Peer& peer) const {
-  IdentityPtr user = LocalUser(peer.uid, options_.admin_group);
-  if (options_.shared || user->IsAdministrator()) return user;
+absl::Status Daemon::Admit(const Peer& peer) const {
+  if (options_.shared || IsAdministrator(peer.uid, options_.admin_group)) return absl::OkStatus();
   parts_->backend().metrics.NoteRefusal(Refusal::kStranger);
   return absl::PermissionDeniedError(StrCat("this kernixd serves uid ", geteuid(), " and root only"));
 }
@@ -379,7 +382,7 @@ void Daemon::CloseDoors() {
   // which therefore does not come.
   if (relay_ != nullptr) relay_->Stop(env_.Now() + kLastWords);
   grpc_init();
-  servers_->Shutdown(std::chrono::system_clock::now() + kLastWords);
+  servers_->Shutdown(kLastWords);
   gate().WaitUntilEmpty(MonotonicTime::max());  // for workers that gRPC no longer tracks
 }
 

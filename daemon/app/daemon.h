@@ -58,8 +58,8 @@ class Daemon {
   absl::Status OpenStore();
   absl::Status Listen();
   absl::Status Serve(int listener, UniqueFd connection);
-  absl::StatusOr<IdentityPtr> Admit(const Peer& peer) const;
-  UniqueFd BehindRelay(UniqueFd connection, const IdentityPtr& user);
+  absl::Status Admit(const Peer& peer) const;
+  UniqueFd Route(UniqueFd connection, const IdentityPtr& user);
 
   // --- Serve
   StopReason WaitForStop();
@@ -100,10 +100,9 @@ class Daemon {
   std::optional<FirstLook> first_look_;
   std::unique_ptr<Sharing> sharing_;  // until the parts have it
   std::unique_ptr<DaemonParts> parts_;
-  std::unique_ptr<PeerServers> servers_;
   std::unique_ptr<LookupServer> lookups_;
-  RefusalServer refusals_;        // used by the accept loop
   std::unique_ptr<Relay> relay_;  // of a shared daemon
+  std::unique_ptr<PeerServers> servers_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<AcceptLoop> accept_loop_;
   std::optional<PlaceWatch> place_watch_;

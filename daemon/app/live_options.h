@@ -38,7 +38,7 @@ class LiveOptions {
   const ServerOptions started_;
   const ReadOptions read_;
   Mutex reloading_;  // held for as long as that takes, perhaps minutes, if compilers hang
-  mutable Mutex mutex_;
+  mutable Mutex mutex_ ABSL_ACQUIRED_AFTER(reloading_);
   ServerOptions latest_ ABSL_GUARDED_BY(mutex_);
 };
 

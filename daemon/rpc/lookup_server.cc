@@ -43,8 +43,8 @@ void LogFailure(std::string_view user, std::string_view error) {
 // A connection on which a client asks one question after another. It is kept while no question is under way.
 class LookupConnection {
  public:
-  LookupConnection(UniqueFd socket, IdentityPtr user, uint64_t limit)
-      : socket_(std::move(socket)), user_(std::move(user)), reader_(kLookupMagic.size(), limit) {}
+  LookupConnection(Env& env, UniqueFd socket, IdentityPtr user, uint64_t limit)
+      : env_(env), socket_(std::move(socket)), user_(std::move(user)), reader_(kLookupMagic.size(), limit) {}
   // Also for the accept loop, which holds a descriptor of it.
   ~LookupConnection() { End(); }
   LookupConnection(const LookupConnection&) = delete;
@@ -59,14 +59,14 @@ class LookupConnection {
   // A question begins, or will soon.
   absl::Status Begin(UserLimit& limit) {
     KERNIX_ASSIGN_OR_RETURN(place_, limit.Enter(*user_));
-    since_ = std::chrono::steady_clock::now();
+    since_ = env_.Now();
     return absl::OkStatus();
   }
 
   // Its first byte is there. Returns whether that is news.
   bool NoteQuestion() {
     if (std::exchange(has_question_, true)) return false;
-    since_ = std::chrono::steady_clock::now();
+    since_ = env_.Now();
     return true;
   }
 
@@ -74,7 +74,7 @@ class LookupConnection {
   void Finish() {
     place_.reset();
     has_question_ = false;
-    since_ = std::chrono::steady_clock::now();
+    since_ = env_.Now();
   }
 
   void End() const { shutdown(socket_.get(), SHUT_RDWR); }
@@ -85,6 +85,7 @@ class LookupConnection {
   std::list<std::unique_ptr<LookupConnection>>::iterator place;
 
  private:
+  Env& env_;
   const UniqueFd socket_;
   const IdentityPtr user_;
   FrameReader reader_;
@@ -154,7 +155,7 @@ class Question {
   }
 
   void Note(bool hit) {
-    const auto took = std::chrono::steady_clock::now() - begun_;
+    const auto took = backend_.env.Now() - begun_;
     backend_.metrics.NoteQuickLookup(hit, from_upstream_, took);
     if (hit) LogHit(user_, request_.load().name(), key_, from_upstream_, std::chrono::duration_cast<Duration>(took));
   }
@@ -177,11 +178,10 @@ bool SendAtOnce(int socket, std::string_view payload) {
 // If one request exhausts memory, the daemon must survive for all others. Returns whether the connection can go on.
 bool AnswerSlowly(Backend& backend, exec::ByteQuota& reading, LookupConnection& connection, const std::string& text,
                   Duration patience, const CancellationPtr& cancellation) {
-  const auto room =
-      reading.Await(connection.user().id(), text.size(), std::chrono::steady_clock::now() + patience, *cancellation);
+  const auto room = reading.Await(connection.user().id(), text.size(), backend.env.Now() + patience, *cancellation);
   if (room == nullptr) return false;
   const auto send = [&](const std::string& payload) {
-    const MonotonicTime deadline = std::chrono::steady_clock::now() + patience;
+    const MonotonicTime deadline = backend.env.Now() + patience;
     return SendFrame(connection.socket(), "", payload, deadline).ok();  // not: the client is gone or slow
   };
   try {
@@ -244,7 +244,7 @@ LookupServer::~LookupServer() { Stop(); }
 void LookupServer::Serve(UniqueFd connection, IdentityPtr user) {
   ++connections_;
   const uint64_t limit = std::min<uint64_t>(kMaxLookupBytes, backend_.options.max_request_bytes);
-  auto made = std::make_unique<LookupConnection>(std::move(connection), std::move(user), limit);
+  auto made = std::make_unique<LookupConnection>(backend_.env, std::move(connection), std::move(user), limit);
   if (gate_.closed()) return backend_.metrics.NoteRefusal(Refusal::kDraining);
   if (!made->Begin(limit_).ok()) return backend_.metrics.NoteRefusal(Refusal::kLookups);
   Pass(std::move(made));
@@ -307,12 +307,12 @@ void LookupServer::Round() {
 
 // For AwaitEvents(): until the first connection is closed for its silence.
 int LookupServer::Timeout() const {
-  if (std::chrono::steady_clock::now() < awake_until_) return 0;
+  if (backend_.env.Now() < awake_until_) return 0;
   MonotonicTime until = MonotonicTime::max();
   if (!asking_.empty()) until = std::min(until, asking_.front()->since() + options_.patience);
   if (!waiting_.empty()) until = std::min(until, waiting_.front()->since() + options_.keep_time);
   if (until == MonotonicTime::max()) return -1;
-  const auto left = std::chrono::ceil<Duration>(until - std::chrono::steady_clock::now());
+  const auto left = std::chrono::ceil<Duration>(until - backend_.env.Now());
   return static_cast<int>(std::max(left, Duration{0}).count());
 }
 
@@ -332,7 +332,7 @@ void LookupServer::TakeArrivals(std::vector<LookupConnection*>& asked) {
     } else if (Read(connection)) {
       asked.push_back(&connection);
     } else {
-      awake_until_ = std::chrono::steady_clock::now() + options_.awake;
+      awake_until_ = backend_.env.Now() + options_.awake;
     }
   }
 }
@@ -425,7 +425,7 @@ void LookupServer::CloseOldestOf(const LookupConnection& connection) {
 }
 
 void LookupServer::CloseLate() {
-  const MonotonicTime now = std::chrono::steady_clock::now();
+  const MonotonicTime now = backend_.env.Now();
   while (!asking_.empty() && asking_.front()->since() + options_.patience <= now) Release(*asking_.front()).reset();
   while (!waiting_.empty() && waiting_.front()->since() + options_.keep_time <= now) Release(*waiting_.front()).reset();
 }

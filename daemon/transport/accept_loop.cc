@@ -24,29 +24,31 @@
 
 namespace kernix::server {
 
-absl::Status ConnectionQuota::Enter(const Identity& user) {
-  const int of_user = open_of_user_[user.id()];
+absl::Status ConnectionQuota::Enter(UserId user) {
+  const int of_user = open_of_user_[user];
   if (max_per_user_ > 0 && of_user >= max_per_user_) {
     return absl::ResourceExhaustedError(StrCat(
-        "user ", user.name(), " has ", of_user, " connections open, the most that this kernixd allows one user: ",
+        "uid ", ToNumber(user), " has ", of_user, " connections open, the most that this kernixd allows one user: ",
         "close some, or raise max_connections_per_user (--max-connections-per-user, ",
         "KERNIX_MAX_CONNECTIONS_PER_USER)"));
   }
   if (of_user >= capacity_ - open_) {
     return absl::ResourceExhaustedError(StrCat(
-        "user ", user.name(), " has ", of_user, " connections open, and this kernixd has descriptors for only ",
+        "uid ", ToNumber(user), " has ", of_user, " connections open, and this kernixd has descriptors for only ",
         capacity_,
         " connections of all users: close some, or raise its limit (ulimit -n; LimitNOFILE= of a systemd unit)"));
   }
   ++open_;
-  ++open_of_user_[user.id()];
+  ++open_of_user_[user];
   return absl::OkStatus();
 }
 
-void ConnectionQuota::Leave(UserId user) {
+bool ConnectionQuota::Leave(UserId user) {
   const auto found = open_of_user_.find(user);
-  if (--found->second == 0) open_of_user_.erase(found);
+  const bool is_last = --found->second == 0;
+  if (is_last) open_of_user_.erase(found);
   --open_;
+  return is_last;
 }
 
 int ConnectionCapacity(int descriptors) {
@@ -117,8 +119,8 @@ bool IsShortage(int error_number) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(int listener, UniqueFd connected, ConnectionQuota quota,
-                                                              AcceptHandler handler) {
+absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(Env& env, int listener, UniqueFd connected,
+                                                              ConnectionQuota quota, AcceptHandler handler) {
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.ok()) return ErrnoStatus(errno, "make", "an epoll instance");
   UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -127,14 +129,16 @@ absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(int listener, Uniq
   if (listener >= 0 && !Watch(epoll.get(), listener, EPOLLIN))
     return ErrnoStatus(errno, "watch", "the listening socket");
   std::unique_ptr<AcceptLoop> loop(
-      new AcceptLoop(std::move(quota), std::move(handler), listener, std::move(epoll), std::move(stop)));
+      new AcceptLoop(env, std::move(quota), std::move(handler), listener, std::move(epoll), std::move(stop)));
   loop->thread_ =
       std::thread([self = loop.get(), first = std::move(connected)]() mutable { self->Run(std::move(first)); });
   return loop;
 }
 
-AcceptLoop::AcceptLoop(ConnectionQuota quota, AcceptHandler handler, int listener, UniqueFd epoll, UniqueFd stop)
-    : handler_(std::move(handler)),
+AcceptLoop::AcceptLoop(Env& env, ConnectionQuota quota, AcceptHandler handler, int listener, UniqueFd epoll,
+                       UniqueFd stop)
+    : env_(env),
+      handler_(std::move(handler)),
       listener_(listener),
       epoll_(std::move(epoll)),
       stop_(std::move(stop)),
@@ -172,7 +176,7 @@ int AcceptLoop::Timeout() const {
   for (const auto& [watch, silent] : silent_) until = std::min(until, silent.until);
   if (!leaving_.empty()) until = std::min(until, leaving_.front().until);
   if (until == MonotonicTime::max()) return -1;
-  const auto left = std::chrono::ceil<Duration>(until - std::chrono::steady_clock::now());
+  const auto left = std::chrono::ceil<Duration>(until - env_.Now());
   return static_cast<int>(std::max(left, Duration{0}).count());
 }
 
@@ -180,7 +184,7 @@ void AcceptLoop::WaitAndHandle() {
   std::array<epoll_event, 64> events;
   const int count = posix::AwaitEvents(epoll_.get(), events, Timeout());
   // Also when there are other events: connections that come and go must not keep others out.
-  if (paused_until_ && std::chrono::steady_clock::now() >= *paused_until_) ResumeAccepting();
+  if (paused_until_ && env_.Now() >= *paused_until_) ResumeAccepting();
   for (int i = 0; i < count; ++i) {
     const int fd = events[i].data.fd;
     if (fd == stop_.get()) {
@@ -216,7 +220,7 @@ void AcceptLoop::AcceptSome() {
 void AcceptLoop::PauseAccepting(int error_number) {
   Log(LogLevel::kWarning, "accept_paused", {{"error", strerror(error_number)}, {"open_connections", open_.load()}});
   Unwatch(epoll_.get(), listener_);
-  paused_until_ = std::chrono::steady_clock::now() + kPause;
+  paused_until_ = env_.Now() + kPause;
 }
 
 void AcceptLoop::ResumeAccepting() {
@@ -226,29 +230,27 @@ void AcceptLoop::ResumeAccepting() {
 
 void AcceptLoop::TakeIn(UniqueFd connection) {
   const absl::StatusOr<Peer> peer = PeerOf(connection.get());
-  absl::StatusOr<IdentityPtr> user = peer.ok() ? handler_.admit(*peer) : peer.status();
-  if (!user.ok()) {
+  const absl::Status admitted = peer.ok() ? handler_.admit(*peer) : peer.status();
+  if (!admitted.ok()) {
     LogOf("connection_refused", LogLevel::kWarning, "connection_refused",
-          {{"uid", peer.ok() ? peer->uid : -1},
-           {"pid", peer.ok() ? peer->pid : -1},
-           {"reason", user.status().message()}});
+          {{"uid", peer.ok() ? peer->uid : -1}, {"pid", peer.ok() ? peer->pid : -1}, {"reason", admitted.message()}});
     connection.reset();
     if (open_ == 0 && handler_.all_closed) handler_.all_closed();
     return;
   }
-  const absl::Status room = quota_.Enter(**user);
-  if (!room.ok()) return TurnAway(std::move(connection), *user, *peer, room);
-  Open(std::move(connection), *std::move(user), *peer);
+  const absl::Status room = quota_.Enter(UserId{peer->uid});
+  if (!room.ok()) return TurnAway(std::move(connection), *peer, room);
+  Open(std::move(connection), *peer);
 }
 
-void AcceptLoop::TurnAway(UniqueFd connection, const IdentityPtr& user, const Peer& peer, const absl::Status& status) {
+void AcceptLoop::TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status) {
   ++turned_away_;
   if (handler_.turned_away) handler_.turned_away();
-  const MonotonicTime now = std::chrono::steady_clock::now();
+  const MonotonicTime now = env_.Now();
   UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   if (handler_.turn_away && watch.ok() && leaving_.size() < kMaxLeaving) {
     leaving_.push_back({std::move(watch), now + kSilence});
-    handler_.turn_away(std::move(connection), user, status);
+    handler_.turn_away(std::move(connection), UserId{peer.uid}, status);
   }
   if (now < next_word_) return;
   next_word_ = now + kLogAgain;
@@ -256,18 +258,21 @@ void AcceptLoop::TurnAway(UniqueFd connection, const IdentityPtr& user, const Pe
       {{"uid", peer.uid}, {"pid", peer.pid}, {"reason", status.message()}, {"turned_away", turned_away_}});
 }
 
-void AcceptLoop::Open(UniqueFd connection, IdentityPtr user, const Peer& peer) {
+void AcceptLoop::Open(UniqueFd connection, const Peer& peer) {
+  const UserId user{peer.uid};
+  const std::string account = StrCat("uid ", peer.uid);
   UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   if (!watch.ok() || !Watch(epoll_.get(), watch.get(), EPOLLIN | EPOLLRDHUP)) {
-    LogOf(user->name(), LogLevel::kWarning, "connection_dropped", {{"user", user->name()}, {"error", strerror(errno)}});
-    return quota_.Leave(user->id());
+    LogOf(account, LogLevel::kWarning, "connection_dropped", {{"uid", peer.uid}, {"error", strerror(errno)}});
+    quota_.Leave(user);
+    return;
   }
-  LogOf(user->name(), LogLevel::kDebug, "connection", {{"user", user->name()}, {"pid", peer.pid}});
+  LogOf(account, LogLevel::kDebug, "connection", {{"uid", peer.uid}, {"pid", peer.pid}});
   ++open_;
   ++total_;
   const int key = watch.get();
-  watches_[key] = {std::move(watch), user->id()};
-  silent_[key] = {std::move(connection), std::move(user), std::chrono::steady_clock::now() + kSilence};
+  watches_[key] = {std::move(watch), user};
+  silent_[key] = {std::move(connection), user, env_.Now() + kSilence};
   if (CanBeRead(key)) HandOver(key);
 }
 
@@ -282,7 +287,7 @@ void AcceptLoop::HandOver(int watch) {
 }
 
 void AcceptLoop::HandOverTheSilent() {
-  const MonotonicTime now = std::chrono::steady_clock::now();
+  const MonotonicTime now = env_.Now();
   std::vector<int> watches;
   for (const auto& [watch, silent] : silent_) {
     if (silent.until <= now) watches.push_back(watch);
@@ -291,7 +296,7 @@ void AcceptLoop::HandOverTheSilent() {
 }
 
 void AcceptLoop::CutOffTheTurnedAway() {
-  const MonotonicTime now = std::chrono::steady_clock::now();
+  const MonotonicTime now = env_.Now();
   for (; !leaving_.empty() && leaving_.front().until <= now; leaving_.pop_front()) {
     shutdown(leaving_.front().watch.get(), SHUT_RDWR);
   }
@@ -302,8 +307,9 @@ void AcceptLoop::Closed(int watch) {
   Unwatch(epoll_.get(), watch);
   // A client that has only stopped sending must not hold one of our descriptors either.
   shutdown(watch, SHUT_RDWR);
-  quota_.Leave(watches_.extract(watch).mapped().user);
+  const UserId user = watches_.extract(watch).mapped().user;
   silent_.erase(watch);
+  if (quota_.Leave(user) && handler_.left) handler_.left(user);
   if (--open_ == 0 && handler_.all_closed) handler_.all_closed();
 }
 

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/identity.h"
+#include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "daemon/transport/unix_peer.h"
@@ -32,8 +32,9 @@ class ConnectionQuota {
   ConnectionQuota(int max_per_user, int capacity) : max_per_user_(max_per_user), capacity_(capacity) {}
 
   // Counts one more connection of `user`. kResourceExhausted, with what to do, if no more are allowed.
-  absl::Status Enter(const Identity& user);
-  void Leave(UserId user);
+  absl::Status Enter(UserId user);
+  // Whether that was the user's last one.
+  bool Leave(UserId user);
 
  private:
   const int max_per_user_;
@@ -77,26 +78,28 @@ class IdleMonitor {
 
 // Called from the loop's thread.
 struct AcceptHandler {
-  // Returns the identity of `peer`, or why it may not connect: the loop then logs and closes the connection.
-  std::function<absl::StatusOr<IdentityPtr>(const Peer& peer)> admit;
+  // Why `peer` may not connect, if so: the loop then logs that and closes the connection.
+  std::function<absl::Status(const Peer& peer)> admit;
   // Takes over an open connection that has data to read or has been silent for a second.
-  std::function<void(UniqueFd connection, const IdentityPtr& user)> serve;
+  std::function<void(UniqueFd connection, UserId user)> serve;
   // Takes over a connection for which there is no room, to tell the client; the loop closes it a second later. May be
   // empty.
-  std::function<void(UniqueFd connection, const IdentityPtr& user, const absl::Status& reason)> turn_away;
+  std::function<void(UniqueFd connection, UserId user, const absl::Status& reason)> turn_away;
   // There was no room for a connection, whether or not `turn_away` is called. May be empty.
   std::function<void()> turned_away;
+  // The last connection of a user has closed. May be empty.
+  std::function<void(UserId user)> left;
   // A connection has closed (or was refused), and none is open. May be empty.
   std::function<void()> all_closed;
 };
 
 class AcceptLoop {
  public:
-  // Accepts from `listener`, a non-blocking socket that must live until Stop(); negative: accepts nothing. `connected`,
-  // if it holds a descriptor, is treated as the first connection. Connections for which `quota` has no room are refused
-  // with the reason and closed.
-  static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(int listener, UniqueFd connected, ConnectionQuota quota,
-                                                           AcceptHandler handler);
+  // `env`, the clock, must outlive it. Accepts from `listener`, a non-blocking socket that must live until Stop();
+  // negative: accepts nothing. `connected`, if it holds a descriptor, is treated as the first connection. Connections
+  // for which `quota` has no room are refused with the reason and closed.
+  static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(Env& env, int listener, UniqueFd connected,
+                                                           ConnectionQuota quota, AcceptHandler handler);
   ~AcceptLoop();  // calls Stop()
   AcceptLoop(const AcceptLoop&) = delete;
   AcceptLoop& operator=(const AcceptLoop&) = delete;
@@ -109,7 +112,7 @@ class AcceptLoop {
   Activity activity() const;
 
  private:
-  AcceptLoop(ConnectionQuota quota, AcceptHandler handler, int listener, UniqueFd epoll, UniqueFd stop);
+  AcceptLoop(Env& env, ConnectionQuota quota, AcceptHandler handler, int listener, UniqueFd epoll, UniqueFd stop);
 
   void Run(UniqueFd connected);
   void WaitAndHandle();
@@ -118,13 +121,14 @@ class AcceptLoop {
   void PauseAccepting(int error_number);
   void ResumeAccepting();
   void TakeIn(UniqueFd connection);
-  void TurnAway(UniqueFd connection, const IdentityPtr& user, const Peer& peer, const absl::Status& status);
+  void TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status);
   void CutOffTheTurnedAway();
-  void Open(UniqueFd connection, IdentityPtr user, const Peer& peer);
+  void Open(UniqueFd connection, const Peer& peer);
   void HandOver(int watch);
   void HandOverTheSilent();
   void Closed(int watch);
 
+  Env& env_;
   const AcceptHandler handler_;
   const int listener_;
   const UniqueFd epoll_;
@@ -152,7 +156,7 @@ class AcceptLoop {
   std::map<int, Watched> watches_;
   struct Silent {
     UniqueFd connection;
-    IdentityPtr user;
+    UserId user{};
     MonotonicTime until;
   };
   std::map<int, Silent> silent_;  // connections that have not sent anything yet, by their watch

@@ -17,7 +17,6 @@
 #include "daemon/transport/listener.h"
 #include "daemon/transport/unix_peer.h"
 #include "tests/support/await.h"
-#include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::server {
@@ -27,10 +26,10 @@ using ::testing::HasSubstr;
 
 constexpr auto kRefused = absl::StatusCode::kResourceExhausted;
 
-const TestIdentity kAlice(1);
-const TestIdentity kBob(2);
+constexpr UserId kAlice{1};
+constexpr UserId kBob{2};
 
-int EnterAll(ConnectionQuota& quota, const Identity& user) {
+int EnterAll(ConnectionQuota& quota, UserId user) {
   int count = 0;
   while (quota.Enter(user).ok()) ++count;
   return count;
@@ -41,7 +40,7 @@ TEST(ConnectionQuotaTest, AUserHasAsManyAsOneMayHave) {
   EXPECT_EQ(EnterAll(quota, kAlice), 3);
   EXPECT_THAT(quota.Enter(kAlice), HasError(kRefused, HasSubstr("raise max_connections_per_user")));
   EXPECT_THAT(quota.Enter(kBob), IsOk());
-  quota.Leave(kAlice.id());
+  quota.Leave(kAlice);
   EXPECT_THAT(quota.Enter(kAlice), IsOk());
 }
 
@@ -50,14 +49,14 @@ TEST(ConnectionQuotaTest, WithoutALimitADescriptorIsLeftForTheNextUser) {
   EXPECT_EQ(EnterAll(quota, kAlice), 500);
   EXPECT_THAT(quota.Enter(kAlice), HasError(kRefused, HasSubstr("LimitNOFILE")));
   EXPECT_EQ(EnterAll(quota, kBob), 250);
-  for (uint32_t id = 3; id < 10; ++id) EXPECT_GT(EnterAll(quota, TestIdentity(id)), 0) << id;
+  for (uint32_t id = 3; id < 10; ++id) EXPECT_GT(EnterAll(quota, UserId{id}), 0) << id;
 }
 
 TEST(ConnectionQuotaTest, WhoHasLeftDoesNotCount) {
   ConnectionQuota quota(0, 10);
   for (int i = 0; i < 100; ++i) {
     ASSERT_THAT(quota.Enter(kAlice), IsOk());
-    quota.Leave(kAlice.id());
+    quota.Leave(kAlice);
   }
   EXPECT_EQ(EnterAll(quota, kBob), 5);
 }
@@ -117,18 +116,25 @@ class Recorder {
  public:
   AcceptHandler Handler(absl::Status admission = absl::OkStatus()) {
     return {.admit = [this, admission](const Peer& peer) { return Admit(peer, admission); },
-            .serve = [this](UniqueFd fd, const IdentityPtr& user) { Add(std::move(fd), user); },
+            .serve = [this](UniqueFd fd, UserId user) { Add(std::move(fd), user); },
+            .left = [this](UserId user) { NoteLeft(user); },
             .all_closed = [this] { NoteAllClosed(); }};
   }
 
   // Waits for the next connection.
-  std::pair<UniqueFd, IdentityPtr> Next() {
+  std::pair<UniqueFd, UserId> Next() {
     const MutexLock lock(mutex_);
     AwaitChange("a connection", changed_, mutex_,
                 [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !connections_.empty(); });
     auto connection = std::move(connections_.back());
     connections_.pop_back();
     return connection;
+  }
+
+  // The users who have left, in this order.
+  std::vector<UserId> left() {
+    const MutexLock lock(mutex_);
+    return left_;
   }
 
   // The last peer.
@@ -145,14 +151,18 @@ class Recorder {
   }
 
  private:
-  absl::StatusOr<IdentityPtr> Admit(const Peer& peer, const absl::Status& admission) {
+  absl::Status Admit(const Peer& peer, const absl::Status& admission) {
     const MutexLock lock(mutex_);
     peer_ = peer;
-    if (!admission.ok()) return admission;
-    return std::make_shared<TestIdentity>(peer.uid);
+    return admission;
   }
 
-  void Add(UniqueFd fd, const IdentityPtr& user) {
+  void NoteLeft(UserId user) {
+    const MutexLock lock(mutex_);
+    left_.push_back(user);
+  }
+
+  void Add(UniqueFd fd, UserId user) {
     const MutexLock lock(mutex_);
     connections_.emplace_back(std::move(fd), user);
     changed_.NotifyAll();
@@ -166,8 +176,9 @@ class Recorder {
 
   Mutex mutex_;
   CondVar changed_;
-  std::vector<std::pair<UniqueFd, IdentityPtr>> connections_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<UniqueFd, UserId>> connections_ ABSL_GUARDED_BY(mutex_);
   Peer peer_ ABSL_GUARDED_BY(mutex_);
+  std::vector<UserId> left_ ABSL_GUARDED_BY(mutex_);
   bool all_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -185,7 +196,7 @@ bool ReadsEnd(const UniqueFd& fd) {
 class AcceptLoopTest : public testing::Test {
  protected:
   std::unique_ptr<AcceptLoop> Start(absl::Status admission = absl::OkStatus()) {
-    return AcceptLoop::Start(listener_->fd(), UniqueFd(), ConnectionQuota(3, 1000),
+    return AcceptLoop::Start(Env::Posix(), listener_->fd(), UniqueFd(), ConnectionQuota(3, 1000),
                              recorder_.Handler(std::move(admission)))
         .value();
   }
@@ -210,7 +221,7 @@ TEST_F(AcceptLoopTest, KnowsWhoConnects) {
   EXPECT_EQ(recorder_.peer().pid, getpid());
   EXPECT_EQ(recorder_.peer().uid, geteuid());
   EXPECT_EQ(recorder_.peer().gid, getegid());
-  EXPECT_EQ(user->id(), UserId{geteuid()}) << "who it was taken for";
+  EXPECT_EQ(user, UserId{geteuid()}) << "who it was taken for";
   EXPECT_EQ(fcntl(connection.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 }
 
@@ -255,6 +266,7 @@ TEST_F(AcceptLoopTest, CountsWhatIsOpen) {
   one.reset();
   two.reset();
   recorder_.AwaitAllClosed();
+  EXPECT_EQ(recorder_.left(), std::vector{UserId{geteuid()}}) << "a user leaves with the last connection";
   EXPECT_EQ(loop->activity().running, 0);
   EXPECT_EQ(loop->activity().started, 2u);
 }
@@ -276,7 +288,8 @@ TEST_F(AcceptLoopTest, TakesAConnectionThatIsThere) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   UniqueFd ours(ends[0]);
   Speak(ours);
-  const auto loop = AcceptLoop::Start(-1, UniqueFd(ends[1]), ConnectionQuota(3, 1000), recorder_.Handler());
+  const auto loop =
+      AcceptLoop::Start(Env::Posix(), -1, UniqueFd(ends[1]), ConnectionQuota(3, 1000), recorder_.Handler());
   ASSERT_THAT(loop, IsOk());
   const auto [connection, user] = recorder_.Next();
   EXPECT_EQ(recorder_.peer().pid, getpid());
@@ -288,7 +301,7 @@ TEST_F(AcceptLoopTest, SaysSoWhenItsOnlyConnectionIsRefused) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const UniqueFd ours(ends[0]);
-  const auto loop = AcceptLoop::Start(-1, UniqueFd(ends[1]), ConnectionQuota(3, 1000),
+  const auto loop = AcceptLoop::Start(Env::Posix(), -1, UniqueFd(ends[1]), ConnectionQuota(3, 1000),
                                       recorder_.Handler(absl::PermissionDeniedError("no")));
   recorder_.AwaitAllClosed();
   EXPECT_TRUE(ReadsEnd(ours));

@@ -6,12 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "common/os/user_entry.h"
 
@@ -62,15 +60,10 @@ bool IsAdministrator(uid_t user, const std::string& admin_group) {
 
 namespace {
 
-// Asks the user database, which may be another machine's, once for each user.
+// Asks the user database, which may be another machine's.
 std::string NameOf(uid_t uid) {
-  static Mutex mutex;
-  static std::map<uid_t, std::string> names;
-  const MutexLock lock(mutex);
-  const auto [name, is_new] = names.try_emplace(uid);
-  if (is_new) name->second = LookUpUser(uid).name;
-  if (name->second.empty()) name->second = StrCat(uid);
-  return name->second;
+  const std::string name = LookUpUser(uid).name;
+  return name.empty() ? StrCat(uid) : name;
 }
 
 class UnixIdentity final : public Identity {

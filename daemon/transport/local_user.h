@@ -27,7 +27,7 @@ bool IsMember(uid_t user, gid_t group);
 // True for root, the daemon's own user, and present members of `admin_group` (empty: no group).
 bool IsAdministrator(uid_t user, const std::string& admin_group);
 
-// `admin_group`: see IsAdministrator().
+// Asks the user database for the name, which may be another machine's. `admin_group`: see IsAdministrator().
 IdentityPtr LocalUser(uid_t uid, std::string admin_group);
 
 }  // namespace kernix::server

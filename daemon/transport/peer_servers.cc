@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/transport/peer_servers.h"
 
+#include <grpc/support/time.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 
-#include <chrono>
+#include <algorithm>
 #include <limits>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "common/base/error.h"
@@ -31,7 +34,7 @@ class RefusedCall final : public grpc::ServerGenericBidiReactor {
 RefusalServer::RefusalServer() = default;
 
 RefusalServer::~RefusalServer() {
-  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  if (server_ != nullptr) server_->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));
 }
 
 void RefusalServer::Serve(UniqueFd connection, const absl::Status& reason) {
@@ -141,7 +144,8 @@ class PeerServer {
     server_->GetHealthCheckService()->SetServingStatus(v1::Kernix::service_full_name(), serving);
   }
 
-  void Shutdown(std::chrono::system_clock::time_point deadline) { server_->Shutdown(deadline); }
+  // Must be called before the end, if ok().
+  void Shutdown(gpr_timespec deadline) { server_->Shutdown(deadline); }
 
  private:
   KernixService service_;
@@ -149,41 +153,126 @@ class PeerServer {
   std::unique_ptr<grpc::Server> server_;  // destroyed before what it uses
 };
 
-PeerServers::PeerServers(Backend& backend) : backend_(backend) { EnableStandardServices(); }
-
-PeerServers::~PeerServers() { Shutdown(std::chrono::system_clock::now()); }
-
-void PeerServers::Serve(UniqueFd connection, const IdentityPtr& user) {
-  const MutexLock lock(mutex_);
-  if (shut_down_) return;
-  PeerServer* server = FindOrStart(user);
-  if (server == nullptr) return;
-  server->Serve(std::move(connection));
+PeerServers::PeerServers(Backend& backend, Handler handler) : backend_(backend), handler_(std::move(handler)) {
+  EnableStandardServices();
 }
 
-PeerServer* PeerServers::FindOrStart(const IdentityPtr& user) {
-  const auto found = servers_.find(user->id());
-  if (found != servers_.end()) return found->second.get();
-  auto server = std::make_unique<PeerServer>(backend_, user);
-  if (!server->ok()) {
-    Log(LogLevel::kError, "server_failed", {{"user", user->name()}});
-    return nullptr;
+PeerServers::~PeerServers() { Shutdown(Duration{0}); }
+
+void PeerServers::Add(UserId id, Arrival arrival) {
+  const MutexLock lock(mutex_);
+  if (shut_down_) return;
+  const auto [user, is_new] = users_.try_emplace(id);
+  idle_.remove(id);
+  if (!arrival.refusal.ok()) idle_.push_back(id);  // nobody will say when that one has left
+  user->second.arrived.push_back(std::move(arrival));
+  if (user->second.server != nullptr) return Deliver(user->second);
+  if (!is_new || InThread([this, id] { Prepare(id); })) return;
+  users_.erase(user);
+  idle_.remove(id);
+}
+
+// Those that gRPC is to serve stay if there is no server yet.
+void PeerServers::Deliver(User& user) {
+  for (Arrival& arrival : std::exchange(user.arrived, {})) {
+    if (!std::exchange(arrival.is_routed, true)) {
+      arrival.connection = handler_.route(std::move(arrival.connection), user.identity);
+    }
+    if (!arrival.connection.ok()) continue;
+    if (!arrival.refusal.ok()) {
+      refusals_.Serve(std::move(arrival.connection), arrival.refusal);
+    } else if (user.server != nullptr) {
+      user.server->Serve(std::move(arrival.connection));
+    } else {
+      user.arrived.push_back(std::move(arrival));
+    }
   }
-  server->SetServing(serving_);
-  return servers_.emplace(user->id(), std::move(server)).first->second.get();
+}
+
+// False if the system has no thread left.
+bool PeerServers::InThread(std::function<void()> work) {
+  try {
+    std::thread([this, work = std::move(work)] {
+      work();
+      const MutexLock lock(mutex_);
+      --threads_;
+      thread_ended_.NotifyAll();
+    }).detach();
+  } catch (const std::system_error& error) {
+    Log(LogLevel::kError, "server_failed", {{"error", error.what()}});
+    return false;
+  }
+  ++threads_;
+  return true;
+}
+
+// Lookups need no server, so they do not wait for it.
+void PeerServers::Prepare(UserId id) {
+  IdentityPtr identity = handler_.identify(id);
+  {
+    const MutexLock lock(mutex_);
+    User& user = users_.at(id);
+    user.identity = identity;
+    Deliver(user);
+  }
+  auto server = std::make_unique<PeerServer>(backend_, identity);
+  const MutexLock lock(mutex_);
+  if (!server->ok()) {
+    Log(LogLevel::kError, "server_failed", {{"user", identity->name()}});
+    users_.erase(id);
+    idle_.remove(id);
+    return;
+  }
+  User& user = users_.at(id);
+  user.server = std::move(server);
+  user.server->SetServing(serving_);
+  Deliver(user);
+  DropIdle();
+}
+
+void PeerServers::Left(UserId user) {
+  const MutexLock lock(mutex_);
+  if (users_.contains(user)) idle_.push_back(user);
+  DropIdle();
+}
+
+void PeerServers::DropIdle() {
+  if (idle_.size() <= kMaxIdle) return;
+  const auto oldest = std::find_if(idle_.begin(), idle_.end(), [this](UserId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return users_.at(id).server != nullptr;
+  });
+  if (oldest == idle_.end()) return;
+  std::shared_ptr<PeerServer> server = std::move(users_.at(*oldest).server);
+  users_.erase(*oldest);
+  idle_.erase(oldest);
+  // It may wait for calls that do not know yet that their client has gone.
+  InThread([server = std::move(server)]() mutable {
+    server->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));
+    server.reset();
+  });
 }
 
 void PeerServers::SetServing(bool serving) {
   const MutexLock lock(mutex_);
   serving_ = serving;
-  for (const auto& [id, server] : servers_) server->SetServing(serving);
+  for (const auto& [id, user] : users_) {
+    if (user.server != nullptr) user.server->SetServing(serving);
+  }
 }
 
-void PeerServers::Shutdown(std::chrono::system_clock::time_point deadline) {
+void PeerServers::Shutdown(Duration patience) {
+  const gpr_timespec deadline =
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(patience.count(), GPR_TIMESPAN));
   const MutexLock lock(mutex_);
   shut_down_ = true;
-  for (const auto& [id, server] : servers_) server->Shutdown(deadline);
-  servers_.clear();
+  while (threads_ > 0) thread_ended_.Wait(mutex_);
+  for (const auto& [id, user] : users_) user.server->Shutdown(deadline);
+  users_.clear();
+}
+
+size_t PeerServers::size() const {
+  const MutexLock lock(mutex_);
+  return users_.size();
 }
 
 }  // namespace kernix::server

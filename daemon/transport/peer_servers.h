@@ -7,8 +7,13 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
+#include <cstddef>
+#include <functional>
+#include <list>
 #include <map>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/identity.h"
@@ -54,33 +59,74 @@ class RefusalServer {
 
 class PeerServer;
 
-// Thread-safe.
+// Thread-safe. What a user's first connection needs is made in a thread of its own, so that nobody else waits for it.
 class PeerServers {
  public:
-  // `backend` must outlive this object.
-  explicit PeerServers(Backend& backend);
+  struct Handler {
+    // Who a user is. May take long: the user database may be another machine's.
+    std::function<IdentityPtr(UserId user)> identify;
+    // Takes over a connection of a user whose identity is known, or returns what gRPC gets in its place.
+    std::function<UniqueFd(UniqueFd connection, const IdentityPtr& user)> route;
+  };
+
+  // The most servers of users without a connection that are kept. Beyond it, that which is idle for longest is dropped.
+  static constexpr size_t kMaxIdle = 32;
+
+  // `backend`, and what `handler` uses, must outlive this object.
+  PeerServers(Backend& backend, Handler handler);
   ~PeerServers();  // calls Shutdown() with no time to wait
   PeerServers(const PeerServers&) = delete;
   PeerServers& operator=(const PeerServers&) = delete;
 
   // Serves `connection` as one of `user`'s. Closes a connection that comes after Shutdown(), or for which no server can
   // be created.
-  void Serve(UniqueFd connection, const IdentityPtr& user);
+  void Serve(UniqueFd connection, UserId user) { Add(user, {std::move(connection), absl::OkStatus()}); }
+
+  // Ends every call on `connection` with `reason`.
+  void Refuse(UniqueFd connection, UserId user, const absl::Status& reason) {
+    Add(user, {std::move(connection), reason});
+  }
+
+  // The last connection of `user` has closed.
+  void Left(UserId user);
 
   // Sets the answer of the health service.
   void SetServing(bool serving);
 
-  // Ends all calls, cancelling those that are not over at `deadline`. Returns when none is left.
-  void Shutdown(std::chrono::system_clock::time_point deadline);
+  // Ends all calls, cancelling those that are not over after `patience`. Returns when none is left.
+  void Shutdown(Duration patience);
+
+  // The number of users who have a server.
+  size_t size() const;
 
  private:
-  PeerServer* FindOrStart(const IdentityPtr& user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  struct Arrival {
+    UniqueFd connection;
+    absl::Status refusal;  // OK: it is to be served
+    bool is_routed = false;
+  };
+  struct User {
+    IdentityPtr identity;
+    std::unique_ptr<PeerServer> server;
+    std::vector<Arrival> arrived;  // wait for the server
+  };
+
+  void Add(UserId id, Arrival arrival);
+  void Deliver(User& user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool InThread(std::function<void()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Prepare(UserId id);
+  void DropIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Backend& backend_;
-  Mutex mutex_;
+  const Handler handler_;
+  mutable Mutex mutex_;
+  CondVar thread_ended_;
+  int threads_ ABSL_GUARDED_BY(mutex_) = 0;
   bool serving_ ABSL_GUARDED_BY(mutex_) = true;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<UserId, std::unique_ptr<PeerServer>> servers_ ABSL_GUARDED_BY(mutex_);
+  RefusalServer refusals_ ABSL_GUARDED_BY(mutex_);
+  std::map<UserId, User> users_ ABSL_GUARDED_BY(mutex_);
+  std::list<UserId> idle_ ABSL_GUARDED_BY(mutex_);  // users without a connection, who left first in front
 };
 
 }  // namespace kernix::server

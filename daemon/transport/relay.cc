@@ -134,8 +134,6 @@ constexpr uint32_t kRead = EPOLLIN;
 constexpr uint32_t kWrite = EPOLLOUT;
 constexpr uint32_t kGone = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
-MonotonicTime Now() { return std::chrono::steady_clock::now(); }
-
 bool WouldBlock(ssize_t result) { return result < 0 && (errno == EAGAIN || errno == EINTR); }
 
 }  // namespace
@@ -143,20 +141,20 @@ bool WouldBlock(ssize_t result) { return result < 0 && (errno == EAGAIN || errno
 Relay::Connection::Connection(UniqueFd client_fd, UniqueFd server_fd, IdentityPtr who)
     : client{this, std::move(client_fd)}, server{this, std::move(server_fd)}, identity(std::move(who)) {}
 
-absl::StatusOr<std::unique_ptr<Relay>> Relay::Start() {
+absl::StatusOr<std::unique_ptr<Relay>> Relay::Start(Env& env) {
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.ok()) return ErrnoStatus(errno, "make", "an epoll instance");
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.ok()) return ErrnoStatus(errno, "make", "an eventfd");
   epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
   if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) return ErrnoStatus(errno, "watch", "an eventfd");
-  std::unique_ptr<Relay> relay(new Relay(std::move(epoll), std::move(wake)));
+  std::unique_ptr<Relay> relay(new Relay(env, std::move(epoll), std::move(wake)));
   relay->thread_ = std::thread([self = relay.get()] { self->Run(); });
   return relay;
 }
 
 Relay::~Relay() {
-  Stop(Now());
+  Stop(env_.Now());
   thread_.join();
 }
 
@@ -202,13 +200,13 @@ void Relay::Run() {
 
 bool Relay::GoesOn() {
   const MutexLock lock(mutex_);
-  return Now() < deadline_;
+  return env_.Now() < deadline_;
 }
 
 // For AwaitEvents(): until the relay ends, or a user may be heard again.
 int Relay::Timeout() {
   Duration wait = Duration::max();
-  const MonotonicTime now = Now();
+  const MonotonicTime now = env_.Now();
   for (User* user : waiting_) wait = std::min(wait, user->traffic.Wait(now));
   const MutexLock lock(mutex_);
   if (deadline_ != MonotonicTime::max()) wait = std::min(wait, std::chrono::ceil<Duration>(deadline_ - now));
@@ -227,7 +225,7 @@ void Relay::TakeArrivals() {
 }
 
 void Relay::Add(std::unique_ptr<Connection> connection) {
-  User& user = users_.try_emplace(connection->identity->id(), Now()).first->second;
+  User& user = users_.try_emplace(connection->identity->id(), env_.Now()).first->second;
   connection->user = &user;
   connection->meter = std::make_unique<TrafficMeter>(user.traffic);
   user.connections.insert(connection.get());
@@ -260,7 +258,7 @@ bool Relay::Send(End& end) {
 
 bool Relay::MayBeHeard(Connection& connection) {
   if (waiting_.contains(connection.user)) return false;
-  if (connection.user->traffic.Wait(Now()) == Duration{0}) return true;
+  if (connection.user->traffic.Wait(env_.Now()) == Duration{0}) return true;
   waiting_.insert(connection.user);
   Note(connection, "asks for more than kernixd does for one user at a time, and waits");
   return false;
@@ -289,7 +287,7 @@ bool Relay::ReadServer(Connection& connection) {
 }
 
 void Relay::HearAgain() {
-  const MonotonicTime now = Now();
+  const MonotonicTime now = env_.Now();
   const std::vector<User*> waiting(waiting_.begin(), waiting_.end());
   for (User* user : waiting) {
     if (user->traffic.Wait(now) > Duration{0}) continue;
@@ -326,7 +324,7 @@ void Relay::Close(Connection& connection) {
 }
 
 void Relay::Note(Connection& connection, std::string_view reason) {
-  const MonotonicTime now = Now();
+  const MonotonicTime now = env_.Now();
   if (now < connection.user->next_word) return;
   connection.user->next_word = now + kLogAgain;
   Log(LogLevel::kWarning, "too_much_traffic", {{"user", connection.identity->name()}, {"reason", reason}});

@@ -129,7 +129,8 @@ class Relay {
   // Descriptors of the relay for each connection, beside the client's.
   static constexpr int kDescriptors = 2;
 
-  static absl::StatusOr<std::unique_ptr<Relay>> Start();
+  // `env`, the clock, must outlive it.
+  static absl::StatusOr<std::unique_ptr<Relay>> Start(Env& env);
   ~Relay();  // calls Stop() with no time left
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -168,7 +169,7 @@ class Relay {
     bool closed = false;
   };
 
-  Relay(UniqueFd epoll, UniqueFd wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+  Relay(Env& env, UniqueFd epoll, UniqueFd wake) : env_(env), epoll_(std::move(epoll)), wake_(std::move(wake)) {}
 
   void Run();
   bool GoesOn();
@@ -187,6 +188,7 @@ class Relay {
   void Note(Connection& connection, std::string_view reason);
   void Forget();
 
+  Env& env_;
   const UniqueFd epoll_;
   const UniqueFd wake_;  // an eventfd
 

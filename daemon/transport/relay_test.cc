@@ -215,7 +215,7 @@ class RelayTest : public testing::Test {
     return {UniqueFd(ends[0]), std::move(server)};
   }
 
-  std::unique_ptr<Relay> relay_ = Relay::Start().value();
+  std::unique_ptr<Relay> relay_ = Relay::Start(Env::Posix()).value();
 };
 
 TEST_F(RelayTest, PassesOnWhatBothSay) {
