@@ -156,7 +156,6 @@ ROWS: dict[str, Callable[[bool], float]] = {
 SHORTCUTS = (
     "phases",
     "stand_ins",
-    "guessed_parts",
     "preambles",
     "compiled_preambles",
     "step_results",

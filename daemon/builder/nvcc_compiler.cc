@@ -220,12 +220,8 @@ class NvccCompiler::Compile {
   exec::ActionEnd RunWithStandIn() {
     const KnownRuntimePtr smallest = Find(RuntimeParts());
     if (smallest->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
-    RuntimeChoice guess = GuessRuntime(compiler_.env_, *smallest, phases_, *run_.toolchain);
-    if (compiler_.disabled_.contains(Shortcut::kGuessedParts)) guess.parts = language::AllRuntimeParts();
-    // If the guess was wrong, that was due to the sources, unless it has not seen all that they include.
-    const bool has_seen_all = guess.parts != language::AllRuntimeParts();
-    const UserHead head = {run_.askers->First(), HeadOf(phases_, has_seen_all)};
-    if (guess.full || compiler_.NeedsWholeHeader(head)) return RunWithWholeHeader(compiler_.whole_by_names_);
+    const RuntimeChoice guess = GuessRuntime(compiler_.env_, *smallest, phases_, *run_.toolchain);
+    if (guess.full) return RunWithWholeHeader(compiler_.whole_by_names_);
     const KnownRuntimePtr known = Find(guess.parts);
     if (known->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
     Phases slim = WithStandIn(phases_, known->passes, guess.parts);
@@ -234,7 +230,6 @@ class NvccCompiler::Compile {
     if (!preprocessed.status.ok()) return OnFailure(slim, preprocessed);
     const RuntimeChoice choice = ChooseRuntime(compiler_.env_, *known, slim, preprocessed.outputs, *run_.toolchain);
     if (choice.full || !guess.parts.Has(choice.parts)) {
-      compiler_.KeepNeed(head);
       return RunWithWholeHeader(compiler_.whole_after_preprocessing_);
     }
     compiler_.slim_.Add();
@@ -496,16 +491,6 @@ std::shared_ptr<const std::string> NvccCompiler::DryRun(const Digest& question) 
 void NvccCompiler::KeepDryRun(const Digest& question, const std::string& answer) {
   const MutexLock lock(mutex_);
   dry_runs_.Put(question, std::make_shared<const std::string>(answer));
-}
-
-bool NvccCompiler::NeedsWholeHeader(const UserHead& head) {
-  const MutexLock lock(mutex_);
-  return need_whole_.Find(head) != nullptr;
-}
-
-void NvccCompiler::KeepNeed(const UserHead& head) {
-  const MutexLock lock(mutex_);
-  need_whole_.Put(head, true);
 }
 
 }  // namespace kernix::build

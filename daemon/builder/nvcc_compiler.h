@@ -53,11 +53,6 @@ class NvccCompiler {
   std::shared_ptr<const std::string> DryRun(const Digest& question);
   void KeepDryRun(const Digest& question, const std::string& answer);
 
-  // Whether a unit of this user and of this head (HeadOf()) was preprocessed with a stand-in that did not serve.
-  using UserHead = std::pair<UserId, Digest>;
-  bool NeedsWholeHeader(const UserHead& head);
-  void KeepNeed(const UserHead& head);
-
   Env& env_;
   StepRunner& runner_;
   const Shortcuts disabled_;
@@ -78,7 +73,6 @@ class NvccCompiler {
 
   Mutex mutex_;
   Lru<Digest, std::shared_ptr<const std::string>> dry_runs_ ABSL_GUARDED_BY(mutex_){256};
-  Lru<UserHead, bool> need_whole_ ABSL_GUARDED_BY(mutex_){1024};  // those that do
   RuntimeKnowledge knowledge_;
   Preambles preambles_;
   CompiledPreambles& compiled_preambles_;

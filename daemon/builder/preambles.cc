@@ -116,8 +116,7 @@ absl::Status Preambles::LearnPreamble(const Lesson& lesson, exec::ActionResult& 
 
 Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user,
                                  const HeldOutputsPtr& outputs) {
-  Preprocessing preprocessing{
-      .passes = {}, .user = user, .included_names = HeadOf(phases, /*with_sources=*/false), .start = cache_.Now()};
+  Preprocessing preprocessing{.passes = {}, .user = user, .included_names = HeadOf(phases), .start = cache_.Now()};
   for (size_t i = 0; i < phases.preprocess.size(); ++i) {
     Preprocessing::Pass pass{
         .whole = phases.preprocess[i], .split = SplitPass(phases, i), .text = {}, .files = {}, .rest = {}};

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "common/base/paths.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/cxx/include_scan.h"
 #include "common/cxx/lexer.h"
@@ -191,20 +192,64 @@ std::string WhyWhole(Env& env, const KnownRuntime& known, const exec::Action& pr
   return StrCat("the request's header ", header, " is found in the place of one that cuda_runtime.h reads");
 }
 
-// Whether the unit includes more than headers of the host compiler, what the runtime header reads itself, and kernix's
-// own headers, of which only the half types take what no source names.
-bool ReadsMore(Env& env, const KnownRuntime& known, const Phases& phases, const toolchain::Toolchain& toolchain) {
-  const exec::Action& preprocess = phases.preprocess.front().action;
+// What a guess reads: the sources, and all headers of the request, which may include each other.
+struct Written {
+  std::deque<std::string> labels;
+  std::vector<exec::Content> contents;
+  std::vector<UnitText> texts;
+  std::set<std::string, std::less<>> names;  // by which sources can include the headers
+};
+
+// Of headers. More are not worth their time: where they need all of the runtime header, the stand-in serves in vain.
+constexpr size_t kMostRead = 256 << 10;
+
+absl::Status AddHeaders(const exec::Action& preprocess, Written& written) {
+  if (preprocess.trees == nullptr) return absl::OkStatus();
+  size_t bytes = 0;
+  for (const exec::MountedTree& mounted : *preprocess.trees) {
+    if (mounted.path == kKernelHeaders || mounted.tree == nullptr) continue;
+    for (const exec::InputFile& file : mounted.tree->Files()) {
+      KERNIX_ASSIGN_OR_RETURN(const exec::Content content, mounted.tree->Load(file));
+      bytes += content->size();
+      if (bytes > kMostRead) return absl::ResourceExhaustedError("the request has many headers");
+      written.labels.push_back(StrCat(mounted.path, "/", file.path));
+      written.contents.push_back(content);
+      written.texts.push_back({written.labels.back(), *content});
+      for (std::string_view name = file.path; !name.empty();) {
+        written.names.emplace(name);
+        const size_t slash = name.find('/');
+        name.remove_prefix(slash == name.npos ? name.size() : slash + 1);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A header that some of these texts include and that is none of them, nor of the host compiler, the runtime header or
+// kernix; empty if there is none. What such a one takes, no guess sees.
+std::string UnseenHeader(Env& env, const KnownRuntime& known, const exec::Action& preprocess, const Written& written,
+                         const toolchain::Toolchain& toolchain) {
   const std::set<std::string> of_runtime = IncludableNames(known, preprocess.links, toolchain);
-  const auto is_harmless = [&](const std::string& name) {
-    return name.starts_with("brainevent/") || of_runtime.contains(name) || IsOfHostCompiler(env, name, toolchain);
-  };
-  const std::vector<exec::InputFile>& inputs = preprocess.inputs;
-  const std::vector<std::string> names = IncludedNames(phases);
-  return !std::all_of(names.begin(), names.end(), is_harmless) ||
-         std::any_of(inputs.begin(), inputs.end(), [&](const exec::InputFile& input) {
-           return input.path == phases.unit && language::HasText(*input.content, "#define KERNIX_USES_HALF");
-         });
+  std::set<std::string> harmless;
+  for (const UnitText& text : written.texts) {
+    for (const ScannedInclude& include : ScanIncludes(text.text).includes) {
+      const std::string& name = include.target.name;
+      const bool is_harmless = written.names.contains(name) || name.starts_with("brainevent/") ||
+                               of_runtime.contains(name) || harmless.contains(name) ||
+                               IsOfHostCompiler(env, name, toolchain);
+      if (!is_harmless) return name;
+      harmless.insert(name);
+    }
+  }
+  return "";
+}
+
+// Of kernix's own headers, only the half types take what no source names.
+bool UsesHalf(const Phases& phases) {
+  const std::vector<exec::InputFile>& inputs = phases.preprocess.front().action.inputs;
+  return std::any_of(inputs.begin(), inputs.end(), [&](const exec::InputFile& input) {
+    return input.path == phases.unit && language::HasText(*input.content, "#define KERNIX_USES_HALF");
+  });
 }
 
 }  // namespace
@@ -213,21 +258,20 @@ RuntimeChoice GuessRuntime(Env& env, const KnownRuntime& known, const Phases& ph
                            const toolchain::Toolchain& toolchain) {
   const exec::Action& preprocess = phases.preprocess.front().action;
   if (std::string why = WhyWhole(env, known, preprocess, toolchain); !why.empty()) return Whole(std::move(why));
-  language::UnitTexts texts;
+  Written written;
   for (const exec::InputFile& input : preprocess.inputs) {
-    if (IsSourceCopy(input.path)) texts.written.push_back({input.path, *input.content});
+    if (IsSourceCopy(input.path)) written.texts.push_back({input.path, *input.content});
   }
-  RuntimeChoice choice = language::ChooseRuntime(known.names, texts);
-  if (ReadsMore(env, known, phases, toolchain)) choice.parts = language::AllRuntimeParts();
-  return choice;
+  if (UsesHalf(phases)) return Whole("half types");
+  if (const absl::Status added = AddHeaders(preprocess, written); !added.ok()) return Whole(added.ToString());
+  const std::string unseen = UnseenHeader(env, known, preprocess, written, toolchain);
+  if (!unseen.empty()) return Whole(StrCat("the header ", unseen));
+  return language::ChooseRuntime(known.names, {.written = std::move(written.texts)});
 }
 
-Digest HeadOf(const Phases& phases, bool with_sources) {
+Digest HeadOf(const Phases& phases) {
   CanonicalHasher hasher("kernix-head");
   for (const std::string& name : IncludedNames(phases)) hasher.Field("header", name);
-  for (const exec::InputFile& input : phases.preprocess.front().action.inputs) {
-    if (with_sources && IsSourceCopy(input.path)) hasher.Field("source", input.path);
-  }
   return hasher.Finish();
 }
 

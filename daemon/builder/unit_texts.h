@@ -13,13 +13,14 @@
 
 namespace kernix::build {
 
-// A guess from the sources alone: it tells which stand-in to preprocess with. A unit that includes other headers
-// than the host compiler's, kernix's own and those of the runtime header gets all parts: what they take, no guess sees.
+// A guess from the sources and the request's headers: it tells which stand-in to preprocess with. A unit that includes
+// others than these, the host compiler's, kernix's own and those of the runtime header gets the whole one: what they
+// take, no guess sees, and they take longer to read than what a stand-in leaves out.
 language::RuntimeChoice GuessRuntime(Env& env, const KnownRuntime& known, const Phases& phases,
                                      const toolchain::Toolchain& toolchain);
 
-// Represents the headers that the sources of `phases` include, as they name them, perhaps with the sources' own names.
-Digest HeadOf(const Phases& phases, bool with_sources);
+// Represents the headers that the sources of `phases` include, as they name them.
+Digest HeadOf(const Phases& phases);
 
 // The choice for the passes of `phases` that read the stand-in that `known` is about: `outputs` is what preprocessing
 // has made. The whole header if a file cannot be read.

@@ -13,10 +13,9 @@
 namespace kernix::build {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Shortcut>, 8> kNames = {{
+constexpr std::array<std::pair<std::string_view, Shortcut>, 7> kNames = {{
     {"phases", Shortcut::kPhases},
     {"stand_ins", Shortcut::kStandIns},
-    {"guessed_parts", Shortcut::kGuessedParts},
     {"preambles", Shortcut::kPreambles},
     {"compiled_preambles", Shortcut::kCompiledPreambles},
     {"step_results", Shortcut::kStepResults},

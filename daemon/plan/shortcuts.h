@@ -14,7 +14,6 @@ namespace kernix::build {
 enum class Shortcut {
   kPhases,             // nvcc's phases in the place of one call (nvcc_phases.h)
   kStandIns,           // for cuda_runtime.h (slim_phases.h)
-  kGuessedParts,       // a stand-in of fewer parts than all
   kPreambles,          // preprocessed once (preamble.h)
   kCompiledPreambles,  // compiled once (compiled_preamble.h)
   kStepResults,        // of earlier builds, or of others at the same time

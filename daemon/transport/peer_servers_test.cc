@@ -84,12 +84,14 @@ class PeerServersTest : public testing::Test {
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<int> identified_ = 0;
   std::atomic<int> lookups_ = 0;
-  PeerServers servers_{parts_.backend(), PeerServers::Handler{.identify = [this](UserId user) { return Identify(user); },
-                                                              .route = [this](UniqueFd fd, const IdentityPtr& user) {
-                                                                const bool is_lookup = user->id() == kBob;
-                                                                if (is_lookup) ++lookups_;
-                                                                return is_lookup ? UniqueFd() : std::move(fd);
-                                                              }}};
+  PeerServers servers_{parts_.backend(),
+                       PeerServers::Handler{.identify = [this](UserId user) { return Identify(user); },
+                                            .route =
+                                                [this](UniqueFd fd, const IdentityPtr& user) {
+                                                  const bool is_lookup = user->id() == kBob;
+                                                  if (is_lookup) ++lookups_;
+                                                  return is_lookup ? UniqueFd() : std::move(fd);
+                                                }}};
 };
 
 TEST_F(PeerServersTest, AUserWhomTheDatabaseDoesNotKnowYetHoldsNobodyUp) {

@@ -47,12 +47,6 @@ constexpr RuntimePartRow kTable[] = {
 
 absl::Span<const RuntimePartRow> RuntimePartTable() { return kTable; }
 
-RuntimeParts AllRuntimeParts() {
-  RuntimeParts all;
-  for (const RuntimePartRow& row : kTable) all = all | row.part;
-  return all;
-}
-
 std::string PartNames(RuntimeParts parts) {
   std::string names;
   for (const RuntimePartRow& row : kTable) {

@@ -89,9 +89,6 @@ inline constexpr std::string_view kAlwaysReadGuards =
     "__DRIVER_FUNCTIONS_H__ __HOST_DEFINES_H__ __COMMON_FUNCTIONS_H__ __DEVICE_FUNCTIONS_H__ "
     "__DEVICE_LAUNCH_PARAMETERS_H__ __DEVICE_DOUBLE_FUNCTIONS_H__";
 
-// All parts. The whole header has more than these.
-RuntimeParts AllRuntimeParts();
-
 // "atomics, maths"; empty for none.
 std::string PartNames(RuntimeParts parts);
 
