@@ -50,7 +50,7 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.loading.trace import BuildTrace as BuildTrace
     from kernix.loading.watch import Watch as Watch
     from kernix.loading.watch import watch as watch
-    from kernix.notebook.extension import load_ipython_extension as load_ipython_extension
+    from kernix.notebook import load_ipython_extension as load_ipython_extension
 
     __version__: str
 
@@ -92,7 +92,7 @@ _PLACES = {
     "kernix.loading.resources": ("KernelResources",),
     "kernix.loading.trace": ("BuildStep", "BuildTrace"),
     "kernix.loading.watch": ("Watch", "watch"),
-    "kernix.notebook.extension": ("load_ipython_extension",),
+    "kernix.notebook": ("load_ipython_extension",),
 }
 
 __all__ = sorted(name for names in _PLACES.values() for name in names)
