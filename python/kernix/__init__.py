@@ -44,7 +44,7 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.loading.many import LoadReport as LoadReport
     from kernix.loading.many import load_many as load_many
     from kernix.loading.module import CompiledModule as CompiledModule
-    from kernix.loading.registration import register_ffi_target as register_ffi_target
+    from kernix.loading.module import register_ffi_target as register_ffi_target
     from kernix.loading.resources import KernelResources as KernelResources
     from kernix.loading.trace import BuildStep as BuildStep
     from kernix.loading.trace import BuildTrace as BuildTrace
@@ -87,8 +87,7 @@ _PLACES = {
         "load_cuda_inline",
     ),
     "kernix.loading.many": ("KernelBatchError", "LoadedModules", "LoadReport", "load_many"),
-    "kernix.loading.module": ("CompiledModule",),
-    "kernix.loading.registration": ("register_ffi_target",),
+    "kernix.loading.module": ("CompiledModule", "register_ffi_target"),
     "kernix.loading.resources": ("KernelResources",),
     "kernix.loading.trace": ("BuildStep", "BuildTrace"),
     "kernix.loading.watch": ("Watch", "watch"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public class for a compiled kernel library."""
+"""The public class for a compiled kernel library, and the registration of its functions one by one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kernix import _core
-from kernix._errors import short_in_notebook
+from kernix._errors import KernelRequestError, short_in_notebook
 from kernix.jax.targets import Code
 from kernix.loading.request import check_text
 from kernix.loading.resources import KernelResources
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from kernix.calling.function import KernelFunction
     from kernix.loading.trace import BuildTrace
 
-__all__ = ["CompiledModule", "hidden_functions", "origin"]
+__all__ = ["CompiledModule", "hidden_functions", "origin", "register_ffi_target"]
+
+_PLATFORMS = {"cpu": "cpu", "host": "cpu", "cuda": "CUDA", "gpu": "CUDA"}
 
 
 class CompiledModule:
@@ -241,6 +243,53 @@ class CompiledModule:
 
         rows = "".join(f"<tr><td><code>{escape(self[name].shown_signature())}</code></td></tr>" for name in self)
         return f"<b>{escape(self.name)}</b> on {self.platform}, {escape(origin(self._code.core))}<table>{rows}</table>"
+
+
+def register_ffi_target(
+    target_name: str,
+    module: CompiledModule,
+    func_name: str,
+    *,
+    platform: str | None = None,
+    replace: bool = False,
+) -> None:
+    """Register a function of a module as a JAX FFI target.
+
+    Afterwards, ``jax.ffi.ffi_call(target_name, ...)`` calls the function. Registering the same code again does nothing.
+
+    Parameters
+    ----------
+    target_name : str
+        Name of the target. Names are global within a process.
+    module : CompiledModule
+        Result of a ``load_...`` function.
+    func_name : str
+        Name of a function of `module`.
+    platform : str, optional
+        ``"cpu"`` or ``"CUDA"``. Default: the platform that the module was compiled for.
+    replace : bool, default False
+        Make the function live under a name that other code has now, also inside functions that ``jax.jit`` has already
+        compiled. The signature may change, `allow_cuda_graph` may not.
+
+    Raises
+    ------
+    KernelRegistrationError
+        If other code is live under the name and `replace` is false, if its `allow_cuda_graph` differs, or if JAX is not
+        installed.
+    KeyError
+        If the module has no such function.
+    """
+    check_text("target_name", target_name)
+    module._code.register(target_name, func_name, _platform_named(platform, module), replace=replace)
+
+
+def _platform_named(name: str | None, module: CompiledModule) -> str:
+    if name is None:
+        return module.platform
+    try:
+        return _PLATFORMS[name.lower()]
+    except KeyError:
+        raise KernelRequestError(f'unknown platform {name!r}: use "cpu" or "CUDA"') from None
 
 
 def hidden_functions(core: _core.Module) -> list[str]:
