@@ -11,7 +11,7 @@ from typing import Any
 from kernix._errors import short_errors
 from kernix.calling.by_jax import arrays_for_jax, is_for_jax
 from kernix.calling.call import Call, Function
-from kernix.calling.kernel import Kernel
+from kernix.calling.function import KernelFunction
 from kernix.calling.launch import LAUNCH
 from kernix.jax.interop import vary_alike
 from kernix.jax.linear import call_linear
@@ -29,10 +29,10 @@ class DifferentiableFunction(Function):
 
     __module__ = "kernix"
 
-    def __init__(self, forward: Kernel) -> None:
+    def __init__(self, forward: KernelFunction) -> None:
         self._forward = forward
-        self._backward: Kernel | DifferentiableFunction | None = None
-        self._tangents: Kernel | DifferentiableFunction | None = None
+        self._backward: KernelFunction | DifferentiableFunction | None = None
+        self._tangents: KernelFunction | DifferentiableFunction | None = None
         self._argnums: tuple[int, ...] | None = None
         self._saves: dict[str, bool] = {}  # whether a derivative takes the results, too
         self._vmap_method = forward._vmap_method
@@ -64,10 +64,10 @@ class DifferentiableFunction(Function):
         self._check_attributes(_kernel_of(function._tangents))
         return function
 
-    def _derivative(self, method: str, given: Any) -> Kernel | DifferentiableFunction:
+    def _derivative(self, method: str, given: Any) -> KernelFunction | DifferentiableFunction:
         if isinstance(given, str):
-            return self._forward._of_module(given)
-        if isinstance(given, (Kernel, DifferentiableFunction)):
+            return KernelFunction(self._forward._code, given)
+        if isinstance(given, (KernelFunction, DifferentiableFunction)):
             return given
         raise TypeError(
             f"{self.__qualname__}.{method}() takes the name of a function of the module, or a function of another one "
@@ -154,7 +154,11 @@ class DifferentiableFunction(Function):
         return tuple(by_argument.get(place) for place in range(len(arguments)))
 
     def _call_derivative(
-        self, derivative: Kernel | DifferentiableFunction | None, arrays: Sequence[Any], out: Sequence[Any], call: Call
+        self,
+        derivative: KernelFunction | DifferentiableFunction | None,
+        arrays: Sequence[Any],
+        out: Sequence[Any],
+        call: Call,
     ) -> Sequence[Any]:
         assert derivative is not None
         names = self._passed_on(_kernel_of(derivative), call.attributes)
@@ -178,11 +182,11 @@ class DifferentiableFunction(Function):
             raise ValueError(f"argnums={given} names an argument of {self._forward} twice")
         return normalised
 
-    def _shared(self, derivative: Kernel) -> list[str]:
+    def _shared(self, derivative: KernelFunction) -> list[str]:
         """Return the names of the attributes that both functions have."""
         return [name for name in derivative._signature.attributes if name in self._forward._signature.attributes]
 
-    def _passed_on(self, derivative: Kernel, given: Mapping[str, Any]) -> list[str]:
+    def _passed_on(self, derivative: KernelFunction, given: Mapping[str, Any]) -> list[str]:
         both = self._forward._is_global and derivative._is_global
         return self._shared(derivative) + [name for name in LAUNCH if both and name in given]
 
@@ -203,7 +207,7 @@ class DifferentiableFunction(Function):
                     f"Pass the attribute, or call the function without its derivatives"
                 )
 
-    def _check_attributes(self, derivative: Kernel) -> None:
+    def _check_attributes(self, derivative: KernelFunction) -> None:
         """Refuse a derivative to which this function cannot pass on what it needs."""
         if derivative._is_global and not self._forward._is_global:
             raise TypeError(
@@ -217,7 +221,7 @@ class DifferentiableFunction(Function):
             raise TypeError(f"{derivative} has the attribute {unknown[0]!r}, which {self._forward} does not have")
         signature.expected(derivative.__qualname__, dict.fromkeys(self._shared(derivative)))
 
-    def _check_backward(self, backward: Kernel) -> None:
+    def _check_backward(self, backward: KernelFunction) -> None:
         """Refuse a backward function whose signature cannot belong to this function."""
         self._check_attributes(backward)
         number = len(self._argnums) if self._argnums is not None else self._forward._signature.arguments.most
@@ -233,7 +237,7 @@ class DifferentiableFunction(Function):
         return f"<kernix function {self._forward} with {' and '.join(shown)}>"
 
 
-def _kernel_of(function: Kernel | DifferentiableFunction) -> Kernel:
+def _kernel_of(function: KernelFunction | DifferentiableFunction) -> KernelFunction:
     return function._forward if isinstance(function, DifferentiableFunction) else function
 
 

@@ -235,13 +235,13 @@ class CompiledModule:
         return f"CompiledModule(path={self.path!r}, functions={self.function_names})"
 
     def __str__(self) -> str:
-        functions = "".join(f"\n  {self[name].shown_signature()}" for name in self)
+        functions = "".join(f"\n  {self[name]._shown_signature()}" for name in self)
         return f"module {self.name!r} on {self.platform}, {origin(self._code.core)}{functions}"
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        rows = "".join(f"<tr><td><code>{escape(self[name].shown_signature())}</code></td></tr>" for name in self)
+        rows = "".join(f"<tr><td><code>{escape(self[name]._shown_signature())}</code></td></tr>" for name in self)
         return f"<b>{escape(self.name)}</b> on {self.platform}, {escape(origin(self._code.core))}<table>{rows}</table>"
 
 
