@@ -289,39 +289,19 @@ def load_cpp_inline(
         tokens from the signatures. ``None``: the ``// @BE name [tokens]`` lines of the source decide.
     extra_cflags : list of str, optional
         Additional flags for the compiler. Code is C++17 at ``-O3`` unless these flags say otherwise.
-    extra_ldflags : list of str, optional
-        Additional flags for the linker.
-    extra_include_paths : list of str or path-like, optional
-        Folders to search for headers, before all others.
     build_directory : str or path-like, optional
         Folder that receives the generated source, ``<name>.kernix.cpp``, and the library, ``<name>.so``. After a
         compile error, it receives ``<name>.failed``, a folder with what the failed command needs, and ``run.sh``, which
         runs it again.
-    verbose : bool, default False
-        Print commands and compiler output to ``sys.stderr`` as they arrive.
-    force_rebuild : bool, default False
-        Compile even if the cache has the result, by whole calls of the compilers. Changed code becomes live, as with
-        `replace`.
-    policy : {"build", "cached"}, optional
-        What to do if the cache does not have the result: ``"build"`` compiles; ``"cached"`` is an error, which names
-        the nearest kernel that the cache has. Default: the environment variable ``KERNIX_POLICY``, else ``"build"``.
-    replace : bool, default False
-        Make the new code live under target names that other code has now, also inside functions that ``jax.jit`` has
-        already compiled. Without `replace`, such a load fails. Signatures may change.
-    auto_register : bool, default True
-        Register each function with JAX as ``<target_prefix or name>.<function>``. If JAX is not installed, nothing is
-        registered, but the functions of the module can still be called.
-    target_prefix : str, optional
-        Prefix of the target names. Default: `name`.
     separate : bool, default False
         Make each source a separate translation unit. The units are compiled in parallel and linked once. A function is
         exported from the unit that defines it.
     debug : bool, default False
         Compile for a debugger, a profiler or a sanitizer: ``-g``, frame pointers, and no optimisation.
-    defines : dict, optional
-        Macros, as for :func:`load_cuda_inline`.
-    wait : bool, default True
-        With False, the load goes on in the background.
+    extra_ldflags, extra_include_paths, defines
+        As for :func:`load_cuda_inline`.
+    verbose, force_rebuild, policy, replace, auto_register, target_prefix, wait
+        As for :func:`load_cuda_inline`.
 
     Returns
     -------
