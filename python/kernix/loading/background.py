@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator
@@ -42,6 +43,7 @@ class BackgroundWork(Future[_Result]):
         self._called_at = user_line()
         self._stage = "waiting for a thread"
         self._to_cancel = False
+        self._seconds = 0.0  # how long the work took
         self._warnings: list[str] = []
         _unfinished.add(self)
 
@@ -80,6 +82,7 @@ class BackgroundWork(Future[_Result]):
         if not self.set_running_or_notify_cancel():
             return
         self._stage = "starting"
+        began = time.monotonic()
         supervisor.set(self)
         progress_line.set(line)
         warning_listener.set(self._warnings.append)
@@ -89,11 +92,15 @@ class BackgroundWork(Future[_Result]):
         except BaseException as error:
             if isinstance(error, KernelNotCachedError):
                 error.add_note(f"The load of {self._name} was started at {self._called_at}.")
-            warning_listener.set(None)  # the future's callbacks run in this context, too
+            self._end(began)
             self.set_exception(error)
         else:
-            warning_listener.set(None)
+            self._end(began)
             self.set_result(result)
+
+    def _end(self, began: float) -> None:
+        self._seconds = time.monotonic() - began
+        warning_listener.set(None)  # the future's callbacks run in this context, too
 
     def give_warnings(self) -> None:
         """Issue the warnings of the load, once, at the line of the user's code that asks for its result."""
