@@ -73,7 +73,7 @@ class BackgroundWork(Future[_Result]):
         self._stage = state
 
     def check(self) -> None:
-        """Cancel the load if somebody has asked for that."""
+        """Cancel the load if somebody has asked for that. Called several times a second."""
         if self._to_cancel:
             raise CancelledError
 
