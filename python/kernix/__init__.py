@@ -27,9 +27,9 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.calling.function import KernelFunction as KernelFunction
     from kernix.jax.targets import list_registered_targets as list_registered_targets
     from kernix.loading.background import LoadFuture as LoadFuture
-    from kernix.loading.cache import clear_cache as clear_cache
-    from kernix.loading.cache import get_cache_dir as get_cache_dir
-    from kernix.loading.cache import set_cache_dir as set_cache_dir
+    from kernix.loading.connection import clear_cache as clear_cache
+    from kernix.loading.connection import get_cache_dir as get_cache_dir
+    from kernix.loading.connection import set_cache_dir as set_cache_dir
     from kernix.loading.diagnostics import print_diagnostics as print_diagnostics
     from kernix.loading.editor import get_include as get_include
     from kernix.loading.editor import write_compile_flags as write_compile_flags
@@ -75,7 +75,7 @@ _PLACES = {
     "kernix.calling.derivatives": ("DifferentiableFunction",),
     "kernix.jax.targets": ("list_registered_targets",),
     "kernix.loading.background": ("LoadFuture",),
-    "kernix.loading.cache": ("clear_cache", "get_cache_dir", "set_cache_dir"),
+    "kernix.loading.connection": ("clear_cache", "get_cache_dir", "set_cache_dir"),
     "kernix.loading.diagnostics": ("print_diagnostics",),
     "kernix.loading.editor": ("get_include", "write_compile_flags"),
     "kernix.loading.load": (

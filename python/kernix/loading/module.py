@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernix import _core
 from kernix._errors import KernelRequestError, short_in_notebook
+from kernix._lock import ForkSafeLock
 from kernix.jax.targets import Code
 from kernix.loading.request import check_text
 from kernix.loading.resources import KernelResources
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from kernix.calling.function import KernelFunction
     from kernix.loading.trace import BuildTrace
 
-__all__ = ["CompiledModule", "hidden_functions", "origin", "register_ffi_target"]
+__all__ = ["CompiledModule", "forget_modules", "hidden_functions", "module_of", "origin", "register_ffi_target"]
 
 _PLATFORMS = {"cpu": "cpu", "host": "cpu", "cuda": "CUDA", "gpu": "CUDA"}
 
@@ -302,6 +303,32 @@ def origin(core: _core.Module) -> str:
     if core.from_upstream:
         return "from another node"
     return "from the cache" if core.cache_hit else f"built in {core.build_ms} ms: {core.miss_reason}"
+
+
+#: Modules by the slot in libkernix' memo and the prefix of target names. A repeated load returns the same module.
+#: The one that was used last comes last.
+_modules: dict[tuple[int, str | None], CompiledModule] = {}
+_modules_lock = ForkSafeLock()
+_MOST_MODULES = 4096  # as many loads as libkernix remembers
+
+
+def module_of(core: _core.Module, slot: int, prefix: str | None) -> CompiledModule:
+    """Return the module of a load, which is the same for the same code, slot and prefix of target names."""
+    with _modules_lock:
+        module = _modules.pop((slot, prefix), None)
+        if module is None or module._code.core is not core:
+            module = CompiledModule(Code(core))
+        if slot:
+            _modules[slot, prefix] = module
+        if len(_modules) > _MOST_MODULES:
+            del _modules[next(iter(_modules))]
+    return module
+
+
+def forget_modules() -> None:
+    """Forget the modules of all loads, because after a purge the same load returns a new module."""
+    with _modules_lock:
+        _modules.clear()
 
 
 # libkernix takes an empty string where Python users pass None.

@@ -10,29 +10,22 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol,
 
 from kernix import _core
 from kernix._errors import KernelCompilationError, KernelError, short_errors
-from kernix._lock import ForkSafeLock
-from kernix.jax.targets import Code, jax_is_installed
+from kernix.jax.targets import jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
-from kernix.loading.module import CompiledModule, hidden_functions, origin
+from kernix.loading.module import CompiledModule, hidden_functions, module_of, origin
 from kernix.loading.request import check_text, folder_path
 
 if TYPE_CHECKING:
     from kernix.loading.background import LoadFuture
 
-__all__ = ["Delivery", "Fetched", "Policy", "PreparedLoad", "forget_modules", "public_load"]
+__all__ = ["Delivery", "Fetched", "Policy", "PreparedLoad", "public_load"]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 #: Whether a load may compile what the cache does not have.
 Policy = Literal["build", "cached"]
-
-#: Modules by the slot in libkernix' memo and the prefix of target names. A repeated load returns the same module.
-#: The one that was used last comes last.
-_modules: dict[tuple[int, str | None], CompiledModule] = {}
-_modules_lock = ForkSafeLock()
-_MOST_MODULES = 4096  # as many loads as libkernix remembers
 
 
 class _Loader(Protocol[_Parameters, _Result]):
@@ -131,18 +124,12 @@ class PreparedLoad:
 
     def deliver(self, fetched: Fetched) -> CompiledModule:
         """Write the build directory and register the functions, as requested."""
-        module = _module_of(fetched.core, fetched.slot, self._prefix)
+        module = module_of(fetched.core, fetched.slot, self._prefix)
         if self._folder:
             module._code.core.write_build_directory(os.fsencode(self._folder))
         if self._prefix is not None:
             module._code.register_all(self._prefix, replace=self._replace)
         return module
-
-
-def forget_modules() -> None:
-    """Forget the modules of all loads, because after a purge the same load returns a new module."""
-    with _modules_lock:
-        _modules.clear()
 
 
 def _find(request: _core.Request) -> tuple[_core.Module | None, int]:
@@ -174,15 +161,3 @@ def _save_failure(error: KernelCompilationError, folder: str) -> None:
     """Save what failed, if it can be run again. A folder that cannot be written does not hide the compiler's error."""
     with suppress(KernelError):
         error.save(folder)
-
-
-def _module_of(core: _core.Module, slot: int, prefix: str | None) -> CompiledModule:
-    with _modules_lock:
-        module = _modules.pop((slot, prefix), None)
-        if module is None or module._code.core is not core:
-            module = CompiledModule(Code(core))
-        if slot:
-            _modules[slot, prefix] = module
-        if len(_modules) > _MOST_MODULES:
-            del _modules[next(iter(_modules))]
-    return module
