@@ -38,8 +38,6 @@ py::object PlainArrays::MakeLike(const py::tuple& arguments) const {
   return empty_(like.attr("shape"), like.attr("dtype"));
 }
 
-namespace py = pybind11;
-
 namespace {
 
 template <typename Managed>

@@ -76,10 +76,7 @@ void AddAttributes(CallFrame& frame, const py::dict& attributes) {
 }
 
 void Call(const CallFrame& frame, uintptr_t handler) {
-  const absl::Status status = [&] {
-    const WithoutGil no_gil;
-    return frame.Call(reinterpret_cast<Handler>(handler));
-  }();
+  const absl::Status status = CallWithoutGil([&] { return frame.Call(reinterpret_cast<Handler>(handler)); });
   if (!status.ok()) ThrowCallError(status);
 }
 
