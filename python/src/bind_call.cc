@@ -68,16 +68,10 @@ void AddAttributes(CallFrame& frame, const py::dict& attributes) {
   }
 }
 
-[[noreturn]] void ThrowCallError(const absl::Status& status) {
-  const py::object exception =
-      py::module_::import("kernix._errors").attr("KernelCallError")(ToPython(std::string(status.message())));
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
-  throw py::error_already_set();
-}
-
 void Call(const CallFrame& frame, uintptr_t handler) {
   const absl::Status status = CallWithoutGil([&] { return frame.Call(reinterpret_cast<Handler>(handler)); });
-  if (!status.ok()) ThrowCallError(status);
+  if (status.ok()) return;
+  Raise(py::module_::import("kernix._errors").attr("KernelCallError")(ToPython(std::string(status.message()))));
 }
 
 void CallHandler(uintptr_t handler, const std::vector<Array>& arguments, const std::vector<Array>& results,
