@@ -168,7 +168,7 @@ bool IsNetworkFileSystem(uint32_t type) {
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
+absl::StatusOr<std::string> PosixEnv::ReadFile(const std::string& path) {
   struct stat info;
   KERNIX_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegular(path, /*flags=*/0, info));
   // One byte more than the file's size, so that the last read detects the end. Files in /proc report size 0.
@@ -177,13 +177,13 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return data;
 }
 
-absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) {
+absl::StatusOr<std::unique_ptr<ReadableFile>> PosixEnv::OpenFile(const std::string& path) {
   struct stat info;
   KERNIX_ASSIGN_OR_RETURN(UniqueFd fd, OpenRegular(path, O_NOFOLLOW, info));
   return std::make_unique<PosixFile>(std::move(fd), path);
 }
 
-absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) {
+absl::Status PosixEnv::WriteFile(const std::string& path, std::string_view data, mode_t mode) {
   UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!fd.ok()) return ErrnoStatus(errno, "create", path);
   KERNIX_RETURN_IF_ERROR(WriteAll(fd.get(), data, path));
@@ -191,7 +191,7 @@ absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mo
   return Close(std::move(fd), path);
 }
 
-absl::Status WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) {
+absl::Status PosixEnv::WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) {
   KERNIX_ASSIGN_OR_RETURN(const std::string suffix, RandomSuffix());
   const std::string temporary = StrCat(path, ".", suffix, ".tmp");
   UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
@@ -205,7 +205,7 @@ absl::Status WriteFileDurably(const std::string& path, std::string_view data, mo
   return SyncDirectory(Dirname(path));
 }
 
-absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow) {
+absl::StatusOr<FileInfo> PosixEnv::Stat(const std::string& path, bool follow) {
   struct stat info;
   if (fstatat(AT_FDCWD, path.c_str(), &info, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0) {
     return ErrnoStatus(errno, "stat", path);
@@ -213,7 +213,7 @@ absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow) {
   return InfoOf(info);
 }
 
-absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {
+absl::StatusOr<std::vector<std::string>> PosixEnv::ListDirectory(const std::string& path) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), &closedir);
   if (!folder) return ErrnoStatus(errno, "list", path);
   std::vector<std::string> names;
@@ -227,7 +227,7 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) 
   return names;
 }
 
-absl::Status CreateDirectories(const std::string& path, mode_t mode) {
+absl::Status PosixEnv::CreateDirectories(const std::string& path, mode_t mode) {
   absl::Status status = CreateDirectory(path, mode);
   const std::string parent = Dirname(path);
   if (!absl::IsNotFound(status) || parent == path) return status;
@@ -235,73 +235,73 @@ absl::Status CreateDirectories(const std::string& path, mode_t mode) {
   return CreateDirectory(path, mode);
 }
 
-absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix) {
+absl::StatusOr<std::string> PosixEnv::CreateTempDirectory(const std::string& prefix) {
   std::string path = prefix + "XXXXXX";
   if (mkdtemp(path.data()) == nullptr) return ErrnoStatus(errno, "create a folder", path);
   return path;
 }
 
-absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds) {
+absl::Status PosixEnv::SetModificationTime(const std::string& path, int64_t unix_seconds) {
   const timespec times[] = {{0, UTIME_OMIT}, {static_cast<time_t>(unix_seconds), 0}};
   if (utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) return ErrnoStatus(errno, "set the time of", path);
   return absl::OkStatus();
 }
 
-absl::Status RemoveFile(const std::string& path) {
+absl::Status PosixEnv::RemoveFile(const std::string& path) {
   if (unlink(path.c_str()) != 0) return ErrnoStatus(errno, "remove", path);
   return absl::OkStatus();
 }
 
-absl::Status RemoveTree(const std::string& path) {
+absl::Status PosixEnv::RemoveTree(const std::string& path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
   if (error) return ErrnoStatus(error.value(), "remove", path);
   return absl::OkStatus();
 }
 
-absl::Status Rename(const std::string& from, const std::string& to) {
+absl::Status PosixEnv::Rename(const std::string& from, const std::string& to) {
   if (rename(from.c_str(), to.c_str()) != 0) return ErrnoStatus(errno, "rename", StrCat(from, " to ", to));
   return absl::OkStatus();
 }
 
-absl::Status SyncDirectory(const std::string& path) {
+absl::Status PosixEnv::SyncDirectory(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.ok()) return ErrnoStatus(errno, "open", path);
   return SyncFile(fd.get(), path);
 }
 
-absl::Status CreateSymlink(const std::string& target, const std::string& path) {
+absl::Status PosixEnv::CreateSymlink(const std::string& target, const std::string& path) {
   if (symlink(target.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, "create the link", path);
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadLink(const std::string& path) {
+absl::StatusOr<std::string> PosixEnv::ReadLink(const std::string& path) {
   std::error_code error;
   const std::filesystem::path target = std::filesystem::read_symlink(path, error);
   if (error) return ErrnoStatus(error.value(), "read the link", path);
   return target.string();
 }
 
-absl::StatusOr<std::string> RealPath(const std::string& path) {
+absl::StatusOr<std::string> PosixEnv::RealPath(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &free);
   if (!real) return ErrnoStatus(errno, "resolve", path);
   return std::string(real.get());
 }
 
 // The kernel does not store an access list that says no more than the mode.
-absl::StatusOr<bool> HasAccessList(const std::string& path) {
+absl::StatusOr<bool> PosixEnv::HasAccessList(const std::string& path) {
   if (lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0) return true;
   if (errno == ENODATA || errno == ENOTSUP) return false;
   return ErrnoStatus(errno, "read the access list of", path);
 }
 
-absl::StatusOr<uint64_t> FreeBytes(const std::string& path) {
+absl::StatusOr<uint64_t> PosixEnv::FreeBytes(const std::string& path) {
   struct statvfs info;
   if (statvfs(path.c_str(), &info) != 0) return ErrnoStatus(errno, "find the free space of", path);
   return uint64_t{info.f_bavail} * info.f_frsize;
 }
 
-absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) {
+absl::StatusOr<bool> PosixEnv::OnNetworkFileSystem(const std::string& path) {
   struct statfs info;
   if (statfs(path.c_str(), &info) == 0) return IsNetworkFileSystem(static_cast<uint32_t>(info.f_type));
   const std::string parent = Dirname(path);
@@ -374,7 +374,7 @@ class PosixScratchFile : public ScratchFile {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ScratchFile>> MakeScratchFile(const std::string& folder, uint64_t capacity) {
+absl::StatusOr<std::unique_ptr<ScratchFile>> PosixEnv::MakeScratchFile(const std::string& folder, uint64_t capacity) {
   auto file = std::make_unique<PosixScratchFile>(folder, capacity);
   const absl::Status opened = file->Open();
   if (!opened.ok()) return opened;

@@ -49,7 +49,7 @@ int LockWithoutWaiting(int fd) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) {
+absl::StatusOr<std::unique_ptr<FileLock>> PosixEnv::TryLockFile(const std::string& path) {
   while (true) {
     UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
     if (!fd.ok()) return ErrnoStatus(errno, "open the lock", path);
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline) {
+absl::StatusOr<std::unique_ptr<FileLock>> PosixEnv::LockFile(const std::string& path, MonotonicTime deadline) {
   // flock() cannot wait with a timeout, so poll: often at first, because most locks here are held for milliseconds.
   constexpr std::chrono::milliseconds kLongestPause{20};
   std::chrono::milliseconds pause{1};

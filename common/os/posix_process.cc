@@ -21,7 +21,6 @@
 #include "common/base/strings.h"
 #include "common/os/posix_env.h"
 #include "common/os/posix_error.h"
-#include "common/os/process_table.h"
 #include "common/os/unique_fd.h"
 
 namespace kernix::posix {
@@ -260,8 +259,8 @@ std::optional<MonotonicTime> Deadline(const ProcessSpec& spec, MonotonicTime sta
 
 }  // namespace
 
-absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
-                                         Cancellation* cancellation) {
+absl::StatusOr<ProcessResult> PosixEnv::RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
+                                                   Cancellation* cancellation) {
   KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<CancelEvent> cancel, CancelEvent::Create(cancellation));
   KERNIX_ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
   const MonotonicTime start = Clock::now();

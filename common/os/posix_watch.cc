@@ -228,7 +228,7 @@ void InotifyWatch::RemoveAll() {
 
 }  // namespace
 
-std::unique_ptr<FileWatch> WatchFiles() {
+std::unique_ptr<FileWatch> PosixEnv::WatchFiles() {
   UniqueFd events(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   UniqueFd mounts(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
   if (!events.ok() || !mounts.ok()) return nullptr;

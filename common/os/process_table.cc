@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/process_table.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,6 +15,7 @@
 #include <string_view>
 
 #include "common/base/mutex.h"
+#include "common/os/posix_env.h"
 #include "common/os/unique_fd.h"
 
 namespace kernix::posix {
