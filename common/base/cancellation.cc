@@ -68,10 +68,8 @@ void Cancellation::Remove(int id) {
 
 bool Pause(std::chrono::milliseconds time, Cancellation* cancellation) {
   Waiter waiter;
-  const int id = cancellation == nullptr ? 0 : cancellation->OnCancel([&waiter] { waiter.Cancel(); });
-  const bool passed = waiter.WaitUntil(std::chrono::steady_clock::now() + time);
-  if (cancellation != nullptr) cancellation->Remove(id);
-  return passed;
+  const ScopedOnCancel on_cancel(cancellation, [&waiter] { waiter.Cancel(); });
+  return waiter.WaitUntil(std::chrono::steady_clock::now() + time);
 }
 
 }  // namespace kernix

@@ -28,32 +28,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A descriptor that becomes readable when a Cancellation fires.
-class CancelEvent {
- public:
-  static absl::StatusOr<std::unique_ptr<CancelEvent>> Create(Cancellation* cancellation) {
-    UniqueFd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!fd.ok()) return ErrnoStatus(errno, "create", "an eventfd");
-    return std::unique_ptr<CancelEvent>(new CancelEvent(std::move(fd), cancellation));
-  }
-  ~CancelEvent() {
-    if (cancellation_ != nullptr) cancellation_->Remove(id_);
-  }
-  CancelEvent(const CancelEvent&) = delete;
-  CancelEvent& operator=(const CancelEvent&) = delete;
-
-  int fd() const { return fd_.get(); }
-
- private:
-  CancelEvent(UniqueFd fd, Cancellation* cancellation) : fd_(std::move(fd)), cancellation_(cancellation) {
-    if (cancellation_ != nullptr) id_ = cancellation_->OnCancel([fd = fd_.get()] { eventfd_write(fd, 1); });
-  }
-
-  UniqueFd fd_;
-  Cancellation* cancellation_;
-  int id_ = 0;
-};
-
 struct Pipe {
   UniqueFd read_end;
   UniqueFd write_end;
@@ -261,7 +235,9 @@ std::optional<MonotonicTime> Deadline(const ProcessSpec& spec, MonotonicTime sta
 
 absl::StatusOr<ProcessResult> PosixEnv::RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
                                                    Cancellation* cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<CancelEvent> cancel, CancelEvent::Create(cancellation));
+  const UniqueFd cancelled(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));  // becomes readable when `cancellation` fires
+  if (!cancelled.ok()) return ErrnoStatus(errno, "create", "an eventfd");
+  const ScopedOnCancel on_cancel(cancellation, [fd = cancelled.get()] { eventfd_write(fd, 1); });
   KERNIX_ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
   const MonotonicTime start = Clock::now();
   KERNIX_ASSIGN_OR_RETURN(const pid_t pid, Spawn(spec, pipe.write_end.get()));
@@ -269,7 +245,7 @@ absl::StatusOr<ProcessResult> PosixEnv::RunProcess(const ProcessSpec& spec, cons
   pipe.write_end.reset();
 
   OutputBuffer buffer(spec.max_output_bytes);
-  Watch watch(child, std::move(pipe.read_end), cancel->fd(), Deadline(spec, start), spec.max_processes, buffer,
+  Watch watch(child, std::move(pipe.read_end), cancelled.get(), Deadline(spec, start), spec.max_processes, buffer,
               on_output);
   const Watch::End end = watch.Run();
   ProcessResult result = child.Reap();
