@@ -24,8 +24,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/flags/flag_table.h"
 #include "common/flags/languages.h"
-#include "common/flags/tables.h"
 
 namespace kernix {
 namespace {
