@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kernix import _core
 from kernix._errors import KernelRequestError
-from kernix.loading.defines import Defines, define_flags, nvcc_define_flags
+from kernix.loading.defines import Defines, define_flags
 from kernix.loading.module import CompiledModule
 from kernix.loading.one_load import Delivery, Policy, PreparedLoad, public_load
 from kernix.loading.request import (
@@ -422,7 +422,7 @@ def prepare(what: str, is_cuda: bool | None, parameters: dict[str, Any]) -> Prep
         sources = inline_sources(value, name, what)
         is_cuda = what == "cuda_sources"
     cflags = "extra_cuda_cflags" if is_cuda else "extra_cflags"
-    macros = (nvcc_define_flags if is_cuda else define_flags)(take("defines", None))
+    macros = define_flags(take("defines", None), for_nvcc=is_cuda)
     request = make_request(
         _core.Language.CUDA if is_cuda else _core.Language.CPP,
         name,
