@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kernix import _core
 from kernix._errors import KernelRequestError
 from kernix.loading.defines import Defines, define_flags
 from kernix.loading.module import CompiledModule
-from kernix.loading.one_load import Delivery, Policy, PreparedLoad, public_load
+from kernix.loading.one_load import Policy, PreparedLoad, public_load
 from kernix.loading.request import (
     Functions,
     file_source,
@@ -41,31 +41,38 @@ _CPP_ATTRIBUTES = ("separate", "debug")
 _CUDA_ATTRIBUTES = (*_CPP_ATTRIBUTES, "optimization_level", "use_fast_math", "allow_cuda_graph", "keep")
 
 
-class CppOptions(Delivery, total=False):
-    """Keyword parameters of :func:`load_cpp_inline`."""
+class _CommonOptions(TypedDict, total=False):
+    """Keyword parameters of every load."""
 
-    extra_cflags: Sequence[str] | None
     extra_ldflags: Sequence[str] | None
     extra_include_paths: Sequence[_Path] | None
     defines: Defines
     separate: bool
     debug: bool
+    build_directory: _Path | None
+    verbose: bool
+    force_rebuild: bool
+    policy: Policy | None
+    replace: bool
+    auto_register: bool
+    target_prefix: str | None
 
 
-class CudaOptions(Delivery, total=False):
+class CppOptions(_CommonOptions, total=False):
+    """Keyword parameters of :func:`load_cpp_inline`."""
+
+    extra_cflags: Sequence[str] | None
+
+
+class CudaOptions(_CommonOptions, total=False):
     """Keyword parameters of :func:`load_cuda_inline`."""
 
     extra_cuda_cflags: Sequence[str] | None
-    extra_ldflags: Sequence[str] | None
-    extra_include_paths: Sequence[_Path] | None
-    defines: Defines
     compute_capability: str | None
     ninja_workers: int | None
     optimization_level: int
     use_fast_math: bool
     allow_cuda_graph: bool
-    separate: bool
-    debug: bool
     keep: bool
 
 

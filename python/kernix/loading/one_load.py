@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 from kernix import _core
 from kernix._errors import KernelCompilationError, KernelError, short_errors
@@ -19,7 +19,7 @@ from kernix.loading.request import check_text, folder_path
 if TYPE_CHECKING:
     from kernix.loading.background import LoadFuture
 
-__all__ = ["Delivery", "Fetched", "Policy", "PreparedLoad", "public_load"]
+__all__ = ["Fetched", "Policy", "PreparedLoad", "public_load"]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -40,18 +40,6 @@ class _Loader(Protocol[_Parameters, _Result]):
 def public_load(function: Callable[_Parameters, _Result | LoadFuture[_Result]]) -> _Loader[_Parameters, _Result]:
     """Wrap a public function that loads."""
     return cast("_Loader[_Parameters, _Result]", short_errors(function))
-
-
-class Delivery(TypedDict, total=False):
-    """Parameters of every load that do not affect the build."""
-
-    build_directory: str | os.PathLike[str] | None
-    verbose: bool
-    force_rebuild: bool
-    policy: Policy | None
-    replace: bool
-    auto_register: bool
-    target_prefix: str | None
 
 
 class Fetched(NamedTuple):
