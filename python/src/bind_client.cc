@@ -55,11 +55,8 @@ void BindValues(py::module_& module) {
       .def_readonly("builds", &CacheStats::builds)
       .def_readonly("hits", &CacheStats::hits)
       .def_readonly("misses", &CacheStats::misses)
-      .def_readonly("joined", &CacheStats::joined)
       .def_readonly("failures", &CacheStats::failures)
-      .def_readonly("evictions", &CacheStats::evictions)
       .def_readonly("cancelled", &CacheStats::cancelled)
-      .def_readonly("upstream_hits", &CacheStats::upstream_hits)
       .def_readonly("entries", &CacheStats::entries)
       .def_readonly("bytes", &CacheStats::bytes)
       .def_readonly("limit_bytes", &CacheStats::limit_bytes);
