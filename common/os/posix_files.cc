@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -214,15 +213,12 @@ absl::StatusOr<FileInfo> PosixEnv::Stat(const std::string& path, bool follow) {
 }
 
 absl::StatusOr<std::vector<std::string>> PosixEnv::ListDirectory(const std::string& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), &closedir);
-  if (!folder) return ErrnoStatus(errno, "list", path);
   std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = readdir(folder.get())) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename());
   }
-  if (errno != 0) return ErrnoStatus(errno, "list", path);
+  if (error) return ErrnoStatus(error.value(), "list", path);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -311,42 +307,26 @@ absl::StatusOr<bool> PosixEnv::OnNetworkFileSystem(const std::string& path) {
 
 namespace {
 
-// A mapping of a whole file that is yet to be written. Its pages beyond the file's end must not be touched.
-class Mapping {
- public:
-  explicit Mapping(size_t bytes) : bytes_(bytes) {}
-  ~Mapping() {
-    if (data_ != MAP_FAILED) munmap(data_, bytes_);
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  bool Map(int fd) {
-    data_ = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd, 0);
-    return data_ != MAP_FAILED;
-  }
-  const char* at(size_t offset) const { return static_cast<const char*>(data_) + offset; }
-  size_t size() const { return bytes_; }
-
- private:
-  const size_t bytes_;
-  void* data_ = MAP_FAILED;
-};
-
 class PosixScratchFile : public ScratchFile {
  public:
-  PosixScratchFile(std::string folder, size_t capacity) : folder_(std::move(folder)), mapping_(capacity) {}
+  PosixScratchFile(std::string folder, size_t capacity) : folder_(std::move(folder)), capacity_(capacity) {}
+  ~PosixScratchFile() override {
+    if (mapping_ != MAP_FAILED) munmap(mapping_, capacity_);
+  }
+  PosixScratchFile(const PosixScratchFile&) = delete;
+  PosixScratchFile& operator=(const PosixScratchFile&) = delete;
 
   absl::Status Open() {
     std::string name = StrCat(folder_, "/scratch-XXXXXX");
     fd_.reset(mkostemp(name.data(), O_CLOEXEC));
     if (!fd_.ok()) return Failed("create a file in");
     if (unlink(name.c_str()) != 0) return Failed("remove a file's name from");
-    return mapping_.Map(fd_.get()) ? absl::OkStatus() : Failed("map a file of");
+    mapping_ = mmap(nullptr, capacity_, PROT_READ, MAP_SHARED, fd_.get(), 0);
+    return mapping_ != MAP_FAILED ? absl::OkStatus() : Failed("map a file of");
   }
 
   absl::StatusOr<std::string_view> Write(uint64_t offset, std::string_view bytes) override {
-    if (offset > mapping_.size() || bytes.size() > mapping_.size() - offset) {
+    if (offset > capacity_ || bytes.size() > capacity_ - offset) {
       return absl::InternalError(StrCat("no room in a file of ", folder_));
     }
     for (size_t done = 0; done < bytes.size();) {
@@ -356,7 +336,7 @@ class PosixScratchFile : public ScratchFile {
       if (put < 0) return Failed("write to a file in");
       done += static_cast<size_t>(put);
     }
-    return std::string_view(mapping_.at(offset), bytes.size());
+    return std::string_view(static_cast<const char*>(mapping_) + offset, bytes.size());
   }
 
   void Free(uint64_t offset, uint64_t size) override {
@@ -368,8 +348,9 @@ class PosixScratchFile : public ScratchFile {
   absl::Status Failed(const char* action) const { return ErrnoStatus(errno, action, folder_); }
 
   const std::string folder_;
+  const size_t capacity_;
   UniqueFd fd_;
-  Mapping mapping_;
+  void* mapping_ = MAP_FAILED;  // of the whole file that is yet to be written: pages beyond its end must not be touched
 };
 
 }  // namespace

@@ -39,21 +39,13 @@ bool StillNamed(int fd, const std::string& path) {
          opened.st_dev == named.st_dev;
 }
 
-int LockWithoutWaiting(int fd) {
-  int result = 0;
-  do {
-    result = flock(fd, LOCK_EX | LOCK_NB);
-  } while (result != 0 && errno == EINTR);
-  return result;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FileLock>> PosixEnv::TryLockFile(const std::string& path) {
   while (true) {
     UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
     if (!fd.ok()) return ErrnoStatus(errno, "open the lock", path);
-    if (LockWithoutWaiting(fd.get()) != 0) {
+    if (TEMP_FAILURE_RETRY(flock(fd.get(), LOCK_EX | LOCK_NB)) != 0) {
       if (errno == EWOULDBLOCK) return absl::UnavailableError(StrCat("another process holds the lock ", path));
       return ErrnoStatus(errno, "lock", path);
     }
