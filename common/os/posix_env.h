@@ -77,7 +77,7 @@ inline constexpr size_t kMostWatches = 4096;
 // Returns kNotFound or kPermissionDenied if the program or its folder cannot be used.
 absl::StatusOr<pid_t> Spawn(const ProcessSpec& spec, int output_fd);
 
-// This machine's processes, as /proc shows them (process_table.cc).
+// This machine's processes, as /proc shows them.
 
 // `leader`, the processes in its process group, and all their descendants, also those in other groups, as /proc shows
 // them now. A process that has left the group and whose parent has ended is not found. Empty if /proc cannot be read.
