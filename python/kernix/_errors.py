@@ -191,19 +191,7 @@ _BY_KIND: dict[str, type[KernelError]] = {
 def from_detail(kind: str, message: str, compiler_output: str, command: str, failed_command: bytes) -> KernelError:
     """Make the exception for an error of libkernix.
 
-    Parameters
-    ----------
-    kind : str
-        Name of a ``kernix.v1.ErrorDetail.Kind``.
-    message, compiler_output, command : str
-        The fields of the detail.
-    failed_command : bytes
-        A ``kernix.v1.FailedCommand``.
-
-    Returns
-    -------
-    KernelError
-        An instance of the class for `kind`.
+    `kind` is the name of a ``kernix.v1.ErrorDetail.Kind``, `failed_command` a ``kernix.v1.FailedCommand``.
     """
     if kind == "COMPILATION":
         return KernelCompilationError(message, compiler_output, command, failed_command)

@@ -187,15 +187,12 @@ class _Threads:
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = ForkSafeLock()
-        self._renew()
-
-    def _renew(self) -> None:
-        self._queue: deque[Callable[[], None]] = deque()
-        self._running = 0
+        self.forget()
 
     def forget(self) -> None:
-        """Begin anew in a forked child, which has none of the threads."""
-        self._renew()
+        """Begin anew, as in a forked child, which has none of the threads."""
+        self._queue: deque[Callable[[], None]] = deque()
+        self._running = 0
 
     def submit(self, work: Callable[[], None]) -> None:
         """Have `work` done by the next thread that is free."""

@@ -219,10 +219,6 @@ def load_cuda_file(
         Name of the module. Default: the name of the (first) file without its suffix.
     **options
         All other keyword parameters of :func:`load_cuda_inline`.
-
-    Returns
-    -------
-    CompiledModule or LoadFuture
     """
     return _load("path", True, locals() | options)
 
@@ -253,10 +249,6 @@ def load_cuda_dir(
         The files to compile. Those of the first pattern come first, sorted by name. Default: ``["*.cu"]``.
     **options
         All other keyword parameters of :func:`load_cuda_inline`.
-
-    Returns
-    -------
-    CompiledModule or LoadFuture
     """
     return _load("directory", True, locals() | options)
 
@@ -345,10 +337,6 @@ def load_cpp_file(
         Name of the module. Default: the name of the (first) file without its suffix.
     **options
         All other keyword parameters of :func:`load_cpp_inline`.
-
-    Returns
-    -------
-    CompiledModule or LoadFuture
     """
     return _load("path", False, locals() | options)
 
@@ -380,10 +368,6 @@ def load_cpp_dir(
         ``["*.cpp", "*.cc", "*.cxx"]``.
     **options
         All other keyword parameters of :func:`load_cpp_inline`.
-
-    Returns
-    -------
-    CompiledModule or LoadFuture
     """
     return _load("directory", False, locals() | options)
 

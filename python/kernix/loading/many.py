@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from contextvars import copy_context
@@ -135,9 +135,9 @@ class _OneOfMany:
         self._prepared: PreparedLoad | None = None
         self._fetched: Fetched | None = None
 
-    def prepare(self, make: Callable[[], PreparedLoad]) -> None:
+    def prepare(self, what: str, parameters: dict[str, Any]) -> None:
         try:
-            self._prepared = make()
+            self._prepared = prepare(what, None, parameters)
         except TypeError:
             raise  # a mistake in the call, not in a kernel
         except Exception as error:
@@ -352,7 +352,7 @@ def _prepared(index: int, load: Mapping[str, Any] | str | os.PathLike[str], opti
         raise TypeError(f"load {index} must have one of {', '.join(_WHAT)}; it has {found}")
     one = _OneOfMany(str(parameters.get("name") or parameters[what[0]]).partition("\n")[0])
     try:
-        one.prepare(lambda: prepare(what[0], None, parameters))
+        one.prepare(what[0], parameters)
     except TypeError as error:
         error.add_note(f"in load_many(): load {index}")
         raise
