@@ -35,16 +35,7 @@ class Attribute(NamedTuple):
 
 
 def convert_attributes(function: str, declared: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Attribute]:
-    """Convert the attributes of a call to their declared types.
-
-    Parameters
-    ----------
-    function : str
-        The function's name, for messages.
-    declared : mapping
-        Names and types of the function's attributes.
-    given : mapping
-        Names and values of the call.
+    """Convert the attributes that a call has `given` to the types that are `declared`.
 
     Raises
     ------

@@ -51,18 +51,10 @@ class ArrayTypes(NamedTuple):
         name_of_dtype: Callable[[Any], str],
         hint: Callable[[str, str], str],
     ) -> None:
-        """Check arrays, or descriptions of arrays, against these types.
+        """Check arrays, or descriptions of arrays, against these types. One without dtype and shape is not checked.
 
-        Parameters
-        ----------
-        function, what : str
-            The function's name and ``"argument"`` or ``"result"``, for messages.
-        arrays : sequence
-            What a call passes. An element without dtype and shape is not checked.
-        name_of_dtype : callable
-            Returns the name of an element type.
-        hint : callable
-            Returns the end of the message for the element type that a parameter takes and the one that it got.
+        `function` and `what` (``"argument"`` or ``"result"``) are for messages. `name_of_dtype` returns the name of an
+        element type; `hint` the end of the message for the type that a parameter takes and the one that it got.
 
         Raises
         ------

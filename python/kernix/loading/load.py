@@ -385,16 +385,10 @@ def files_in(directory: _Path, file_patterns: Sequence[str] | None, default: tup
 
 
 def prepare(what: str, is_cuda: bool | None, parameters: dict[str, Any]) -> PreparedLoad:
-    """Check the parameters of a load, and consume them.
+    """Check the parameters of a public function, without ``wait``, and consume them.
 
-    Parameters
-    ----------
-    what : str
-        The one that says what to compile: ``"cuda_sources"``, ``"cpp_sources"``, ``"path"`` or ``"directory"``.
-    is_cuda : bool or None
-        The language. None: what there is to compile decides.
-    parameters : dict
-        Those of the public function, without ``wait``.
+    `what` is the one that says what to compile: ``"cuda_sources"``, ``"cpp_sources"``, ``"path"`` or ``"directory"``.
+    If `is_cuda` is None, what there is to compile decides the language.
     """
     take = parameters.pop
     value, name = take(what), take("name", None)
