@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from kernix._errors import warn
@@ -82,9 +81,7 @@ class LoadConsole:
     def __enter__(self) -> LoadConsole:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._line.close()
 
     def output(self, text: str) -> None:
