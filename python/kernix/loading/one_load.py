@@ -105,7 +105,8 @@ class PreparedLoad:
 
     def fetch(self) -> Fetched:
         """Compile, unless this process has the module already."""
-        core, slot = _find(self.request)
+        client = connection.latest()
+        core, slot = (None, 0) if client is None else _core.find_loaded(client, self.request)
         if core is not None:
             return Fetched(core, slot, True)
         return Fetched(*_load_anew(self.request, self._folder), False)
@@ -120,18 +121,14 @@ class PreparedLoad:
         return module
 
 
-def _find(request: _core.Request) -> tuple[_core.Module | None, int]:
-    client = connection.latest()
-    return (None, 0) if client is None else _core.find_loaded(client, request)
-
-
 def _load_anew(request: _core.Request, build_folder: str | None) -> tuple[_core.Module, int]:
     with LoadConsole(request.name) as console:
         try:
             core, slot = _core.load(connection.client(), request, console)
         except KernelCompilationError as error:
             if build_folder:
-                _save_failure(error, os.path.join(build_folder, f"{request.name}.failed"))
+                with suppress(KernelError):  # a folder that cannot be written does not hide the compiler's error
+                    error.save(os.path.join(build_folder, f"{request.name}.failed"))
             raise
         for name in hidden_functions(core):
             text = (
@@ -143,9 +140,3 @@ def _load_anew(request: _core.Request, build_folder: str | None) -> tuple[_core.
         if request.verbose:
             console.output(f"kernix: {request.name}: {origin(core)}, {core.path}")
     return core, slot
-
-
-def _save_failure(error: KernelCompilationError, folder: str) -> None:
-    """Save what failed, if it can be run again. A folder that cannot be written does not hide the compiler's error."""
-    with suppress(KernelError):
-        error.save(folder)
