@@ -31,8 +31,15 @@ file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT [[
 
 namespace kernix {
 
-const char kBuildVersion[] = "@VERSION@";
-const char kBuildId[] = "@build_id@";
+const std::string& Version() {
+  static const std::string version = "@VERSION@";
+  return version;
+}
+
+const std::string& BuildId() {
+  static const std::string build_id = "@build_id@";
+  return build_id;
+}
 
 }  // namespace kernix
 ]])

@@ -136,7 +136,7 @@ MUTANTS = [
            "    use.hits += from.hits;\n", "", "cache_test", "CacheTest.AFlushThatFails*"),
     Mutant("a daemon that lends nothing", "daemon/app/daemon.cc",
            ".lend_time = kLendTime,", ".lend_time = 0 * kLendTime,", "kernixd_test", "KernixdMembersTest.WhatAMember*"),
-    Mutant("a lock on a file that was removed", "common/os/posix_locks.cc",
+    Mutant("a lock on a file that was removed", "common/os/posix_files.cc",
            "if (StillNamed(fd.get(), path)) return", "static_cast<void>(&StillNamed);\n    return", "common_test",
            "PosixLocksTest.*"),
     Mutant("the memo's key without the working folder", "client/load/load_memo.cc",

@@ -10,5 +10,5 @@ build = pathlib.Path(sys.argv[1]).resolve()
 pathlib.Path(sysconfig.get_path("purelib"), "kernix.pth").write_text(f"{build}/python\n")
 for program in ("kernixd", "kernixctl"):
     script = pathlib.Path(sysconfig.get_path("scripts"), program)
-    script.write_text(f"#!{sys.executable}\nfrom kernix._programs import {program}\n\n{program}()\n")
+    script.write_text(f"#!{sys.executable}\nfrom kernix._environment import {program}\n\n{program}()\n")
     script.chmod(0o755)

@@ -22,9 +22,9 @@
 #include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
+#include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/os/argv.h"
 #include "common/os/env.h"
 
 namespace kernix::ctl {

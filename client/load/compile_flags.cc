@@ -14,9 +14,9 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
+#include "common/flags/flag_table.h"
 #include "common/flags/flag_words.h"
 #include "common/flags/languages.h"
-#include "common/flags/tables.h"
 
 namespace kernix {
 namespace {

@@ -19,14 +19,13 @@
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
-#include "common/base/module_name.h"
 #include "common/base/nearest_name.h"
+#include "common/base/request_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/flags/flag_table.h"
 #include "common/flags/languages.h"
-#include "common/flags/optimization_level.h"
-#include "common/flags/tables.h"
 
 namespace kernix {
 namespace {
@@ -115,7 +114,7 @@ absl::Status CheckArguments(const LanguageTraits& language, const std::string& n
   KERNIX_RETURN_IF_ERROR(CheckUtf8("the linker flag", options.link_flags));
   KERNIX_RETURN_IF_ERROR(CheckFolders(options.include_paths));
   KERNIX_RETURN_IF_ERROR(CheckUtf8("compute_capability", {options.compute_capability}));
-  KERNIX_RETURN_IF_ERROR(flags::CheckOptimizationLevel(options.optimization_level));
+  KERNIX_RETURN_IF_ERROR(CheckOptimizationLevel(options.optimization_level));
   if (!language.needs_nvcc && !options.compute_capability.empty()) {
     return Invalid("compute_capability is for CUDA sources only");
   }

@@ -2,31 +2,9 @@
 #include "common/base/cancellation.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace kernix {
-namespace {
-
-struct Waiter {
-  Mutex mutex;
-  CondVar changed;
-  bool cancelled ABSL_GUARDED_BY(mutex) = false;
-
-  void Cancel() {
-    const MutexLock lock(mutex);
-    cancelled = true;
-    changed.NotifyAll();
-  }
-
-  bool WaitUntil(std::chrono::steady_clock::time_point deadline) {
-    const MutexLock lock(mutex);
-    while (!cancelled) {
-      if (!changed.WaitUntil(mutex, deadline)) return !cancelled;
-    }
-    return false;
-  }
-};
-
-}  // namespace
 
 void Cancellation::Cancel() {
   // Callbacks run under the lock, so that Remove() waits for them. They are destroyed after the lock is released.
@@ -34,6 +12,7 @@ void Cancellation::Cancel() {
   MutexLock lock(mutex_);
   if (cancelled_) return;
   cancelled_ = true;
+  changed_.NotifyAll();
   callbacks.swap(callbacks_);
   for (auto& [id, callback] : callbacks) callback();
 }
@@ -66,12 +45,17 @@ void Cancellation::Remove(int id) {
   callbacks_.erase(it);
 }
 
+bool Cancellation::AwaitUntil(std::chrono::steady_clock::time_point deadline) {
+  MutexLock lock(mutex_);
+  while (!cancelled_ && changed_.WaitUntil(mutex_, deadline)) {
+  }
+  return cancelled_;
+}
+
 bool Pause(std::chrono::milliseconds time, Cancellation* cancellation) {
-  Waiter waiter;
-  const int id = cancellation == nullptr ? 0 : cancellation->OnCancel([&waiter] { waiter.Cancel(); });
-  const bool passed = waiter.WaitUntil(std::chrono::steady_clock::now() + time);
-  if (cancellation != nullptr) cancellation->Remove(id);
-  return passed;
+  if (cancellation != nullptr) return !cancellation->AwaitUntil(std::chrono::steady_clock::now() + time);
+  std::this_thread::sleep_for(time);
+  return true;
 }
 
 }  // namespace kernix

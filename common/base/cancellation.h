@@ -22,6 +22,9 @@ class Cancellation {
 
   bool cancelled() const;
 
+  // Waits for Cancel(). False if `deadline` passes first.
+  bool AwaitUntil(std::chrono::steady_clock::time_point deadline);
+
   // Calls `callback` at Cancel(), or immediately if Cancel() has already been called. Returns an id for Remove(). The
   // callback must not call back into this object and must not block.
   int OnCancel(std::function<void()> callback);
@@ -31,6 +34,7 @@ class Cancellation {
 
  private:
   mutable Mutex mutex_;
+  CondVar changed_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::pair<int, std::function<void()>>> callbacks_ ABSL_GUARDED_BY(mutex_);

@@ -8,6 +8,7 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
@@ -15,14 +16,6 @@
 
 namespace kernix {
 namespace {
-
-// The value of a hexadecimal digit, or -1 if `c` is not one.
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // Eight bytes, least significant first, on every machine.
 std::array<char, 8> LittleEndian(uint64_t value) {
@@ -53,13 +46,11 @@ absl::StatusOr<Digest> Digest::FromHex(std::string_view hex) {
     return absl::InvalidArgumentError(StrCat("a digest is 64 hexadecimal digits, not ", hex.size()));
   }
   for (size_t i = 0; i < digest.bytes.size(); ++i) {
-    const int high = HexValue(hex[2 * i]);
-    const int low = HexValue(hex[2 * i + 1]);
-    if (high < 0 || low < 0) {
+    const char* const digits = &hex[2 * i];
+    if (std::from_chars(digits, digits + 2, digest.bytes[i], 16).ptr != digits + 2) {
       return absl::InvalidArgumentError(
           StrCat("not a hexadecimal digest: \"", absl::CHexEscape({hex.data(), hex.size()}), "\""));
     }
-    digest.bytes[i] = static_cast<uint8_t>(high << 4 | low);
   }
   return digest;
 }

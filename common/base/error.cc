@@ -2,11 +2,12 @@
 #include "common/base/error.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "absl/strings/cord.h"
-#include "common/base/jitter.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 
@@ -14,6 +15,29 @@ namespace kernix {
 namespace {
 
 constexpr char kPayloadUrl[] = "type.googleapis.com/kernix.v1.ErrorDetail";
+
+absl::StatusCode CodeForKind(ErrorKind kind) {
+  switch (kind) {
+    case v1::ErrorDetail::INVALID_REQUEST:
+    case v1::ErrorDetail::COMPILATION:
+      return absl::StatusCode::kInvalidArgument;
+    case v1::ErrorDetail::TOOLCHAIN:
+    case v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN:
+    case v1::ErrorDetail::LOAD:
+    case v1::ErrorDetail::NOT_CACHED:
+      return absl::StatusCode::kFailedPrecondition;
+    case v1::ErrorDetail::REGISTRATION:
+      return absl::StatusCode::kAlreadyExists;
+    case v1::ErrorDetail::UNREACHABLE:
+      return absl::StatusCode::kUnavailable;
+    case v1::ErrorDetail::RESOURCE:
+      return absl::StatusCode::kResourceExhausted;
+    case v1::ErrorDetail::CANCELLED:
+      return absl::StatusCode::kCancelled;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
 
 ErrorKind KindForCode(absl::StatusCode code) {
   switch (code) {
@@ -57,33 +81,16 @@ absl::Status MakeBusyError(std::string_view message, std::chrono::milliseconds r
   return MakeError(std::move(detail));
 }
 
+std::chrono::milliseconds Jittered(std::chrono::milliseconds longest) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  return std::chrono::milliseconds(
+      std::uniform_int_distribution<int64_t>(longest.count() / 2, longest.count())(random));
+}
+
 std::chrono::milliseconds RetryAfter(const absl::Status& status) {
   constexpr int64_t kLongest = 60'000;  // whatever a daemon says
   if (status.ok()) return {};
   return std::chrono::milliseconds(std::clamp<int64_t>(GetErrorDetail(status).retry_after_ms(), 0, kLongest));
-}
-
-absl::StatusCode CodeForKind(ErrorKind kind) {
-  switch (kind) {
-    case v1::ErrorDetail::INVALID_REQUEST:
-    case v1::ErrorDetail::COMPILATION:
-      return absl::StatusCode::kInvalidArgument;
-    case v1::ErrorDetail::TOOLCHAIN:
-    case v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN:
-    case v1::ErrorDetail::LOAD:
-    case v1::ErrorDetail::NOT_CACHED:
-      return absl::StatusCode::kFailedPrecondition;
-    case v1::ErrorDetail::REGISTRATION:
-      return absl::StatusCode::kAlreadyExists;
-    case v1::ErrorDetail::UNREACHABLE:
-      return absl::StatusCode::kUnavailable;
-    case v1::ErrorDetail::RESOURCE:
-      return absl::StatusCode::kResourceExhausted;
-    case v1::ErrorDetail::CANCELLED:
-      return absl::StatusCode::kCancelled;
-    default:
-      return absl::StatusCode::kInternal;
-  }
 }
 
 absl::Status MakeError(ErrorKind kind, std::string_view message) {

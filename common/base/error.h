@@ -15,10 +15,6 @@ namespace kernix {
 
 using ErrorKind = v1::ErrorDetail::Kind;
 
-// The status code for a kind: INVALID_REQUEST and COMPILATION map to kInvalidArgument, TOOLCHAIN to
-// kFailedPrecondition, RESOURCE to kResourceExhausted, UNREACHABLE to kUnavailable, CANCELLED to kCancelled, and so on.
-absl::StatusCode CodeForKind(ErrorKind kind);
-
 // An error of `kind`. `message` tells the user what happened, where, and what to do.
 absl::Status MakeError(ErrorKind kind, std::string_view message);
 
@@ -31,6 +27,10 @@ absl::Status MakeBusyError(std::string_view message, std::chrono::milliseconds r
 
 // When to repeat what a MakeBusyError() has ended. Zero for any other status.
 std::chrono::milliseconds RetryAfter(const absl::Status& status);
+
+// A random time between half of `longest`, which must not be negative, and all of it: for pauses of callers that should
+// not come back together.
+std::chrono::milliseconds Jittered(std::chrono::milliseconds longest);
 
 // The detail of `status`, which must not be OK. A status without a payload gets a kind that matches its code, or
 // INTERNAL. The message may quote names, so characters that act on a terminal are escaped (see utf8.h).

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <iterator>
 
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/base/log_output.h"
 #include "common/base/mutex.h"
 #include "common/base/utf8.h"
 
@@ -21,19 +21,7 @@ namespace {
 
 std::atomic<LogLevel> g_level{LogLevel::kInfo};
 
-constexpr std::string_view LevelName(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return "debug";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kWarning:
-      return "warning";
-    case LogLevel::kError:
-      return "error";
-  }
-  return "error";
-}
+constexpr std::string_view kLevelNames[] = {"debug", "info", "warning", "error"};  // by LogLevel
 
 bool NeedsQuotes(std::string_view value) {
   return value.empty() || value.find_first_of(" \"=\\") != std::string_view::npos || Printable(value) != value;
@@ -48,12 +36,10 @@ void AppendQuoted(std::string& line, std::string_view value) {
 // A value may quote a request of any length.
 constexpr size_t kLongestValue = 4096;
 
-void AppendWhole(std::string& line, std::string_view value) {
-  if (!NeedsQuotes(value)) {
-    line += value;
-    return;
-  }
-  AppendQuoted(line, value);
+void AppendValue(std::string& line, std::string_view value) {
+  const std::string_view shown = value.substr(0, kLongestValue);
+  NeedsQuotes(shown) ? AppendQuoted(line, shown) : StrAppend(&line, shown);
+  if (value.size() > kLongestValue) StrAppend(&line, "...(", value.size(), " bytes)");
 }
 
 // Of a user who loads hundreds of kernels a minute, no line is missing.
@@ -126,26 +112,19 @@ void TellLeftOut(std::string_view account, uint64_t lines) {
   Log(LogLevel::kInfo, "lines_left_out", {{"of", account}, {"lines", lines}});
 }
 
-void AppendValue(std::string& line, std::string_view value) {
-  AppendWhole(line, value.substr(0, kLongestValue));
-  if (value.size() > kLongestValue) StrAppend(&line, "...(", value.size(), " bytes)");
-}
-
 }  // namespace
 
 void SetLogLevel(LogLevel level) { g_level.store(level, std::memory_order_relaxed); }
 
 bool ParseLogLevel(std::string_view name, LogLevel& level) {
-  for (LogLevel candidate : {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
-    if (name != LevelName(candidate)) continue;
-    level = candidate;
-    return true;
-  }
-  return false;
+  const auto found = std::find(std::begin(kLevelNames), std::end(kLevelNames), name);
+  if (found == std::end(kLevelNames)) return false;
+  level = static_cast<LogLevel>(found - kLevelNames);
+  return true;
 }
 
 std::string FormatLogLine(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
-  std::string line(LevelName(level));
+  std::string line(kLevelNames[static_cast<size_t>(level)]);
   line += ' ';
   AppendValue(line, event);
   for (const LogField& field : fields) {
@@ -173,6 +152,31 @@ void LogOf(std::string_view account, LogLevel level, std::string_view event, std
 void LogLeftOut(bool all) {
   const auto now = all ? LogBudget::Time::max() : std::chrono::steady_clock::now();
   for (const auto& [account, lines] : Budget().Settle(now)) TellLeftOut(account, lines);
+}
+
+LogBudget::Answer LogBudget::Ask(std::string_view account, uint64_t bytes, Time now) {
+  const MutexLock lock(mutex_);
+  auto found = accounts_.find(account);
+  if (found == accounts_.end()) found = accounts_.emplace(account, Account{now + window_}).first;
+  Account& own = found->second;
+  Answer answer;
+  if (own.end <= now) {
+    answer.left_out = own.left_out;
+    own = {now + window_};
+  }
+  answer.write = own.bytes < bytes_;
+  answer.write ? own.bytes += bytes : ++own.left_out;
+  return answer;
+}
+
+std::vector<std::pair<std::string, uint64_t>> LogBudget::Settle(Time now) {
+  std::vector<std::pair<std::string, uint64_t>> left_out;
+  const MutexLock lock(mutex_);
+  for (const auto& [name, account] : accounts_) {
+    if (account.end <= now && account.left_out > 0) left_out.emplace_back(name, account.left_out);
+  }
+  std::erase_if(accounts_, [now](const auto& entry) { return entry.second.end <= now; });
+  return left_out;
 }
 
 }  // namespace kernix

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/manual_page.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -27,14 +28,8 @@ std::string Escape(std::string_view line) {
   return escaped.starts_with('.') ? "\\&" + escaped : escaped;
 }
 
-std::vector<std::string_view> Paragraphs(std::string_view text) {
-  std::vector<std::string_view> paragraphs;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find("\n\n", begin), text.size());
-    paragraphs.push_back(text.substr(begin, end - begin));
-    begin = end + 2;
-  }
-  return paragraphs;
+std::vector<std::string> Paragraphs(std::string_view text) {
+  return absl::StrSplit(ToAbsl(text), "\n\n", absl::SkipEmpty());
 }
 
 const ClosingSection* FindClosingSection(std::string_view paragraph) {
@@ -63,21 +58,21 @@ void ManualPage::Item(std::string_view term, std::string_view meaning) {
 }
 
 void ManualPage::Text(std::string_view text) {
-  for (const std::string_view paragraph : Paragraphs(text)) Paragraph(paragraph);
+  for (const std::string& paragraph : Paragraphs(text)) Paragraph(paragraph);
 }
 
 void ManualPage::Description(std::string_view help) {
-  for (const std::string_view paragraph : Paragraphs(help)) {
+  for (const std::string& paragraph : Paragraphs(help)) {
     if (FindClosingSection(paragraph) == nullptr) Paragraph(paragraph);
   }
 }
 
 void ManualPage::ClosingSections(std::string_view help) {
-  for (const std::string_view paragraph : Paragraphs(help)) {
+  for (const std::string& paragraph : Paragraphs(help)) {
     const ClosingSection* section = FindClosingSection(paragraph);
     if (section == nullptr) continue;
     Section(section->title);
-    Paragraph(paragraph.substr(std::min(section->in_help.size() + 1, paragraph.size())));
+    Paragraph(std::string_view(paragraph).substr(std::min(section->in_help.size() + 1, paragraph.size())));
   }
 }
 

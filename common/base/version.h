@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The version of this kernix.
+// The version of this kernix. CMake writes the source of the functions (cmake/BuildId.cmake).
 #pragma once
 
 #include <string>
 
 namespace kernix {
 
-extern const char kBuildVersion[];
-extern const char kBuildId[];
-
-// The version of this kernix.
-
 // The release, e.g. "0.1.0".
 const std::string& Version();
 
-// A digest of the product's sources, which CMake computes. It changes with every build of other sources; a client and a
+// A digest of the product's sources. It changes with every build of other sources; a client and a
 // daemon of one build share it.
 const std::string& BuildId();
 

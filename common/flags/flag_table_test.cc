@@ -7,7 +7,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/base/strings.h"
-#include "common/flags/tables.h"
 
 namespace kernix::flags {
 namespace {

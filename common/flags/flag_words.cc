@@ -9,7 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/flags/tables.h"
+#include "common/flags/flag_table.h"
 
 namespace kernix::flags {
 namespace {

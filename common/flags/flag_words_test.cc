@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
-#include "common/flags/tables.h"
+#include "common/flags/flag_table.h"
 
 namespace kernix::flags {
 namespace {

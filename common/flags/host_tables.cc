@@ -5,7 +5,7 @@
 // A flag that no rule opens to everyone may read or write a file (-fplugin=, -fdump-..., -fprofile-use,
 // -fsanitize-ignorelist=), quote one (-fdiagnostics-generate-patch, -gembed-source), put text into the assembler's
 // input (-mfentry-section=), or simply has not been requested yet.
-#include "common/flags/tables.h"
+#include "common/flags/flag_table.h"
 
 namespace kernix::flags {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/flags/tables.h"
+#include "common/flags/flag_table.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Flags of nvcc and of the tools that it calls. Each nvcc flag has a long name and often a short one.
-#include "common/flags/tables.h"
+#include "common/flags/flag_table.h"
 
 namespace kernix::flags {
 namespace {

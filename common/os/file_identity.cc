@@ -2,6 +2,7 @@
 #include "common/os/file_identity.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "common/base/status_macros.h"
 
@@ -58,6 +59,18 @@ const WatchedFile* FirstChanged(Env& env, const std::vector<WatchedFile>& files,
 
 bool Unchanged(Env& env, const std::vector<WatchedFile>& files, bool follow) {
   return FirstChanged(env, files, follow) == nullptr;
+}
+
+absl::StatusOr<Digest> DigestOfFile(ReadableFile& file) {
+  constexpr size_t kPieceBytes = 256 << 10;
+  Sha256 sha;
+  std::string piece(kPieceBytes, '\0');
+  for (uint64_t offset = 0;;) {
+    KERNIX_ASSIGN_OR_RETURN(const size_t count, file.ReadAt(offset, piece));
+    if (count == 0) return sha.Finish();
+    sha.Update(std::string_view(piece).substr(0, count));
+    offset += count;
+  }
 }
 
 }  // namespace kernix

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Detects whether a file has changed since it was last read.
+// Which file it is, whether it has changed since it was last read, and the digest of what it holds.
 #pragma once
 
 #include <compare>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/digest.h"
 #include "common/os/env.h"
 
 namespace kernix {
@@ -67,5 +68,16 @@ const WatchedFile* FirstChanged(Env& env, const std::vector<WatchedFile>& files,
 
 // Whether all files still have their recorded state.
 bool Unchanged(Env& env, const std::vector<WatchedFile>& files, bool follow = true);
+
+// The SHA-256 of a file's content. Holds a small piece of it at a time: fresh memory for a large file would take longer
+// than reading it. Returns the status of ReadAt() on an error.
+absl::StatusOr<Digest> DigestOfFile(ReadableFile& file);
+
+// A file whose content has been digested.
+struct KnownFile {
+  std::string path;
+  FileIdentity identity;  // at the time of the digest
+  Digest digest;
+};
 
 }  // namespace kernix

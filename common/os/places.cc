@@ -25,6 +25,11 @@ namespace kernix {
 
 std::string StoreList::Text() const { return read.empty() ? written : StrCat(written, ":", absl::StrJoin(read, ":")); }
 
+namespace {
+
+constexpr char kSocketName[] = "kernixd.sock";
+
+// kInvalidArgument unless all paths are absolute. `origin`: where the text stands, for the message.
 absl::StatusOr<StoreList> ParseStoreList(std::string_view origin, std::string_view text) {
   StoreList stores;
   for (const absl::string_view path : absl::StrSplit(ToAbsl(text), ':')) {
@@ -38,10 +43,6 @@ absl::StatusOr<StoreList> ParseStoreList(std::string_view origin, std::string_vi
   }
   return stores;
 }
-
-namespace {
-
-constexpr char kSocketName[] = "kernixd.sock";
 
 std::string TemporaryRuntimeDirectory(uid_t uid) { return StrCat("/tmp/kernix-", uid); }
 

@@ -26,9 +26,6 @@ struct StoreList {
   std::string Text() const;
 };
 
-// kInvalidArgument unless all paths are absolute. `origin`: where the text stands, for the message.
-absl::StatusOr<StoreList> ParseStoreList(std::string_view origin, std::string_view text);
-
 struct DaemonPlace {
   std::string directory;   // private, 0700
   std::string socket;      // <directory>/kernixd.sock

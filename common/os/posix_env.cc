@@ -1,80 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/os/posix_env.h"
 
-#include "common/os/env.h"
+#include <grp.h>
+#include <pwd.h>
+
+#include <chrono>
 
 namespace kernix {
-namespace {
-
-class PosixEnv : public Env {
- public:
-  absl::StatusOr<std::string> ReadFile(const std::string& path) override { return posix::ReadFile(path); }
-  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) override {
-    return posix::OpenFile(path);
-  }
-  absl::StatusOr<std::unique_ptr<ScratchFile>> MakeScratchFile(const std::string& folder, uint64_t capacity) override {
-    return posix::MakeScratchFile(folder, capacity);
-  }
-  absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) override {
-    return posix::WriteFile(path, data, mode);
-  }
-  absl::Status WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) override {
-    return posix::WriteFileDurably(path, data, mode);
-  }
-  absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow) override { return posix::Stat(path, follow); }
-  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override {
-    return posix::ListDirectory(path);
-  }
-  absl::Status CreateDirectories(const std::string& path, mode_t mode) override {
-    return posix::CreateDirectories(path, mode);
-  }
-  absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix) override {
-    return posix::CreateTempDirectory(prefix);
-  }
-  absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds) override {
-    return posix::SetModificationTime(path, unix_seconds);
-  }
-  absl::Status RemoveFile(const std::string& path) override { return posix::RemoveFile(path); }
-  absl::Status RemoveTree(const std::string& path) override { return posix::RemoveTree(path); }
-  absl::Status Rename(const std::string& from, const std::string& to) override { return posix::Rename(from, to); }
-  absl::Status SyncDirectory(const std::string& path) override { return posix::SyncDirectory(path); }
-  absl::Status CreateSymlink(const std::string& target, const std::string& path) override {
-    return posix::CreateSymlink(target, path);
-  }
-  absl::StatusOr<std::string> ReadLink(const std::string& path) override { return posix::ReadLink(path); }
-  absl::StatusOr<std::string> RealPath(const std::string& path) override { return posix::RealPath(path); }
-  absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) override {
-    return posix::TryLockFile(path);
-  }
-  absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline) override {
-    return posix::LockFile(path, deadline);
-  }
-  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override { return posix::FreeBytes(path); }
-  absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) override {
-    return posix::OnNetworkFileSystem(path);
-  }
-  std::unique_ptr<FileWatch> WatchFiles() override { return posix::WatchFiles(); }
-
-  absl::StatusOr<bool> HasAccessList(const std::string& path) override { return posix::HasAccessList(path); }
-  bool IsPrivateGroup(gid_t group, uid_t user) override { return posix::IsPrivateGroup(group, user); }
-
-  MonotonicTime Now() override { return std::chrono::steady_clock::now(); }
-  int64_t UnixMillis() override {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  }
-
-  absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
-                                           Cancellation* cancellation) override {
-    return posix::RunProcess(spec, on_output, cancellation);
-  }
-};
-
-}  // namespace
 
 Env& Env::Posix() {
-  static PosixEnv* const env = new PosixEnv;  // never destroyed: threads may use it while the process exits
+  static Env* const env = new posix::PosixEnv;  // never destroyed: threads may use it while the process exits
   return *env;
 }
 
+namespace posix {
+namespace {
+
+// Space for the data that a database entry points to. A group may list thousands of members.
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+bool HasNoMemberBut(const struct group& group, std::string_view user) {
+  for (char** member = group.gr_mem; *member != nullptr; ++member) {
+    if (*member != user) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+MonotonicTime PosixEnv::Now() { return std::chrono::steady_clock::now(); }
+
+int64_t PosixEnv::UnixMillis() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+// Finding all users with this primary group would mean reading the whole database. The name decides instead, because
+// useradd gives each user's own group the user's name.
+bool PosixEnv::IsPrivateGroup(gid_t group, uid_t user) {
+  std::vector<char> user_buffer(kBufferBytes);
+  struct passwd user_entry {};
+  struct passwd* found_user = nullptr;
+  if (getpwuid_r(user, &user_entry, user_buffer.data(), user_buffer.size(), &found_user) != 0) return false;
+  if (found_user == nullptr || user_entry.pw_gid != group) return false;
+  std::vector<char> group_buffer(kBufferBytes);
+  struct group group_entry {};
+  struct group* found_group = nullptr;
+  if (getgrgid_r(group, &group_entry, group_buffer.data(), group_buffer.size(), &found_group) != 0) return false;
+  const std::string_view name = user_entry.pw_name;
+  return found_group != nullptr && group_entry.gr_name == name && HasNoMemberBut(group_entry, name);
+}
+
+}  // namespace posix
 }  // namespace kernix

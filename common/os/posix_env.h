@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of Env::Posix(), each in a file of its own; see env.h for their contracts.
+// Env::Posix(), see env.h for its contract. Each posix_*.cc has the methods of one subject.
 #pragma once
 
 #include <sys/types.h>
@@ -18,36 +18,56 @@
 
 namespace kernix::posix {
 
-absl::StatusOr<std::string> ReadFile(const std::string& path);
-absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path);
-absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode);
-absl::Status WriteFileDurably(const std::string& path, std::string_view data, mode_t mode);
-absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow);
-absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
-absl::Status CreateDirectories(const std::string& path, mode_t mode);
-absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix);
-absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds);
-absl::Status RemoveFile(const std::string& path);
-absl::Status RemoveTree(const std::string& path);
-absl::Status Rename(const std::string& from, const std::string& to);
-absl::Status SyncDirectory(const std::string& path);
-absl::Status CreateSymlink(const std::string& target, const std::string& path);
-absl::StatusOr<std::string> ReadLink(const std::string& path);
-absl::StatusOr<std::string> RealPath(const std::string& path);
-absl::StatusOr<bool> HasAccessList(const std::string& path);
-absl::StatusOr<uint64_t> FreeBytes(const std::string& path);
-absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path);
+class PosixEnv : public Env {
+ public:
+  absl::StatusOr<std::string> ReadFile(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) override;
+  // A file that is written through its descriptor and read through a mapping.
+  absl::StatusOr<std::unique_ptr<ScratchFile>> MakeScratchFile(const std::string& folder, uint64_t capacity) override;
+  absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) override;
+  absl::Status WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) override;
+  absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow) override;
+  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override;
+  absl::Status CreateDirectories(const std::string& path, mode_t mode) override;
+  absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix) override;
+  absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds) override;
+  absl::Status RemoveFile(const std::string& path) override;
+  absl::Status RemoveTree(const std::string& path) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status SyncDirectory(const std::string& path) override;
+  absl::Status CreateSymlink(const std::string& target, const std::string& path) override;
+  absl::StatusOr<std::string> ReadLink(const std::string& path) override;
+  absl::StatusOr<std::string> RealPath(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline) override;
+  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;
+  absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) override;
+  // The kernel notes a change before the system call that makes it returns, and Changed() asks it with one system call.
+  // Nobody is woken meanwhile. It watches the file, and each folder and link on its way, not the names in folders: so
+  // it hears nothing of other files in them.
+  //
+  // It does not take on what is missing or no regular file, what lies on a file system that others than this kernel may
+  // change, and what this user may not read; nor more than kMostWatches files and folders. Any mount counts as a
+  // change.
+  //
+  // Two things escape it. What a program writes to mapped memory or by asynchronous I/O shows when it closes the file.
+  // If a folder may not be searched any more, that does not show; the file in it is the same.
+  //
+  // Null if the kernel grants none: users have a limited number.
+  std::unique_ptr<FileWatch> WatchFiles() override;
 
-// Env::Posix()'s ScratchFile: a file that is written through its descriptor and read through a mapping.
-absl::StatusOr<std::unique_ptr<ScratchFile>> MakeScratchFile(const std::string& folder, uint64_t capacity);
+  absl::StatusOr<bool> HasAccessList(const std::string& path) override;
+  bool IsPrivateGroup(gid_t group, uid_t user) override;
 
-// Locks.
-absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path);
-absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline);
+  MonotonicTime Now() override;
+  int64_t UnixMillis() override;
 
-// See Env::RunProcess().
-absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
-                                         Cancellation* cancellation);
+  absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
+                                           Cancellation* cancellation) override;
+};
+
+// Of the user's, whose other programs need some, too.
+inline constexpr size_t kMostWatches = 4096;
 
 // Starts `spec` as the leader of its own process group: stdin from /dev/null, stdout and stderr to `output_fd`, no
 // other descriptor, default signal handling, no blocked signals, no core files. The kernel kills the program when the
@@ -57,23 +77,15 @@ absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCa
 // Returns kNotFound or kPermissionDenied if the program or its folder cannot be used.
 absl::StatusOr<pid_t> Spawn(const ProcessSpec& spec, int output_fd);
 
-// The user database.
-bool IsPrivateGroup(gid_t group, uid_t user);
+// This machine's processes, as /proc shows them.
 
-// Of the user's, whose other programs need some, too.
-inline constexpr size_t kMostWatches = 4096;
+// `leader`, the processes in its process group, and all their descendants, also those in other groups, as /proc shows
+// them now. A process that has left the group and whose parent has ended is not found. Empty if /proc cannot be read.
+std::vector<pid_t> Family(pid_t leader);
 
-// The kernel notes a change before the system call that makes it returns, and Changed() asks it with one system call.
-// Nobody is woken meanwhile. It watches the file, and each folder and link on its way, not the names in folders: so it
-// hears nothing of other files in them.
-//
-// It does not take on what is missing or no regular file, what lies on a file system that others than this kernel may
-// change, and what this user may not read; nor more than kMostWatches files and folders. Any mount counts as a change.
-//
-// Two things escape it. What a program writes to mapped memory or by asynchronous I/O shows when it closes the file. If
-// a folder may not be searched any more, that does not show; the file in it is the same.
-//
-// Null if the kernel grants none: users have a limited number.
-std::unique_ptr<FileWatch> WatchFiles();
+// The size of that family, without zombies. Uses a table that is at most a fraction of a second old. On machines with
+// so many processes that reading the table is slow, it may be older, so that reading takes only a small part of the
+// time. Thread-safe: all callers share the table.
+int CountFamily(pid_t leader);
 
 }  // namespace kernix::posix

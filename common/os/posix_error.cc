@@ -35,19 +35,11 @@ absl::StatusCode CodeForErrno(int error_number) {
   }
 }
 
-namespace {
-
-// Without a look for a translation, which the first time takes longer than all of a load's calls that fail.
-std::string Describe(int error_number) {
-  const char* text = strerrordesc_np(error_number);
-  return text == nullptr ? StrCat("error ", error_number) : text;
-}
-
-}  // namespace
-
 absl::Status ErrnoStatus(int error_number, std::string_view action, std::string_view subject) {
-  return absl::Status(CodeForErrno(error_number),
-                      StrCat("cannot ", action, " ", subject, ": ", Describe(error_number)));
+  // Without a look for a translation, which the first time takes longer than all of a load's calls that fail.
+  const char* const text = strerrordesc_np(error_number);
+  return absl::Status(CodeForErrno(error_number), StrCat("cannot ", action, " ", subject, ": ",
+                                                         text == nullptr ? StrCat("error ", error_number) : text));
 }
 
 }  // namespace kernix

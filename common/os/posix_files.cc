@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "common/base/paths.h"
@@ -168,7 +169,7 @@ bool IsNetworkFileSystem(uint32_t type) {
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
+absl::StatusOr<std::string> PosixEnv::ReadFile(const std::string& path) {
   struct stat info;
   KERNIX_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegular(path, /*flags=*/0, info));
   // One byte more than the file's size, so that the last read detects the end. Files in /proc report size 0.
@@ -177,13 +178,13 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return data;
 }
 
-absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) {
+absl::StatusOr<std::unique_ptr<ReadableFile>> PosixEnv::OpenFile(const std::string& path) {
   struct stat info;
   KERNIX_ASSIGN_OR_RETURN(UniqueFd fd, OpenRegular(path, O_NOFOLLOW, info));
   return std::make_unique<PosixFile>(std::move(fd), path);
 }
 
-absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) {
+absl::Status PosixEnv::WriteFile(const std::string& path, std::string_view data, mode_t mode) {
   UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!fd.ok()) return ErrnoStatus(errno, "create", path);
   KERNIX_RETURN_IF_ERROR(WriteAll(fd.get(), data, path));
@@ -191,7 +192,7 @@ absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mo
   return Close(std::move(fd), path);
 }
 
-absl::Status WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) {
+absl::Status PosixEnv::WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) {
   KERNIX_ASSIGN_OR_RETURN(const std::string suffix, RandomSuffix());
   const std::string temporary = StrCat(path, ".", suffix, ".tmp");
   UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
@@ -205,7 +206,7 @@ absl::Status WriteFileDurably(const std::string& path, std::string_view data, mo
   return SyncDirectory(Dirname(path));
 }
 
-absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow) {
+absl::StatusOr<FileInfo> PosixEnv::Stat(const std::string& path, bool follow) {
   struct stat info;
   if (fstatat(AT_FDCWD, path.c_str(), &info, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0) {
     return ErrnoStatus(errno, "stat", path);
@@ -213,21 +214,18 @@ absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow) {
   return InfoOf(info);
 }
 
-absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), &closedir);
-  if (!folder) return ErrnoStatus(errno, "list", path);
+absl::StatusOr<std::vector<std::string>> PosixEnv::ListDirectory(const std::string& path) {
   std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = readdir(folder.get())) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename());
   }
-  if (errno != 0) return ErrnoStatus(errno, "list", path);
+  if (error) return ErrnoStatus(error.value(), "list", path);
   std::sort(names.begin(), names.end());
   return names;
 }
 
-absl::Status CreateDirectories(const std::string& path, mode_t mode) {
+absl::Status PosixEnv::CreateDirectories(const std::string& path, mode_t mode) {
   absl::Status status = CreateDirectory(path, mode);
   const std::string parent = Dirname(path);
   if (!absl::IsNotFound(status) || parent == path) return status;
@@ -235,73 +233,73 @@ absl::Status CreateDirectories(const std::string& path, mode_t mode) {
   return CreateDirectory(path, mode);
 }
 
-absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix) {
+absl::StatusOr<std::string> PosixEnv::CreateTempDirectory(const std::string& prefix) {
   std::string path = prefix + "XXXXXX";
   if (mkdtemp(path.data()) == nullptr) return ErrnoStatus(errno, "create a folder", path);
   return path;
 }
 
-absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds) {
+absl::Status PosixEnv::SetModificationTime(const std::string& path, int64_t unix_seconds) {
   const timespec times[] = {{0, UTIME_OMIT}, {static_cast<time_t>(unix_seconds), 0}};
   if (utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) return ErrnoStatus(errno, "set the time of", path);
   return absl::OkStatus();
 }
 
-absl::Status RemoveFile(const std::string& path) {
+absl::Status PosixEnv::RemoveFile(const std::string& path) {
   if (unlink(path.c_str()) != 0) return ErrnoStatus(errno, "remove", path);
   return absl::OkStatus();
 }
 
-absl::Status RemoveTree(const std::string& path) {
+absl::Status PosixEnv::RemoveTree(const std::string& path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
   if (error) return ErrnoStatus(error.value(), "remove", path);
   return absl::OkStatus();
 }
 
-absl::Status Rename(const std::string& from, const std::string& to) {
+absl::Status PosixEnv::Rename(const std::string& from, const std::string& to) {
   if (rename(from.c_str(), to.c_str()) != 0) return ErrnoStatus(errno, "rename", StrCat(from, " to ", to));
   return absl::OkStatus();
 }
 
-absl::Status SyncDirectory(const std::string& path) {
+absl::Status PosixEnv::SyncDirectory(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.ok()) return ErrnoStatus(errno, "open", path);
   return SyncFile(fd.get(), path);
 }
 
-absl::Status CreateSymlink(const std::string& target, const std::string& path) {
+absl::Status PosixEnv::CreateSymlink(const std::string& target, const std::string& path) {
   if (symlink(target.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, "create the link", path);
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadLink(const std::string& path) {
+absl::StatusOr<std::string> PosixEnv::ReadLink(const std::string& path) {
   std::error_code error;
   const std::filesystem::path target = std::filesystem::read_symlink(path, error);
   if (error) return ErrnoStatus(error.value(), "read the link", path);
   return target.string();
 }
 
-absl::StatusOr<std::string> RealPath(const std::string& path) {
+absl::StatusOr<std::string> PosixEnv::RealPath(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &free);
   if (!real) return ErrnoStatus(errno, "resolve", path);
   return std::string(real.get());
 }
 
 // The kernel does not store an access list that says no more than the mode.
-absl::StatusOr<bool> HasAccessList(const std::string& path) {
+absl::StatusOr<bool> PosixEnv::HasAccessList(const std::string& path) {
   if (lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0) return true;
   if (errno == ENODATA || errno == ENOTSUP) return false;
   return ErrnoStatus(errno, "read the access list of", path);
 }
 
-absl::StatusOr<uint64_t> FreeBytes(const std::string& path) {
+absl::StatusOr<uint64_t> PosixEnv::FreeBytes(const std::string& path) {
   struct statvfs info;
   if (statvfs(path.c_str(), &info) != 0) return ErrnoStatus(errno, "find the free space of", path);
   return uint64_t{info.f_bavail} * info.f_frsize;
 }
 
-absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) {
+absl::StatusOr<bool> PosixEnv::OnNetworkFileSystem(const std::string& path) {
   struct statfs info;
   if (statfs(path.c_str(), &info) == 0) return IsNetworkFileSystem(static_cast<uint32_t>(info.f_type));
   const std::string parent = Dirname(path);
@@ -311,42 +309,26 @@ absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) {
 
 namespace {
 
-// A mapping of a whole file that is yet to be written. Its pages beyond the file's end must not be touched.
-class Mapping {
- public:
-  explicit Mapping(size_t bytes) : bytes_(bytes) {}
-  ~Mapping() {
-    if (data_ != MAP_FAILED) munmap(data_, bytes_);
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  bool Map(int fd) {
-    data_ = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd, 0);
-    return data_ != MAP_FAILED;
-  }
-  const char* at(size_t offset) const { return static_cast<const char*>(data_) + offset; }
-  size_t size() const { return bytes_; }
-
- private:
-  const size_t bytes_;
-  void* data_ = MAP_FAILED;
-};
-
 class PosixScratchFile : public ScratchFile {
  public:
-  PosixScratchFile(std::string folder, size_t capacity) : folder_(std::move(folder)), mapping_(capacity) {}
+  PosixScratchFile(std::string folder, size_t capacity) : folder_(std::move(folder)), capacity_(capacity) {}
+  ~PosixScratchFile() override {
+    if (mapping_ != MAP_FAILED) munmap(mapping_, capacity_);
+  }
+  PosixScratchFile(const PosixScratchFile&) = delete;
+  PosixScratchFile& operator=(const PosixScratchFile&) = delete;
 
   absl::Status Open() {
     std::string name = StrCat(folder_, "/scratch-XXXXXX");
     fd_.reset(mkostemp(name.data(), O_CLOEXEC));
     if (!fd_.ok()) return Failed("create a file in");
     if (unlink(name.c_str()) != 0) return Failed("remove a file's name from");
-    return mapping_.Map(fd_.get()) ? absl::OkStatus() : Failed("map a file of");
+    mapping_ = mmap(nullptr, capacity_, PROT_READ, MAP_SHARED, fd_.get(), 0);
+    return mapping_ != MAP_FAILED ? absl::OkStatus() : Failed("map a file of");
   }
 
   absl::StatusOr<std::string_view> Write(uint64_t offset, std::string_view bytes) override {
-    if (offset > mapping_.size() || bytes.size() > mapping_.size() - offset) {
+    if (offset > capacity_ || bytes.size() > capacity_ - offset) {
       return absl::InternalError(StrCat("no room in a file of ", folder_));
     }
     for (size_t done = 0; done < bytes.size();) {
@@ -356,7 +338,7 @@ class PosixScratchFile : public ScratchFile {
       if (put < 0) return Failed("write to a file in");
       done += static_cast<size_t>(put);
     }
-    return std::string_view(mapping_.at(offset), bytes.size());
+    return std::string_view(static_cast<const char*>(mapping_) + offset, bytes.size());
   }
 
   void Free(uint64_t offset, uint64_t size) override {
@@ -368,17 +350,71 @@ class PosixScratchFile : public ScratchFile {
   absl::Status Failed(const char* action) const { return ErrnoStatus(errno, action, folder_); }
 
   const std::string folder_;
+  const size_t capacity_;
   UniqueFd fd_;
-  Mapping mapping_;
+  void* mapping_ = MAP_FAILED;  // of the whole file that is yet to be written: pages beyond its end must not be touched
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ScratchFile>> MakeScratchFile(const std::string& folder, uint64_t capacity) {
+absl::StatusOr<std::unique_ptr<ScratchFile>> PosixEnv::MakeScratchFile(const std::string& folder, uint64_t capacity) {
   auto file = std::make_unique<PosixScratchFile>(folder, capacity);
   const absl::Status opened = file->Open();
   if (!opened.ok()) return opened;
   return file;
+}
+
+namespace {
+
+class PosixFileLock : public FileLock {
+ public:
+  explicit PosixFileLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  // Closing alone is not enough if another thread has forked: the child shares the lock until it calls exec(). But a
+  // child does not release its parent's.
+  ~PosixFileLock() override {
+    if (owner_ == getpid()) flock(fd_.get(), LOCK_UN);
+  }
+
+ private:
+  UniqueFd fd_;
+  const pid_t owner_ = getpid();
+};
+
+// Returns false if `path` was removed or replaced since `fd` was opened. The lock then guards nothing.
+bool StillNamed(int fd, const std::string& path) {
+  struct stat opened;
+  struct stat named;
+  return fstat(fd, &opened) == 0 && stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+         opened.st_dev == named.st_dev;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileLock>> PosixEnv::TryLockFile(const std::string& path) {
+  while (true) {
+    UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+    if (!fd.ok()) return ErrnoStatus(errno, "open the lock", path);
+    if (TEMP_FAILURE_RETRY(flock(fd.get(), LOCK_EX | LOCK_NB)) != 0) {
+      if (errno == EWOULDBLOCK) return absl::UnavailableError(StrCat("another process holds the lock ", path));
+      return ErrnoStatus(errno, "lock", path);
+    }
+    if (StillNamed(fd.get(), path)) return std::make_unique<PosixFileLock>(std::move(fd));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> PosixEnv::LockFile(const std::string& path, MonotonicTime deadline) {
+  // flock() cannot wait with a timeout, so poll: often at first, because most locks here are held for milliseconds.
+  constexpr std::chrono::milliseconds kLongestPause{20};
+  std::chrono::milliseconds pause{1};
+  while (true) {
+    absl::StatusOr<std::unique_ptr<FileLock>> lock = TryLockFile(path);
+    if (!absl::IsUnavailable(lock.status())) return lock;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return absl::DeadlineExceededError(StrCat("another process still holds the lock ", path));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
 }
 
 }  // namespace kernix::posix

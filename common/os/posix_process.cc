@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -9,19 +10,26 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <climits>
+#include <cstdio>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/base/mutex.h"
 #include "common/base/output_buffer.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/posix_env.h"
 #include "common/os/posix_error.h"
-#include "common/os/process_table.h"
 #include "common/os/unique_fd.h"
 
 namespace kernix::posix {
@@ -29,31 +37,107 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A descriptor that becomes readable when a Cancellation fires.
-class CancelEvent {
- public:
-  static absl::StatusOr<std::unique_ptr<CancelEvent>> Create(Cancellation* cancellation) {
-    UniqueFd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!fd.ok()) return ErrnoStatus(errno, "create", "an eventfd");
-    return std::unique_ptr<CancelEvent>(new CancelEvent(std::move(fd), cancellation));
-  }
-  ~CancelEvent() {
-    if (cancellation_ != nullptr) cancellation_->Remove(id_);
-  }
-  CancelEvent(const CancelEvent&) = delete;
-  CancelEvent& operator=(const CancelEvent&) = delete;
+struct Process {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  pid_t group = 0;
+  bool is_dead = false;
+};
 
-  int fd() const { return fd_.get(); }
+using Table = std::vector<Process>;
+
+// "12 (name) S 1 12 ...": the name may contain any characters.
+std::optional<Process> ParseStat(pid_t pid, std::string_view text) {
+  const size_t close = text.rfind(')');
+  if (close == std::string_view::npos) return std::nullopt;
+  char state = 0;
+  Process process{.pid = pid};
+  const std::string rest(text.substr(close + 1));
+  if (std::sscanf(rest.c_str(), " %c %d %d", &state, &process.parent, &process.group) != 3) return std::nullopt;
+  process.is_dead = state == 'Z' || state == 'X';
+  return process;
+}
+
+std::optional<Process> ReadProcess(int proc, std::string_view name) {
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  const UniqueFd stat(openat(proc, (std::string(name) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!stat.ok()) return std::nullopt;  // it has ended
+  std::array<char, 512> text;
+  const ssize_t count = read(stat.get(), text.data(), text.size());
+  if (count <= 0) return std::nullopt;
+  return ParseStat(pid, std::string_view(text.data(), static_cast<size_t>(count)));
+}
+
+Table ReadTable() {
+  Table table;
+  DIR* const proc = opendir("/proc");
+  if (proc == nullptr) return table;
+  while (const dirent* entry = readdir(proc)) {
+    if (const std::optional<Process> process = ReadProcess(dirfd(proc), entry->d_name)) table.push_back(*process);
+  }
+  closedir(proc);
+  return table;
+}
+
+Table FamilyIn(const Table& table, pid_t leader) {
+  std::multimap<pid_t, const Process*> children;
+  std::set<pid_t> found;  // /proc is not read atomically: a process id may appear twice, even as its own ancestor
+  Table family;
+  for (const Process& process : table) {
+    children.emplace(process.parent, &process);
+    const bool in_group = process.pid == leader || process.group == leader;
+    if (in_group && found.insert(process.pid).second) family.push_back(process);
+  }
+  for (size_t i = 0; i < family.size(); ++i) {
+    const auto [begin, end] = children.equal_range(family[i].pid);
+    for (auto child = begin; child != end; ++child) {
+      if (found.insert(child->second->pid).second) family.push_back(*child->second);
+    }
+  }
+  return family;
+}
+
+// All callers of CountFamily() share it.
+class SharedTable {
+ public:
+  int CountFamily(pid_t leader) {
+    const MutexLock lock(mutex_);
+    if (Clock::now() >= outdated_) Refresh();
+    const Table family = FamilyIn(table_, leader);
+    return static_cast<int>(std::count_if(family.begin(), family.end(), [](const Process& p) { return !p.is_dead; }));
+  }
 
  private:
-  CancelEvent(UniqueFd fd, Cancellation* cancellation) : fd_(std::move(fd)), cancellation_(cancellation) {
-    if (cancellation_ != nullptr) id_ = cancellation_->OnCancel([fd = fd_.get()] { eventfd_write(fd, 1); });
+  void Refresh() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    constexpr Clock::duration kAge = std::chrono::milliseconds(200);
+    constexpr int kShare = 50;
+    const Clock::time_point begin = Clock::now();
+    table_ = ReadTable();
+    const Clock::time_point end = Clock::now();
+    outdated_ = end + std::max(kAge, kShare * (end - begin));
   }
 
-  UniqueFd fd_;
-  Cancellation* cancellation_;
-  int id_ = 0;
+  Mutex mutex_;
+  Table table_ ABSL_GUARDED_BY(mutex_);
+  Clock::time_point outdated_ ABSL_GUARDED_BY(mutex_);
 };
+
+}  // namespace
+
+std::vector<pid_t> Family(pid_t leader) {
+  std::vector<pid_t> pids;
+  for (const Process& process : FamilyIn(ReadTable(), leader)) pids.push_back(process.pid);
+  return pids;
+}
+
+int CountFamily(pid_t leader) {
+  static SharedTable& table = *new SharedTable;
+  return table.CountFamily(leader);
+}
+
+namespace {
 
 struct Pipe {
   UniqueFd read_end;
@@ -260,9 +344,11 @@ std::optional<MonotonicTime> Deadline(const ProcessSpec& spec, MonotonicTime sta
 
 }  // namespace
 
-absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
-                                         Cancellation* cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<CancelEvent> cancel, CancelEvent::Create(cancellation));
+absl::StatusOr<ProcessResult> PosixEnv::RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
+                                                   Cancellation* cancellation) {
+  const UniqueFd cancelled(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));  // becomes readable when `cancellation` fires
+  if (!cancelled.ok()) return ErrnoStatus(errno, "create", "an eventfd");
+  const ScopedOnCancel on_cancel(cancellation, [fd = cancelled.get()] { eventfd_write(fd, 1); });
   KERNIX_ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
   const MonotonicTime start = Clock::now();
   KERNIX_ASSIGN_OR_RETURN(const pid_t pid, Spawn(spec, pipe.write_end.get()));
@@ -270,7 +356,7 @@ absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCa
   pipe.write_end.reset();
 
   OutputBuffer buffer(spec.max_output_bytes);
-  Watch watch(child, std::move(pipe.read_end), cancel->fd(), Deadline(spec, start), spec.max_processes, buffer,
+  Watch watch(child, std::move(pipe.read_end), cancelled.get(), Deadline(spec, start), spec.max_processes, buffer,
               on_output);
   const Watch::End end = watch.Run();
   ProcessResult result = child.Reap();

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "absl/base/attributes.h"
+#include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/os/argv.h"
 #include "common/os/posix_env.h"
 #include "common/os/posix_error.h"
 #include "common/os/unique_fd.h"

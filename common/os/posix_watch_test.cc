@@ -40,7 +40,7 @@ class PosixWatchTest : public testing::Test {
     Write("usr/include/other", "text");
     fs::create_directory_symlink("../usr/include", At("one/two"));
     fs::create_symlink(At("one/two/file"), At("link"));
-    watch_ = WatchFiles();
+    watch_ = Env::Posix().WatchFiles();
   }
 
   fs::path At(const std::string& name) const { return fs::path(scratch_.path()) / name; }
@@ -261,7 +261,7 @@ class PosixWatchMountTest : public PosixWatchTest {
   Verdict InChild(const std::function<bool()>& prepare, const std::function<bool()>& mount_something) {
     const bool has_own = unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
     if (!has_own || !prepare()) return Verdict::kCannotMount;
-    watch_ = WatchFiles();  // of this process's mounts
+    watch_ = Env::Posix().WatchFiles();  // of this process's mounts
     if (!watch_->Add(At("link")) || watch_->Changed()) return Verdict::kMissed;
     if (!mount_something()) return Verdict::kCannotMount;
     return watch_->Changed() && !watch_->Changed() ? Verdict::kNoticed : Verdict::kMissed;

@@ -131,29 +131,6 @@ absl::StatusOr<std::string> GuardedRealPath(Env& env, const std::string& path, c
   return Walk(env, path, owners).ToTheEnd();
 }
 
-namespace {
-
-absl::Status CheckIsPrivate(const FileInfo& info, const std::string& path, uid_t uid) {
-  if (info.type != FileType::kDirectory) {
-    const bool is_link = info.type == FileType::kSymlink;
-    return absl::Status(is_link ? absl::StatusCode::kPermissionDenied : absl::StatusCode::kAlreadyExists,
-                        StrCat("will not use ", path, ": it is ", is_link ? "a link" : "not a folder", " (owned by ",
-                               DescribeUser(info.uid), "). Remove it, or have it removed."));
-  }
-  if (info.uid != uid) {
-    return absl::PermissionDeniedError(StrCat("will not use ", path, ": it belongs to ", DescribeUser(info.uid),
-                                              ", not to ", DescribeUser(uid), ". Have it removed."));
-  }
-  if ((info.mode & 0077) != 0) {
-    return absl::PermissionDeniedError(
-        absl::StrFormat("will not use %s: its mode %04o lets others in. Check its contents, then run: chmod 700 %s",
-                        path, info.mode, path));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 std::string CanonicalPath(Env& env, const std::string& path) {
   std::string normal = NormalizePath(path);
   if (absl::StatusOr<std::string> real = env.RealPath(normal); real.ok()) return *std::move(real);
@@ -171,7 +148,22 @@ absl::Status CheckPrivateDirectory(Env& env, const std::string& path, uid_t uid)
   const absl::StatusOr<FileInfo> info = env.Stat(path, /*follow=*/false);
   if (absl::IsNotFound(info.status())) return absl::OkStatus();
   KERNIX_RETURN_IF_ERROR(info.status());
-  return CheckIsPrivate(*info, path, uid);
+  if (info->type != FileType::kDirectory) {
+    const bool is_link = info->type == FileType::kSymlink;
+    return absl::Status(is_link ? absl::StatusCode::kPermissionDenied : absl::StatusCode::kAlreadyExists,
+                        StrCat("will not use ", path, ": it is ", is_link ? "a link" : "not a folder", " (owned by ",
+                               DescribeUser(info->uid), "). Remove it, or have it removed."));
+  }
+  if (info->uid != uid) {
+    return absl::PermissionDeniedError(StrCat("will not use ", path, ": it belongs to ", DescribeUser(info->uid),
+                                              ", not to ", DescribeUser(uid), ". Have it removed."));
+  }
+  if ((info->mode & 0077) != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrFormat("will not use %s: its mode %04o lets others in. Check its contents, then run: chmod 700 %s",
+                        path, info->mode, path));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckGuardedDirectory(Env& env, const std::string& path, uid_t uid) {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/process_table.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -9,6 +7,7 @@
 
 #include <array>
 
+#include "common/os/posix_env.h"
 #include "tests/support/await.h"
 
 namespace kernix::posix {

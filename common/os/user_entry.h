@@ -3,9 +3,11 @@
 // A user's entry in the user database.
 #pragma once
 
+#include <pwd.h>
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 namespace kernix {
 
@@ -15,6 +17,12 @@ struct UserEntry {
   std::string home;
 };
 
-UserEntry LookUpUser(uid_t uid);
+inline UserEntry LookUpUser(uid_t uid) {
+  std::vector<char> buffer(16384);
+  struct passwd entry;
+  struct passwd* found = nullptr;
+  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) return {};
+  return {.name = entry.pw_name, .home = entry.pw_dir};
+}
 
 }  // namespace kernix

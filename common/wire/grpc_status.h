@@ -9,10 +9,18 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "common/wire/call_status.h"
 
 namespace kernix {
 
-grpc::Status ToGrpcStatus(const absl::Status& status);
-absl::Status FromGrpcStatus(const grpc::Status& status, std::string_view what);
+inline grpc::Status ToGrpcStatus(const absl::Status& status) {
+  const CallStatus call = ToCallStatus(status);
+  return {static_cast<grpc::StatusCode>(call.code), call.message, call.details};
+}
+
+inline absl::Status FromGrpcStatus(const grpc::Status& status, std::string_view what) {
+  return FromCallStatus(
+      {static_cast<absl::StatusCode>(status.error_code()), status.error_message(), status.error_details()}, what);
+}
 
 }  // namespace kernix

@@ -41,13 +41,14 @@ absl::Status AwaitAfter(int error, int socket, short events, MonotonicTime deadl
   return ErrnoStatus(error, "use", "a connection");
 }
 
-}  // namespace
-
+// The length of a payload, from the kFrameLengthBytes before it.
 uint64_t DecodeFrameLength(std::string_view bytes) {
   uint64_t length = 0;
   for (size_t i = 0; i < kFrameLengthBytes; ++i) length |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
   return length;
 }
+
+}  // namespace
 
 std::string MakeFrame(std::string_view payload) {
   std::string frame;
@@ -91,7 +92,7 @@ absl::StatusOr<bool> FrameReader::ReadSome(int socket) {
     bytes_.append(chunk.data(), static_cast<size_t>(count));
     return IsWhole();
   }
-  if (count == 0 || errno == ECONNRESET) return absl::UnavailableError("the other end of the connection is gone");
+  if (count == 0 || errno == ECONNRESET) return Gone();
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return false;
   return ErrnoStatus(errno, "use", "a connection");
 }

@@ -29,9 +29,6 @@ inline constexpr size_t kMaxLookupBytes = 2 << 20;
 // The bytes before a frame's payload.
 inline constexpr size_t kFrameLengthBytes = 4;
 
-// The length of a payload, from the kFrameLengthBytes before it.
-uint64_t DecodeFrameLength(std::string_view bytes);
-
 // A frame with this payload.
 std::string MakeFrame(std::string_view payload);
 

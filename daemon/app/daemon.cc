@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "common/base/log.h"
-#include "common/base/log_output.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/jitter.h"
+#include "common/base/error.h"
 #include "common/base/log.h"
 
 namespace kernix::build {

@@ -10,7 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
-#include "common/base/module_name.h"
+#include "common/base/request_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/build.h"

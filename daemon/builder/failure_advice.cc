@@ -6,8 +6,8 @@
 #include <iterator>
 
 #include "absl/strings/ascii.h"
+#include "common/base/artifact_symbols.h"
 #include "common/base/strings.h"
-#include "common/base/undefined_symbol.h"
 #include "daemon/builder/driver_functions.h"
 
 namespace kernix::build {

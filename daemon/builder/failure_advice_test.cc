@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/artifact_symbols.h"
 #include "common/base/strings.h"
-#include "common/base/undefined_symbol.h"
 
 namespace kernix::build {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/os/file_digest.h"
+#include "common/os/file_identity.h"
 #include "daemon/cache/entry.h"
 #include "daemon/cache/journal.h"
 #include "daemon/cache/sqlite.h"

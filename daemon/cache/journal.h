@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
-#include "common/os/file_digest.h"
+#include "common/os/file_identity.h"
 #include "daemon/cache/entry.h"
 
 namespace kernix::cache {

@@ -17,7 +17,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/os/file_digest.h"
+#include "common/os/file_identity.h"
 #include "common/os/places.h"
 #include "common/os/private_directory.h"
 #include "daemon/cache/index_schema.h"

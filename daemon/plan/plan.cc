@@ -13,7 +13,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/flags/tables.h"
+#include "common/flags/flag_table.h"
 #include "common/wire/input_root.h"
 #include "daemon/exec/merkle_tree.h"
 #include "daemon/language/spec/source_text.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/base/strings.h"
-#include "common/flags/tables.h"
+#include "common/flags/flag_table.h"
 
 namespace kernix::build {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "absl/strings/match.h"
 #include "common/base/error.h"
-#include "common/base/jitter.h"
 #include "common/base/strings.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"

@@ -7,7 +7,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/os/file_digest.h"
+#include "common/os/file_identity.h"
 #include "daemon/exec/merkle_tree.h"
 
 namespace kernix::remote {

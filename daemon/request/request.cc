@@ -7,13 +7,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
-#include "common/base/module_name.h"
 #include "common/base/paths.h"
+#include "common/base/request_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/flags/languages.h"
-#include "common/flags/optimization_level.h"
 #include "common/wire/input_root.h"
 #include "daemon/language/read/function_name.h"
 #include "daemon/language/read/resolve.h"
@@ -420,7 +419,7 @@ absl::Status CheckHostOptions(const v1::Options& options) {
 }
 
 absl::Status ReadOptions(Env& env, const v1::Options& options, toolchain::FlagPolicy policy, BuildRequest& request) {
-  KERNIX_RETURN_IF_ERROR(flags::CheckOptimizationLevel(options.optimization_level()));
+  KERNIX_RETURN_IF_ERROR(CheckOptimizationLevel(options.optimization_level()));
   if (options.include_root_count() > kMaxIncludeRoots) {
     return Invalid(StrCat(options.include_root_count(), " include paths; at most ", kMaxIncludeRoots, " are allowed"));
   }

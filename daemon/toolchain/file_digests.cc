@@ -9,7 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/os/file_digest.h"
+#include "common/os/file_identity.h"
 #include "daemon/toolchain/tool_query.h"
 
 namespace kernix::toolchain {

@@ -14,7 +14,6 @@
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "common/os/file_digest.h"
 #include "common/os/file_identity.h"
 
 namespace kernix::toolchain {

@@ -27,9 +27,9 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.calling.function import KernelFunction as KernelFunction
     from kernix.jax.targets import list_registered_targets as list_registered_targets
     from kernix.loading.background import LoadFuture as LoadFuture
-    from kernix.loading.cache import clear_cache as clear_cache
-    from kernix.loading.cache import get_cache_dir as get_cache_dir
-    from kernix.loading.cache import set_cache_dir as set_cache_dir
+    from kernix.loading.connection import clear_cache as clear_cache
+    from kernix.loading.connection import get_cache_dir as get_cache_dir
+    from kernix.loading.connection import set_cache_dir as set_cache_dir
     from kernix.loading.diagnostics import print_diagnostics as print_diagnostics
     from kernix.loading.editor import get_include as get_include
     from kernix.loading.editor import write_compile_flags as write_compile_flags
@@ -44,13 +44,13 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.loading.many import LoadReport as LoadReport
     from kernix.loading.many import load_many as load_many
     from kernix.loading.module import CompiledModule as CompiledModule
-    from kernix.loading.registration import register_ffi_target as register_ffi_target
+    from kernix.loading.module import register_ffi_target as register_ffi_target
     from kernix.loading.resources import KernelResources as KernelResources
     from kernix.loading.trace import BuildStep as BuildStep
     from kernix.loading.trace import BuildTrace as BuildTrace
     from kernix.loading.watch import Watch as Watch
     from kernix.loading.watch import watch as watch
-    from kernix.notebook.extension import load_ipython_extension as load_ipython_extension
+    from kernix.notebook import load_ipython_extension as load_ipython_extension
 
     __version__: str
 
@@ -75,7 +75,7 @@ _PLACES = {
     "kernix.calling.derivatives": ("DifferentiableFunction",),
     "kernix.jax.targets": ("list_registered_targets",),
     "kernix.loading.background": ("LoadFuture",),
-    "kernix.loading.cache": ("clear_cache", "get_cache_dir", "set_cache_dir"),
+    "kernix.loading.connection": ("clear_cache", "get_cache_dir", "set_cache_dir"),
     "kernix.loading.diagnostics": ("print_diagnostics",),
     "kernix.loading.editor": ("get_include", "write_compile_flags"),
     "kernix.loading.load": (
@@ -87,12 +87,11 @@ _PLACES = {
         "load_cuda_inline",
     ),
     "kernix.loading.many": ("KernelBatchError", "LoadedModules", "LoadReport", "load_many"),
-    "kernix.loading.module": ("CompiledModule",),
-    "kernix.loading.registration": ("register_ffi_target",),
+    "kernix.loading.module": ("CompiledModule", "register_ffi_target"),
     "kernix.loading.resources": ("KernelResources",),
     "kernix.loading.trace": ("BuildStep", "BuildTrace"),
     "kernix.loading.watch": ("Watch", "watch"),
-    "kernix.notebook.extension": ("load_ipython_extension",),
+    "kernix.notebook": ("load_ipython_extension",),
 }
 
 __all__ = sorted(name for names in _PLACES.values() for name in names)

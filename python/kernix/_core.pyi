@@ -27,11 +27,8 @@ class CacheStats:
     builds: int
     hits: int
     misses: int
-    joined: int
     failures: int
-    evictions: int
     cancelled: int
-    upstream_hits: int
     entries: int
     bytes: int
     limit_bytes: int

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
+from typing import NoReturn
 
-__all__ = ["for_kernixctl", "jax_include_paths", "program", "site_packages"]
+__all__ = ["for_kernixctl", "jax_include_paths", "kernixctl", "kernixd", "program", "site_packages"]
 
 
 def site_packages() -> list[str]:
@@ -54,3 +56,20 @@ def program(name: str) -> str:
     """Return the path of this package's ``kernixd`` or ``kernixctl``, or ``""`` if the package lacks it."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
     return path if os.access(path, os.X_OK) else ""
+
+
+def _run(name: str, environment: Mapping[str, str]) -> NoReturn:
+    path = program(name)
+    if not path:
+        sys.exit(f"{name}: this installation of kernix does not contain this program")
+    os.execve(path, [name, *sys.argv[1:]], environment)
+
+
+def kernixd() -> NoReturn:
+    """Replace this process with ``kernixd``."""
+    _run("kernixd", os.environ)
+
+
+def kernixctl() -> NoReturn:
+    """Replace this process with ``kernixctl``, which then also looks for nvcc among the packages of this Python."""
+    _run("kernixctl", for_kernixctl())

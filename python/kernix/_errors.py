@@ -44,8 +44,6 @@ _Result = TypeVar("_Result")
 class KernelError(Exception):
     """Base class of all kernix errors about a kernel."""
 
-    __module__ = "kernix"
-
     def _render_traceback_(self: Exception) -> list[str]:
         """Return what IPython shows in place of its own traceback."""
         from kernix.notebook.traceback import traceback_lines
@@ -56,13 +54,9 @@ class KernelError(Exception):
 class KernelRequestError(KernelError, ValueError):
     """The request is invalid (a bad token, annotation, signature, name or flag) or too large."""
 
-    __module__ = "kernix"
-
 
 class KernelToolchainError(KernelError):
     """A compiler is missing, unusable, or does not support the architecture."""
-
-    __module__ = "kernix"
 
 
 class KernelCompilationError(KernelError):
@@ -84,8 +78,6 @@ class KernelCompilationError(KernelError):
     compiler_output : str
     command : str
     """
-
-    __module__ = "kernix"
 
     def __init__(self, message: str, compiler_output: str = "", command: str = "", failed_command: bytes = b"") -> None:
         super().__init__(message, compiler_output, command)
@@ -155,44 +147,33 @@ CompilationError = KernelCompilationError
 class KernelNotCachedError(KernelError):
     """The cache lacks a kernel, and the policy ``"cached"`` forbids compiling it, or there is no compiler here."""
 
-    __module__ = "kernix"
-
 
 class KernelLoadError(KernelError):
     """A compiled library cannot be opened in this process, or lacks something that it should contain."""
-
-    __module__ = "kernix"
 
 
 class KernelCallError(KernelError, RuntimeError):
     """A kernel reported an error in a call without JAX. In a call by JAX, JAX raises its own exception."""
 
-    __module__ = "kernix"
-
 
 class KernelRegistrationError(KernelError):
     """Other code owns a target name, its `allow_cuda_graph` would change, or JAX refused it."""
-
-    __module__ = "kernix"
 
 
 class KernelDaemonError(KernelError):
     """No kernixd answers, and the client could not start one."""
 
-    __module__ = "kernix"
-
 
 class KernelResourceError(KernelError):
     """A limit was reached: the store is full or not writable, or a build took too long."""
-
-    __module__ = "kernix"
 
 
 class KernelWarning(UserWarning):
     """Something that users of kernix should know, although it is not an error."""
 
-    __module__ = "kernix"
 
+for _error in (KernelError, *KernelError.__subclasses__(), KernelWarning):
+    _error.__module__ = "kernix"  # where users find them
 
 _BY_KIND: dict[str, type[KernelError]] = {
     "INVALID_REQUEST": KernelRequestError,
@@ -210,19 +191,7 @@ _BY_KIND: dict[str, type[KernelError]] = {
 def from_detail(kind: str, message: str, compiler_output: str, command: str, failed_command: bytes) -> KernelError:
     """Make the exception for an error of libkernix.
 
-    Parameters
-    ----------
-    kind : str
-        Name of a ``kernix.v1.ErrorDetail.Kind``.
-    message, compiler_output, command : str
-        The fields of the detail.
-    failed_command : bytes
-        A ``kernix.v1.FailedCommand``.
-
-    Returns
-    -------
-    KernelError
-        An instance of the class for `kind`.
+    `kind` is the name of a ``kernix.v1.ErrorDetail.Kind``, `failed_command` a ``kernix.v1.FailedCommand``.
     """
     if kind == "COMPILATION":
         return KernelCompilationError(message, compiler_output, command, failed_command)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import threading
-from types import TracebackType
 
 __all__ = ["ForkSafeLock"]
 
@@ -34,7 +33,5 @@ class ForkSafeLock:
     def __enter__(self) -> None:
         self._lock.acquire()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()

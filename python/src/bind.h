@@ -11,7 +11,5 @@ void BindCall(pybind11::module_& module);
 void BindClient(pybind11::module_& module);
 void BindLoad(pybind11::module_& module);  // after BindClient and BindModule
 void BindModule(pybind11::module_& module);
-void BindTargets(pybind11::module_& module);  // after BindModule
-void BindToolchain(pybind11::module_& module);
 
 }  // namespace kernix::python

@@ -37,12 +37,8 @@ std::unique_ptr<Client> MakeClient(std::string store_directory, std::vector<std:
 
 // `call` may start a daemon.
 template <typename Call>
-auto CallDaemon(Call call) {
-  auto result = [&] {
-    const WithoutGil no_gil;
-    return call();
-  }();
-  return ValueOrThrow(std::move(result));
+auto CallDaemon(const Call& call) {
+  return ValueOrThrow(CallWithoutGil(call));
 }
 
 void BindValues(py::module_& module) {
@@ -59,11 +55,8 @@ void BindValues(py::module_& module) {
       .def_readonly("builds", &CacheStats::builds)
       .def_readonly("hits", &CacheStats::hits)
       .def_readonly("misses", &CacheStats::misses)
-      .def_readonly("joined", &CacheStats::joined)
       .def_readonly("failures", &CacheStats::failures)
-      .def_readonly("evictions", &CacheStats::evictions)
       .def_readonly("cancelled", &CacheStats::cancelled)
-      .def_readonly("upstream_hits", &CacheStats::upstream_hits)
       .def_readonly("entries", &CacheStats::entries)
       .def_readonly("bytes", &CacheStats::bytes)
       .def_readonly("limit_bytes", &CacheStats::limit_bytes);
@@ -112,15 +105,20 @@ uint64_t Purge(Client& client, std::string name) {
   return CallDaemon([&] { return client.Purge(filter); }).entries;
 }
 
-void Shutdown(Client& client) {
-  const absl::Status status = [&] {
-    const WithoutGil no_gil;
-    return client.Shutdown();
-  }();
-  ThrowIfError(status);
+std::string DefaultStore() { return ValueOrThrow(DefaultStoreDirectory(Env::Posix(), ProcessGetEnv, getuid())); }
+
+v1::ToolchainPaths Find(v1::Language language, const std::vector<std::string>& site_packages) {
+  const ToolchainSearch search{.language = language, .site_packages = site_packages};
+  return ValueOrThrow(FindToolchain(Env::Posix(), ProcessGetEnv, search));
 }
 
-std::string DefaultStore() { return ValueOrThrow(DefaultStoreDirectory(Env::Posix(), ProcessGetEnv, getuid())); }
+std::string FindHostCompiler() { return Find(v1::LANGUAGE_CPP, {}).host_compiler(); }
+
+std::string FindNvcc(const std::vector<std::string>& site_packages) {
+  return Find(v1::LANGUAGE_CUDA, site_packages).nvcc();
+}
+
+std::string GpuArchitecture() { return ValueOrThrow(DetectGpuArchitecture()); }
 
 }  // namespace
 
@@ -150,29 +148,7 @@ void BindClient(py::module_& module) {
           },
           py::arg("key"))
       .def("purge", &Purge, py::arg("name") = "")
-      .def("shutdown", &Shutdown);
-}
-
-namespace py = pybind11;
-
-namespace {
-
-v1::ToolchainPaths Find(v1::Language language, const std::vector<std::string>& site_packages) {
-  const ToolchainSearch search{.language = language, .site_packages = site_packages};
-  return ValueOrThrow(FindToolchain(Env::Posix(), ProcessGetEnv, search));
-}
-
-std::string FindHostCompiler() { return Find(v1::LANGUAGE_CPP, {}).host_compiler(); }
-
-std::string FindNvcc(const std::vector<std::string>& site_packages) {
-  return Find(v1::LANGUAGE_CUDA, site_packages).nvcc();
-}
-
-std::string GpuArchitecture() { return ValueOrThrow(DetectGpuArchitecture()); }
-
-}  // namespace
-
-void BindToolchain(py::module_& module) {
+      .def("shutdown", [](Client& client) { ThrowIfError(CallWithoutGil([&] { return client.Shutdown(); })); });
   module.def("find_host_compiler", &FindHostCompiler);
   module.def("find_nvcc", &FindNvcc, py::arg("site_packages"));
   module.def("gpu_architecture", &GpuArchitecture);

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,7 +27,6 @@
 #include "python/src/bind.h"
 #include "python/src/errors.h"
 #include "python/src/gil.h"
-#include "python/src/observer_callbacks.h"
 
 namespace kernix::python {
 
@@ -73,15 +73,74 @@ Loaded Find(const Client& client, const Request& request) {
   return {std::move(found.module), found.slot};
 }
 
+// Forwards the callbacks of a load to the methods of a Python object.
+//
+// Create and destroy it with the GIL held, and run the load in the same thread without the GIL. A callback may wait for
+// the GIL without risk of a deadlock with os.fork(), which holds the GIL while running loads pause: the code that must
+// pause runs in a thread of libkernix that never calls this class.
+class ObserverCallbacks {
+ public:
+  // `observer` is an Observer of _core.pyi and must outlive this object.
+  explicit ObserverCallbacks(const py::object& observer) : observer_(observer) {}
+
+  // The callbacks hold a pointer to this object. An exception in the observer or in a signal handler (Ctrl-C) cancels
+  // the load, and so does the end of the interpreter.
+  LoadCallbacks Callbacks() {
+    LoadCallbacks callbacks;
+    callbacks.output = TextCallback("output");
+    callbacks.progress = TextCallback("progress");
+    callbacks.warning = TextCallback("warning");
+    callbacks.cancelled = [this] { return Poll(); };
+    if (!observer_.attr("inputs").is_none()) {
+      callbacks.inputs = [this](const std::vector<std::string>& paths) {
+        WithPython([&] { observer_.attr("inputs")(std::vector<py::bytes>(paths.begin(), paths.end())); });
+      };
+    }
+    return callbacks;
+  }
+
+  // Throws the exception that cancelled the load, if there was one. Needs the GIL.
+  void ThrowIfCancelled() {
+    if (exception_) throw *std::exchange(exception_, std::nullopt);
+  }
+
+ private:
+  std::function<void(std::string_view)> TextCallback(const char* method) {
+    return [this, method](std::string_view text) { WithPython([&] { observer_.attr(method)(ToPython(text)); }); };
+  }
+
+  // After the first exception, or once Python is ending, the observer receives no more calls; the load only runs to its
+  // end.
+  template <typename Call>
+  void WithPython(const Call& call) {
+    if (exception_ || PythonEnds()) return;
+    const py::gil_scoped_acquire gil;
+    try {
+      call();
+    } catch (py::error_already_set& error) {
+      exception_ = std::move(error);
+    }
+  }
+
+  bool Poll() {
+    WithPython([this] {
+      observer_.attr("poll")();
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    });
+    return exception_.has_value() || PythonEnds();
+  }
+
+  const py::object& observer_;
+  std::optional<py::error_already_set> exception_;
+};
+
 Loaded LoadRequest(Client& client, const Request& request, const py::object& observer) {
   ObserverCallbacks observer_callbacks(observer);
   LoadOptions options = request.options;
   options.callbacks = observer_callbacks.Callbacks();
   options.environment = ProcessVariables();
-  absl::StatusOr<LoadedModule> loaded = [&] {
-    const WithoutGil no_gil;
-    return LoadAnew(client, request.language, request.name, request.sources, options);
-  }();
+  absl::StatusOr<LoadedModule> loaded =
+      CallWithoutGil([&] { return LoadAnew(client, request.language, request.name, request.sources, options); });
   observer_callbacks.ThrowIfCancelled();
   auto [module, slot] = ValueOrThrow(std::move(loaded));
   return {std::move(module), slot};
@@ -145,13 +204,8 @@ std::optional<std::string> Shown(const std::string& name, const std::string& tex
 // Paths may have any encoding.
 std::vector<py::bytes> PathsOfMatchingFiles(const py::bytes& directory, const std::vector<std::string>& patterns) {
   const std::string folder = directory;
-  absl::StatusOr<std::vector<std::string>> found = [&] {
-    const WithoutGil no_gil;
-    return MatchingFiles(folder, patterns);
-  }();
-  std::vector<py::bytes> paths;
-  for (const std::string& path : ValueOrThrow(std::move(found))) paths.emplace_back(path);
-  return paths;
+  const std::vector<std::string> found = ValueOrThrow(CallWithoutGil([&] { return MatchingFiles(folder, patterns); }));
+  return {found.begin(), found.end()};
 }
 
 // From a serialised v1::FailedCommand.

@@ -55,11 +55,7 @@ std::optional<py::bytes> SourceOf(const Module& module, const std::string& label
 
 void WriteInto(const Module& module, const py::bytes& directory) {
   const std::string path = directory;
-  const absl::Status status = [&] {
-    const WithoutGil no_gil;
-    return WriteBuildDirectory(module, path);
-  }();
-  if (!status.ok()) Throw(status);
+  ThrowIfError(CallWithoutGil([&] { return WriteBuildDirectory(module, path); }));
 }
 
 std::optional<double> OccupancyOf(std::string architecture, uint64_t registers, uint64_t shared_memory,
@@ -132,20 +128,6 @@ void BindModuleClass(py::module_& module) {
       .def("address", &Address, py::arg("function"));
 }
 
-}  // namespace
-
-void BindModule(py::module_& module) {
-  py::enum_<Language>(module, "Language").value("CPP", Language::kCpp).value("CUDA", Language::kCuda);
-  BindFunctionInfo(module);
-  module.def("occupancy", &OccupancyOf, py::arg("architecture"), py::arg("registers"), py::arg("shared_memory"),
-             py::arg("threads"), py::arg("dynamic_shared_memory"));
-  BindModuleClass(module);
-}
-
-namespace py = pybind11;
-
-namespace {
-
 // The argument of jax.ffi.register_ffi_target(): a capsule without a name.
 py::capsule ToCapsule(Handler handler) { return py::capsule(reinterpret_cast<const void*>(handler)); }
 
@@ -192,8 +174,6 @@ uintptr_t TargetAddress(std::string_view target, std::string_view platform) {
   return 0;
 }
 
-}  // namespace
-
 void BindTargets(py::module_& module) {
   py::enum_<BindOutcome>(module, "BindOutcome")
       .value("NEW", BindOutcome::kNew)
@@ -204,6 +184,17 @@ void BindTargets(py::module_& module) {
   module.def("refuse_on_cpu", &RefuseCallsOnCpu, py::arg("targets"), py::arg("announce"));
   module.def("list_targets", &List);
   module.def("target_address", &TargetAddress, py::arg("target"), py::arg("platform"));
+}
+
+}  // namespace
+
+void BindModule(py::module_& module) {
+  py::enum_<Language>(module, "Language").value("CPP", Language::kCpp).value("CUDA", Language::kCuda);
+  BindFunctionInfo(module);
+  module.def("occupancy", &OccupancyOf, py::arg("architecture"), py::arg("registers"), py::arg("shared_memory"),
+             py::arg("threads"), py::arg("dynamic_shared_memory"));
+  BindModuleClass(module);
+  BindTargets(module);
 }
 
 }  // namespace kernix::python

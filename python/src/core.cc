@@ -17,7 +17,5 @@ PYBIND11_MODULE(_core, module) {
   kernix::python::BindClient(module);
   kernix::python::BindModule(module);
   kernix::python::BindLoad(module);
-  kernix::python::BindTargets(module);
   kernix::python::BindCall(module);
-  kernix::python::BindToolchain(module);
 }

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/error.h"
 
 namespace kernix::python {
 
@@ -21,10 +22,20 @@ inline pybind11::str ToPython(std::string_view text) {
   return pybind11::reinterpret_steal<pybind11::str>(decoded);
 }
 
-// Converts absl::Status to the exceptions of kernix._errors.
+// Throws an exception that Python has made. Needs the GIL.
+[[noreturn]] inline void Raise(const pybind11::object& exception) {
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  throw pybind11::error_already_set();
+}
 
 // Throws the Python exception for the kind of `status`, which must not be OK. Needs the GIL.
-[[noreturn]] void Throw(const absl::Status& status);
+[[noreturn]] inline void Throw(const absl::Status& status) {
+  const v1::ErrorDetail detail = GetErrorDetail(status);
+  Raise(pybind11::module_::import("kernix._errors")
+            .attr("from_detail")(v1::ErrorDetail::Kind_Name(detail.kind()), ToPython(detail.message()),
+                                 ToPython(detail.compiler_output()), ToPython(detail.command()),
+                                 pybind11::bytes(detail.failed_command().SerializeAsString())));
+}
 
 inline void ThrowIfError(const absl::Status& status) {
   if (!status.ok()) Throw(status);

@@ -32,6 +32,13 @@ class WithoutGil {
   pid_t process_;  // that entered
 };
 
+// What `work` returns, which it finds out without the GIL.
+template <typename Work>
+auto CallWithoutGil(const Work& work) {
+  const WithoutGil no_gil;
+  return work();
+}
+
 // Registers the function that waits. Call it once, when the extension is loaded. Needs the GIL.
 void WaitAtExit();
 

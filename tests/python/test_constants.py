@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernix
-from kernix.jax.constant import Constant
+from kernix.calling.attributes import Constant
 
 pytestmark = pytest.mark.usefixtures("on_cpu")
 

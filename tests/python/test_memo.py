@@ -9,7 +9,7 @@ import kernels
 import pytest
 
 import kernix
-from kernix.loading import one_load
+from kernix.loading import module as modules
 
 
 def age(path):
@@ -39,12 +39,12 @@ def test_thousands_of_loads_are_not_kept_for_ever(fresh_name):
     first = load(fresh_name)
     core, unused = first._code.core, 1 << 40
     for slot in range(unused, unused + 5000):
-        one_load._module_of(core, slot, None)
+        modules.module_of(core, slot, None)
         if slot % 1000 == 0:
             assert load(fresh_name) is first
-    assert len(one_load._modules) == 4096
-    assert one_load._module_of(core, unused + 4999, None) is one_load._module_of(core, unused + 4999, None)
-    assert (unused, None) not in one_load._modules
+    assert len(modules._modules) == 4096
+    assert modules.module_of(core, unused + 4999, None) is modules.module_of(core, unused + 4999, None)
+    assert (unused, None) not in modules._modules
     assert load(fresh_name) is first
 
 

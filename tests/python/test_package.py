@@ -59,7 +59,7 @@ ours = lambda: {name for name in sys.modules if name.startswith("kernix.")}
 assert not ours(), ours()
 kernix.load_cpp_inline
 assert "kernix._core" in ours()
-assert not {"kernix.calling.kernel", "kernix.loading.watch", "kernix.notebook"} & ours(), ours()
+assert not {"kernix.calling.function", "kernix.loading.watch", "kernix.notebook"} & ours(), ours()
 """
     subprocess.run([sys.executable, "-c", script], check=True)
 

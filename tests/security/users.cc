@@ -13,6 +13,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "common/base/shell_words.h"
 #include "common/base/strings.h"
 #include "daemon/transport/unix_peer.h"
 
@@ -62,13 +63,6 @@ std::string ReadAll(int fd) {
   std::array<char, 4096> piece;
   for (ssize_t size = 0; (size = read(fd, piece.data(), piece.size())) > 0;) all.append(piece.data(), size);
   return all;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 int ExitCode(pid_t child) {
@@ -134,7 +128,7 @@ ProgramOutcome RunAs(uid_t user, const std::vector<std::string>& command,
   posix_spawn_file_actions_adddup2(&actions, to.get(), 2);
   pid_t child = 0;
   const int error =
-      posix_spawn(&child, argv[0].c_str(), &actions, nullptr, Pointers(argv).data(), Pointers(variables).data());
+      posix_spawn(&child, argv[0].c_str(), &actions, nullptr, ToArgv(argv).data(), ToArgv(variables).data());
   posix_spawn_file_actions_destroy(&actions);
   to = UniqueFd();
   if (error != 0) return {.exit_code = -1, .output = StrCat("cannot start ", argv[0])};

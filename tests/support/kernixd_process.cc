@@ -19,6 +19,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
@@ -57,13 +58,6 @@ std::vector<std::string> Environment(const KernixdPlace& place, const KernixdCom
   std::vector<std::string> texts;
   for (const auto& [name, value] : all) texts.push_back(StrCat(name, "=", value));
   return texts;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 absl::StatusOr<UniqueFd> NotifySocket(const std::string& path, uid_t user) {
@@ -122,7 +116,7 @@ absl::StatusOr<std::unique_ptr<KernixdProcess>> KernixdProcess::Start(const Kern
   const SpawnActions actions(name + ".log", command.inherited_fd);
   pid_t pid = 0;
   const int error =
-      posix_spawn(&pid, argv[0].c_str(), actions.get(), nullptr, Pointers(argv).data(), Pointers(environment).data());
+      posix_spawn(&pid, argv[0].c_str(), actions.get(), nullptr, ToArgv(argv).data(), ToArgv(environment).data());
   if (error != 0) return ErrnoStatus(error, "start", argv[0]);
   UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   return std::unique_ptr<KernixdProcess>(new KernixdProcess(pid, std::move(process), std::move(notify), name + ".log"));

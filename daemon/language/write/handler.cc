@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "absl/strings/str_join.h"
-#include "common/base/named_handler.h"
+#include "common/base/artifact_symbols.h"
 #include "common/base/strings.h"
 #include "common/flags/languages.h"
 #include "daemon/language/spec/function_spec.h"
@@ -529,8 +529,8 @@ void AppendExtendedBody(bool on_gpu, const FunctionSpec& spec, bool allow_cuda_g
 // The function that does the work of a handler.
 std::string CallFunction(const FunctionSpec& spec) { return StrCat("kernix_call_of_", spec.name); }
 
-// Appends the handler as XLA calls it, and with the module's name (see named_handler.h). Both call `function` with the
-// frame, that name and `more`.
+// Appends the handler as XLA calls it, and with the module's name (see artifact_symbols.h). Both call `function` with
+// the frame, that name and `more`.
 void AppendExports(const FunctionSpec& spec, std::string_view function, std::string_view more, std::string& out) {
   constexpr char kExported[] = "extern \"C\" __attribute__((visibility(\"default\")))\nkernix_ffi_abi::Error* ";
   StrAppend(&out, kExported, spec.HandlerSymbol(), "(kernix_ffi_abi::CallFrame* kernix_frame) {\n  return ", function,

@@ -16,8 +16,8 @@
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/flag_table.h"
 #include "common/flags/flag_words.h"
-#include "common/flags/tables.h"
 #include "daemon/toolchain/description.h"
 #include "daemon/toolchain/flags/tool_flags.h"
 

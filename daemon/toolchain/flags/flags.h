@@ -7,7 +7,7 @@
 // -wrapper, --sysroot, ..., and @file wherever a tool may read it); text that a shell would interpret, since nvcc uses
 // one (shell_words.h); flags that put a user's path into the artifact (-Wl,-rpath, -frecord-gcc-switches); flags for
 // which the request has a field (-arch, -ccbin). Beyond these, the shared policy accepts only flags that the tables
-// allow everybody (common/flags/tables.h); the per-user policy accepts every other flag that names no file.
+// allow everybody (common/flags/flag_table.h); the per-user policy accepts every other flag that names no file.
 #pragma once
 
 #include <string>

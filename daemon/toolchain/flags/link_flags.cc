@@ -15,7 +15,7 @@
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/flags/tables.h"
+#include "common/flags/flag_table.h"
 #include "daemon/toolchain/flags/tool_flags.h"
 #include "daemon/toolchain/tool_query.h"
 

@@ -12,8 +12,8 @@
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/flag_table.h"
 #include "common/flags/flag_words.h"
-#include "common/flags/tables.h"
 
 namespace kernix::toolchain {
 namespace {

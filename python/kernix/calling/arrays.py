@@ -103,17 +103,19 @@ class Library(ABC):
     def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
         """Make an array on the device of `like`. The element type may come from any library."""
 
-    @abstractmethod
+    # Of libraries without streams and current devices, and of those whose streams are unknown.
+
     def stream(self, like: Any) -> int:
         """Return the current stream of the device of `like`, as a ``cudaStream_t``."""
+        return 0
 
-    @abstractmethod
     def device(self, like: Any) -> Any:
         """Return a context in which the device of `like` is current."""
+        return nullcontext()
 
-    @abstractmethod
     def memory_for(self, like: Any, stream: int | None) -> Any:
         """Return a context in which new memory on the device of `like` belongs to `stream`."""
+        return nullcontext()
 
 
 def dtype_name(number: int) -> str:
@@ -160,20 +162,7 @@ def _plain_arrays(numpy: Any) -> _core.PlainArrays:
     return _core.PlainArrays(numpy.ndarray, numpy.empty, _NumPy._types)
 
 
-class _OneStream(Library):
-    """Libraries without streams and current devices, and libraries whose streams are unknown."""
-
-    def stream(self, like: Any) -> int:
-        return 0
-
-    def device(self, like: Any) -> Any:
-        return nullcontext()
-
-    def memory_for(self, like: Any, stream: int | None) -> Any:
-        return nullcontext()
-
-
-class _NumPy(_OneStream):
+class _NumPy(Library):
     """Host memory, read directly. Covers arrays that NumPy does not export, such as bfloat16 and read-only ones."""
 
     # Known dtypes, because reading a dtype's name is slow. Only those of this machine's byte order. PlainArrays reads
@@ -214,7 +203,7 @@ class _NumPy(_OneStream):
         return self._numpy.empty(shape, name_of_dtype(dtype) if _is_foreign(dtype) else dtype)
 
 
-class _Dlpack(_OneStream):
+class _Dlpack(Library):
     """Any array with ``__dlpack__``. kernix can read and write such arrays, but cannot make them."""
 
     def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kernix.calling.call import OPTIONS
-from kernix.jax.constant import Constant
 from kernix.jax.interop import imported_jax
 
-__all__ = ["Attribute", "convert_attributes", "to_jax", "whole_number"]
+__all__ = ["Attribute", "Constant", "convert_attributes", "to_jax", "whole_number"]
 
 _INTEGERS = {
     "bool": (0, 1),
@@ -36,16 +35,7 @@ class Attribute(NamedTuple):
 
 
 def convert_attributes(function: str, declared: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Attribute]:
-    """Convert the attributes of a call to their declared types.
-
-    Parameters
-    ----------
-    function : str
-        The function's name, for messages.
-    declared : mapping
-        Names and types of the function's attributes.
-    given : mapping
-        Names and values of the call.
+    """Convert the attributes that a call has `given` to the types that are `declared`.
 
     Raises
     ------
@@ -89,6 +79,50 @@ def _how_to_pass(names: Sequence[str]) -> str:
 def _placed(error: Exception, place: str) -> Exception:
     kind = TypeError if isinstance(error, TypeError) else ValueError
     return kind(f"{place} {error}")
+
+
+_LEAST_THAT_NO_INT64_HOLDS = 1 << 63
+
+
+class Constant:
+    """A value for an attribute of ``jax.ffi.ffi_call``, equal only to the same bits of the same type.
+
+    JAX looks up compiled functions by the attributes of a call. In Python, 0.0 equals -0.0, 1 equals True, and a NaN
+    does not even equal itself.
+
+    Parameters
+    ----------
+    kind : str
+        Type of the attribute.
+    value : NumPy number or array
+        The value from which JAX makes the attribute.
+    """
+
+    __slots__ = ("_hash", "_key", "_value")
+
+    __array_ufunc__ = None  # so that NumPy leaves comparisons to this class
+
+    def __init__(self, kind: str, value: Any) -> None:
+        self._value = value
+        self._key = (kind, value.tobytes())
+        self._hash = hash(self._key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self._key == other._key
+
+    def __jax_array__(self) -> Any:
+        """Return the value from which JAX makes the attribute. JAX calls this method while it lowers a call."""
+        if self._value.shape == () and self._value.dtype == "uint64" and self._value >= _LEAST_THAT_NO_INT64_HOLDS:
+            from jaxlib.mlir import ir  # JAX itself converts through int64_t
+
+            return ir.Attribute.parse(f"{self._value} : ui64")
+        return self._value
+
+    def __repr__(self) -> str:
+        return repr(self._value)
 
 
 def to_jax(attribute: Attribute) -> Any:

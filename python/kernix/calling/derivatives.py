@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,10 +12,9 @@ from typing import Any
 from kernix._errors import short_errors
 from kernix.calling.by_jax import arrays_for_jax, is_for_jax
 from kernix.calling.call import Call, Function
-from kernix.calling.kernel import Kernel
+from kernix.calling.function import KernelFunction
 from kernix.calling.launch import LAUNCH
 from kernix.jax.interop import vary_alike
-from kernix.jax.linear import call_linear
 
 __all__ = ["DifferentiableFunction"]
 
@@ -29,10 +29,10 @@ class DifferentiableFunction(Function):
 
     __module__ = "kernix"
 
-    def __init__(self, forward: Kernel) -> None:
+    def __init__(self, forward: KernelFunction) -> None:
         self._forward = forward
-        self._backward: Kernel | DifferentiableFunction | None = None
-        self._tangents: Kernel | DifferentiableFunction | None = None
+        self._backward: KernelFunction | DifferentiableFunction | None = None
+        self._tangents: KernelFunction | DifferentiableFunction | None = None
         self._argnums: tuple[int, ...] | None = None
         self._saves: dict[str, bool] = {}  # whether a derivative takes the results, too
         self._vmap_method = forward._vmap_method
@@ -64,10 +64,10 @@ class DifferentiableFunction(Function):
         self._check_attributes(_kernel_of(function._tangents))
         return function
 
-    def _derivative(self, method: str, given: Any) -> Kernel | DifferentiableFunction:
+    def _derivative(self, method: str, given: Any) -> KernelFunction | DifferentiableFunction:
         if isinstance(given, str):
-            return self._forward._of_module(given)
-        if isinstance(given, (Kernel, DifferentiableFunction)):
+            return KernelFunction(self._forward._code, given)
+        if isinstance(given, (KernelFunction, DifferentiableFunction)):
             return given
         raise TypeError(
             f"{self.__qualname__}.{method}() takes the name of a function of the module, or a function of another one "
@@ -133,7 +133,7 @@ class DifferentiableFunction(Function):
         along_floats = iter(
             along(residuals, tangents)
             if self._backward is None
-            else call_linear(along, transposed, residuals, tangents)
+            else _call_linear(along, transposed, residuals, tangents)
         )
         return [
             next(along_floats) if _is_float(result) else np.zeros(result.shape, jax.dtypes.float0) for result in results
@@ -154,7 +154,11 @@ class DifferentiableFunction(Function):
         return tuple(by_argument.get(place) for place in range(len(arguments)))
 
     def _call_derivative(
-        self, derivative: Kernel | DifferentiableFunction | None, arrays: Sequence[Any], out: Sequence[Any], call: Call
+        self,
+        derivative: KernelFunction | DifferentiableFunction | None,
+        arrays: Sequence[Any],
+        out: Sequence[Any],
+        call: Call,
     ) -> Sequence[Any]:
         assert derivative is not None
         names = self._passed_on(_kernel_of(derivative), call.attributes)
@@ -178,11 +182,11 @@ class DifferentiableFunction(Function):
             raise ValueError(f"argnums={given} names an argument of {self._forward} twice")
         return normalised
 
-    def _shared(self, derivative: Kernel) -> list[str]:
+    def _shared(self, derivative: KernelFunction) -> list[str]:
         """Return the names of the attributes that both functions have."""
         return [name for name in derivative._signature.attributes if name in self._forward._signature.attributes]
 
-    def _passed_on(self, derivative: Kernel, given: Mapping[str, Any]) -> list[str]:
+    def _passed_on(self, derivative: KernelFunction, given: Mapping[str, Any]) -> list[str]:
         both = self._forward._is_global and derivative._is_global
         return self._shared(derivative) + [name for name in LAUNCH if both and name in given]
 
@@ -203,7 +207,7 @@ class DifferentiableFunction(Function):
                     f"Pass the attribute, or call the function without its derivatives"
                 )
 
-    def _check_attributes(self, derivative: Kernel) -> None:
+    def _check_attributes(self, derivative: KernelFunction) -> None:
         """Refuse a derivative to which this function cannot pass on what it needs."""
         if derivative._is_global and not self._forward._is_global:
             raise TypeError(
@@ -217,7 +221,7 @@ class DifferentiableFunction(Function):
             raise TypeError(f"{derivative} has the attribute {unknown[0]!r}, which {self._forward} does not have")
         signature.expected(derivative.__qualname__, dict.fromkeys(self._shared(derivative)))
 
-    def _check_backward(self, backward: Kernel) -> None:
+    def _check_backward(self, backward: KernelFunction) -> None:
         """Refuse a backward function whose signature cannot belong to this function."""
         self._check_attributes(backward)
         number = len(self._argnums) if self._argnums is not None else self._forward._signature.arguments.most
@@ -233,7 +237,7 @@ class DifferentiableFunction(Function):
         return f"<kernix function {self._forward} with {' and '.join(shown)}>"
 
 
-def _kernel_of(function: Kernel | DifferentiableFunction) -> Kernel:
+def _kernel_of(function: KernelFunction | DifferentiableFunction) -> KernelFunction:
     return function._forward if isinstance(function, DifferentiableFunction) else function
 
 
@@ -252,3 +256,96 @@ def _of_floats(tangents: Sequence[Any]) -> list[Any]:
 
 def _sequence(results: Any) -> Sequence[Any]:
     return results if isinstance(results, (list, tuple)) else (results,)
+
+
+# A linear function whose transpose is given, which JAX itself offers only without batches and second derivatives.
+
+#: Takes residuals, which may be anything, and the inputs in which it is linear. Returns arrays.
+_Linear = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+
+def _call_linear(function: _Linear, transposed: _Linear, residuals: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    """Call a function that is linear in `inputs`.
+
+    JAX transposes it to `transposed`, which takes the same residuals and a cotangent for each result, and returns one
+    for each input. Where the residuals vary, JAX differentiates the two functions themselves.
+    """
+    results: list[Any] = _primitive().bind(
+        *residuals, *inputs, function=function, transposed=transposed, count=len(residuals)
+    )
+    return results
+
+
+@functools.cache
+def _primitive() -> Any:
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
+
+    linear = Primitive("kernix_linear")
+    linear.multiple_results = True
+    linear.def_impl(_run)
+    linear.def_abstract_eval(_avals)
+    mlir.register_lowering(linear, mlir.lower_fun(_run, multiple_results=True))
+    ad.primitive_jvps[linear] = _differentiate
+    ad.primitive_transposes[linear] = _transpose
+    batching.primitive_batchers[linear] = _batch
+    return linear
+
+
+def _run(*arguments: Any, function: _Linear, transposed: _Linear, count: int) -> list[Any]:
+    return list(function(arguments[:count], arguments[count:]))
+
+
+def _avals(*avals: Any, **parameters: Any) -> list[Any]:
+    import jax
+    from jax.core import ShapedArray
+
+    results = jax.eval_shape(functools.partial(_run, **parameters), *avals)
+    return [ShapedArray(result.shape, result.dtype) for result in results]
+
+
+def _differentiate(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+    import jax
+    from jax.interpreters import ad
+
+    count, function = parameters["count"], parameters["function"]
+    residuals, inputs = primals[:count], primals[count:]
+    results = _primitive().bind(*primals, **parameters)
+    instantiated = [ad.instantiate_zeros(tangent) for tangent in tangents]
+    along_inputs = _primitive().bind(*residuals, *instantiated[count:], **parameters)
+    if all(type(tangent) is ad.Zero for tangent in tangents[:count]):
+        return results, along_inputs
+    _, along_residuals = jax.jvp(
+        lambda *varied: list(function(varied, inputs)), tuple(residuals), tuple(instantiated[:count])
+    )
+    return results, [one + other for one, other in zip(along_inputs, along_residuals, strict=True)]
+
+
+def _transpose(cotangents: Sequence[Any], *arguments: Any, function: Any, transposed: Any, count: int) -> list[Any]:
+    from jax.interpreters import ad
+
+    given = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+    return [None] * count + _call_linear(transposed, function, arguments[:count], given)
+
+
+def _batch(
+    arguments: Sequence[Any], axes: Sequence[int | None], *, function: _Linear, transposed: _Linear, count: int
+) -> tuple[list[Any], list[int]]:
+    import jax
+    import jax.numpy as jnp
+
+    size = next(one.shape[axis] for one, axis in zip(arguments, axes, strict=True) if axis is not None)
+    moved = [one if axis is None else jnp.moveaxis(one, axis, 0) for one, axis in zip(arguments, axes, strict=True)]
+    batched = [
+        jnp.broadcast_to(one, (size, *one.shape)) if axis is None and place >= count else one
+        for place, (one, axis) in enumerate(zip(moved, axes, strict=True))
+    ]
+    in_axes = tuple(None if axis is None else 0 for axis in axes[:count])
+    over = [jax.vmap(each, in_axes=(in_axes, 0), axis_size=size) for each in (function, transposed)]
+    results = _call_linear(
+        lambda residuals, inputs: over[0](tuple(residuals), tuple(inputs)),
+        lambda residuals, inputs: over[1](tuple(residuals), tuple(inputs)),
+        batched[:count],
+        batched[count:],
+    )
+    return results, [0] * len(results)

@@ -30,26 +30,11 @@ def call_directly(
     attributes: dict[str, Attribute],
     stream: Any,
 ) -> list[Any]:
-    """Call a handler on arrays of NumPy, PyTorch, CuPy or another library with DLPack.
+    """Call a handler on arrays of NumPy, PyTorch, CuPy or another library with DLPack, and return its results.
 
-    Parameters
-    ----------
-    handler : Handler
-        The handler.
-    arguments : sequence of arrays
-        The inputs.
-    outputs : sequence or None
-        Arrays to write into, or objects with ``shape`` and ``dtype`` to make arrays from. With ``None``, the result is
-        one array like the arguments, which must be alike.
-    attributes : dict
-        The attributes.
-    stream : int, object or None
-        The CUDA stream. With ``None``, the current stream of the first array's library.
-
-    Returns
-    -------
-    list of arrays
-        The results. For each array in `outputs`, that array itself.
+    `outputs` has an element for each result: an array to write into, which then is the result, or an object with
+    ``shape`` and ``dtype`` to make an array from. With ``None``, the result is one array like the arguments, which must
+    be alike. `stream` is a CUDA stream; with ``None``, it is the current stream of the first array's library.
     """
     like = _first_array(handler, arguments, outputs)
     library = library_of(like)

@@ -46,20 +46,10 @@ def split_launch(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, An
 
 
 def launch_attributes(function: str, given: Mapping[str, Any]) -> dict[str, Attribute]:
-    """Convert the attributes that say how to launch.
+    """Convert the attributes that say how to launch to those for the handler, where sizes have three numbers.
 
-    Parameters
-    ----------
-    function : str
-        The function's name, for messages.
-    given : mapping
-        Those that the call has: ``grid``, ``block`` and ``cluster`` are integers or sequences of one to three;
-        ``shared`` is a number of bytes, ``cooperative`` a bool.
-
-    Returns
-    -------
-    dict
-        The attributes for the handler. Sizes have three numbers.
+    ``grid``, ``block`` and ``cluster`` are integers or sequences of one to three; ``shared`` is a number of bytes,
+    ``cooperative`` a bool. `function` is a name for messages.
 
     Raises
     ------

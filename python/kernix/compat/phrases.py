@@ -113,16 +113,9 @@ _ROWS: dict[type[kernix.KernelError], tuple[_Row, ...]] = {
 
 
 def translate(error: kernix.KernelError, message: str, language: str) -> tuple[str, str]:
-    """Return the name of brainevent's exception for an error, and its message.
+    """Return the name of brainevent's exception for an error with this text, and its message.
 
-    Parameters
-    ----------
-    error : kernix.KernelError
-        The error.
-    message : str
-        The error's text.
-    language : str
-        ``"C++ "`` for a C++ load, which brainevent mentions in compiler errors; else ``""``.
+    `language` is ``"C++ "`` for a C++ load, which brainevent mentions in compiler errors; else ``""``.
     """
     kind = type(error)
     for row in _ROWS.get(kind, ()):

@@ -152,12 +152,7 @@ def count_replacements() -> int:
 
 
 def list_registered_targets() -> list[str]:
-    """Return the names of all targets that kernix has registered in this process, sorted.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the names of all targets that kernix has registered in this process, sorted."""
     return sorted({target for target, _ in _core.list_targets()})
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator
@@ -42,6 +43,7 @@ class BackgroundWork(Future[_Result]):
         self._called_at = user_line()
         self._stage = "waiting for a thread"
         self._to_cancel = False
+        self._seconds = 0.0  # how long the work took
         self._warnings: list[str] = []
         _unfinished.add(self)
 
@@ -71,7 +73,7 @@ class BackgroundWork(Future[_Result]):
         self._stage = state
 
     def check(self) -> None:
-        """Cancel the load if somebody has asked for that."""
+        """Cancel the load if somebody has asked for that. Called several times a second."""
         if self._to_cancel:
             raise CancelledError
 
@@ -80,6 +82,7 @@ class BackgroundWork(Future[_Result]):
         if not self.set_running_or_notify_cancel():
             return
         self._stage = "starting"
+        began = time.monotonic()
         supervisor.set(self)
         progress_line.set(line)
         warning_listener.set(self._warnings.append)
@@ -89,11 +92,15 @@ class BackgroundWork(Future[_Result]):
         except BaseException as error:
             if isinstance(error, KernelNotCachedError):
                 error.add_note(f"The load of {self._name} was started at {self._called_at}.")
-            warning_listener.set(None)  # the future's callbacks run in this context, too
+            self._end(began)
             self.set_exception(error)
         else:
-            warning_listener.set(None)
+            self._end(began)
             self.set_result(result)
+
+    def _end(self, began: float) -> None:
+        self._seconds = time.monotonic() - began
+        warning_listener.set(None)  # the future's callbacks run in this context, too
 
     def give_warnings(self) -> None:
         """Issue the warnings of the load, once, at the line of the user's code that asks for its result."""
@@ -180,15 +187,12 @@ class _Threads:
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = ForkSafeLock()
-        self._renew()
-
-    def _renew(self) -> None:
-        self._queue: deque[Callable[[], None]] = deque()
-        self._running = 0
+        self.forget()
 
     def forget(self) -> None:
-        """Begin anew in a forked child, which has none of the threads."""
-        self._renew()
+        """Begin anew, as in a forked child, which has none of the threads."""
+        self._queue: deque[Callable[[], None]] = deque()
+        self._running = 0
 
     def submit(self, work: Callable[[], None]) -> None:
         """Have `work` done by the next thread that is free."""

@@ -7,16 +7,17 @@ import sys
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kernix._errors import warn
 from kernix._lock import ForkSafeLock
 
+if TYPE_CHECKING:
+    from kernix.loading.background import BackgroundWork
+
 __all__ = [
     "LoadConsole",
     "ProgressLine",
-    "Supervisor",
     "input_listener",
     "line_of_context",
     "progress_line",
@@ -44,18 +45,8 @@ class ProgressLine:
         """End the use of the line by a load."""
 
 
-class Supervisor(Protocol):
-    """What follows a load in another thread."""
-
-    def note(self, state: str) -> None:
-        """Learn the state of the load."""
-
-    def check(self) -> None:
-        """Raise what cancels the load, if anything does. Called several times a second."""
-
-
-#: What follows the loads of this context.
-supervisor: ContextVar[Supervisor | None] = ContextVar("supervisor", default=None)
+#: What follows the loads of this context from another thread: it learns their state, and may cancel them.
+supervisor: ContextVar[BackgroundWork[Any] | None] = ContextVar("supervisor", default=None)
 
 #: Where loads of this context show their progress. None: on the terminal.
 progress_line: ContextVar[ProgressLine | None] = ContextVar("progress_line", default=None)
@@ -90,9 +81,7 @@ class LoadConsole:
     def __enter__(self) -> LoadConsole:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._line.close()
 
     def output(self, text: str) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import SupportsIndex
 
 from kernix._errors import KernelRequestError
 from kernix.loading.request import check_text
 
-__all__ = ["Defines", "define_flags", "nvcc_define_flags"]
+__all__ = ["Defines", "define_flags"]
 
 #: Values of macros by name. A str is C++ text, a bool is 1 or 0, and None is the compilers' default, 1.
 Defines = Mapping[str, SupportsIndex | float | str | None] | None
 
 
-def define_flags(defines: Defines) -> tuple[str, ...]:
-    """Return a ``-D`` flag for each macro, as C++ compilers take them.
+def define_flags(defines: Defines, *, for_nvcc: bool = False) -> tuple[str, ...]:
+    """Return a ``-D`` flag for each macro, as C++ compilers or nvcc take them.
 
     Raises
     ------
@@ -27,28 +27,18 @@ def define_flags(defines: Defines) -> tuple[str, ...]:
     KernelRequestError
         If a name is not that of a macro, or a value is not finite or has more than one line.
     """
-    return _flags(defines, lambda text: text)
-
-
-def nvcc_define_flags(defines: Defines) -> tuple[str, ...]:
-    """Return the flags as nvcc takes them."""
-    return _flags(defines, _escaped_for_nvcc)
-
-
-def _flags(defines: Defines, escaped: Callable[[str], str]) -> tuple[str, ...]:
     if defines is None:
         return ()
     if not isinstance(defines, Mapping):
         raise TypeError(f"defines must be a dict of names and values, not {defines!r}")
-    return tuple(word for name, value in defines.items() for word in _words(name, value, escaped))
+    return tuple(word for name, value in defines.items() for word in _words(name, value, for_nvcc))
 
 
-def _words(
-    name: str, value: SupportsIndex | float | str | None, escaped: Callable[[str], str]
-) -> tuple[str] | tuple[str, str]:
+def _words(name: str, value: SupportsIndex | float | str | None, for_nvcc: bool) -> tuple[str] | tuple[str, str]:
     if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or name == "defined":
         raise KernelRequestError(f"defines: {name!r} is not the name of a macro")
-    macro = name if value is None else f"{name}={escaped(_text(name, value))}"
+    text = "" if value is None else f"={_text(name, value)}"
+    macro = name + (_escaped_for_nvcc(text) if for_nvcc else text)
     # In one word, "a -b" could be two flags in one string, which is an error.
     return ("-D", macro) if " -" in macro else (f"-D{macro}",)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kernix import _core
 from kernix._errors import KernelRequestError
-from kernix.loading.defines import Defines, define_flags, nvcc_define_flags
+from kernix.loading.defines import Defines, define_flags
 from kernix.loading.module import CompiledModule
-from kernix.loading.one_load import Delivery, Policy, PreparedLoad, public_load
+from kernix.loading.one_load import Policy, PreparedLoad, public_load
 from kernix.loading.request import (
     Functions,
     file_source,
@@ -41,31 +41,38 @@ _CPP_ATTRIBUTES = ("separate", "debug")
 _CUDA_ATTRIBUTES = (*_CPP_ATTRIBUTES, "optimization_level", "use_fast_math", "allow_cuda_graph", "keep")
 
 
-class CppOptions(Delivery, total=False):
-    """Keyword parameters of :func:`load_cpp_inline`."""
+class _CommonOptions(TypedDict, total=False):
+    """Keyword parameters of every load."""
 
-    extra_cflags: Sequence[str] | None
     extra_ldflags: Sequence[str] | None
     extra_include_paths: Sequence[_Path] | None
     defines: Defines
     separate: bool
     debug: bool
+    build_directory: _Path | None
+    verbose: bool
+    force_rebuild: bool
+    policy: Policy | None
+    replace: bool
+    auto_register: bool
+    target_prefix: str | None
 
 
-class CudaOptions(Delivery, total=False):
+class CppOptions(_CommonOptions, total=False):
+    """Keyword parameters of :func:`load_cpp_inline`."""
+
+    extra_cflags: Sequence[str] | None
+
+
+class CudaOptions(_CommonOptions, total=False):
     """Keyword parameters of :func:`load_cuda_inline`."""
 
     extra_cuda_cflags: Sequence[str] | None
-    extra_ldflags: Sequence[str] | None
-    extra_include_paths: Sequence[_Path] | None
-    defines: Defines
     compute_capability: str | None
     ninja_workers: int | None
     optimization_level: int
     use_fast_math: bool
     allow_cuda_graph: bool
-    separate: bool
-    debug: bool
     keep: bool
 
 
@@ -212,10 +219,6 @@ def load_cuda_file(
         Name of the module. Default: the name of the (first) file without its suffix.
     **options
         All other keyword parameters of :func:`load_cuda_inline`.
-
-    Returns
-    -------
-    CompiledModule or LoadFuture
     """
     return _load("path", True, locals() | options)
 
@@ -246,10 +249,6 @@ def load_cuda_dir(
         The files to compile. Those of the first pattern come first, sorted by name. Default: ``["*.cu"]``.
     **options
         All other keyword parameters of :func:`load_cuda_inline`.
-
-    Returns
-    -------
-    CompiledModule or LoadFuture
     """
     return _load("directory", True, locals() | options)
 
@@ -289,39 +288,19 @@ def load_cpp_inline(
         tokens from the signatures. ``None``: the ``// @BE name [tokens]`` lines of the source decide.
     extra_cflags : list of str, optional
         Additional flags for the compiler. Code is C++17 at ``-O3`` unless these flags say otherwise.
-    extra_ldflags : list of str, optional
-        Additional flags for the linker.
-    extra_include_paths : list of str or path-like, optional
-        Folders to search for headers, before all others.
     build_directory : str or path-like, optional
         Folder that receives the generated source, ``<name>.kernix.cpp``, and the library, ``<name>.so``. After a
         compile error, it receives ``<name>.failed``, a folder with what the failed command needs, and ``run.sh``, which
         runs it again.
-    verbose : bool, default False
-        Print commands and compiler output to ``sys.stderr`` as they arrive.
-    force_rebuild : bool, default False
-        Compile even if the cache has the result, by whole calls of the compilers. Changed code becomes live, as with
-        `replace`.
-    policy : {"build", "cached"}, optional
-        What to do if the cache does not have the result: ``"build"`` compiles; ``"cached"`` is an error, which names
-        the nearest kernel that the cache has. Default: the environment variable ``KERNIX_POLICY``, else ``"build"``.
-    replace : bool, default False
-        Make the new code live under target names that other code has now, also inside functions that ``jax.jit`` has
-        already compiled. Without `replace`, such a load fails. Signatures may change.
-    auto_register : bool, default True
-        Register each function with JAX as ``<target_prefix or name>.<function>``. If JAX is not installed, nothing is
-        registered, but the functions of the module can still be called.
-    target_prefix : str, optional
-        Prefix of the target names. Default: `name`.
     separate : bool, default False
         Make each source a separate translation unit. The units are compiled in parallel and linked once. A function is
         exported from the unit that defines it.
     debug : bool, default False
         Compile for a debugger, a profiler or a sanitizer: ``-g``, frame pointers, and no optimisation.
-    defines : dict, optional
-        Macros, as for :func:`load_cuda_inline`.
-    wait : bool, default True
-        With False, the load goes on in the background.
+    extra_ldflags, extra_include_paths, defines
+        As for :func:`load_cuda_inline`.
+    verbose, force_rebuild, policy, replace, auto_register, target_prefix, wait
+        As for :func:`load_cuda_inline`.
 
     Returns
     -------
@@ -358,10 +337,6 @@ def load_cpp_file(
         Name of the module. Default: the name of the (first) file without its suffix.
     **options
         All other keyword parameters of :func:`load_cpp_inline`.
-
-    Returns
-    -------
-    CompiledModule or LoadFuture
     """
     return _load("path", False, locals() | options)
 
@@ -393,10 +368,6 @@ def load_cpp_dir(
         ``["*.cpp", "*.cc", "*.cxx"]``.
     **options
         All other keyword parameters of :func:`load_cpp_inline`.
-
-    Returns
-    -------
-    CompiledModule or LoadFuture
     """
     return _load("directory", False, locals() | options)
 
@@ -414,16 +385,10 @@ def files_in(directory: _Path, file_patterns: Sequence[str] | None, default: tup
 
 
 def prepare(what: str, is_cuda: bool | None, parameters: dict[str, Any]) -> PreparedLoad:
-    """Check the parameters of a load, and consume them.
+    """Check the parameters of a public function, without ``wait``, and consume them.
 
-    Parameters
-    ----------
-    what : str
-        The one that says what to compile: ``"cuda_sources"``, ``"cpp_sources"``, ``"path"`` or ``"directory"``.
-    is_cuda : bool or None
-        The language. None: what there is to compile decides.
-    parameters : dict
-        Those of the public function, without ``wait``.
+    `what` is the one that says what to compile: ``"cuda_sources"``, ``"cpp_sources"``, ``"path"`` or ``"directory"``.
+    If `is_cuda` is None, what there is to compile decides the language.
     """
     take = parameters.pop
     value, name = take(what), take("name", None)
@@ -442,7 +407,7 @@ def prepare(what: str, is_cuda: bool | None, parameters: dict[str, Any]) -> Prep
         sources = inline_sources(value, name, what)
         is_cuda = what == "cuda_sources"
     cflags = "extra_cuda_cflags" if is_cuda else "extra_cflags"
-    macros = (nvcc_define_flags if is_cuda else define_flags)(take("defines", None))
+    macros = define_flags(take("defines", None), for_nvcc=is_cuda)
     request = make_request(
         _core.Language.CUDA if is_cuda else _core.Language.CPP,
         name,

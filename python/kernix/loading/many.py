@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from contextvars import copy_context
@@ -118,11 +118,6 @@ class KernelBatchError(KernelError, ExceptionGroup[Exception]):
 LoadReport.__module__ = "kernix"
 
 
-class _Timed(NamedTuple):
-    fetched: Fetched
-    seconds: float
-
-
 class _OneOfMany:
     """One load of a batch.
 
@@ -136,13 +131,13 @@ class _OneOfMany:
         self.name = label
         self.error: Exception | None = None
         self.module: CompiledModule | None = None
-        self.work: BackgroundWork[_Timed] | None = None
+        self.work: BackgroundWork[Fetched] | None = None
         self._prepared: PreparedLoad | None = None
-        self._fetched: _Timed | None = None
+        self._fetched: Fetched | None = None
 
-    def prepare(self, make: Callable[[], PreparedLoad]) -> None:
+    def prepare(self, what: str, parameters: dict[str, Any]) -> None:
         try:
-            self._prepared = make()
+            self._prepared = prepare(what, None, parameters)
         except TypeError:
             raise  # a mistake in the call, not in a kernel
         except Exception as error:
@@ -154,14 +149,8 @@ class _OneOfMany:
     def start(self, line: ProgressLine | None = None) -> None:
         if self._prepared is None:
             return
-        fetch = self._prepared.fetch
-
-        def timed() -> _Timed:
-            began = time.monotonic()
-            return _Timed(fetch(), time.monotonic() - began)
-
-        work: BackgroundWork[_Timed] = BackgroundWork(self.name)
-        start(work, timed, line)
+        work: BackgroundWork[Fetched] = BackgroundWork(self.name)
+        start(work, self._prepared.fetch, line)
         self.work = work
 
     def finish(self) -> None:
@@ -170,7 +159,7 @@ class _OneOfMany:
             return
         try:
             self._fetched = self.work.result()
-            self.module = self._prepared.deliver(self._fetched.fetched)
+            self.module = self._prepared.deliver(self._fetched)
         except Exception as error:
             self.error = error
         self.work.give_warnings()
@@ -185,14 +174,13 @@ class _OneOfMany:
         return self.work is None or (self.ended and (self.work.cancelled() or self.work.exception() is not None))
 
     def report(self) -> LoadReport:
-        seconds = 0.0 if self._fetched is None else self._fetched.seconds
+        seconds = 0.0 if self.work is None else self.work._seconds
         if self.error is not None:
             return LoadReport(self.name, "failed", seconds, reason=_in_a_line(self.error))
         assert self._fetched is not None
-        fetched = self._fetched.fetched
-        if fetched.is_known:
+        if self._fetched.is_known:
             return LoadReport(self.name, "process", seconds)
-        core = fetched.core
+        core = self._fetched.core
         return LoadReport(self.name, _origin_of(core), seconds, core.build_ms, core.miss_reason)
 
 
@@ -364,7 +352,7 @@ def _prepared(index: int, load: Mapping[str, Any] | str | os.PathLike[str], opti
         raise TypeError(f"load {index} must have one of {', '.join(_WHAT)}; it has {found}")
     one = _OneOfMany(str(parameters.get("name") or parameters[what[0]]).partition("\n")[0])
     try:
-        one.prepare(lambda: prepare(what[0], None, parameters))
+        one.prepare(what[0], parameters)
     except TypeError as error:
         error.add_note(f"in load_many(): load {index}")
         raise
@@ -374,7 +362,7 @@ def _prepared(index: int, load: Mapping[str, Any] | str | os.PathLike[str], opti
 def _await(batch: Sequence[_OneOfMany], line: _SharedLine) -> None:
     """Wait until all have ended, and show how far they are."""
     began = time.monotonic()
-    left: set[Future[_Timed]] = {one.work for one in batch if one.work is not None}
+    left: set[Future[Fetched]] = {one.work for one in batch if one.work is not None}
     while left:
         left = wait_for(left, timeout=_LOOK_SECONDS).not_done
         seconds = time.monotonic() - began
@@ -394,7 +382,7 @@ def _progress(batch: Sequence[_OneOfMany]) -> str:
     return ", ".join(texts)
 
 
-def _cancel(batch: Sequence[_OneOfMany]) -> list[BackgroundWork[_Timed]]:
+def _cancel(batch: Sequence[_OneOfMany]) -> list[BackgroundWork[Fetched]]:
     """Cancel all. Return those that may still have to end."""
     works = [one.work for one in batch if one.work is not None]
     for work in works:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public class for a compiled kernel library."""
+"""The public class for a compiled kernel library, and the registration of its functions one by one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kernix import _core
-from kernix._errors import short_in_notebook
+from kernix._errors import KernelRequestError, short_in_notebook
+from kernix._lock import ForkSafeLock
 from kernix.jax.targets import Code
 from kernix.loading.request import check_text
 from kernix.loading.resources import KernelResources
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from kernix.calling.function import KernelFunction
     from kernix.loading.trace import BuildTrace
 
-__all__ = ["CompiledModule", "hidden_functions", "origin"]
+__all__ = ["CompiledModule", "forget_modules", "hidden_functions", "module_of", "origin", "register_ffi_target"]
+
+_PLATFORMS = {"cpu": "cpu", "host": "cpu", "cuda": "CUDA", "gpu": "CUDA"}
 
 
 class CompiledModule:
@@ -233,14 +236,61 @@ class CompiledModule:
         return f"CompiledModule(path={self.path!r}, functions={self.function_names})"
 
     def __str__(self) -> str:
-        functions = "".join(f"\n  {self[name].shown_signature()}" for name in self)
+        functions = "".join(f"\n  {self[name]._shown_signature()}" for name in self)
         return f"module {self.name!r} on {self.platform}, {origin(self._code.core)}{functions}"
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        rows = "".join(f"<tr><td><code>{escape(self[name].shown_signature())}</code></td></tr>" for name in self)
+        rows = "".join(f"<tr><td><code>{escape(self[name]._shown_signature())}</code></td></tr>" for name in self)
         return f"<b>{escape(self.name)}</b> on {self.platform}, {escape(origin(self._code.core))}<table>{rows}</table>"
+
+
+def register_ffi_target(
+    target_name: str,
+    module: CompiledModule,
+    func_name: str,
+    *,
+    platform: str | None = None,
+    replace: bool = False,
+) -> None:
+    """Register a function of a module as a JAX FFI target.
+
+    Afterwards, ``jax.ffi.ffi_call(target_name, ...)`` calls the function. Registering the same code again does nothing.
+
+    Parameters
+    ----------
+    target_name : str
+        Name of the target. Names are global within a process.
+    module : CompiledModule
+        Result of a ``load_...`` function.
+    func_name : str
+        Name of a function of `module`.
+    platform : str, optional
+        ``"cpu"`` or ``"CUDA"``. Default: the platform that the module was compiled for.
+    replace : bool, default False
+        Make the function live under a name that other code has now, also inside functions that ``jax.jit`` has already
+        compiled. The signature may change, `allow_cuda_graph` may not.
+
+    Raises
+    ------
+    KernelRegistrationError
+        If other code is live under the name and `replace` is false, if its `allow_cuda_graph` differs, or if JAX is not
+        installed.
+    KeyError
+        If the module has no such function.
+    """
+    check_text("target_name", target_name)
+    module._code.register(target_name, func_name, _platform_named(platform, module), replace=replace)
+
+
+def _platform_named(name: str | None, module: CompiledModule) -> str:
+    if name is None:
+        return module.platform
+    try:
+        return _PLATFORMS[name.lower()]
+    except KeyError:
+        raise KernelRequestError(f'unknown platform {name!r}: use "cpu" or "CUDA"') from None
 
 
 def hidden_functions(core: _core.Module) -> list[str]:
@@ -253,6 +303,32 @@ def origin(core: _core.Module) -> str:
     if core.from_upstream:
         return "from another node"
     return "from the cache" if core.cache_hit else f"built in {core.build_ms} ms: {core.miss_reason}"
+
+
+#: Modules by the slot in libkernix' memo and the prefix of target names. A repeated load returns the same module.
+#: The one that was used last comes last.
+_modules: dict[tuple[int, str | None], CompiledModule] = {}
+_modules_lock = ForkSafeLock()
+_MOST_MODULES = 4096  # as many loads as libkernix remembers
+
+
+def module_of(core: _core.Module, slot: int, prefix: str | None) -> CompiledModule:
+    """Return the module of a load, which is the same for the same code, slot and prefix of target names."""
+    with _modules_lock:
+        module = _modules.pop((slot, prefix), None)
+        if module is None or module._code.core is not core:
+            module = CompiledModule(Code(core))
+        if slot:
+            _modules[slot, prefix] = module
+        if len(_modules) > _MOST_MODULES:
+            del _modules[next(iter(_modules))]
+    return module
+
+
+def forget_modules() -> None:
+    """Forget the modules of all loads, because after a purge the same load returns a new module."""
+    with _modules_lock:
+        _modules.clear()
 
 
 # libkernix takes an empty string where Python users pass None.

@@ -6,33 +6,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 from kernix import _core
 from kernix._errors import KernelCompilationError, KernelError, short_errors
-from kernix._lock import ForkSafeLock
-from kernix.jax.targets import Code, jax_is_installed
+from kernix.jax.targets import jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
-from kernix.loading.module import CompiledModule, hidden_functions, origin
+from kernix.loading.module import CompiledModule, hidden_functions, module_of, origin
 from kernix.loading.request import check_text, folder_path
 
 if TYPE_CHECKING:
     from kernix.loading.background import LoadFuture
 
-__all__ = ["Delivery", "Fetched", "Policy", "PreparedLoad", "forget_modules", "public_load"]
+__all__ = ["Fetched", "Policy", "PreparedLoad", "public_load"]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 #: Whether a load may compile what the cache does not have.
 Policy = Literal["build", "cached"]
-
-#: Modules by the slot in libkernix' memo and the prefix of target names. A repeated load returns the same module.
-#: The one that was used last comes last.
-_modules: dict[tuple[int, str | None], CompiledModule] = {}
-_modules_lock = ForkSafeLock()
-_MOST_MODULES = 4096  # as many loads as libkernix remembers
 
 
 class _Loader(Protocol[_Parameters, _Result]):
@@ -47,18 +40,6 @@ class _Loader(Protocol[_Parameters, _Result]):
 def public_load(function: Callable[_Parameters, _Result | LoadFuture[_Result]]) -> _Loader[_Parameters, _Result]:
     """Wrap a public function that loads."""
     return cast("_Loader[_Parameters, _Result]", short_errors(function))
-
-
-class Delivery(TypedDict, total=False):
-    """Parameters of every load that do not affect the build."""
-
-    build_directory: str | os.PathLike[str] | None
-    verbose: bool
-    force_rebuild: bool
-    policy: Policy | None
-    replace: bool
-    auto_register: bool
-    target_prefix: str | None
 
 
 class Fetched(NamedTuple):
@@ -124,30 +105,20 @@ class PreparedLoad:
 
     def fetch(self) -> Fetched:
         """Compile, unless this process has the module already."""
-        core, slot = _find(self.request)
+        client = connection.latest()
+        core, slot = (None, 0) if client is None else _core.find_loaded(client, self.request)
         if core is not None:
             return Fetched(core, slot, True)
         return Fetched(*_load_anew(self.request, self._folder), False)
 
     def deliver(self, fetched: Fetched) -> CompiledModule:
         """Write the build directory and register the functions, as requested."""
-        module = _module_of(fetched.core, fetched.slot, self._prefix)
+        module = module_of(fetched.core, fetched.slot, self._prefix)
         if self._folder:
             module._code.core.write_build_directory(os.fsencode(self._folder))
         if self._prefix is not None:
             module._code.register_all(self._prefix, replace=self._replace)
         return module
-
-
-def forget_modules() -> None:
-    """Forget the modules of all loads, because after a purge the same load returns a new module."""
-    with _modules_lock:
-        _modules.clear()
-
-
-def _find(request: _core.Request) -> tuple[_core.Module | None, int]:
-    client = connection.latest()
-    return (None, 0) if client is None else _core.find_loaded(client, request)
 
 
 def _load_anew(request: _core.Request, build_folder: str | None) -> tuple[_core.Module, int]:
@@ -156,7 +127,8 @@ def _load_anew(request: _core.Request, build_folder: str | None) -> tuple[_core.
             core, slot = _core.load(connection.client(), request, console)
         except KernelCompilationError as error:
             if build_folder:
-                _save_failure(error, os.path.join(build_folder, f"{request.name}.failed"))
+                with suppress(KernelError):  # a folder that cannot be written does not hide the compiler's error
+                    error.save(os.path.join(build_folder, f"{request.name}.failed"))
             raise
         for name in hidden_functions(core):
             text = (
@@ -168,21 +140,3 @@ def _load_anew(request: _core.Request, build_folder: str | None) -> tuple[_core.
         if request.verbose:
             console.output(f"kernix: {request.name}: {origin(core)}, {core.path}")
     return core, slot
-
-
-def _save_failure(error: KernelCompilationError, folder: str) -> None:
-    """Save what failed, if it can be run again. A folder that cannot be written does not hide the compiler's error."""
-    with suppress(KernelError):
-        error.save(folder)
-
-
-def _module_of(core: _core.Module, slot: int, prefix: str | None) -> CompiledModule:
-    with _modules_lock:
-        module = _modules.pop((slot, prefix), None)
-        if module is None or module._code.core is not core:
-            module = CompiledModule(Code(core))
-        if slot:
-            _modules[slot, prefix] = module
-        if len(_modules) > _MOST_MODULES:
-            del _modules[next(iter(_modules))]
-    return module

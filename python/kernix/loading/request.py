@@ -88,10 +88,14 @@ def _without_encoding(what: str, text: str, error: UnicodeEncodeError) -> str:
 
 def string_list(values: Sequence[str] | None, parameter: str) -> tuple[str, ...]:
     """Return `values` as a tuple. Refuse a single string, which would be read letter by letter."""
+    return tuple(check_text(parameter, string) for string in _strings(values, parameter))
+
+
+def _strings(values: Sequence[str] | None, parameter: str) -> tuple[str, ...]:
     strings = _items(values, parameter, "strings")
     if not all(isinstance(value, str) for value in strings):
         raise TypeError(f"{parameter} must be a list of strings, not {values!r}")
-    return tuple(check_text(parameter, string) for string in strings)
+    return strings
 
 
 def path_list(values: Sequence[str | os.PathLike[str]] | None, parameter: str) -> tuple[str, ...]:
@@ -132,10 +136,7 @@ def inline_sources(sources: str | Sequence[str], name: str, parameter: str) -> t
     _check_name(name)
     if isinstance(sources, str):
         return (SourceText(sources),)
-    texts = _items(sources, parameter, "strings")
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"{parameter} must be a list of strings, not {sources!r}")
-    return tuple(SourceText(text) for text in texts)
+    return tuple(SourceText(text) for text in _strings(sources, parameter))
 
 
 def file_sources(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[SourceText, ...]:

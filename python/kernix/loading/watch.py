@@ -7,7 +7,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any
 
 from kernix import _core
@@ -72,14 +71,12 @@ class Watch:
     def __enter__(self) -> Watch:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _run(self) -> None:
         input_listener.set(self._note_inputs)  # for this thread
-        warning_listener.set(self._note_warning)
+        warning_listener.set(self._warnings.append)
         while not self._stopped.wait(_INTERVAL_S):
             try:
                 changed = self._seen.changed(self._paths())
@@ -93,15 +90,12 @@ class Watch:
     def _note_inputs(self, inputs: list[bytes]) -> None:
         self._inputs = inputs
 
-    def _note_warning(self, message: str) -> None:
-        self._warnings.append(message)
-
     def _paths(self) -> list[bytes]:
         return [*map(os.fsencode, self._sources()), *self._inputs]
 
     def _load_again(self) -> bool:
         """Load, and report what has changed. A load whose files are as they were costs microseconds."""
-        self._warnings = []
+        self._warnings.clear()
         try:
             module = self._load()
         except Exception as error:

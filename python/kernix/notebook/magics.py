@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cell magics ``%%cuda`` and ``%%cpp``."""
+"""The cell magics ``%%cuda`` and ``%%cpp``.
+
+Their options are those of ``kernixctl compile``, as far as a cell needs them.
+"""
 
 from __future__ import annotations
 
-from argparse import Namespace
+import keyword
+import shlex
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
+
+from IPython.core.error import UsageError
+from IPython.display import DisplayHandle
 
 from kernix._errors import KernelRequestError, KernelToolchainError
-from kernix.loading.console import progress_line
+from kernix.loading.console import ProgressLine, progress_line
 from kernix.loading.load import load_cpp_inline, load_cuda_inline
 from kernix.loading.module import CompiledModule, origin
-from kernix.notebook.options import CellParser, cpp_parser, cuda_parser
-from kernix.notebook.progress import CellLine
 
 __all__ = ["add_magics"]
 
@@ -37,11 +43,11 @@ _Load = Callable[[str, str, Namespace], CompiledModule]
 
 def add_magics(shell: Any) -> None:
     """Register the magics with IPython's `shell`."""
-    for magic, parser, load in (("cpp", cpp_parser(), _load_cpp), ("cuda", cuda_parser(), _load_cuda)):
+    for magic, parser, load in (("cpp", _cpp_parser(), _load_cpp), ("cuda", _cuda_parser(), _load_cuda)):
         shell.register_magic_function(_cell_magic(shell, parser, load), magic_kind="cell", magic_name=magic)
 
 
-def _cell_magic(shell: Any, parser: CellParser, load: _Load) -> Callable[[str, str], None]:
+def _cell_magic(shell: Any, parser: _CellParser, load: _Load) -> Callable[[str, str], None]:
     loaded: dict[str, str] = {}  # the content of what the latest cell of each name has loaded
 
     def magic(line: str, cell: str) -> None:
@@ -117,7 +123,7 @@ def _status_line(shell: Any, name: str) -> Iterator[Callable[[str], None]]:
     if not hasattr(shell, "kernel"):  # IPython on a terminal, where the load shows its progress by itself
         yield print
         return
-    line = CellLine()
+    line = _CellLine()
     token = progress_line.set(line)
     try:
         yield line.draw
@@ -131,3 +137,80 @@ def _status_line(shell: Any, name: str) -> Iterator[Callable[[str], None]]:
 def _summary(module: CompiledModule, is_new: bool) -> str:
     how = origin(module._code.core) if is_new else "unchanged"
     return f"{module.name}: {', '.join(module)} ({how})"
+
+
+class _CellLine(ProgressLine):
+    """One line of a cell's output. It appears when it is first drawn, and stays: output has its own place."""
+
+    def __init__(self) -> None:
+        self._handle = DisplayHandle()
+        self._text = ""
+
+    def draw(self, text: str) -> None:
+        """Show `text` in place of the earlier text."""
+        if text == self._text:
+            return
+        if self._text:
+            self._handle.update({"text/plain": text}, raw=True)
+        else:
+            self._handle.display({"text/plain": text}, raw=True)
+        self._text = text
+
+
+class _CellParser(ArgumentParser):
+    """Parser of the first line of a cell. A wrong line raises IPython's ``UsageError``, which is shown as one line."""
+
+    def __init__(self, magic: str, description: str) -> None:
+        super().__init__(prog=f"%%{magic}", description=description, add_help=False, allow_abbrev=False)
+
+    def parse_line(self, line: str) -> Namespace:
+        """Return the options of a line, which is split as a shell would."""
+        try:
+            words = shlex.split(line)
+        except ValueError as error:
+            self.error(str(error))
+        return self.parse_intermixed_args(words)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the error for a wrong line."""
+        if message.endswith("expected one argument"):
+            message += " (join a value that begins with - to its option: --flag=-Wall)"
+        raise UsageError(f"{self.prog}: {message}. {self.prog}? lists the options")
+
+
+def _cpp_parser() -> _CellParser:
+    """Return the parser of ``%%cpp``."""
+    parser = _CellParser("cpp", "Compile the cell as C++ for the CPU. Its functions are then in the notebook, by name.")
+    _add_common(parser)
+    return parser
+
+
+def _cuda_parser() -> _CellParser:
+    """Return the parser of ``%%cuda``."""
+    parser = _CellParser("cuda", "Compile the cell as CUDA. Its functions are then in the notebook, by name.")
+    _add_common(parser)
+    parser.add_argument("--arch", metavar="A", help="sm_90, 9.0 or a comma list; default: this machine's first GPU")
+    parser.add_argument("--use-fast-math", action="store_true", help="less exact arithmetic")
+    parser.add_argument("--no-cuda-graph", action="store_true", help="XLA may not capture the functions")
+    parser.add_argument("--keep", action="store_true", help="keep what .ptx() and .sass() show")
+    return parser
+
+
+def _add_common(parser: _CellParser) -> None:
+    add = parser.add_argument
+    add("name", nargs="?", type=_identifier, help="name of the module, and of the variable that holds it")
+    add("-O", type=int, choices=range(4), dest="optimization_level", help="optimisation level (3, or 0 with --debug)")
+    add("-D", "--define", action="append", default=[], metavar="M", help="NAME or NAME=VALUE for the preprocessor")
+    add("-I", "--include", action="append", default=[], metavar="DIR", help="folder to search for headers")
+    add("--flag", action="append", default=[], metavar="F", help="another flag of the compiler: --flag=-Wall")
+    add("--link-flag", action="append", default=[], metavar="F", help="flag of the linker: --link-flag=-lm")
+    add("--debug", action="store_true", help="for a debugger, a profiler or a sanitizer: no optimisation")
+    add("--force", action="store_true", help="compile even if the cache has the result")
+    add("--policy", choices=("build", "cached"), help="if the cache lacks the result: compile it, or fail")
+    add("-v", "--verbose", action="store_true", help="show commands and compiler output")
+
+
+def _identifier(name: str) -> str:
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise ArgumentTypeError(f"{name!r} cannot be the name of a variable")
+    return name

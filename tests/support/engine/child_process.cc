@@ -12,6 +12,7 @@
 #include <cstring>
 #include <thread>
 
+#include "common/base/shell_words.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
 #include "tests/support/await.h"
@@ -20,13 +21,6 @@ namespace kernix::testing {
 namespace {
 
 constexpr int kInheritedFd = 3;
-
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 pid_t Spawn(std::vector<std::string> argv, std::vector<std::string> environment, const ChildCommand& command) {
   posix_spawn_file_actions_t actions;
@@ -39,7 +33,7 @@ pid_t Spawn(std::vector<std::string> argv, std::vector<std::string> environment,
   posix_spawn_file_actions_addclosefrom_np(&actions, inherits ? kInheritedFd + 1 : kInheritedFd);
   pid_t pid = 0;
   const int error =
-      posix_spawn(&pid, argv[0].c_str(), &actions, nullptr, Pointers(argv).data(), Pointers(environment).data());
+      posix_spawn(&pid, argv[0].c_str(), &actions, nullptr, ToArgv(argv).data(), ToArgv(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   EXPECT_EQ(error, 0) << argv[0] << ": " << std::strerror(error);
   return error == 0 ? pid : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/base/module_name.h"
+#include "common/base/request_checks.h"
 
 #include <algorithm>
 #include <string>
@@ -25,6 +25,11 @@ absl::Status CheckModuleName(std::string_view name) {
   return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("\"", ToValidUtf8(std::string(name.substr(0, kMaxBytes))),
                                                             "\" cannot name a module: use 1 to ", kMaxBytes,
                                                             " bytes of UTF-8 without '/' and control characters"));
+}
+
+absl::Status CheckOptimizationLevel(int64_t level) {
+  if (level >= 0 && level <= kMaxOptimizationLevel) return absl::OkStatus();
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("optimization_level ", level, " is not one of 0, 1, 2, 3"));
 }
 
 }  // namespace kernix
