@@ -17,7 +17,7 @@
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/module_report.h"
-#include "client/load/artifact_kernels.h"
+#include "client/load/kernel_resources.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"

@@ -5,15 +5,14 @@
 #include <utility>
 
 #include "client/connection/daemon_client.h"
-#include "client/load/artifact_kernels.h"
 #include "client/load/compile_flags.h"
 #include "client/load/diagnostics.h"
+#include "client/load/kernel_resources.h"
 #include "client/load/load_memo.h"
 #include "client/load/load_request.h"
 #include "client/load/matching_files.h"
 #include "client/load/module.h"
 #include "client/load/recording.h"
-#include "client/load/spills.h"
 #include "client/runtime/library.h"
 #include "client/tools/absolute_path.h"
 #include "client/tools/environment.h"
