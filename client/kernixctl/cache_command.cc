@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `kernixctl cache` and its commands about all entries: list and purge.
-#include <iostream>
+#include <algorithm>
 #include <memory>
 
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
 #include "common/base/json.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
 #include "common/os/private_directory.h"
@@ -63,11 +64,9 @@ std::string Text(const std::vector<CacheEntryInfo>& entries) {
 }
 
 int RunList(const GlobalOptions& options, const ListFlags& flags) {
-  return WithClient(options, [&flags](Client& client) -> int {
-    const absl::StatusOr<std::vector<CacheEntryInfo>> entries = client.List(flags.name);
-    if (!entries.ok()) return Fail(entries.status());
-    std::cout << (flags.json ? Json(*entries) : Text(*entries));
-    return kOk;
+  return PrintAnswer(options, [&flags](Client& client) -> absl::StatusOr<std::string> {
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<CacheEntryInfo> entries, client.List(flags.name));
+    return flags.json ? Json(entries) : Text(entries);
   });
 }
 
@@ -118,12 +117,10 @@ absl::StatusOr<PurgeFilter> FilterFor(const PurgeFlags& flags) {
 int RunPurge(const GlobalOptions& options, const PurgeFlags& flags) {
   const absl::StatusOr<PurgeFilter> filter = FilterFor(flags);
   if (!filter.ok()) return RefuseUsage(ToStd(filter.status().message()));
-  return WithClient(options, [&filter](Client& client) -> int {
-    const absl::StatusOr<PurgeResult> result = client.Purge(*filter);
-    if (!result.ok()) return Fail(result.status());
-    std::cout << "removed " << result->entries << (result->entries == 1 ? " entry" : " entries") << ", "
-              << FormatBytes(result->bytes) << "\n";
-    return kOk;
+  return PrintAnswer(options, [&filter](Client& client) -> absl::StatusOr<std::string> {
+    KERNIX_ASSIGN_OR_RETURN(const PurgeResult removed, client.Purge(*filter));
+    return StrCat("removed ", removed.entries, removed.entries == 1 ? " entry" : " entries", ", ",
+                  FormatBytes(removed.bytes), "\n");
   });
 }
 

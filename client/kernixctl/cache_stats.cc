@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
 #include "common/base/json.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace kernix::ctl {
@@ -208,13 +208,12 @@ std::string Text(const CacheStats& stats) {
 }
 
 int Run(const GlobalOptions& options, bool json) {
-  return WithClient(options, [json](Client& client) -> int {
-    const absl::StatusOr<CacheStats> stats = client.Stats();
-    if (!stats.ok()) return Fail(stats.status());
-    const absl::StatusOr<std::string> metrics = client.Metrics();  // which not everybody may see
-    const std::optional<Tiers> tiers = metrics.ok() ? std::optional(TiersOf(*metrics)) : std::nullopt;
-    std::cout << (json ? Json(*stats, tiers) + "\n" : Text(*stats) + (tiers ? TiersText(*tiers) : ""));
-    return kOk;
+  return PrintAnswer(options, [json](DaemonClient& client) -> absl::StatusOr<std::string> {
+    KERNIX_ASSIGN_OR_RETURN(const CacheStats stats, client.Stats());
+    // Not everybody may see these.
+    const auto metrics = client.Ask<v1::GetMetricsResponse>("GetMetrics", v1::GetMetricsRequest());
+    const std::optional<Tiers> tiers = metrics.ok() ? std::optional(TiersOf(metrics->text())) : std::nullopt;
+    return json ? Json(stats, tiers) + "\n" : Text(stats) + (tiers ? TiersText(*tiers) : "");
   });
 }
 

@@ -64,10 +64,19 @@ int RefuseUsage(std::string_view message) {
   return kUsage;
 }
 
-int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& use) {
-  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(options.client);
+int WithClient(const GlobalOptions& options, const std::function<int(DaemonClient&)>& use) {
+  const absl::StatusOr<std::unique_ptr<DaemonClient>> client = DaemonClient::Create({}, options.client);
   if (!client.ok()) return Fail(client.status());
   return use(**client);
+}
+
+int PrintAnswer(const GlobalOptions& options, const std::function<absl::StatusOr<std::string>(DaemonClient&)>& answer) {
+  return WithClient(options, [&answer](DaemonClient& client) -> int {
+    const absl::StatusOr<std::string> text = answer(client);
+    if (!text.ok()) return Fail(text.status());
+    std::cout << *text;
+    return kOk;
+  });
 }
 
 std::string ValueWord(const Option& option) {

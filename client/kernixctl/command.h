@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/connection/daemon_client.h"
 #include "kernix/client.h"
 
 namespace kernix::ctl {
@@ -121,7 +123,10 @@ int Fail(const absl::Status& status);
 int RefuseUsage(std::string_view message);
 
 // Calls `use(client)` with a client for these options, or Fail() if there is none.
-int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& use);
+int WithClient(const GlobalOptions& options, const std::function<int(DaemonClient&)>& use);
+
+// Prints what `answer(client)` returns, or calls Fail() with its error.
+int PrintAnswer(const GlobalOptions& options, const std::function<absl::StatusOr<std::string>(DaemonClient&)>& answer);
 
 // `message` of an error. If it names options by their words in the Python client, a line with kernixctl's words
 // follows.

@@ -76,12 +76,6 @@ std::string FunctionsJson(const Module& module) {
   return JsonArray(functions);
 }
 
-std::string FilesJson(const std::vector<std::string>& files) {
-  std::vector<std::string> texts;
-  for (const std::string& file : files) texts.push_back(JsonString(file));
-  return JsonArray(texts);
-}
-
 absl::StatusOr<std::string> TextOf(const Module& module, const std::string& printable) {
   if (printable == "ptx") return Ptx(module);
   if (printable == "sass") return Sass(module);
@@ -124,7 +118,7 @@ std::string SummaryJson(const CompiledFiles& compiled) {
       .Text("path", compiled.path)
       .Json("functions", FunctionsJson(module))
       .Text("name", module.name())
-      .Json("files", FilesJson(compiled.files));
+      .Json("files", JsonStrings(compiled.files));
   if (const auto kernels = Resources(module); kernels.ok()) object.Json("kernels", KernelsJson(*kernels));
   return object.Str();
 }

@@ -133,13 +133,12 @@ absl::Status MakeReadyFile(const std::string& path, size_t count) {
   return Env::Posix().WriteFileDurably(AbsolutePath(path), StrCat(count, " modules are there\n"), 0644);
 }
 
-int RunWith(Client& client, const PrefetchFlags& flags) {
-  auto* daemon = dynamic_cast<DaemonClient*>(&client);  // every client is one
+int RunWith(DaemonClient& daemon, const PrefetchFlags& flags) {
   const absl::Status removed = RemoveReadyFile(flags.ready_file);
   if (!removed.ok()) return Fail(removed);
   const absl::StatusOr<Recording> recording = ReadManifest(flags.manifest);
   if (!recording.ok()) return Fail(recording.status());
-  const int code = Prefetch(*daemon, *recording, flags).Run();
+  const int code = Prefetch(daemon, *recording, flags).Run();
   if (code != kOk) return code;
   const absl::Status ready = MakeReadyFile(flags.ready_file, recording->loads.size());
   return ready.ok() ? kOk : Fail(ready);
@@ -149,7 +148,7 @@ int Run(const GlobalOptions& options, const PrefetchFlags& flags) {
   GlobalOptions with_packages = options;
   with_packages.client.site_packages = flags.site_packages;
   CatchInterrupt();
-  return WithClient(with_packages, [&flags](Client& client) { return RunWith(client, flags); });
+  return WithClient(with_packages, [&flags](DaemonClient& daemon) { return RunWith(daemon, flags); });
 }
 
 }  // namespace

@@ -178,8 +178,9 @@ TEST_F(ClientStartTest, TheDaemonShedsPrioritiesAndLimitsOfItsFirstClient) {
   EXPECT_EQ(limit_of(RLIMIT_FSIZE), kHardFileSize);
   EXPECT_THAT(Env::Posix().ReadFile(StrCat("/proc/", pid, "/status")).value(), HasSubstr("Umask:\t0022\n"));
 
-  EXPECT_THAT(MakeClient()->Activity()->inherited,
-              Contains(StrCat("at most ", uint64_t{kHardFileSize}, " bytes of each file")));
+  const auto status =
+      dynamic_cast<DaemonClient&>(*MakeClient()).Ask<v1::GetStatusResponse>("GetStatus", v1::GetStatusRequest());
+  EXPECT_THAT(status->inherited(), Contains(StrCat("at most ", uint64_t{kHardFileSize}, " bytes of each file")));
   EXPECT_THAT(Env::Posix().ReadFile(Place().log).value(),
               HasSubstr(StrCat("warning inherited has=\"at most ", uint64_t{kHardFileSize}, " bytes of each file\"")));
 }
