@@ -63,7 +63,7 @@ std::string Text(const std::vector<CacheEntryInfo>& entries) {
   return FormatTable(rows);
 }
 
-int RunList(const GlobalOptions& options, const ListFlags& flags) {
+int RunList(const ClientOptions& options, const ListFlags& flags) {
   return PrintAnswer(options, [&flags](Client& client) -> absl::StatusOr<std::string> {
     KERNIX_ASSIGN_OR_RETURN(const std::vector<CacheEntryInfo> entries, client.List(flags.name));
     return flags.json ? Json(entries) : Text(entries);
@@ -72,7 +72,7 @@ int RunList(const GlobalOptions& options, const ListFlags& flags) {
 
 }  // namespace
 
-Command CacheListCommand(const GlobalOptions& options) {
+Command CacheListCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<ListFlags>();
   return {.name = "list",
           .summary = "List the entries of the cache",
@@ -114,7 +114,7 @@ absl::StatusOr<PurgeFilter> FilterFor(const PurgeFlags& flags) {
   return filter;
 }
 
-int RunPurge(const GlobalOptions& options, const PurgeFlags& flags) {
+int RunPurge(const ClientOptions& options, const PurgeFlags& flags) {
   const absl::StatusOr<PurgeFilter> filter = FilterFor(flags);
   if (!filter.ok()) return RefuseUsage(ToStd(filter.status().message()));
   return PrintAnswer(options, [&filter](Client& client) -> absl::StatusOr<std::string> {
@@ -126,7 +126,7 @@ int RunPurge(const GlobalOptions& options, const PurgeFlags& flags) {
 
 }  // namespace
 
-Command CachePurgeCommand(const GlobalOptions& options) {
+Command CachePurgeCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<PurgeFlags>();
   return {.name = "purge",
           .summary = "Remove entries",
@@ -150,7 +150,7 @@ constexpr char kDetails[] = R"(Examples:
 
 }  // namespace
 
-Command CacheCommand(const GlobalOptions& options) {
+Command CacheCommand(const ClientOptions& options) {
   return {.name = "cache",
           .summary = "The cache of compiled kernels",
           .details = kDetails,

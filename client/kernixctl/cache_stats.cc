@@ -207,7 +207,7 @@ std::string Text(const CacheStats& stats) {
                       row("evictions", stats.evictions)});
 }
 
-int Run(const GlobalOptions& options, bool json) {
+int Run(const ClientOptions& options, bool json) {
   return PrintAnswer(options, [json](DaemonClient& client) -> absl::StatusOr<std::string> {
     KERNIX_ASSIGN_OR_RETURN(const CacheStats stats, client.Stats());
     // Not everybody may see these.
@@ -219,7 +219,7 @@ int Run(const GlobalOptions& options, bool json) {
 
 }  // namespace
 
-Command CacheStatsCommand(const GlobalOptions& options) {
+Command CacheStatsCommand(const ClientOptions& options) {
   const auto json = std::make_shared<bool>(false);
   return {.name = "stats",
           .summary = "Show hits, builds and size",

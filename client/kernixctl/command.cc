@@ -64,13 +64,13 @@ int RefuseUsage(std::string_view message) {
   return kUsage;
 }
 
-int WithClient(const GlobalOptions& options, const std::function<int(DaemonClient&)>& use) {
-  const absl::StatusOr<std::unique_ptr<DaemonClient>> client = DaemonClient::Create({}, options.client);
+int WithClient(const ClientOptions& options, const std::function<int(DaemonClient&)>& use) {
+  const absl::StatusOr<std::unique_ptr<DaemonClient>> client = DaemonClient::Create({}, options);
   if (!client.ok()) return Fail(client.status());
   return use(**client);
 }
 
-int PrintAnswer(const GlobalOptions& options, const std::function<absl::StatusOr<std::string>(DaemonClient&)>& answer) {
+int PrintAnswer(const ClientOptions& options, const std::function<absl::StatusOr<std::string>(DaemonClient&)>& answer) {
   return WithClient(options, [&answer](DaemonClient& client) -> int {
     const absl::StatusOr<std::string> text = answer(client);
     if (!text.ok()) return Fail(text.status());
@@ -107,17 +107,16 @@ Option PolicyOption(std::string& policy) {
           {.choices = kPolicyNames}};
 }
 
-Command RootCommand(GlobalOptions& options) {
-  ClientOptions& client = options.client;
+Command RootCommand(ClientOptions& options) {
   return {.name = "kernixctl",
           .summary = "Controls kernixd and its cache of compiled kernels.",
           .details = kDetails,
           .options = {{"--address",
-                       &client.address,
+                       &options.address,
                        "Talk to the daemon at this Unix socket: unix:/path or /path",
                        {.names = Names::kFiles}},
                       {"--store",
-                       &client.store_directory,
+                       &options.store_directory,
                        "Talk to this user's daemon that serves this cache folder",
                        {.names = Names::kFolders}}},
           .subcommands = {StatusCommand(options), CacheCommand(options), TraceCommand(options), CompileCommand(options),

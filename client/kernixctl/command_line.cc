@@ -126,7 +126,7 @@ int Refuse(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int Main(int argc, char** argv) {
-  GlobalOptions options;
+  ClientOptions options;
   const Command root = RootCommand(options);
   if (argc > 1 && argv[1] == kCompletionRequest) {
     std::cout << CompletionLines(root, {argv + 2, argv + argc});

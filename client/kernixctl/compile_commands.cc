@@ -68,7 +68,7 @@ int CompileAll(Client& client, const CompileFlags& flags) {
 
 }  // namespace
 
-Command CompileCommand(const GlobalOptions& options) {
+Command CompileCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<CompileFlags>();
   return {.name = "compile",
           .summary = "Compile source files into the cache",
@@ -170,7 +170,7 @@ std::vector<Option> BuildOptions(BuildFlags& flags) {
   return options;
 }
 
-int RunBuild(const GlobalOptions& options, BuildFlags flags) {
+int RunBuild(const ClientOptions& options, BuildFlags flags) {
   absl::StatusOr<std::vector<std::string>> files = FilesBelow(flags.compile.files);
   if (!files.ok()) return Fail(files.status());
   flags.compile.files = *std::move(files);
@@ -180,7 +180,7 @@ int RunBuild(const GlobalOptions& options, BuildFlags flags) {
 
 }  // namespace
 
-Command BuildCommand(const GlobalOptions& options) {
+Command BuildCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<BuildFlags>();
   return {.name = "build",
           .summary = "Compile many source files into the cache, side by side",
@@ -269,7 +269,7 @@ int WatchAll(Client& client, const CompileFlags& flags) {
 
 }  // namespace
 
-Command WatchCommand(const GlobalOptions& options) {
+Command WatchCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<CompileFlags>();
   return {.name = "watch",
           .summary = "Compile source files whenever they change",

@@ -247,11 +247,11 @@ absl::StatusOr<std::string> Report(const CompiledFiles& compiled, const CompileF
 
 void PrintWarning(std::string_view text) { std::cerr << "kernixctl: warning: " << PrintableLines(text) << "\n"; }
 
-int WithFlags(const GlobalOptions& options, const CompileFlags& flags, const std::function<int(Client&)>& use) {
+int WithFlags(const ClientOptions& options, const CompileFlags& flags, const std::function<int(Client&)>& use) {
   const std::string contradiction = Contradiction(flags);
   if (!contradiction.empty()) return RefuseUsage(contradiction);
-  GlobalOptions with_packages = options;
-  with_packages.client.site_packages = flags.site_packages;
+  ClientOptions with_packages = options;
+  with_packages.site_packages = flags.site_packages;
   CatchInterrupt();
   return WithClient(with_packages, use);
 }

@@ -76,7 +76,7 @@ std::string NameOf(const std::vector<std::string>& files, const CompileFlags& fl
 Language LanguageOfFiles(const std::vector<std::string>& files);
 
 // Calls `use(client)` with a client for these options, or refuses flags that contradict each other. Catches Ctrl-C.
-int WithFlags(const GlobalOptions& options, const CompileFlags& flags, const std::function<int(Client&)>& use);
+int WithFlags(const ClientOptions& options, const CompileFlags& flags, const std::function<int(Client&)>& use);
 
 // Prints a warning of a load on stderr.
 void PrintWarning(std::string_view text);

@@ -16,7 +16,7 @@ using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 std::vector<std::string> Offers(const std::vector<std::string>& words) {
-  GlobalOptions options;
+  ClientOptions options;
   std::vector<std::string> offers;
   for (const std::string& line : std::vector<std::string>(
            absl::StrSplit(CompletionLines(RootCommand(options), words), '\n', absl::SkipEmpty()))) {

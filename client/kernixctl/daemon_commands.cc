@@ -271,7 +271,7 @@ Examples:
   kernixctl shutdown
   kernixctl shutdown --drain 5s)";
 
-int RunShutdown(const GlobalOptions& options, const std::string& drain) {
+int RunShutdown(const ClientOptions& options, const std::string& drain) {
   std::chrono::milliseconds timeout{0};
   if (!drain.empty()) {
     const absl::StatusOr<std::chrono::milliseconds> parsed = ParseAge(drain);
@@ -286,7 +286,7 @@ int RunShutdown(const GlobalOptions& options, const std::string& drain) {
 
 }  // namespace
 
-Command StatusCommand(const GlobalOptions& options) {
+Command StatusCommand(const ClientOptions& options) {
   const auto json = std::make_shared<bool>(false);
   const auto answer = [json](DaemonClient& client) -> absl::StatusOr<std::string> {
     Report report;
@@ -301,7 +301,7 @@ Command StatusCommand(const GlobalOptions& options) {
           .run = [&options, answer] { return PrintAnswer(options, answer); }};
 }
 
-Command MetricsCommand(const GlobalOptions& options) {
+Command MetricsCommand(const ClientOptions& options) {
   const auto answer = [](DaemonClient& client) -> absl::StatusOr<std::string> {
     KERNIX_ASSIGN_OR_RETURN(const auto metrics,
                             client.Ask<v1::GetMetricsResponse>("GetMetrics", v1::GetMetricsRequest()));
@@ -313,7 +313,7 @@ Command MetricsCommand(const GlobalOptions& options) {
           .run = [&options, answer] { return PrintAnswer(options, answer); }};
 }
 
-Command ReloadCommand(const GlobalOptions& options) {
+Command ReloadCommand(const ClientOptions& options) {
   const auto json = std::make_shared<bool>(false);
   const auto answer = [json](DaemonClient& client) -> absl::StatusOr<std::string> {
     KERNIX_ASSIGN_OR_RETURN(const auto response, client.Ask<v1::ReloadResponse>("Reload", v1::ReloadRequest()));
@@ -326,7 +326,7 @@ Command ReloadCommand(const GlobalOptions& options) {
           .run = [&options, answer] { return PrintAnswer(options, answer); }};
 }
 
-Command ShutdownCommand(const GlobalOptions& options) {
+Command ShutdownCommand(const ClientOptions& options) {
   const auto drain = std::make_shared<std::string>();
   return {.name = "shutdown",
           .summary = "Stop the daemon",

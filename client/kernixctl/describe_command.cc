@@ -66,15 +66,15 @@ absl::Status Become(std::vector<std::string> command) {
 }
 
 // Only kernixd looks into compilers.
-absl::Status Describe(const GlobalOptions& options, const DescribeFlags& flags) {
+absl::Status Describe(const ClientOptions& options, const DescribeFlags& flags) {
   KERNIX_ASSIGN_OR_RETURN(const v1::ToolchainPaths tools, FindTools(flags.site_packages));
-  KERNIX_ASSIGN_OR_RETURN(const std::string kernixd, FindKernixd(ClientEnvironment(), options.client.kernixd));
+  KERNIX_ASSIGN_OR_RETURN(const std::string kernixd, FindKernixd(ClientEnvironment(), options.kernixd));
   return Become(CommandFor(kernixd, flags.output, tools));
 }
 
 }  // namespace
 
-Command DescribeCommand(const GlobalOptions& options) {
+Command DescribeCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<DescribeFlags>();
   return {.name = "describe",
           .summary = "Describe this machine's compilers for nodes without",

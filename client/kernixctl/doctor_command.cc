@@ -185,18 +185,18 @@ void CheckKernels(Client& client, bool has_nvcc, const std::string& architecture
   (void)client.Purge({.name = kModule}, /*start=*/false);
 }
 
-Findings Examine(const GlobalOptions& global) {
+Findings Examine(const ClientOptions& options) {
   const ClientEnvironment environment;
   Findings findings = {Ok("kernixctl", StrCat(Version(), " (build ", BuildId(), ")"))};
   CheckVariables(environment, findings);
-  findings.push_back(CheckCompiler(environment, global.client, v1::LANGUAGE_CPP));
-  findings.push_back(CheckCompiler(environment, global.client, v1::LANGUAGE_CUDA));
+  findings.push_back(CheckCompiler(environment, options, v1::LANGUAGE_CPP));
+  findings.push_back(CheckCompiler(environment, options, v1::LANGUAGE_CUDA));
   const bool has_nvcc = findings.back().state == Finding::State::kOk;
   std::string architecture;
   CheckGpu(findings, architecture);
-  findings.push_back(CheckProgram(environment, global.client));
-  CheckService(environment, global.client, findings);
-  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(global.client);
+  findings.push_back(CheckProgram(environment, options));
+  CheckService(environment, options, findings);
+  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(options);
   if (!client.ok()) {
     findings.push_back(Fails("socket", client.status()));
   } else if (CheckDaemon(**client, findings)) {
@@ -236,7 +236,7 @@ std::string Json(const Findings& findings) {
   return JsonArray(elements) + "\n";
 }
 
-int Run(const GlobalOptions& options, bool json) {
+int Run(const ClientOptions& options, bool json) {
   const Findings findings = Examine(options);
   int code = kOk;
   if (json) std::cout << Json(findings);
@@ -249,7 +249,7 @@ int Run(const GlobalOptions& options, bool json) {
 
 }  // namespace
 
-Command DoctorCommand(const GlobalOptions& options) {
+Command DoctorCommand(const ClientOptions& options) {
   struct Flags {
     std::vector<std::string> site_packages;
     bool json = false;
@@ -260,8 +260,8 @@ Command DoctorCommand(const GlobalOptions& options) {
           .details = kDetails,
           .options = {SitePackages(flags->site_packages), {"--json", &flags->json, "Print a JSON array of objects"}},
           .run = [&options, flags] {
-            GlobalOptions with_packages = options;
-            with_packages.client.site_packages = flags->site_packages;
+            ClientOptions with_packages = options;
+            with_packages.site_packages = flags->site_packages;
             return Run(with_packages, flags->json);
           }};
 }

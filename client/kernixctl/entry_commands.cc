@@ -72,7 +72,7 @@ int RefuseSeveral(const std::string& key, const EntryTags& found) {
 
 // Calls `use` with the only entry whose key begins with `key`, and returns its exit code. If there is none, or there
 // are several, says so on stderr, and returns the matching exit code.
-int WithEntry(const GlobalOptions& options, const std::string& key,
+int WithEntry(const ClientOptions& options, const std::string& key,
               const std::function<int(DaemonClient&, const EntryTags&)>& use) {
   const std::string digits = absl::AsciiStrToLower(key);
   if (!IsKey(digits)) {
@@ -199,7 +199,7 @@ std::string Json(const EntryTags& tags) {
   return object.Str() + "\n";
 }
 
-int RunShow(const GlobalOptions& options, const ShowFlags& flags) {
+int RunShow(const ClientOptions& options, const ShowFlags& flags) {
   return WithEntry(options, flags.key, [&](DaemonClient&, const EntryTags& tags) -> int {
     std::cout << (flags.json ? Json(tags) : Text(tags));
     return kOk;
@@ -208,7 +208,7 @@ int RunShow(const GlobalOptions& options, const ShowFlags& flags) {
 
 }  // namespace
 
-Command CacheShowCommand(const GlobalOptions& options) {
+Command CacheShowCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<ShowFlags>();
   return {.name = "show",
           .summary = "Show one entry: functions, options, compilers, file, what its kernels use",
@@ -262,7 +262,7 @@ int Show(const TraceFlags& flags, const v1::CacheEntry& entry, const BuildTrace&
   return kOk;
 }
 
-int RunTrace(const GlobalOptions& options, const TraceFlags& flags) {
+int RunTrace(const ClientOptions& options, const TraceFlags& flags) {
   return WithEntry(options, flags.key, [&](Client& client, const EntryTags& tags) -> int {
     const absl::StatusOr<BuildTrace> trace = client.Trace(KeyOf(tags[0]), /*start=*/false);
     return trace.ok() ? Show(flags, tags[0], *trace) : Fail(trace.status());
@@ -271,7 +271,7 @@ int RunTrace(const GlobalOptions& options, const TraceFlags& flags) {
 
 }  // namespace
 
-Command TraceCommand(const GlobalOptions& options) {
+Command TraceCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<TraceFlags>();
   return {.name = "trace",
           .summary = "Show where the time of a build went, by step",

@@ -144,16 +144,16 @@ int RunWith(DaemonClient& daemon, const PrefetchFlags& flags) {
   return ready.ok() ? kOk : Fail(ready);
 }
 
-int Run(const GlobalOptions& options, const PrefetchFlags& flags) {
-  GlobalOptions with_packages = options;
-  with_packages.client.site_packages = flags.site_packages;
+int Run(const ClientOptions& options, const PrefetchFlags& flags) {
+  ClientOptions with_packages = options;
+  with_packages.site_packages = flags.site_packages;
   CatchInterrupt();
   return WithClient(with_packages, [&flags](DaemonClient& daemon) { return RunWith(daemon, flags); });
 }
 
 }  // namespace
 
-Command PrefetchCommand(const GlobalOptions& options) {
+Command PrefetchCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<PrefetchFlags>();
   return {.name = "prefetch",
           .summary = "Have the kernels of a manifest in the cache",
