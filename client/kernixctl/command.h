@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernixctl's commands are values: parsing, help, the shells' completions and the manual page all come from them. Each
-// command has its own file.
+// kernixctl's commands are values: parsing, help, the shells' completions and the manual page all come from them.
 #pragma once
 
 #include <cstdint>
