@@ -107,6 +107,14 @@ Option SitePackages(std::vector<std::string>& site_packages);
 // --policy. Without it, loads read $KERNIX_POLICY.
 Option PolicyOption(std::string& policy);
 
+// `kernixctl __complete WORDS...` prints CompletionLines(): the shells' scripts ask kernixctl itself, so they know
+// every command and option of the kernixctl that the user types.
+inline constexpr std::string_view kCompletionRequest = "__complete";
+
+// What the last of `words`, the arguments up to the cursor, may become: lines of a word, a tab, and what it means; or
+// the line ":files" or ":folders". `words` may be split at '=', as bash splits them.
+std::string CompletionLines(const Command& root, const std::vector<std::string>& words);
+
 // The whole of main().
 int Main(int argc, char** argv);
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "client/kernixctl/command.h"
-#include "client/kernixctl/completion.h"
 #include "common/base/nearest_name.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"

@@ -153,7 +153,7 @@ int BuildAll(Client& client, const CompileFlags& flags, size_t at_once) {
                        return Build(client, flags, file, callbacks);
                      }});
   }
-  return RunBatch(items, at_once, flags.verbose);
+  return RunBatch(items, at_once, flags.load.verbose);
 }
 
 struct BuildFlags {

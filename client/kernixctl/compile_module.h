@@ -18,39 +18,24 @@
 
 namespace kernix::ctl {
 
-// The argument of `--function`.
-
-// The flags of `compile`, `build` and `watch`.
-
-// "add=arg,arg,ret", or "add" to infer the tokens from the signature. Tokens end at commas outside of brackets, so
-// "f=arg,scratch:max(a,b)" has two; white space around them is dropped. Accepts any text: the daemon refuses invalid
-// tokens.
+// The argument of `--function`: "add=arg,arg,ret", or "add" to infer the tokens from the signature. Tokens end at
+// commas outside of brackets, so "f=arg,scratch:max(a,b)" has two; white space around them is dropped. Accepts any
+// text: the daemon refuses invalid tokens.
 Function ParseFunction(std::string_view text);
 
 // The flags of `compile`, `build` and `watch`.
 struct CompileFlags {
+  LoadOptions load;  // what is the same there; LoadOptionsFrom() adds the rest
   std::vector<std::string> files;
   std::vector<std::string> functions;
   std::vector<std::string> defines;
-  std::vector<std::string> flags;
-  std::vector<std::string> link_flags;
-  std::vector<std::string> include_paths;
   std::vector<std::string> site_packages;
   std::string name;
-  std::string architectures;
   std::string output;
   std::string build_directory;
   std::string print;
   std::string policy;
-  int optimization_level = 3;
-  uint32_t jobs = 0;
-  bool separate = false;
-  bool debug = false;
-  bool keep = false;
-  bool use_fast_math = false;
   bool no_cuda_graph = false;
-  bool force = false;
-  bool verbose = false;
   bool json = false;
 };
 

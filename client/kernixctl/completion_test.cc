@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/kernixctl/completion.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_split.h"
+#include "client/kernixctl/command.h"
 
 namespace kernix::ctl {
 namespace {
