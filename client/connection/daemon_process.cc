@@ -187,27 +187,8 @@ std::optional<int> DaemonProcess::ExitCode() {
 
 std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env) {
   std::map<std::string, std::string> environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"LANG", "C.UTF-8"}};
-  std::vector<std::string> names = UpstreamVariables();
-  names.insert(names.end(), {"HOME",
-                             "USER",
-                             "LOGNAME",
-                             "TMPDIR",
-                             "XDG_RUNTIME_DIR",
-                             "XDG_CACHE_HOME",
-                             "KERNIX_CACHE_LIMIT_BYTES",
-                             "KERNIX_JOBS",
-                             "KERNIX_MEMORY_BUDGET_BYTES",
-                             "KERNIX_JOB_TIMEOUT",
-                             "KERNIX_IDLE_TIMEOUT",
-                             "KERNIX_DRAIN_TIMEOUT",
-                             "KERNIX_MAX_REQUEST_BYTES",
-                             "KERNIX_MAX_LOADS_PER_USER",
-                             "KERNIX_MAX_FETCHES_PER_USER",
-                             "KERNIX_MAX_CONNECTIONS_PER_USER",
-                             "KERNIX_MAX_REQUEST_BYTES_PER_USER",
-                             "KERNIX_DISABLED_SHORTCUTS",
-                             "KERNIX_LOG_LEVEL",
-                             "KERNIX_TOOLCHAIN_DESCRIPTION"});
+  std::vector<std::string> names = DaemonVariables();
+  names.insert(names.end(), {"HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"});
   for (const std::string& name : names) {
     if (const std::optional<std::string> value = get_env(name)) environment[name] = *value;
   }

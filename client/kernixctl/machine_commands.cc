@@ -20,7 +20,6 @@
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
 #include "client/load/module.h"
-#include "client/tools/absolute_path.h"
 #include "client/tools/environment.h"
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"

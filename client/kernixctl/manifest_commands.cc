@@ -22,7 +22,6 @@
 #include "client/kernixctl/progress_line.h"
 #include "client/load/load_request.h"
 #include "client/load/recording.h"
-#include "client/tools/absolute_path.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/json.h"

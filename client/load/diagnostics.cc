@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "client/tools/absolute_path.h"
+#include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/shell_words.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "client/load/kernel_resources.h"
 #include "client/load/module.h"
-#include "client/tools/absolute_path.h"
+#include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"

@@ -14,7 +14,6 @@
 #include "client/load/module.h"
 #include "client/load/recording.h"
 #include "client/runtime/library.h"
-#include "client/tools/absolute_path.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/log.h"

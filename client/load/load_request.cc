@@ -14,7 +14,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/load/compile_flags.h"
-#include "client/tools/absolute_path.h"
 #include "client/tools/environment.h"
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"
