@@ -22,7 +22,7 @@ using WarningSink = std::function<void(std::string_view)>;
 
 // A session and its peer.
 struct Session {
-  std::unique_ptr<PrivateDaemon> daemon;  // the daemon of a oneshot session
+  std::unique_ptr<DaemonProcess> daemon;  // the daemon of a oneshot session
   std::unique_ptr<Http2Connection> connection;
   std::string socket;  // where the daemon listens; empty: nowhere
   std::string peer;    // for messages: "kernixd at /run/kernix/kernixd.sock"

@@ -85,7 +85,8 @@ absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, co
 
 namespace {
 
-// A kernixd that detaches itself takes milliseconds for that. Other programs never do.
+// A kernixd that detaches itself, or has lost its only connection, takes milliseconds for that. Other programs never
+// do.
 constexpr std::chrono::milliseconds kPatience{1'000};
 
 // posix_spawn's two descriptions of the child.
@@ -162,12 +163,12 @@ absl::StatusOr<DaemonProcess> DaemonProcess::StartDetached(DaemonCommand command
   return process;
 }
 
-DaemonProcess::~DaemonProcess() {
-  if (!report_.ok()) return;
+std::optional<int> DaemonProcess::AwaitChild() {
   const MonotonicTime patience = std::chrono::steady_clock::now() + kPatience;
   while (pid_ != 0 && !ExitCode() && std::chrono::steady_clock::now() < patience) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  return exit_code_;
 }
 
 std::optional<int> DaemonProcess::ExitCode() {

@@ -9,13 +9,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
-#include <cstring>
+#include <iterator>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/connection/daemon_process.h"
 #include "client/connection/grpc_call.h"
@@ -65,11 +67,122 @@ bool HasEnded(const UniqueFd& process) {
   return !process.ok() || poll(&ended, 1, 0) > 0;
 }
 
+// The last lines that a daemon wrote to `log` after its first `start` bytes, indented, for a message. Empty if there
+// are none.
+std::string LastWords(Env& env, const std::string& log, size_t start) {
+  constexpr ptrdiff_t kLines = 5;
+  const absl::StatusOr<std::string> text = env.ReadFile(log);
+  if (!text.ok() || text->size() <= start) return "";
+  std::vector<std::string> lines =
+      absl::StrSplit(ToAbsl(std::string_view(*text).substr(start)), '\n', absl::SkipEmpty());
+  if (std::ssize(lines) > kLines) lines.erase(lines.begin(), lines.end() - kLines);
+  return lines.empty() ? "" : StrCat("\n  ", absl::StrJoin(lines, "\n  "));
+}
+
 // The last part of a message about a daemon.
 std::string WhatItsLogSays(Env& env, const std::string& log, size_t start) {
   const std::string words = LastWords(env, log, start);
   return words.empty() ? StrCat("It has written nothing to its log, ", log)
                        : StrCat("Its log, ", log, ", ends with:", words);
+}
+
+// "exit code 3 (the store cannot be used)".
+std::string DescribeExit(int exit_code) {
+  if (exit_code == 128) return "a signal";
+  if (exit_code > 128) return StrCat("signal ", exit_code - 128);
+  constexpr std::pair<int, const char*> kMeanings[] = {{kExitFailure, "an unexpected failure"},
+                                                       {kExitUsage, "it does not accept a setting"},
+                                                       {kExitStoreUnusable, "it cannot use the store"},
+                                                       {kExitAlreadyRunning, "another kernixd uses the store"},
+                                                       {127, "the program cannot be run"}};
+  for (const auto& [code, meaning] : kMeanings) {
+    if (code == exit_code) return StrCat("exit code ", exit_code, " (", meaning, ")");
+  }
+  return StrCat("exit code ", exit_code);
+}
+
+// The result of a start: a daemon, or an error and the exit code.
+struct Attempt {
+  absl::StatusOr<Oneshot> oneshot;
+  std::optional<int> exit_code;
+};
+
+class ScratchStore {
+ public:
+  static ScratchStore& Get() {
+    static auto* store = new ScratchStore;
+    return *store;
+  }
+
+  absl::StatusOr<std::string> Path(const ClientEnvironment& environment) {
+    MutexLock lock(mutex_);
+    if (owner_ == getpid()) return path_;  // a parent's folder is removed with the parent
+    const std::string parent = environment.get_env("TMPDIR").value_or("/tmp");
+    KERNIX_ASSIGN_OR_RETURN(path_, environment.env->CreateTempDirectory(JoinPath(parent, "kernix-oneshot-")));
+    owner_ = getpid();
+    [[maybe_unused]] static const int registered = std::atexit([] { Get().Remove(); });
+    return path_;
+  }
+
+ private:
+  void Remove() {
+    MutexLock lock(mutex_);
+    if (owner_ == getpid()) static_cast<void>(Env::Posix().RemoveTree(path_));
+  }
+
+  ForkSafeMutex mutex_;
+  std::string path_ ABSL_GUARDED_BY(mutex_);
+  pid_t owner_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+[[maybe_unused]] const ScratchStore& kMadeAtLoad = ScratchStore::Get();
+
+// A file without a name: if no daemon can have a place, its log cannot have one either.
+struct NamelessLog {
+  NamelessLog()
+      : fd(AboveStandardStreams(UniqueFd(memfd_create("kernixd.log", MFD_CLOEXEC)))),
+        path(StrCat("/proc/self/fd/", fd.get())) {}
+  UniqueFd fd;
+  std::string path;  // valid in this process, and in a child until it calls exec()
+};
+
+absl::Status EndedError(const std::string& program, int exit_code, const std::string& words) {
+  const std::string said = words.empty() ? " and printed nothing" : StrCat(" and printed:", words);
+  return MakeError(v1::ErrorDetail::UNREACHABLE,
+                   StrCat(program, " --oneshot-fd ended with ", DescribeExit(exit_code), said));
+}
+
+absl::StatusOr<DaemonProcess> Launch(const ClientEnvironment& environment, const std::string& program,
+                                     const std::string& store, const std::string& log, int socket) {
+  DaemonCommand command{.program = program, .environment = DaemonEnvironment(environment.get_env)};
+  command.arguments = {"--oneshot-fd", absl::StrCat(kInheritedSocket), "--store-directory", store};
+  command.log = log;
+  command.socket = socket;
+  return DaemonProcess::Start(command);
+}
+
+Attempt TryStore(const ClientEnvironment& environment, const std::string& program, const std::string& store,
+                 milliseconds timeout, Caller& caller) {
+  auto sockets = MakeSocketPair();
+  if (!sockets.ok()) return {sockets.status(), std::nullopt};
+  const NamelessLog log;
+  absl::StatusOr<DaemonProcess> process = Launch(environment, program, store, log.path, sockets->second.get());
+  if (!process.ok()) return {process.status(), std::nullopt};
+  sockets->second.reset();
+
+  Oneshot oneshot{.daemon = std::make_unique<DaemonProcess>(*std::move(process)),
+                  .connection = std::make_unique<Http2Connection>(std::move(sockets->first)),
+                  .store_directory = store};
+  v1::GetInfoResponse info;
+  const std::string peer = StrCat(program, " --oneshot-fd");
+  const absl::Status status =
+      CallOnce(*oneshot.connection, peer, "GetInfo", v1::GetInfoRequest(), info, timeout, caller);
+  if (status.ok()) return {std::move(oneshot), std::nullopt};
+  oneshot.connection.reset();
+  const std::optional<int> exit_code = oneshot.daemon->AwaitChild();
+  const std::string words = LastWords(*environment.env, log.path, 0);
+  if (exit_code) return {EndedError(program, *exit_code, words), exit_code};
+  return {MakeError(v1::ErrorDetail::UNREACHABLE, StrCat(status.message(), words)), std::nullopt};
 }
 
 }  // namespace
@@ -79,45 +192,6 @@ bool OneshotMayHelp(const absl::Status& status) { return status.GetPayload(kOnes
 absl::Status WithOneshotHelp(absl::Status status) {
   status.SetPayload(kOneshotHelps, absl::Cord("1"));
   return status;
-}
-
-std::string LastWords(Env& env, const std::string& log, size_t start) {
-  constexpr size_t kLines = 5;
-  const absl::StatusOr<std::string> text = env.ReadFile(log);
-  if (!text.ok() || text->size() <= start) return "";
-  std::vector<std::string> lines =
-      absl::StrSplit(ToAbsl(std::string_view(*text).substr(start)), '\n', absl::SkipEmpty());
-  std::string words;
-  for (size_t i = lines.size() - std::min(lines.size(), kLines); i < lines.size(); ++i) {
-    StrAppend(&words, "\n  ", lines[i]);
-  }
-  return words;
-}
-
-std::string DescribeExit(int exit_code) {
-  if (exit_code == 128) return "a signal";
-  if (exit_code > 128) return StrCat("signal ", exit_code - 128);
-  const char* meaning = "";
-  switch (exit_code) {
-    case kExitFailure:
-      meaning = " (an unexpected failure)";
-      break;
-    case kExitUsage:
-      meaning = " (it does not accept a setting)";
-      break;
-    case kExitStoreUnusable:
-      meaning = " (it cannot use the store)";
-      break;
-    case kExitAlreadyRunning:
-      meaning = " (another kernixd uses the store)";
-      break;
-    case 127:
-      meaning = " (the program cannot be run)";
-      break;
-    default:
-      break;
-  }
-  return StrCat("exit code ", exit_code, meaning);
 }
 
 DaemonStarter::DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options,
@@ -264,105 +338,6 @@ void DaemonStarter::AwaitHold(DaemonProcess& process) {
   while (PlaceIsFree() && !process.ExitCode() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(kShortestPause);
   }
-}
-
-namespace {
-
-// The result of a start: a daemon, or an error and the exit code.
-struct Attempt {
-  absl::StatusOr<Oneshot> oneshot;
-  std::optional<int> exit_code;
-};
-
-class ScratchStore {
- public:
-  static ScratchStore& Get() {
-    static auto* store = new ScratchStore;
-    return *store;
-  }
-
-  absl::StatusOr<std::string> Path(const ClientEnvironment& environment) {
-    MutexLock lock(mutex_);
-    if (owner_ == getpid()) return path_;  // a parent's folder is removed with the parent
-    const std::string parent = environment.get_env("TMPDIR").value_or("/tmp");
-    KERNIX_ASSIGN_OR_RETURN(path_, environment.env->CreateTempDirectory(JoinPath(parent, "kernix-oneshot-")));
-    owner_ = getpid();
-    [[maybe_unused]] static const int registered = std::atexit([] { Get().Remove(); });
-    return path_;
-  }
-
- private:
-  void Remove() {
-    MutexLock lock(mutex_);
-    if (owner_ == getpid()) static_cast<void>(Env::Posix().RemoveTree(path_));
-  }
-
-  ForkSafeMutex mutex_;
-  std::string path_ ABSL_GUARDED_BY(mutex_);
-  pid_t owner_ ABSL_GUARDED_BY(mutex_) = 0;
-};
-
-[[maybe_unused]] const ScratchStore& kMadeAtLoad = ScratchStore::Get();
-
-// A file without a name: if no daemon can have a place, its log cannot have one either.
-struct NamelessLog {
-  NamelessLog()
-      : fd(AboveStandardStreams(UniqueFd(memfd_create("kernixd.log", MFD_CLOEXEC)))),
-        path(StrCat("/proc/self/fd/", fd.get())) {}
-  UniqueFd fd;
-  std::string path;  // valid in this process, and in a child until it calls exec()
-};
-
-absl::Status EndedError(const std::string& program, int exit_code, const std::string& words) {
-  const std::string said = words.empty() ? " and printed nothing" : StrCat(" and printed:", words);
-  return MakeError(v1::ErrorDetail::UNREACHABLE,
-                   StrCat(program, " --oneshot-fd ended with ", DescribeExit(exit_code), said));
-}
-
-absl::StatusOr<DaemonProcess> Launch(const ClientEnvironment& environment, const std::string& program,
-                                     const std::string& store, const std::string& log, int socket) {
-  DaemonCommand command{.program = program, .environment = DaemonEnvironment(environment.get_env)};
-  command.arguments = {"--oneshot-fd", absl::StrCat(kInheritedSocket), "--store-directory", store};
-  command.log = log;
-  command.socket = socket;
-  return DaemonProcess::Start(command);
-}
-
-Attempt TryStore(const ClientEnvironment& environment, const std::string& program, const std::string& store,
-                 milliseconds timeout, Caller& caller) {
-  auto sockets = MakeSocketPair();
-  if (!sockets.ok()) return {sockets.status(), std::nullopt};
-  const NamelessLog log;
-  absl::StatusOr<DaemonProcess> process = Launch(environment, program, store, log.path, sockets->second.get());
-  if (!process.ok()) return {process.status(), std::nullopt};
-  sockets->second.reset();
-
-  Oneshot oneshot{.daemon = std::make_unique<PrivateDaemon>(*std::move(process)),
-                  .connection = std::make_unique<Http2Connection>(std::move(sockets->first)),
-                  .store_directory = store};
-  v1::GetInfoResponse info;
-  const std::string peer = StrCat(program, " --oneshot-fd");
-  const absl::Status status =
-      CallOnce(*oneshot.connection, peer, "GetInfo", v1::GetInfoRequest(), info, timeout, caller);
-  if (status.ok()) return {std::move(oneshot), std::nullopt};
-  oneshot.connection.reset();
-  const std::optional<int> exit_code = oneshot.daemon->AwaitExit();
-  const std::string words = LastWords(*environment.env, log.path, 0);
-  if (exit_code) return {EndedError(program, *exit_code, words), exit_code};
-  return {MakeError(v1::ErrorDetail::UNREACHABLE, StrCat(status.message(), words)), std::nullopt};
-}
-
-}  // namespace
-
-std::optional<int> PrivateDaemon::AwaitExit() {
-  constexpr milliseconds kPatience{1000};
-  const MonotonicTime deadline = std::chrono::steady_clock::now() + kPatience;
-  std::optional<int> exit_code = process_.ExitCode();
-  while (!exit_code && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(milliseconds(2));
-    exit_code = process_.ExitCode();
-  }
-  return exit_code;
 }
 
 absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const ClientOptions& options,

@@ -64,35 +64,10 @@ class DaemonStarter {
   std::string program_;
 };
 
-// The last lines that a daemon wrote to `log` after its first `start` bytes, indented, for a message. Empty if there
-// are none.
-std::string LastWords(Env& env, const std::string& log, size_t start);
-
-// "exit code 3 (the store cannot be used)".
-std::string DescribeExit(int exit_code);
-
 // A kernixd for one load, if no daemon can have a place: over a socket pair, with no lock and no name in the file
-// system.
-
-// The destructor waits until the daemon has ended, so that the next one finds the store free. Destroy it after its
-// connection.
-class PrivateDaemon {
- public:
-  explicit PrivateDaemon(DaemonProcess process) : process_(std::move(process)) {}
-  ~PrivateDaemon() { AwaitExit(); }
-  PrivateDaemon(const PrivateDaemon&) = delete;
-  PrivateDaemon& operator=(const PrivateDaemon&) = delete;
-
-  // Returns the exit code. Returns nullopt if the daemon has not ended within a second, as it should when its
-  // connection is destroyed.
-  std::optional<int> AwaitExit();
-
- private:
-  DaemonProcess process_;
-};
-
+// system. The daemon's process is destroyed after its connection, so that the next one finds the store free.
 struct Oneshot {
-  std::unique_ptr<PrivateDaemon> daemon;
+  std::unique_ptr<DaemonProcess> daemon;
   std::unique_ptr<Http2Connection> connection;  // the daemon ends when this is destroyed
   std::string store_directory;
 };
