@@ -68,23 +68,6 @@ absl::StatusOr<std::string> CheckNamed(Env& env, const std::string& path, const 
   return MakeError(v1::ErrorDetail::UNREACHABLE, StrCat(origin, ": ", path, " is not an executable program"));
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, const std::string& named) {
-  Env& env = *environment.env;
-  if (!named.empty()) return CheckNamed(env, named, "the requested kernixd");
-  if (const std::optional<std::string> path = environment.get_env("KERNIXD")) return CheckNamed(env, *path, "$KERNIXD");
-  const std::vector<std::string> candidates = Candidates(environment);
-  for (const std::string& path : candidates) {
-    if (IsProgram(env, path)) return path;
-  }
-  return MakeError(v1::ErrorDetail::UNREACHABLE,
-                   StrCat("the program kernixd was not found; install it, or name it in $KERNIXD. Looked at: ",
-                          absl::StrJoin(candidates, ", ")));
-}
-
-namespace {
-
 // A kernixd that detaches itself, or has lost its only connection, takes milliseconds for that. Other programs never
 // do.
 constexpr std::chrono::milliseconds kPatience{1'000};
@@ -138,6 +121,19 @@ std::optional<int> Collect(pid_t pid) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, const std::string& named) {
+  Env& env = *environment.env;
+  if (!named.empty()) return CheckNamed(env, named, "the requested kernixd");
+  if (const std::optional<std::string> path = environment.get_env("KERNIXD")) return CheckNamed(env, *path, "$KERNIXD");
+  const std::vector<std::string> candidates = Candidates(environment);
+  for (const std::string& path : candidates) {
+    if (IsProgram(env, path)) return path;
+  }
+  return MakeError(v1::ErrorDetail::UNREACHABLE,
+                   StrCat("the program kernixd was not found; install it, or name it in $KERNIXD. Looked at: ",
+                          absl::StrJoin(candidates, ", ")));
+}
 
 absl::StatusOr<DaemonProcess> DaemonProcess::Start(const DaemonCommand& command) {
   std::vector<std::string> arguments = {command.program};

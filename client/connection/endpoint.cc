@@ -58,20 +58,6 @@ absl::StatusOr<ConfigFile> Parse(const std::string& path, const std::string& tex
   return config;
 }
 
-}  // namespace
-
-absl::StatusOr<ConfigFile> ReadConfigFile(const ClientEnvironment& environment) {
-  const std::optional<std::string> asked = environment.get_env("KERNIX_CONFIG");
-  const std::string path = asked ? *asked : UsualPath(environment.get_env);
-  if (path.empty()) return ConfigFile{};
-  const absl::StatusOr<std::string> text = environment.env->ReadFile(path);
-  if (text.ok()) return Parse(path, *text);
-  if (!asked && absl::IsNotFound(text.status())) return ConfigFile{};
-  return Invalid(StrCat(asked ? "KERNIX_CONFIG: " : "", text.status().message()));
-}
-
-namespace {
-
 constexpr std::string_view kUnixScheme = "unix:";
 
 absl::StatusOr<std::string> SocketOfAddress(std::string_view address, const std::string& origin) {
@@ -171,6 +157,16 @@ std::string SocketElsewhere(const ClientEnvironment& environment, const Endpoint
 }
 
 }  // namespace
+
+absl::StatusOr<ConfigFile> ReadConfigFile(const ClientEnvironment& environment) {
+  const std::optional<std::string> asked = environment.get_env("KERNIX_CONFIG");
+  const std::string path = asked ? *asked : UsualPath(environment.get_env);
+  if (path.empty()) return ConfigFile{};
+  const absl::StatusOr<std::string> text = environment.env->ReadFile(path);
+  if (text.ok()) return Parse(path, *text);
+  if (!asked && absl::IsNotFound(text.status())) return ConfigFile{};
+  return Invalid(StrCat(asked ? "KERNIX_CONFIG: " : "", text.status().message()));
+}
 
 absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
   return EndpointAt(FindPlaceForStore, environment, options);

@@ -46,6 +46,16 @@ int CodeFor(ErrorKind kind) {
   }
 }
 
+struct OptionWords {
+  std::string_view python;
+  std::string_view own;
+};
+
+constexpr OptionWords kOptions[] = {
+    {"compute_capability", "--arch"},     {"extra_cflags", "--flag"},       {"extra_cuda_cflags", "--flag"},
+    {"extra_include_paths", "--include"}, {"extra_ldflags", "--link-flag"}, {"'functions'", "--function"},
+};
+
 }  // namespace
 
 int Fail(const absl::Status& status) {
@@ -125,20 +135,6 @@ Command RootCommand(ClientOptions& options) {
                           ReloadCommand(options), ShutdownCommand(options), CompletionCommand()},
           .version = StrCat("kernixctl ", Version(), " (build ", BuildId(), ")")};
 }
-
-namespace {
-
-struct OptionWords {
-  std::string_view python;
-  std::string_view own;
-};
-
-constexpr OptionWords kOptions[] = {
-    {"compute_capability", "--arch"},     {"extra_cflags", "--flag"},       {"extra_cuda_cflags", "--flag"},
-    {"extra_include_paths", "--include"}, {"extra_ldflags", "--link-flag"}, {"'functions'", "--function"},
-};
-
-}  // namespace
 
 std::string WithOwnWords(const std::string& message) {
   std::vector<std::string> words;

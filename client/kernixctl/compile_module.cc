@@ -52,17 +52,6 @@ std::vector<std::string> SplitTokens(std::string_view text) {
   return tokens;
 }
 
-}  // namespace
-
-Function ParseFunction(std::string_view text) {
-  const size_t equals = text.find('=');
-  Function function{.name = std::string(absl::StripAsciiWhitespace(ToAbsl(text.substr(0, equals))))};
-  if (equals != std::string_view::npos) function.tokens = SplitTokens(text.substr(equals + 1));
-  return function;
-}
-
-namespace {
-
 // Two files whose modules have the same name, or "" if there are none. In a build directory, they would overwrite each
 // other.
 std::string FilesOfOneName(const CompileFlags& flags) {
@@ -84,7 +73,48 @@ std::vector<std::string> JaxHeaders(const std::vector<std::string>& site_package
   return {};
 }
 
+// `line` must outlive the callbacks.
+LoadCallbacks Complete(LoadCallbacks callbacks, ProgressLine& line, bool verbose) {
+  callbacks.output = [&line](std::string_view text) {
+    line.Erase();
+    std::cerr << text;
+  };
+  if (!callbacks.warning) {
+    callbacks.warning = [&line](std::string_view text) {
+      line.Erase();
+      PrintWarning(text);
+    };
+  }
+  callbacks.progress = [&line](std::string_view text) { line.SetState(text); };
+  if (verbose) callbacks.progress = [](std::string_view text) { std::cerr << "kernixctl: " << text << "\n"; };
+  callbacks.cancelled = [&line] {
+    line.Poll();
+    return Interrupted();
+  };
+  return callbacks;
+}
+
+absl::StatusOr<std::string> CopyTo(const std::string& output, const Module& module) {
+  if (output.empty()) return module.path();
+  KERNIX_ASSIGN_OR_RETURN(const std::string content, Env::Posix().ReadFile(module.path()));
+  KERNIX_RETURN_IF_ERROR(Env::Posix().WriteFileDurably(output, content, 0755));
+  return output;
+}
+
+absl::StatusOr<std::string> Report(const CompiledFiles& compiled, const CompileFlags& flags) {
+  if (!flags.print.empty()) return TextToPrint(compiled.module, flags.print);
+  if (!flags.json) return SummaryLine(compiled) + "\n";
+  return SummaryJson(compiled) + "\n";
+}
+
 }  // namespace
+
+Function ParseFunction(std::string_view text) {
+  const size_t equals = text.find('=');
+  Function function{.name = std::string(absl::StripAsciiWhitespace(ToAbsl(text.substr(0, equals))))};
+  if (equals != std::string_view::npos) function.tokens = SplitTokens(text.substr(equals + 1));
+  return function;
+}
 
 std::vector<Option> OptionsOfEachModule(CompileFlags& flags) {
   return {
@@ -200,44 +230,6 @@ Language LanguageOfFiles(const std::vector<std::string>& files) {
 std::string NameOf(const std::vector<std::string>& files, const CompileFlags& flags) {
   return flags.name.empty() ? std::filesystem::path(files[0]).stem().string() : flags.name;
 }
-
-namespace {
-
-// `line` must outlive the callbacks.
-LoadCallbacks Complete(LoadCallbacks callbacks, ProgressLine& line, bool verbose) {
-  callbacks.output = [&line](std::string_view text) {
-    line.Erase();
-    std::cerr << text;
-  };
-  if (!callbacks.warning) {
-    callbacks.warning = [&line](std::string_view text) {
-      line.Erase();
-      PrintWarning(text);
-    };
-  }
-  callbacks.progress = [&line](std::string_view text) { line.SetState(text); };
-  if (verbose) callbacks.progress = [](std::string_view text) { std::cerr << "kernixctl: " << text << "\n"; };
-  callbacks.cancelled = [&line] {
-    line.Poll();
-    return Interrupted();
-  };
-  return callbacks;
-}
-
-absl::StatusOr<std::string> CopyTo(const std::string& output, const Module& module) {
-  if (output.empty()) return module.path();
-  KERNIX_ASSIGN_OR_RETURN(const std::string content, Env::Posix().ReadFile(module.path()));
-  KERNIX_RETURN_IF_ERROR(Env::Posix().WriteFileDurably(output, content, 0755));
-  return output;
-}
-
-absl::StatusOr<std::string> Report(const CompiledFiles& compiled, const CompileFlags& flags) {
-  if (!flags.print.empty()) return TextToPrint(compiled.module, flags.print);
-  if (!flags.json) return SummaryLine(compiled) + "\n";
-  return SummaryJson(compiled) + "\n";
-}
-
-}  // namespace
 
 void PrintWarning(std::string_view text) { std::cerr << "kernixctl: warning: " << PrintableLines(text) << "\n"; }
 

@@ -45,28 +45,6 @@ std::string KernelJson(const KernelResources& kernel) {
       .Str();
 }
 
-}  // namespace
-
-std::string KernelTable(const std::vector<KernelResources>& kernels) {
-  std::vector<std::vector<std::string>> rows = {{"KERNEL", "ARCHITECTURE", "REGISTERS", "SHARED", "STACK",
-                                                 "SPILL STORES", "SPILL LOADS", "CONSTANT", "BARRIERS",
-                                                 StrCat("OCCUPANCY % (", kThreads, " THREADS)")}};
-  for (const KernelResources& kernel : kernels) {
-    rows.push_back({kernel.name, kernel.architecture, StrCat(kernel.registers), StrCat(kernel.shared_memory),
-                    StrCat(kernel.stack_frame), NumberOr(kernel.spill_stores, "?"), NumberOr(kernel.spill_loads, "?"),
-                    StrCat(kernel.constant_memory), StrCat(kernel.barriers), OccupancyOr(kernel, "?")});
-  }
-  return FormatTable(rows);
-}
-
-std::string KernelsJson(const std::vector<KernelResources>& kernels) {
-  std::vector<std::string> elements;
-  for (const KernelResources& kernel : kernels) elements.push_back(KernelJson(kernel));
-  return JsonArray(elements);
-}
-
-namespace {
-
 std::string FunctionsJson(const Module& module) {
   std::vector<std::string> functions;
   for (const FunctionInfo& function : module.functions()) {
@@ -91,6 +69,24 @@ std::string HowItCame(const Module& module) {
 }
 
 }  // namespace
+
+std::string KernelTable(const std::vector<KernelResources>& kernels) {
+  std::vector<std::vector<std::string>> rows = {{"KERNEL", "ARCHITECTURE", "REGISTERS", "SHARED", "STACK",
+                                                 "SPILL STORES", "SPILL LOADS", "CONSTANT", "BARRIERS",
+                                                 StrCat("OCCUPANCY % (", kThreads, " THREADS)")}};
+  for (const KernelResources& kernel : kernels) {
+    rows.push_back({kernel.name, kernel.architecture, StrCat(kernel.registers), StrCat(kernel.shared_memory),
+                    StrCat(kernel.stack_frame), NumberOr(kernel.spill_stores, "?"), NumberOr(kernel.spill_loads, "?"),
+                    StrCat(kernel.constant_memory), StrCat(kernel.barriers), OccupancyOr(kernel, "?")});
+  }
+  return FormatTable(rows);
+}
+
+std::string KernelsJson(const std::vector<KernelResources>& kernels) {
+  std::vector<std::string> elements;
+  for (const KernelResources& kernel : kernels) elements.push_back(KernelJson(kernel));
+  return JsonArray(elements);
+}
 
 const std::vector<std::string> kPrintable = {"ptx", "sass", "source", "resources"};
 
