@@ -67,7 +67,7 @@ class Connector {
   absl::StatusOr<PeerSocket> Connect(const Endpoint& endpoint, Caller& caller);
   absl::StatusOr<Meeting> Meet(PeerSocket peer, Caller& caller);
   absl::StatusOr<Meeting> Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted, Caller& caller);
-  absl::StatusOr<Session> OpenForeign(const Endpoint& endpoint, Caller& caller);
+  absl::StatusOr<Session> OpenForeign(const Endpoint& endpoint, Caller& caller, const WarningSink& warn);
   absl::StatusOr<Session> OpenOwn(const Endpoint& endpoint, Caller& caller, const WarningSink& warn);
   absl::StatusOr<Meeting> MeetOrStart(const Endpoint& endpoint, std::optional<pid_t> unwanted, Caller& caller);
   absl::StatusOr<Session> OpenOneshot(const Endpoint& endpoint, const absl::Status& why, Caller& caller,

@@ -200,9 +200,7 @@ class Attempts {
     return connector_.FallBackToOwn(endpoint_, reason, [this](std::string_view text) { Warn(text); }).ok();
   }
 
-  void Warn(std::string_view text) {
-    if (callbacks_.warning && !text.empty()) callbacks_.warning(text);
-  }
+  void Warn(std::string_view text) { Tell(callbacks_.warning, text); }
 
   Connector& connector_;
   Endpoint endpoint_;
