@@ -55,48 +55,30 @@ struct Gpu {
   std::string architecture;
 };
 
-// NVML's functions; see its reference manual. They return 0 for success.
-class Nvml {
- public:
-  explicit Nvml(const DriverLibrary& library)
-      : init_(library.Find<int()>("nvmlInit_v2")),
-        shutdown_(library.Find<int()>("nvmlShutdown")),
-        count_(library.Find<int(unsigned*)>("nvmlDeviceGetCount_v2")),
-        by_index_(library.Find<int(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2")),
-        uuid_(library.Find<int(void*, char*, unsigned)>("nvmlDeviceGetUUID")),
-        capability_(library.Find<int(void*, int*, int*)>("nvmlDeviceGetCudaComputeCapability")) {}
-
-  // All GPUs, in PCI bus order. Returns nullopt if NVML does not work here.
-  std::optional<std::vector<Gpu>> List() const {
-    if (!init_ || !shutdown_ || !count_ || !by_index_ || !uuid_ || !capability_ || init_() != 0) return std::nullopt;
-    std::optional<std::vector<Gpu>> gpus = ListInitialised();
-    shutdown_();
-    return gpus;
+// All GPUs, in PCI bus order. Returns nullopt if NVML does not work here. Its functions return 0 for success; see its
+// reference manual.
+std::optional<std::vector<Gpu>> ListGpus(const DriverLibrary& nvml) {
+  auto* init = nvml.Find<int()>("nvmlInit_v2");
+  auto* shutdown = nvml.Find<int()>("nvmlShutdown");
+  auto* count_of = nvml.Find<int(unsigned*)>("nvmlDeviceGetCount_v2");
+  auto* by_index = nvml.Find<int(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2");
+  auto* uuid_of = nvml.Find<int(void*, char*, unsigned)>("nvmlDeviceGetUUID");
+  auto* capability_of = nvml.Find<int(void*, int*, int*)>("nvmlDeviceGetCudaComputeCapability");
+  if (!init || !shutdown || !count_of || !by_index || !uuid_of || !capability_of || init() != 0) return std::nullopt;
+  unsigned count = 0;
+  bool answers = count_of(&count) == 0;
+  std::vector<Gpu> gpus;
+  for (unsigned i = 0; answers && i < count; ++i) {
+    void* device = nullptr;
+    char uuid[96] = {};
+    int major = 0, minor = 0;
+    answers = by_index(i, &device) == 0 && uuid_of(device, uuid, sizeof(uuid)) == 0 &&
+              capability_of(device, &major, &minor) == 0;
+    gpus.push_back({uuid, ArchitectureName(major, minor)});
   }
-
- private:
-  std::optional<std::vector<Gpu>> ListInitialised() const {
-    unsigned count = 0;
-    if (count_(&count) != 0) return std::nullopt;
-    std::vector<Gpu> gpus;
-    for (unsigned i = 0; i < count; ++i) {
-      void* device = nullptr;
-      char uuid[96] = {};
-      int major = 0, minor = 0;
-      if (by_index_(i, &device) != 0 || uuid_(device, uuid, sizeof(uuid)) != 0) return std::nullopt;
-      if (capability_(device, &major, &minor) != 0) return std::nullopt;
-      gpus.push_back({uuid, ArchitectureName(major, minor)});
-    }
-    return gpus;
-  }
-
-  int (*init_)();
-  int (*shutdown_)();
-  int (*count_)(unsigned*);
-  int (*by_index_)(unsigned, void**);
-  int (*uuid_)(void*, char*, unsigned);
-  int (*capability_)(void*, int*, int*);
-};
+  shutdown();
+  return answers ? std::optional(std::move(gpus)) : std::nullopt;
+}
 
 // The first entry of CUDA_VISIBLE_DEVICES. Returns nullopt if the variable is absent.
 std::optional<std::string> FirstVisible(const GpuSystem& system) {
@@ -187,7 +169,7 @@ KnownAnswers& AllKnown() {
 absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& system) {
   if (!HasDriver(env, system)) return NoGpu("this machine has no NVIDIA driver, or this container no access to it");
   const DriverLibrary library(system.nvml);
-  const std::optional<std::vector<Gpu>> gpus = library.is_open() ? Nvml(library).List() : std::nullopt;
+  const std::optional<std::vector<Gpu>> gpus = library.is_open() ? ListGpus(library) : std::nullopt;
   if (!gpus) return AskCuda(system);
   std::string architecture;
   switch (PickFirst(*gpus, system, architecture)) {
