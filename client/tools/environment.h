@@ -63,10 +63,8 @@ GetEnv GetEnvOf(std::vector<std::string> variables);
 // earlier loads.
 bool IsFirstWarning(const std::string& warning);
 
-// Splits text like a shell splits a command line.
-
-// Splits at white space; '...', "..." and backslashes work as in sh. Expands nothing. Returns kInvalidArgument if a
-// quote is not closed.
+// Splits text like a shell splits a command line: at white space; '...', "..." and backslashes work as in sh. Expands
+// nothing. Returns kInvalidArgument if a quote is not closed.
 absl::StatusOr<std::vector<std::string>> SplitShellWords(std::string_view text);
 
 // Which of a load's warnings the user wants to see: $KERNIX_WARNINGS is a list of no-<name>, separated by commas, or
