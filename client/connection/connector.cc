@@ -101,7 +101,7 @@ absl::StatusOr<Connector::Meeting> Connector::MeetOrStart(const Endpoint& endpoi
     KERNIX_ASSIGN_OR_RETURN(meeting, Meet(std::move(peer), caller));
     return absl::OkStatus();
   };
-  KERNIX_RETURN_IF_ERROR(DaemonStarter(environment_, options_, fresh, caller).Start(unwanted, greet));
+  KERNIX_RETURN_IF_ERROR(StartDaemon(environment_, options_, fresh, unwanted, greet, caller));
   meeting.was_started = true;
   return meeting;
 }

@@ -101,6 +101,161 @@ std::string DescribeExit(int exit_code) {
   return StrCat("exit code ", exit_code);
 }
 
+// Starts this user's own daemon. Keeps references to its arguments.
+class DaemonStarter {
+ public:
+  DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options, const Endpoint& endpoint,
+                Caller& caller)
+      : environment_(environment),
+        options_(options),
+        endpoint_(endpoint),
+        caller_(caller),
+        deadline_(std::chrono::steady_clock::now() + options.start_timeout) {}
+
+  absl::Status Start(std::optional<pid_t> unwanted, const Greet& greet) {
+    KERNIX_ASSIGN_OR_RETURN(program_, FindKernixd(environment_, options_.kernixd));
+    milliseconds pause = kShortestPause;
+    do {
+      absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
+      if (peer.ok()) return greet(*std::move(peer));
+      if (absl::IsPermissionDenied(peer.status())) return peer.status();
+      const auto lock = environment_.env->TryLockFile(endpoint_.place.start_lock);
+      if (lock.ok()) return StartLocked(unwanted, greet);
+      if (!absl::IsUnavailable(lock.status())) {
+        return WithOneshotHelp(Unreachable(StrCat("kernixd cannot be started: ", lock.status().message())));
+      }
+    } while (PauseLonger(pause));
+    if (caller_.GaveUp()) return GivenUp();
+    return Unreachable(StrCat("another process has been starting kernixd for ", options_.start_timeout.count(),
+                              " ms without success. It holds ", endpoint_.place.start_lock, ": find it with `fuser ",
+                              endpoint_.place.start_lock, "`, and end it if it hangs. ", "What kernixd said is in ",
+                              endpoint_.place.log));
+  }
+
+ private:
+  // Returns false if no time is left.
+  bool Pause(milliseconds pause) { return std::chrono::steady_clock::now() < deadline_ && caller_.Pause(pause); }
+
+  // The same; the next pause is longer.
+  bool PauseLonger(milliseconds& pause) { return Pause(std::exchange(pause, std::min(2 * pause, kLongestPause))); }
+
+  absl::StatusOr<PeerSocket> ConnectToWanted(std::optional<pid_t> unwanted) {
+    KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectTo(environment_, endpoint_));
+    if (unwanted == peer.pid) return absl::NotFoundError("only the daemon to be replaced is listening");
+    return peer;
+  }
+
+  bool PlaceIsFree() { return environment_.env->TryLockFile(endpoint_.place.lock).ok(); }
+
+  absl::Status StartLocked(std::optional<pid_t> unwanted, const Greet& greet) {
+    // Another client may have started it before this one got the lock.
+    absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
+    if (peer.ok()) return greet(*std::move(peer));
+    UniqueFd leaving;  // a pidfd
+    if (unwanted) {
+      leaving.reset(static_cast<int>(syscall(SYS_pidfd_open, *unwanted, 0)));
+      AskToStop(*unwanted);
+    }
+    peer = AwaitPlace(unwanted, leaving);
+    if (peer.ok()) return greet(*std::move(peer));
+    if (!absl::IsNotFound(peer.status())) return peer.status();
+
+    DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
+    command.log = endpoint_.place.log;
+    command.environment["KERNIX_LOG_FILE"] = command.log;
+    if (!endpoint_.first_compiler.empty()) command.environment["KERNIX_FIRST_COMPILER"] = endpoint_.first_compiler;
+    command.arguments = {"--socket", endpoint_.socket, "--store-directory",
+                         StoreList{endpoint_.store_directory, endpoint_.read_stores}.Text()};
+    if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {
+      command.arguments.insert(command.arguments.end(), {"--idle-timeout", "15m"});
+    }
+    if (caller_.GaveUp()) return GivenUp();
+    const size_t log_start = LogStart(*environment_.env, command.log);
+    KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, DaemonProcess::StartDetached(command));
+    return AwaitAnswer(std::move(process), log_start, greet);
+  }
+
+  void AskToStop(pid_t unwanted) {
+    absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
+    if (!peer.ok() || peer->pid != unwanted) return;
+    Http2Connection connection(std::move(peer->fd));
+    v1::ShutdownRequest request;
+    request.set_reason(StrCat("a client of build ", BuildId(), " replaces it"));
+    v1::ShutdownResponse response;
+    static_cast<void>(CallOnce(connection, "kernixd", "Shutdown", request, response, kProbeTimeout, caller_));
+    deadline_ += kDrainTime;
+  }
+
+  // A daemon that has removed its socket may still be working on accepted loads. A daemon that another client has just
+  // started may not listen yet. A daemon at another place (see ConnectTo) holds the store until its process ends.
+  // Returns kNotFound if place and store are free.
+  absl::StatusOr<PeerSocket> AwaitPlace(std::optional<pid_t> unwanted, const UniqueFd& leaving) {
+    milliseconds pause = kShortestPause;
+    do {
+      absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
+      if (peer.ok()) return peer;
+      if (HasEnded(leaving) && PlaceIsFree()) return absl::NotFoundError("nobody holds the place");
+    } while (PauseLonger(pause));
+    if (caller_.GaveUp()) return GivenUp();
+    return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.place.lock,
+                              " and has not released it within ", options_.start_timeout.count(),
+                              " ms: try again when its builds are done, or find it with `fuser ", endpoint_.place.lock,
+                              "` and kill it. Its log is ", endpoint_.place.log));
+  }
+
+  // The daemon may not answer for a moment, when other waiting clients fill its queue.
+  absl::Status AwaitAnswer(DaemonProcess process, size_t log_start, const Greet& greet) {
+    do {
+      absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
+      if (absl::IsPermissionDenied(peer.status())) return peer.status();
+      if (peer.ok()) {
+        absl::Status answered = greet(*std::move(peer));
+        if (!DaemonWasLost(answered)) return answered;
+      }
+      if (const std::optional<int> exit_code = process.ExitCode()) {
+        KERNIX_RETURN_IF_ERROR(JudgeExit(*exit_code, log_start));
+      }
+    } while (Pause(kPauseForAnswer));
+    if (caller_.GaveUp()) {
+      AwaitHold(process);
+      return GivenUp();
+    }
+    const std::optional<pid_t> holder = HolderOf(environment_, endpoint_);
+    return Unreachable(StrCat("kernixd", holder ? absl::StrCat(" (process ", *holder, ")") : "",
+                              " was started but did not answer at ", endpoint_.socket, " within ",
+                              options_.start_timeout.count(),
+                              " ms: try again when the machine is less busy, or kill that process if it hangs. ",
+                              WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
+  }
+
+  // Returns OK if another daemon has the place, so that waiting for it makes sense. One that holds the store and
+  // listens nowhere does not answer later either: kernixd itself has waited for its end.
+  absl::Status JudgeExit(int exit_code, size_t log_start) {
+    if (exit_code == kExitAlreadyRunning && !PlaceIsFree()) return absl::OkStatus();
+    const ErrorKind kind = exit_code == kExitStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
+    absl::Status status =
+        MakeError(kind, StrCat("kernixd could not be started: ", program_, " ended with ", DescribeExit(exit_code),
+                               ". ", WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
+    const bool place_is_at_fault = exit_code == kExitFailure || exit_code == kExitAlreadyRunning;
+    return place_is_at_fault ? WithOneshotHelp(std::move(status)) : status;
+  }
+
+  // If the start lock were released before the daemon holds the place, the next client would start another daemon.
+  void AwaitHold(DaemonProcess& process) {
+    const MonotonicTime deadline = std::chrono::steady_clock::now() + kHoldPatience;
+    while (PlaceIsFree() && !process.ExitCode() && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(kShortestPause);
+    }
+  }
+
+  const ClientEnvironment& environment_;
+  const ClientOptions& options_;
+  const Endpoint& endpoint_;
+  Caller& caller_;
+  MonotonicTime deadline_;
+  std::string program_;
+};
+
 // The result of a start: a daemon, or an error and the exit code.
 struct Attempt {
   absl::StatusOr<Oneshot> oneshot;
@@ -194,150 +349,9 @@ absl::Status WithOneshotHelp(absl::Status status) {
   return status;
 }
 
-DaemonStarter::DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options,
-                             const Endpoint& endpoint, Caller& caller)
-    : environment_(environment),
-      options_(options),
-      endpoint_(endpoint),
-      caller_(caller),
-      deadline_(std::chrono::steady_clock::now() + options.start_timeout) {}
-
-// Returns false if no time is left.
-bool DaemonStarter::Pause(milliseconds pause) {
-  return std::chrono::steady_clock::now() < deadline_ && caller_.Pause(pause);
-}
-
-bool DaemonStarter::PauseLonger(milliseconds& pause) {
-  return Pause(std::exchange(pause, std::min(2 * pause, kLongestPause)));
-}
-
-absl::StatusOr<PeerSocket> DaemonStarter::ConnectToWanted(std::optional<pid_t> unwanted) {
-  KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectTo(environment_, endpoint_));
-  if (unwanted == peer.pid) return absl::NotFoundError("only the daemon to be replaced is listening");
-  return peer;
-}
-
-bool DaemonStarter::PlaceIsFree() { return environment_.env->TryLockFile(endpoint_.place.lock).ok(); }
-
-absl::Status DaemonStarter::Start(std::optional<pid_t> unwanted, const Greet& greet) {
-  KERNIX_ASSIGN_OR_RETURN(program_, FindKernixd(environment_, options_.kernixd));
-  milliseconds pause = kShortestPause;
-  do {
-    absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
-    if (peer.ok()) return greet(*std::move(peer));
-    if (absl::IsPermissionDenied(peer.status())) return peer.status();
-    const auto lock = environment_.env->TryLockFile(endpoint_.place.start_lock);
-    if (lock.ok()) return StartLocked(unwanted, greet);
-    if (!absl::IsUnavailable(lock.status())) {
-      return WithOneshotHelp(Unreachable(StrCat("kernixd cannot be started: ", lock.status().message())));
-    }
-  } while (PauseLonger(pause));
-  if (caller_.GaveUp()) return GivenUp();
-  return Unreachable(StrCat("another process has been starting kernixd for ", options_.start_timeout.count(),
-                            " ms without success. It holds ", endpoint_.place.start_lock, ": find it with `fuser ",
-                            endpoint_.place.start_lock, "`, and end it if it hangs. ", "What kernixd said is in ",
-                            endpoint_.place.log));
-}
-
-absl::Status DaemonStarter::StartLocked(std::optional<pid_t> unwanted, const Greet& greet) {
-  // Another client may have started it before this one got the lock.
-  absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
-  if (peer.ok()) return greet(*std::move(peer));
-  UniqueFd leaving;  // a pidfd
-  if (unwanted) {
-    leaving.reset(static_cast<int>(syscall(SYS_pidfd_open, *unwanted, 0)));
-    AskToStop(*unwanted);
-  }
-  peer = AwaitPlace(unwanted, leaving);
-  if (peer.ok()) return greet(*std::move(peer));
-  if (!absl::IsNotFound(peer.status())) return peer.status();
-
-  DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
-  command.log = endpoint_.place.log;
-  command.environment["KERNIX_LOG_FILE"] = command.log;
-  if (!endpoint_.first_compiler.empty()) command.environment["KERNIX_FIRST_COMPILER"] = endpoint_.first_compiler;
-  command.arguments = {"--socket", endpoint_.socket, "--store-directory",
-                       StoreList{endpoint_.store_directory, endpoint_.read_stores}.Text()};
-  if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {
-    command.arguments.insert(command.arguments.end(), {"--idle-timeout", "15m"});
-  }
-  if (caller_.GaveUp()) return GivenUp();
-  const size_t log_start = LogStart(*environment_.env, command.log);
-  KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, DaemonProcess::StartDetached(command));
-  return AwaitAnswer(std::move(process), log_start, greet);
-}
-
-void DaemonStarter::AskToStop(pid_t unwanted) {
-  absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
-  if (!peer.ok() || peer->pid != unwanted) return;
-  Http2Connection connection(std::move(peer->fd));
-  v1::ShutdownRequest request;
-  request.set_reason(StrCat("a client of build ", BuildId(), " replaces it"));
-  v1::ShutdownResponse response;
-  static_cast<void>(CallOnce(connection, "kernixd", "Shutdown", request, response, kProbeTimeout, caller_));
-  deadline_ += kDrainTime;
-}
-
-// A daemon that has removed its socket may still be working on accepted loads. A daemon that another client has just
-// started may not listen yet. A daemon at another place (see ConnectTo) holds the store until its process ends. Returns
-// kNotFound if place and store are free.
-absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwanted, const UniqueFd& leaving) {
-  milliseconds pause = kShortestPause;
-  do {
-    absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
-    if (peer.ok()) return peer;
-    if (HasEnded(leaving) && PlaceIsFree()) return absl::NotFoundError("nobody holds the place");
-  } while (PauseLonger(pause));
-  if (caller_.GaveUp()) return GivenUp();
-  return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.place.lock,
-                            " and has not released it within ", options_.start_timeout.count(),
-                            " ms: try again when its builds are done, or find it with `fuser ", endpoint_.place.lock,
-                            "` and kill it. Its log is ", endpoint_.place.log));
-}
-
-// The daemon may not answer for a moment, when other waiting clients fill its queue.
-absl::Status DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start, const Greet& greet) {
-  do {
-    absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
-    if (absl::IsPermissionDenied(peer.status())) return peer.status();
-    if (peer.ok()) {
-      absl::Status answered = greet(*std::move(peer));
-      if (!DaemonWasLost(answered)) return answered;
-    }
-    if (const std::optional<int> exit_code = process.ExitCode()) {
-      KERNIX_RETURN_IF_ERROR(JudgeExit(*exit_code, log_start));
-    }
-  } while (Pause(kPauseForAnswer));
-  if (caller_.GaveUp()) {
-    AwaitHold(process);
-    return GivenUp();
-  }
-  const std::optional<pid_t> holder = HolderOf(environment_, endpoint_);
-  return Unreachable(StrCat("kernixd", holder ? absl::StrCat(" (process ", *holder, ")") : "",
-                            " was started but did not answer at ", endpoint_.socket, " within ",
-                            options_.start_timeout.count(),
-                            " ms: try again when the machine is less busy, or kill that process if it hangs. ",
-                            WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
-}
-
-// Returns OK if another daemon has the place, so that waiting for it makes sense. One that holds the store and listens
-// nowhere does not answer later either: kernixd itself has waited for its end.
-absl::Status DaemonStarter::JudgeExit(int exit_code, size_t log_start) {
-  if (exit_code == kExitAlreadyRunning && !PlaceIsFree()) return absl::OkStatus();
-  const ErrorKind kind = exit_code == kExitStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
-  absl::Status status =
-      MakeError(kind, StrCat("kernixd could not be started: ", program_, " ended with ", DescribeExit(exit_code), ". ",
-                             WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
-  const bool place_is_at_fault = exit_code == kExitFailure || exit_code == kExitAlreadyRunning;
-  return place_is_at_fault ? WithOneshotHelp(std::move(status)) : status;
-}
-
-// If the start lock were released before the daemon holds the place, the next client would start another daemon.
-void DaemonStarter::AwaitHold(DaemonProcess& process) {
-  const MonotonicTime deadline = std::chrono::steady_clock::now() + kHoldPatience;
-  while (PlaceIsFree() && !process.ExitCode() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kShortestPause);
-  }
+absl::Status StartDaemon(const ClientEnvironment& environment, const ClientOptions& options, const Endpoint& endpoint,
+                         std::optional<pid_t> unwanted, const Greet& greet, Caller& caller) {
+  return DaemonStarter(environment, options, endpoint, caller).Start(unwanted, greet);
 }
 
 absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const ClientOptions& options,

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
@@ -20,6 +21,15 @@ namespace kernix {
 namespace {
 
 constexpr char kServiceUser[] = "kernix";
+
+// The error for a socket of another user: kind UNREACHABLE, code kPermissionDenied.
+absl::Status RefusedError(std::string_view message) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::UNREACHABLE);
+  detail.set_code(static_cast<int>(absl::StatusCode::kPermissionDenied));
+  detail.set_message(std::string(message));
+  return MakeError(std::move(detail));
+}
 
 absl::Status ConnectError(int error, const std::string& path) {
   const std::string message = StrCat("connect to ", path, ": ", strerror(error));
@@ -59,14 +69,6 @@ absl::StatusOr<PeerSocket> Identify(UniqueFd fd, const std::string& path) {
 }
 
 }  // namespace
-
-absl::Status RefusedError(std::string_view message) {
-  v1::ErrorDetail detail;
-  detail.set_kind(v1::ErrorDetail::UNREACHABLE);
-  detail.set_code(static_cast<int>(absl::StatusCode::kPermissionDenied));
-  detail.set_message(std::string(message));
-  return MakeError(std::move(detail));
-}
 
 bool IsTrustedUser(uid_t owner, uid_t self) {
   if (owner == self || owner == 0) return true;

@@ -73,6 +73,30 @@ std::vector<std::string> JaxHeaders(const std::vector<std::string>& site_package
   return {};
 }
 
+// Returns "" if `flags` can be used together.
+std::string Contradiction(const CompileFlags& flags) {
+  if (!flags.output.empty() && Modules(flags).size() != 1) {
+    return "-o takes one module: one source file, or several with --name or --separate";
+  }
+  for (const std::string& file : flags.files) {
+    if (LanguageOfFile(file) == v1::LANGUAGE_UNSPECIFIED)
+      return file + ": a source file ends in .cu, .cpp, .cc or .cxx";
+  }
+  if (NeedsCuda(flags.print)) {
+    for (const std::vector<std::string>& files : Modules(flags)) {
+      const LanguageTraits& language = TraitsOf(LanguageOfFiles(files));
+      if (language.needs_nvcc) continue;
+      return StrCat("--print ", flags.print, " is for CUDA sources only; ", files[0], " is ", language.name);
+    }
+  }
+  if (flags.load.force_rebuild && LoadOptionsFrom(flags).policy == LoadPolicy::kCached) {
+    return "--force compiles, and --policy cached forbids that";
+  }
+  const std::string files = flags.build_directory.empty() ? "" : FilesOfOneName(flags);
+  if (!files.empty()) return files + " would have the same names in --build-directory; compile them separately";
+  return "";
+}
+
 // `line` must outlive the callbacks.
 LoadCallbacks Complete(LoadCallbacks callbacks, ProgressLine& line, bool verbose) {
   callbacks.output = [&line](std::string_view text) {
@@ -173,29 +197,6 @@ std::vector<Option> CompileOptions(CompileFlags& flags) {
            {.least = 1, .most = std::numeric_limits<uint32_t>::max()}},
       });
   return options;
-}
-
-std::string Contradiction(const CompileFlags& flags) {
-  if (!flags.output.empty() && Modules(flags).size() != 1) {
-    return "-o takes one module: one source file, or several with --name or --separate";
-  }
-  for (const std::string& file : flags.files) {
-    if (LanguageOfFile(file) == v1::LANGUAGE_UNSPECIFIED)
-      return file + ": a source file ends in .cu, .cpp, .cc or .cxx";
-  }
-  if (NeedsCuda(flags.print)) {
-    for (const std::vector<std::string>& files : Modules(flags)) {
-      const LanguageTraits& language = TraitsOf(LanguageOfFiles(files));
-      if (language.needs_nvcc) continue;
-      return StrCat("--print ", flags.print, " is for CUDA sources only; ", files[0], " is ", language.name);
-    }
-  }
-  if (flags.load.force_rebuild && LoadOptionsFrom(flags).policy == LoadPolicy::kCached) {
-    return "--force compiles, and --policy cached forbids that";
-  }
-  const std::string files = flags.build_directory.empty() ? "" : FilesOfOneName(flags);
-  if (!files.empty()) return files + " would have the same names in --build-directory; compile them separately";
-  return "";
 }
 
 LoadOptions LoadOptionsFrom(const CompileFlags& flags) {

@@ -45,9 +45,6 @@ std::vector<Option> OptionsOfEachModule(CompileFlags& flags);
 // The options that set `flags`.
 std::vector<Option> CompileOptions(CompileFlags& flags);
 
-// Returns "" if `flags` can be used together.
-std::string Contradiction(const CompileFlags& flags);
-
 // All options of a load except the callbacks.
 LoadOptions LoadOptionsFrom(const CompileFlags& flags);
 

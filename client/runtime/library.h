@@ -38,11 +38,6 @@ absl::Status CheckSymbolVersions(const std::vector<std::string>& required, const
 std::vector<std::string> CudaLibraryDirectories(Env& env, const GetEnv& get_env,
                                                 const std::vector<std::string>& site_packages);
 
-// Opens each library of `needed` that is in one of `directories`, after the libraries that it needs itself. They stay
-// open until the process ends. The loader finds all other libraries. Returns a LOAD error if a library cannot be
-// opened.
-absl::Status OpenNeeded(const std::vector<std::string>& directories, const std::vector<std::string>& needed);
-
 struct Artifact {
   std::string path;
   Digest digest;

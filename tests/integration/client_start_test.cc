@@ -234,9 +234,9 @@ TEST_F(ClientStartTest, AStartThatIsGivenUpIsNotMadeTwice) {
     EXPECT_TRUE(Env::Posix().WriteFile(go, "", 0600).ok());
     return true;
   });
-  EXPECT_FALSE(DaemonStarter(environment, options, endpoint, given_up).Start(std::nullopt, greet).ok());
+  EXPECT_FALSE(StartDaemon(environment, options, endpoint, std::nullopt, greet, given_up).ok());
   Caller caller;
-  const absl::Status started = DaemonStarter(environment, options, endpoint, caller).Start(std::nullopt, greet);
+  const absl::Status started = StartDaemon(environment, options, endpoint, std::nullopt, greet, caller);
   EXPECT_TRUE(started.ok()) << started;
   EXPECT_EQ(Env::Posix().ReadFile(starts).value(), "start\n");
 }
