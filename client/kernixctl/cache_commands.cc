@@ -228,12 +228,6 @@ std::string Json(const CacheEntryInfo& entry) {
       .Str();
 }
 
-std::string Json(const std::vector<CacheEntryInfo>& entries) {
-  std::vector<std::string> elements;
-  for (const CacheEntryInfo& entry : entries) elements.push_back(Json(entry));
-  return JsonArray(elements) + "\n";
-}
-
 std::string Text(const std::vector<CacheEntryInfo>& entries) {
   const int64_t now = Env::Posix().UnixMillis();
   std::vector<std::vector<std::string>> rows = {
@@ -342,7 +336,8 @@ Command CacheListCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<ListFlags>();
   const auto answer = [flags](Client& client) -> absl::StatusOr<std::string> {
     KERNIX_ASSIGN_OR_RETURN(const std::vector<CacheEntryInfo> entries, client.List(flags->name));
-    return flags->json ? Json(entries) : Text(entries);
+    if (!flags->json) return Text(entries);
+    return JsonOfAll(entries, [](const CacheEntryInfo& entry) { return Json(entry); }) + "\n";
   };
   return {.name = "list",
           .summary = "List the entries of the cache",

@@ -46,16 +46,12 @@ const char* HealthName(const v1::UpstreamStatus& upstream) {
 
 // --- JSON
 
-std::string Json(const google::protobuf::RepeatedPtrField<std::string>& texts) {
-  return JsonStrings({texts.begin(), texts.end()});
-}
-
 std::string Json(const v1::RunningLoad& load) {
   const v1::Progress& progress = load.progress();
   return JsonObject()
       .Number("owner", uint64_t{load.owner()})
       .Text("name", load.name())
-      .Json("sources", Json(load.source()))
+      .Json("sources", JsonOfTexts(load.source()))
       .Text("state", StateName(progress.state()))
       .Text("step", progress.step())
       .Number("steps_done", uint64_t{progress.steps_done()})
@@ -97,16 +93,10 @@ std::string Json(const v1::UpstreamStatus& upstream) {
       .Str();
 }
 
-template <typename Element>
-std::string JsonOfAll(const google::protobuf::RepeatedPtrField<Element>& elements) {
-  std::vector<std::string> texts;
-  for (const Element& element : elements) texts.push_back(Json(element));
-  return JsonArray(texts);
-}
-
 std::string Json(const Report& report) {
   const DaemonInfo& info = report.info;
   const v1::GetStatusResponse& status = report.status;
+  const auto json = [](const auto& part) { return Json(part); };
   JsonObject object;
   object.Text("address", info.address)
       .Text("version", info.version)
@@ -118,12 +108,12 @@ std::string Json(const Report& report) {
       .Boolean("draining", info.draining)
       .Number("running_jobs", uint64_t{info.running_jobs})
       .Number("queued_jobs", uint64_t{info.queued_jobs})
-      .Json("loads", JsonOfAll(status.load()))
+      .Json("loads", JsonOfAll(status.load(), json))
       .Number("hidden_loads", uint64_t{status.hidden_loads()})
-      .Json("toolchains", JsonOfAll(status.toolchain()))
-      .Json("cache", JsonOfAll(status.cache()))
+      .Json("toolchains", JsonOfAll(status.toolchain(), json))
+      .Json("cache", JsonOfAll(status.cache(), json))
       .Number("hidden_entries", uint64_t{status.hidden_entries()})
-      .Json("inherited", Json(status.inherited()));
+      .Json("inherited", JsonOfTexts(status.inherited()));
   if (status.has_upstream()) object.Json("upstream", Json(status.upstream()));
   return object.Str() + "\n";
 }
@@ -247,8 +237,8 @@ Examples:
 
 std::string Json(const v1::ReloadResponse& response) {
   return JsonObject()
-             .Json("applied", Json(response.applied()))
-             .Json("needs_restart", Json(response.needs_restart()))
+             .Json("applied", JsonOfTexts(response.applied()))
+             .Json("needs_restart", JsonOfTexts(response.needs_restart()))
              .Str() +
          "\n";
 }

@@ -155,44 +155,29 @@ std::string Text(const EntryTags& tags) {
   return FormatTable(rows) + KernelText(first);
 }
 
-std::string JsonOfTags(const EntryTags& tags) {
-  std::vector<std::string> elements;
-  for (const v1::CacheEntry& tag : tags) {
-    elements.push_back(JsonObject().Text("name", tag.name()).Number("owner", uint64_t{tag.owner()}).Str());
-  }
-  return JsonArray(elements);
-}
-
-std::string JsonOfFunctions(const v1::CacheEntryDetail& detail) {
-  std::vector<std::string> elements;
-  for (const v1::ResolvedFunction& function : detail.function()) {
-    elements.push_back(
-        JsonObject().Text("name", function.name()).Text("arg_spec", absl::StrJoin(function.tokens(), " ")).Str());
-  }
-  return JsonArray(elements);
-}
-
-std::string Json(const google::protobuf::RepeatedPtrField<std::string>& texts) {
-  return JsonStrings({texts.begin(), texts.end()});
-}
-
 std::string Json(const EntryTags& tags) {
   const v1::CacheEntry& first = tags[0];
   const v1::CacheEntryDetail& detail = first.detail();
+  const auto tag_json = [](const v1::CacheEntry& tag) {
+    return JsonObject().Text("name", tag.name()).Number("owner", uint64_t{tag.owner()}).Str();
+  };
+  const auto function_json = [](const v1::ResolvedFunction& function) {
+    return JsonObject().Text("name", function.name()).Text("arg_spec", absl::StrJoin(function.tokens(), " ")).Str();
+  };
   JsonObject object;
   object.Text("key", KeyOf(first))
-      .Json("tags", JsonOfTags(tags))
+      .Json("tags", JsonOfAll(tags, tag_json))
       .Text("language", TraitsOf(first.language()).id)
-      .Json("architectures", Json(first.architecture()))
-      .Json("functions", JsonOfFunctions(detail))
+      .Json("architectures", JsonOfTexts(first.architecture()))
+      .Json("functions", JsonOfAll(detail.function(), function_json))
       .Number("size", uint64_t{first.size()})
       .Number("created_unix_ms", int64_t{first.created_unix_ms()})
       .Number("last_used_unix_ms", int64_t{first.last_used_unix_ms()})
       .Number("hits", uint64_t{first.hits()})
       .Text("origin", detail.origin())
       .Text("toolchain", detail.toolchain())
-      .Json("build_options", Json(detail.build_option()))
-      .Json("required_symbol_versions", Json(detail.required_symbol_version()))
+      .Json("build_options", JsonOfTexts(detail.build_option()))
+      .Json("required_symbol_versions", JsonOfTexts(detail.required_symbol_version()))
       .Text("path", detail.artifact_path());
   const bool for_gpus = !first.architecture().empty();
   if (const auto kernels = KernelsOf(first); for_gpus && kernels.ok()) object.Json("kernels", KernelsJson(*kernels));

@@ -238,15 +238,14 @@ std::string Text(const Finding& finding) {
 }
 
 std::string Json(const Findings& findings) {
-  std::vector<std::string> elements;
-  for (const Finding& finding : findings) {
-    elements.push_back(JsonObject()
-                           .Text("state", NameOf(finding.state))
-                           .Text("subject", finding.subject)
-                           .Text("text", finding.text)
-                           .Str());
-  }
-  return JsonArray(elements) + "\n";
+  const auto json_of = [](const Finding& finding) {
+    return JsonObject()
+        .Text("state", NameOf(finding.state))
+        .Text("subject", finding.subject)
+        .Text("text", finding.text)
+        .Str();
+  };
+  return JsonOfAll(findings, json_of) + "\n";
 }
 
 int RunDoctor(const ClientOptions& options, bool json) {

@@ -46,12 +46,9 @@ std::string KernelJson(const KernelResources& kernel) {
 }
 
 std::string FunctionsJson(const Module& module) {
-  std::vector<std::string> functions;
-  for (const FunctionInfo& function : module.functions()) {
-    functions.push_back(
-        JsonObject().Text("name", function.name).Text("arg_spec", absl::StrJoin(function.tokens, " ")).Str());
-  }
-  return JsonArray(functions);
+  return JsonOfAll(module.functions(), [](const FunctionInfo& function) {
+    return JsonObject().Text("name", function.name).Text("arg_spec", absl::StrJoin(function.tokens, " ")).Str();
+  });
 }
 
 absl::StatusOr<std::string> TextOf(const Module& module, const std::string& printable) {
@@ -82,11 +79,7 @@ std::string KernelTable(const std::vector<KernelResources>& kernels) {
   return FormatTable(rows);
 }
 
-std::string KernelsJson(const std::vector<KernelResources>& kernels) {
-  std::vector<std::string> elements;
-  for (const KernelResources& kernel : kernels) elements.push_back(KernelJson(kernel));
-  return JsonArray(elements);
-}
+std::string KernelsJson(const std::vector<KernelResources>& kernels) { return JsonOfAll(kernels, KernelJson); }
 
 const std::vector<std::string> kPrintable = {"ptx", "sass", "source", "resources"};
 
