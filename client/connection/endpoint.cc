@@ -115,18 +115,15 @@ std::string HowToJoin(const ClientEnvironment& environment) {
 }
 
 absl::StatusOr<Endpoint> ServiceOrOwn(const ClientEnvironment& environment, const ClientOptions& options) {
-  if (!ServiceIsForUs(environment)) {
-    KERNIX_ASSIGN_OR_RETURN(Endpoint own, OwnEndpoint(environment, options));
-    own.hint = HowToJoin(environment);
-    return own;
-  }
-  std::string warning = StrangersService(environment);
-  if (warning.empty()) {
+  const bool is_for_us = ServiceIsForUs(environment);
+  const std::string warning = is_for_us ? StrangersService(environment) : "";
+  if (is_for_us && warning.empty()) {
     return Endpoint{
         .kind = EndpointKind::kService, .socket = environment.service_socket, .origin = "the machine's service"};
   }
   KERNIX_ASSIGN_OR_RETURN(Endpoint own, OwnEndpoint(environment, options));
-  own.warning = own.warning.empty() ? std::move(warning) : StrCat(warning, "\n", own.warning);
+  if (!is_for_us) own.hint = HowToJoin(environment);
+  if (is_for_us) own.warning = own.warning.empty() ? warning : StrCat(warning, "\n", own.warning);
   return own;
 }
 

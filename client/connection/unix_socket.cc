@@ -2,20 +2,19 @@
 #include "client/connection/unix_socket.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string_view>
-#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/private_directory.h"
+#include "common/os/user_entry.h"
 
 namespace kernix {
 namespace {
@@ -71,12 +70,7 @@ absl::StatusOr<PeerSocket> Identify(UniqueFd fd, const std::string& path) {
 }  // namespace
 
 bool IsTrustedUser(uid_t owner, uid_t self) {
-  if (owner == self || owner == 0) return true;
-  std::vector<char> buffer(16 * 1024);
-  passwd entry{};
-  passwd* found = nullptr;
-  return getpwnam_r(kServiceUser, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr &&
-         entry.pw_uid == owner;
+  return owner == self || owner == 0 || LookUpUser(owner).name == kServiceUser;
 }
 
 UniqueFd AboveStandardStreams(UniqueFd fd) {

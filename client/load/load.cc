@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernix/load.h"
 
-#include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "client/connection/daemon_client.h"
@@ -184,13 +184,6 @@ absl::StatusOr<Source> ReadSource(const std::string& path) {
   return Source{.text = *std::move(text), .label = "", .path = path};
 }
 
-// "kernels/add.cu" -> "add".
-std::string Stem(const std::string& path) {
-  const std::string name = Basename(path);
-  const size_t dot = name.rfind('.');
-  return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
-}
-
 std::vector<Source> InlineSources(const std::vector<std::string>& texts) {
   std::vector<Source> sources;
   sources.reserve(texts.size());
@@ -200,7 +193,7 @@ std::vector<Source> InlineSources(const std::vector<std::string>& texts) {
 
 absl::StatusOr<std::shared_ptr<Module>> LoadFile(Client& client, Language language, const std::string& path,
                                                  const LoadOptions& options) {
-  return LoadFiles(client, language, Stem(path), {path}, options);
+  return LoadFiles(client, language, std::filesystem::path(path).stem().string(), {path}, options);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadDir(Client& client, Language language, const std::string& directory,
