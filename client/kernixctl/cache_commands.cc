@@ -283,7 +283,7 @@ int RunPurge(const ClientOptions& options, const PurgeFlags& flags) {
   });
 }
 
-// --- All of it
+// --- The cache
 
 constexpr char kDetails[] = R"(Examples:
   kernixctl cache stats

@@ -44,7 +44,7 @@ const char* HealthName(const v1::UpstreamStatus& upstream) {
   return upstream.last_error().empty() ? "not asked yet" : "fails";
 }
 
-// --- JSON
+// --- Status: JSON
 
 std::string Json(const v1::RunningLoad& load) {
   const v1::Progress& progress = load.progress();
@@ -118,7 +118,7 @@ std::string Json(const Report& report) {
   return object.Str() + "\n";
 }
 
-// --- Text
+// --- Status: text
 
 std::string Text(const DaemonInfo& info) {
   return FormatTable({{"address", info.address},
@@ -217,6 +217,8 @@ std::string Text(const Report& report) {
   return StrCat(Text(report.info), InheritedText(report.status), LoadsText(report.status),
                 ToolchainsText(report.status), UpstreamText(report.status), CacheText(report.status));
 }
+
+// --- Metrics, reload, shutdown
 
 constexpr char kMetricsDetails[] =
     R"(The metrics since the start of the daemon, in Prometheus' text format. Only for the daemon's

@@ -92,6 +92,8 @@ int WithEntry(const ClientOptions& options, const std::string& key,
   });
 }
 
+// --- Show
+
 constexpr char kShowExamples[] = R"(
 
 Examples:
@@ -191,19 +193,7 @@ int RunShow(const ClientOptions& options, const ShowFlags& flags) {
   });
 }
 
-}  // namespace
-
-Command CacheShowCommand(const ClientOptions& options) {
-  const auto flags = std::make_shared<ShowFlags>();
-  return {.name = "show",
-          .summary = "Show one entry: functions, options, compilers, file, what its kernels use",
-          .details = StrCat(kKeyHelp, kShowExamples),
-          .options = {{"key", &flags->key, "The beginning of the entry's key", {.required = true}},
-                      {"--json", &flags->json, "Print one JSON object"}},
-          .run = [&options, flags] { return RunShow(options, *flags); }};
-}
-
-namespace {
+// --- Trace
 
 constexpr char kTraceExamples[] = R"(
 
@@ -255,6 +245,16 @@ int RunTrace(const ClientOptions& options, const TraceFlags& flags) {
 }
 
 }  // namespace
+
+Command CacheShowCommand(const ClientOptions& options) {
+  const auto flags = std::make_shared<ShowFlags>();
+  return {.name = "show",
+          .summary = "Show one entry: functions, options, compilers, file, what its kernels use",
+          .details = StrCat(kKeyHelp, kShowExamples),
+          .options = {{"key", &flags->key, "The beginning of the entry's key", {.required = true}},
+                      {"--json", &flags->json, "Print one JSON object"}},
+          .run = [&options, flags] { return RunShow(options, *flags); }};
+}
 
 Command TraceCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<TraceFlags>();

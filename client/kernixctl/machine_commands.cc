@@ -96,7 +96,7 @@ Finding Fails(std::string subject, const absl::Status& status) {
   return Problem(Finding::State::kFail, std::move(subject), status);
 }
 
-// --- The parts
+// --- Doctor: the parts
 
 Finding CheckCompiler(const ClientEnvironment& environment, const ClientOptions& options, v1::Language language) {
   const bool cuda = TraitsOf(language).needs_nvcc;
@@ -218,7 +218,7 @@ Findings Examine(const ClientOptions& options) {
   return findings;
 }
 
-// --- The report
+// --- Doctor: the report
 
 const char* NameOf(Finding::State state) {
   if (state == Finding::State::kOk) return "ok";
