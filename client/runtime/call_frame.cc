@@ -87,31 +87,21 @@ abi::Error* GetDeviceOrdinal(abi::DeviceOrdinalGetArgs* args) {
   return nullptr;
 }
 
+// What this side does not have is null.
 const abi::Api& TheApi() {
-  static const abi::Api api = {
-      .struct_size = sizeof(abi::Api),
-      .extension_start = nullptr,
-      .api_version = {sizeof(abi::ApiVersion), nullptr, abi::kApiMajor, abi::kApiMinor},
-      .internal_api = nullptr,
-      .error_create = CreateError,
-      .error_get_message = GetErrorMessage,
-      .error_destroy = DestroyError,
-      .handler_register = nullptr,
-      .stream_get = GetStream,
-      .type_register = nullptr,
-      .execution_context_get = nullptr,
-      .state_set = nullptr,
-      .state_get = nullptr,
-      .device_memory_allocate = Allocate,
-      .device_memory_free = Free,
-      .thread_pool_schedule = nullptr,
-      .thread_pool_num_threads = nullptr,
-      .future_create = nullptr,
-      .future_set_available = nullptr,
-      .future_set_error = nullptr,
-      .run_id_get = nullptr,
-      .device_ordinal_get = GetDeviceOrdinal,
-  };
+  static const abi::Api api = [] {
+    abi::Api made = {};
+    made.struct_size = sizeof(abi::Api);
+    made.api_version = {sizeof(abi::ApiVersion), nullptr, abi::kApiMajor, abi::kApiMinor};
+    made.error_create = CreateError;
+    made.error_get_message = GetErrorMessage;
+    made.error_destroy = DestroyError;
+    made.stream_get = GetStream;
+    made.device_memory_allocate = Allocate;
+    made.device_memory_free = Free;
+    made.device_ordinal_get = GetDeviceOrdinal;
+    return made;
+  }();
   return api;
 }
 

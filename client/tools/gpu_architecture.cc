@@ -80,45 +80,30 @@ std::optional<std::vector<Gpu>> ListGpus(const DriverLibrary& nvml) {
   return answers ? std::optional(std::move(gpus)) : std::nullopt;
 }
 
-// The first entry of CUDA_VISIBLE_DEVICES. Returns nullopt if the variable is absent.
-std::optional<std::string> FirstVisible(const GpuSystem& system) {
-  if (!system.visible_devices) return std::nullopt;
-  const std::string first = system.visible_devices->substr(0, system.visible_devices->find(','));
-  return std::string(absl::StripAsciiWhitespace(first));
-}
-
 bool AllAlike(const std::vector<Gpu>& gpus) {
   return std::all_of(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.architecture == gpus[0].architecture; });
 }
 
-enum class Answer { kFound, kHidden, kUnknown };
-
-// Decides which of `gpus` (in PCI order) CUDA would show first.
-Answer PickByIndex(const std::vector<Gpu>& gpus, const GpuSystem& system, int index, std::string& architecture) {
-  if (index < 0 || static_cast<size_t>(index) >= gpus.size()) return Answer::kHidden;
-  // By default, CUDA counts the fastest GPU first, and only CUDA knows which one that is.
-  if (!AllAlike(gpus) && system.device_order != "PCI_BUS_ID") return Answer::kUnknown;
-  architecture = gpus[index].architecture;
-  return Answer::kFound;
-}
-
-Answer PickByUuid(const std::vector<Gpu>& gpus, const std::string& uuid, std::string& architecture) {
-  const auto found =
-      std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return absl::StartsWith(g.uuid, uuid); });
-  if (found == gpus.end()) return Answer::kHidden;
-  architecture = found->architecture;
-  return Answer::kFound;
-}
-
-Answer PickFirst(const std::vector<Gpu>& gpus, const GpuSystem& system, std::string& architecture) {
-  const std::optional<std::string> first = FirstVisible(system);
+// The architecture of the one of `gpus` (in PCI order) that CUDA would show first. Empty: all of them are hidden.
+// Nullopt: only CUDA can tell.
+std::optional<std::string> ArchitectureOfFirst(const std::vector<Gpu>& gpus, const GpuSystem& system) {
+  const std::string visible = system.visible_devices.value_or("0");
+  const std::string first(absl::StripAsciiWhitespace(visible.substr(0, visible.find(','))));
   int index = 0;
-  if (!first || absl::SimpleAtoi(*first, &index)) return PickByIndex(gpus, system, index, architecture);
-  if (absl::StartsWith(*first, "GPU-")) return PickByUuid(gpus, *first, architecture);
-  if (!absl::StartsWith(*first, "MIG-")) return Answer::kHidden;
-  if (gpus.empty() || !AllAlike(gpus)) return Answer::kUnknown;
-  architecture = gpus[0].architecture;
-  return Answer::kFound;
+  if (absl::SimpleAtoi(first, &index)) {
+    if (index < 0 || static_cast<size_t>(index) >= gpus.size()) return "";
+    // By default, CUDA counts the fastest GPU first, and only CUDA knows which one that is.
+    if (!AllAlike(gpus) && system.device_order != "PCI_BUS_ID") return std::nullopt;
+    return gpus[index].architecture;
+  }
+  if (absl::StartsWith(first, "GPU-")) {
+    const auto found =
+        std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return absl::StartsWith(g.uuid, first); });
+    return found == gpus.end() ? "" : found->architecture;
+  }
+  if (!absl::StartsWith(first, "MIG-")) return "";
+  if (gpus.empty() || !AllAlike(gpus)) return std::nullopt;
+  return gpus[0].architecture;
 }
 
 absl::StatusOr<std::string> AskCuda(const GpuSystem& system) {
@@ -171,18 +156,12 @@ absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& sys
   const DriverLibrary library(system.nvml);
   const std::optional<std::vector<Gpu>> gpus = library.is_open() ? ListGpus(library) : std::nullopt;
   if (!gpus) return AskCuda(system);
-  std::string architecture;
-  switch (PickFirst(*gpus, system, architecture)) {
-    case Answer::kFound:
-      return architecture;
-    case Answer::kHidden:
-      return NoGpu(system.visible_devices ? StrCat("CUDA_VISIBLE_DEVICES=\"", *system.visible_devices, "\" hides all ",
-                                                   gpus->size(), " of them")
-                                          : std::string("the NVIDIA driver finds no GPU"));
-    case Answer::kUnknown:
-      return AskCuda(system);
-  }
-  return absl::InternalError("unreachable");
+  const std::optional<std::string> architecture = ArchitectureOfFirst(*gpus, system);
+  if (!architecture) return AskCuda(system);
+  if (!architecture->empty()) return *architecture;
+  return NoGpu(system.visible_devices ? StrCat("CUDA_VISIBLE_DEVICES=\"", *system.visible_devices, "\" hides all ",
+                                               gpus->size(), " of them")
+                                      : std::string("the NVIDIA driver finds no GPU"));
 }
 
 absl::StatusOr<std::string> DetectGpuArchitecture() {
