@@ -207,14 +207,13 @@ struct PrefetchFlags {
   bool json = false;
 };
 
-// The same sources and options have another key where the compilers, the GPU or kernixd are others.
-bool HasOtherKey(const v1::RecordedLoad& load, const std::string& key) { return load.key() != key; }
-
 std::string Line(const v1::RecordedLoad& load, const std::string& key, const v1::LoadResult& result) {
+  // The same sources and options have another key where the compilers, the GPU or kernixd are others.
+  const std::string recorded = load.key() == key ? "" : ", recorded as " + load.key();
   const std::string built = result.build_ms() == 0 ? "" : StrCat(" in ", result.build_ms(), " ms");
   return Printable(StrCat(load.request().name(), " (",
                           OriginOf(result.from_upstream(), result.cache_hit(), result.joined()), built, ") ", key,
-                          HasOtherKey(load, key) ? ", recorded as " + load.key() : ""));
+                          recorded));
 }
 
 std::string Json(const v1::RecordedLoad& load, const std::string& key, const v1::LoadResult& result) {
