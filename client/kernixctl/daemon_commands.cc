@@ -57,7 +57,7 @@ std::string Json(const v1::RunningLoad& load) {
       .Number("steps_done", uint64_t{progress.steps_done()})
       .Number("steps_total", uint64_t{progress.steps_total()})
       .Number("queue_position", uint64_t{progress.queue_position()})
-      .Number("elapsed_ms", uint64_t{load.elapsed_ms()})
+      .Number("elapsed_ms", load.elapsed_ms())
       .Str();
 }
 
@@ -72,8 +72,8 @@ std::string Json(const v1::ToolchainHealth& toolchain) {
 std::string Json(const v1::CacheShare& share) {
   return JsonObject()
       .Number("owner", uint64_t{share.owner()})
-      .Number("entries", uint64_t{share.entries()})
-      .Number("bytes", uint64_t{share.bytes()})
+      .Number("entries", share.entries())
+      .Number("bytes", share.bytes())
       .Str();
 }
 
@@ -81,7 +81,7 @@ std::string Json(const v1::UpstreamStatus& upstream) {
   return JsonObject()
       .Text("address", upstream.address())
       .Text("health", HealthName(upstream))
-      .Number("since_unix_ms", int64_t{upstream.since_unix_ms()})
+      .Number("since_unix_ms", upstream.since_unix_ms())
       .Text("last_error", upstream.last_error())
       .Boolean("reads", upstream.reads())
       .Boolean("writes", upstream.writes())
@@ -112,7 +112,7 @@ std::string Json(const Report& report) {
       .Number("hidden_loads", uint64_t{status.hidden_loads()})
       .Json("toolchains", JsonOfAll(status.toolchain(), json))
       .Json("cache", JsonOfAll(status.cache(), json))
-      .Number("hidden_entries", uint64_t{status.hidden_entries()})
+      .Number("hidden_entries", status.hidden_entries())
       .Json("inherited", JsonOfTexts(status.inherited()));
   if (status.has_upstream()) object.Json("upstream", Json(status.upstream()));
   return object.Str() + "\n";
