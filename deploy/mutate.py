@@ -140,7 +140,7 @@ MUTANTS = [
            "if (StillNamed(fd.get(), path)) return", "static_cast<void>(&StillNamed);\n    return", "common_test",
            "PosixLocksTest.*"),
     Mutant("the memo's key without the working folder", "client/load/load_memo.cc",
-           "  fields.Add(WorkingFolder());\n", "  static_cast<void>(&WorkingFolder);\n", "client_local_test",
+           "  fields.Add(AbsolutePath(\".\"));", "  static_cast<void>(&AbsolutePath);", "client_local_test",
            "MemoKeyTest.*"),
     Mutant("a known load of flags that name files", "daemon/builder/known_loads.cc",
            "return !request.flag_files.empty() ||", "return", "builder_test", "*AFileOfAFlagThatHasChanged*"),

@@ -62,6 +62,17 @@ absl::StatusOr<std::string> GuardedFolder(const ClientEnvironment& environment, 
   return all.real_paths.emplace(key, std::move(real)).first->second;
 }
 
+absl::StatusOr<std::string> ReadStream(GrpcCall& call, uint64_t size) {
+  std::string content;
+  v1::ArtifactChunk chunk;
+  while (call.Read(chunk)) {
+    if (content.size() + chunk.data().size() > size)
+      return absl::OutOfRangeError("the daemon sent more bytes than it announced");
+    content += chunk.data();
+  }
+  return content;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> CheckArtifact(const ClientEnvironment& environment, const std::string& path,
@@ -76,21 +87,6 @@ absl::StatusOr<std::string> CheckArtifact(const ClientEnvironment& environment, 
   KERNIX_ASSIGN_OR_RETURN(const std::string folder, GuardedFolder(environment, Dirname(path), info.uid));
   return JoinPath(folder, Basename(path));
 }
-
-namespace {
-
-absl::StatusOr<std::string> ReadStream(GrpcCall& call, uint64_t size) {
-  std::string content;
-  v1::ArtifactChunk chunk;
-  while (call.Read(chunk)) {
-    if (content.size() + chunk.data().size() > size)
-      return absl::OutOfRangeError("the daemon sent more bytes than it announced");
-    content += chunk.data();
-  }
-  return content;
-}
-
-}  // namespace
 
 absl::StatusOr<std::string> FetchedArtifactPath(const ClientEnvironment& environment, const Digest& digest) {
   KERNIX_ASSIGN_OR_RETURN(const std::string store,

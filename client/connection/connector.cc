@@ -83,18 +83,6 @@ absl::StatusOr<Connector::Meeting> Connector::Reach(const Endpoint& endpoint, st
   }
 }
 
-absl::StatusOr<Session> Connector::OpenForeign(const Endpoint& endpoint, Caller& caller) {
-  KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, caller));
-  if (meeting.verdict == Verdict::kOtherProtocol) {
-    return Unreachable(StrCat(meeting.session.peer, " (", endpoint.origin, ") is of build ", meeting.peer_build,
-                              ", which uses another protocol than this client, of build ", BuildId(),
-                              ": upgrade the older of the two"));
-  }
-  if (meeting.verdict == Verdict::kLeaving) return Unreachable(StrCat(meeting.session.peer, " is stopping"));
-  Trust(meeting);
-  return std::move(meeting.session);
-}
-
 absl::StatusOr<Connector::Meeting> Connector::MeetOrStart(const Endpoint& endpoint, std::optional<pid_t> unwanted,
                                                           Caller& caller) {
   if (!unwanted) {
@@ -113,25 +101,32 @@ absl::StatusOr<Connector::Meeting> Connector::MeetOrStart(const Endpoint& endpoi
     KERNIX_ASSIGN_OR_RETURN(meeting, Meet(std::move(peer), caller));
     return absl::OkStatus();
   };
-  KERNIX_RETURN_IF_ERROR(DaemonStarter(environment_, options_, fresh, caller).Start(unwanted, greet));
+  KERNIX_RETURN_IF_ERROR(StartDaemon(environment_, options_, fresh, unwanted, greet, caller));
   meeting.was_started = true;
   return meeting;
 }
 
-// Decides what to do after a replacement, or if none is allowed.
+// Decides what to do with a daemon that is not replaced.
 absl::StatusOr<Session> Connector::Settle(Meeting meeting, const Endpoint& endpoint, const WarningSink& warn) {
+  const bool is_own = endpoint.kind == EndpointKind::kOwn;
   if (meeting.verdict == Verdict::kOtherProtocol) {
     return Unreachable(StrCat(meeting.session.peer, " (", endpoint.origin, ") is of build ", meeting.peer_build,
-                              " and cannot talk to this client, of build ", BuildId(),
-                              ": install the kernixd that belongs to this client, or name it in $KERNIXD"));
+                              ", which uses another protocol than this client, of build ", BuildId(), ": ",
+                              is_own ? "install the kernixd that belongs to this client, or name it in $KERNIXD"
+                                     : "upgrade the older of the two"));
   }
   if (meeting.verdict == Verdict::kLeaving) return Unreachable(StrCat(meeting.session.peer, " is stopping"));
-  if (meeting.verdict == Verdict::kOtherBuild) {
+  if (meeting.verdict == Verdict::kOtherBuild && is_own) {
     warn(StrCat(meeting.session.peer, " is of build ", meeting.peer_build, ", this client of build ", BuildId(),
                 "; this client uses it, because both use the same protocol"));
-    Trust(meeting);
   }
+  Trust(meeting);
   return std::move(meeting.session);
+}
+
+absl::StatusOr<Session> Connector::OpenForeign(const Endpoint& endpoint, Caller& caller, const WarningSink& warn) {
+  KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, caller));
+  return Settle(std::move(meeting), endpoint, warn);
 }
 
 absl::StatusOr<Session> Connector::OpenOwn(const Endpoint& endpoint, Caller& caller, const WarningSink& warn) {
@@ -177,7 +172,7 @@ absl::StatusOr<Session> Connector::Open(Endpoint& endpoint, Need need, Caller& c
     return SessionWith(*std::move(peer));
   }
   if (endpoint.kind != EndpointKind::kOwn) {
-    absl::StatusOr<Session> session = OpenForeign(endpoint, caller);
+    absl::StatusOr<Session> session = OpenForeign(endpoint, caller, warn);
     if (session.ok() || caller.GaveUp() || endpoint.kind == EndpointKind::kNamed) return session;
     KERNIX_RETURN_IF_ERROR(FallBackToOwn(endpoint, ToStd(session.status().message()), warn));
   }

@@ -22,7 +22,7 @@ using WarningSink = std::function<void(std::string_view)>;
 
 // A session and its peer.
 struct Session {
-  std::unique_ptr<PrivateDaemon> daemon;  // the daemon of a oneshot session
+  std::unique_ptr<DaemonProcess> daemon;  // the daemon of a oneshot session
   std::unique_ptr<Http2Connection> connection;
   std::string socket;  // where the daemon listens; empty: nowhere
   std::string peer;    // for messages: "kernixd at /run/kernix/kernixd.sock"
@@ -67,7 +67,7 @@ class Connector {
   absl::StatusOr<PeerSocket> Connect(const Endpoint& endpoint, Caller& caller);
   absl::StatusOr<Meeting> Meet(PeerSocket peer, Caller& caller);
   absl::StatusOr<Meeting> Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted, Caller& caller);
-  absl::StatusOr<Session> OpenForeign(const Endpoint& endpoint, Caller& caller);
+  absl::StatusOr<Session> OpenForeign(const Endpoint& endpoint, Caller& caller, const WarningSink& warn);
   absl::StatusOr<Session> OpenOwn(const Endpoint& endpoint, Caller& caller, const WarningSink& warn);
   absl::StatusOr<Meeting> MeetOrStart(const Endpoint& endpoint, std::optional<pid_t> unwanted, Caller& caller);
   absl::StatusOr<Session> OpenOneshot(const Endpoint& endpoint, const absl::Status& why, Caller& caller,

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of the client's connection that a load needs, beyond the public interface.
+// The functions of the client's connection that a load and kernixctl need, beyond the public interface.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
+#include "client/connection/endpoint.h"
 #include "common/base/digest.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
@@ -22,6 +25,22 @@ using BlobProvider = std::function<absl::StatusOr<std::string>(const Digest&)>;
 // Client::Create() creates one of these: every Client is a DaemonClient.
 class DaemonClient : public Client {
  public:
+  // Like Client::Create(), in an environment of the caller's choice.
+  static absl::StatusOr<std::unique_ptr<DaemonClient>> Create(ClientEnvironment environment, ClientOptions options);
+
+  // One call of the service, with one response: "GetStatus". Repeats it while the daemon is too busy, and once if the
+  // daemon was lost. If there is no daemon, starts one, or without `start` returns kUnavailable.
+  virtual absl::Status Call(std::string_view method, const google::protobuf::MessageLite& request, bool start,
+                            google::protobuf::MessageLite& response) = 0;
+  template <typename Response>
+  absl::StatusOr<Response> Ask(std::string_view method, const google::protobuf::MessageLite& request,
+                               bool start = false) {
+    Response response;
+    absl::Status status = Call(method, request, start, response);
+    if (!status.ok()) return status;
+    return response;
+  }
+
   // Says that a load follows soon. Takes no time and cannot fail.
   virtual void AnnounceLoad() {}
 

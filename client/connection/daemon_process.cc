@@ -68,24 +68,8 @@ absl::StatusOr<std::string> CheckNamed(Env& env, const std::string& path, const 
   return MakeError(v1::ErrorDetail::UNREACHABLE, StrCat(origin, ": ", path, " is not an executable program"));
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, const std::string& named) {
-  Env& env = *environment.env;
-  if (!named.empty()) return CheckNamed(env, named, "the requested kernixd");
-  if (const std::optional<std::string> path = environment.get_env("KERNIXD")) return CheckNamed(env, *path, "$KERNIXD");
-  const std::vector<std::string> candidates = Candidates(environment);
-  for (const std::string& path : candidates) {
-    if (IsProgram(env, path)) return path;
-  }
-  return MakeError(v1::ErrorDetail::UNREACHABLE,
-                   StrCat("the program kernixd was not found; install it, or name it in $KERNIXD. Looked at: ",
-                          absl::StrJoin(candidates, ", ")));
-}
-
-namespace {
-
-// A kernixd that detaches itself takes milliseconds for that. Other programs never do.
+// A kernixd that detaches itself, or has lost its only connection, takes milliseconds for that. Other programs never
+// do.
 constexpr std::chrono::milliseconds kPatience{1'000};
 
 // posix_spawn's two descriptions of the child.
@@ -138,6 +122,19 @@ std::optional<int> Collect(pid_t pid) {
 
 }  // namespace
 
+absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, const std::string& named) {
+  Env& env = *environment.env;
+  if (!named.empty()) return CheckNamed(env, named, "the requested kernixd");
+  if (const std::optional<std::string> path = environment.get_env("KERNIXD")) return CheckNamed(env, *path, "$KERNIXD");
+  const std::vector<std::string> candidates = Candidates(environment);
+  for (const std::string& path : candidates) {
+    if (IsProgram(env, path)) return path;
+  }
+  return MakeError(v1::ErrorDetail::UNREACHABLE,
+                   StrCat("the program kernixd was not found; install it, or name it in $KERNIXD. Looked at: ",
+                          absl::StrJoin(candidates, ", ")));
+}
+
 absl::StatusOr<DaemonProcess> DaemonProcess::Start(const DaemonCommand& command) {
   std::vector<std::string> arguments = {command.program};
   arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
@@ -162,12 +159,12 @@ absl::StatusOr<DaemonProcess> DaemonProcess::StartDetached(DaemonCommand command
   return process;
 }
 
-DaemonProcess::~DaemonProcess() {
-  if (!report_.ok()) return;
+std::optional<int> DaemonProcess::AwaitChild() {
   const MonotonicTime patience = std::chrono::steady_clock::now() + kPatience;
   while (pid_ != 0 && !ExitCode() && std::chrono::steady_clock::now() < patience) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  return exit_code_;
 }
 
 std::optional<int> DaemonProcess::ExitCode() {
@@ -187,27 +184,8 @@ std::optional<int> DaemonProcess::ExitCode() {
 
 std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env) {
   std::map<std::string, std::string> environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"LANG", "C.UTF-8"}};
-  std::vector<std::string> names = UpstreamVariables();
-  names.insert(names.end(), {"HOME",
-                             "USER",
-                             "LOGNAME",
-                             "TMPDIR",
-                             "XDG_RUNTIME_DIR",
-                             "XDG_CACHE_HOME",
-                             "KERNIX_CACHE_LIMIT_BYTES",
-                             "KERNIX_JOBS",
-                             "KERNIX_MEMORY_BUDGET_BYTES",
-                             "KERNIX_JOB_TIMEOUT",
-                             "KERNIX_IDLE_TIMEOUT",
-                             "KERNIX_DRAIN_TIMEOUT",
-                             "KERNIX_MAX_REQUEST_BYTES",
-                             "KERNIX_MAX_LOADS_PER_USER",
-                             "KERNIX_MAX_FETCHES_PER_USER",
-                             "KERNIX_MAX_CONNECTIONS_PER_USER",
-                             "KERNIX_MAX_REQUEST_BYTES_PER_USER",
-                             "KERNIX_DISABLED_SHORTCUTS",
-                             "KERNIX_LOG_LEVEL",
-                             "KERNIX_TOOLCHAIN_DESCRIPTION"});
+  std::vector<std::string> names = DaemonVariables();
+  names.insert(names.end(), {"HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"});
   for (const std::string& name : names) {
     if (const std::optional<std::string> value = get_env(name)) environment[name] = *value;
   }

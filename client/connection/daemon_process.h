@@ -33,19 +33,19 @@ struct DaemonCommand {
 
 inline constexpr int kInheritedSocket = 3;
 
-// Keeps running when this object is destroyed.
 class DaemonProcess {
  public:
-  // Starts it in its own session, in the folder "/", with stdin from /dev/null. It inherits nothing else: no
-  // descriptor, no signal setting, and only the given environment.
+  // Starts it as a child, in its own session, in the folder "/", with stdin from /dev/null. It inherits nothing else:
+  // no descriptor, no signal setting, and only the given environment.
   static absl::StatusOr<DaemonProcess> Start(const DaemonCommand& command);
 
   // The same for a daemon that leaves this process, which then need not collect it: $KERNIX_STARTED_BY_CLIENT has
   // kernixd go on in a child of its own, and tell its exit code through kInheritedSocket.
   static absl::StatusOr<DaemonProcess> StartDetached(DaemonCommand command);
 
-  // Collects the parent of a detached daemon, which ends at once.
-  ~DaemonProcess();
+  // A detached daemon keeps running. Its parent, our child, ends at once; any other daemon ends when its connection is
+  // destroyed, before this object.
+  ~DaemonProcess() { AwaitChild(); }
   DaemonProcess(DaemonProcess&& other) noexcept
       : pid_(std::exchange(other.pid_, 0)), report_(std::move(other.report_)), exit_code_(other.exit_code_) {}
   DaemonProcess& operator=(DaemonProcess&&) = delete;
@@ -53,6 +53,9 @@ class DaemonProcess {
   // Returns the exit code if the daemon has ended, or 128 + the signal if a signal killed it (128 alone if that is not
   // known). Does not wait.
   std::optional<int> ExitCode();
+
+  // Waits until our child has ended, for a second at most. Returns the exit code as far as it is known.
+  std::optional<int> AwaitChild();
 
  private:
   explicit DaemonProcess(pid_t pid) : pid_(pid) {}
@@ -68,7 +71,7 @@ class DaemonProcess {
 std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env);
 
 // Stops a daemon that nobody can connect to, and detects when one that was asked to stop is gone.
-
+//
 // Create it while the daemon is running. Watches the daemon's process. If that is invisible, as in another process
 // namespace, watches its socket instead. It does not connect, because systemd would start the next daemon.
 class DaemonWatch {

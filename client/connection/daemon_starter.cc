@@ -9,13 +9,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
-#include <cstring>
+#include <iterator>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/connection/daemon_process.h"
 #include "client/connection/grpc_call.h"
@@ -65,6 +67,18 @@ bool HasEnded(const UniqueFd& process) {
   return !process.ok() || poll(&ended, 1, 0) > 0;
 }
 
+// The last lines that a daemon wrote to `log` after its first `start` bytes, indented, for a message. Empty if there
+// are none.
+std::string LastWords(Env& env, const std::string& log, size_t start) {
+  constexpr ptrdiff_t kLines = 5;
+  const absl::StatusOr<std::string> text = env.ReadFile(log);
+  if (!text.ok() || text->size() <= start) return "";
+  std::vector<std::string> lines =
+      absl::StrSplit(ToAbsl(std::string_view(*text).substr(start)), '\n', absl::SkipEmpty());
+  if (std::ssize(lines) > kLines) lines.erase(lines.begin(), lines.end() - kLines);
+  return lines.empty() ? "" : StrCat("\n  ", absl::StrJoin(lines, "\n  "));
+}
+
 // The last part of a message about a daemon.
 std::string WhatItsLogSays(Env& env, const std::string& log, size_t start) {
   const std::string words = LastWords(env, log, start);
@@ -72,201 +86,175 @@ std::string WhatItsLogSays(Env& env, const std::string& log, size_t start) {
                        : StrCat("Its log, ", log, ", ends with:", words);
 }
 
-}  // namespace
-
-bool OneshotMayHelp(const absl::Status& status) { return status.GetPayload(kOneshotHelps).has_value(); }
-
-absl::Status WithOneshotHelp(absl::Status status) {
-  status.SetPayload(kOneshotHelps, absl::Cord("1"));
-  return status;
-}
-
-std::string LastWords(Env& env, const std::string& log, size_t start) {
-  constexpr size_t kLines = 5;
-  const absl::StatusOr<std::string> text = env.ReadFile(log);
-  if (!text.ok() || text->size() <= start) return "";
-  std::vector<std::string> lines =
-      absl::StrSplit(ToAbsl(std::string_view(*text).substr(start)), '\n', absl::SkipEmpty());
-  std::string words;
-  for (size_t i = lines.size() - std::min(lines.size(), kLines); i < lines.size(); ++i) {
-    StrAppend(&words, "\n  ", lines[i]);
-  }
-  return words;
-}
-
+// "exit code 3 (the store cannot be used)".
 std::string DescribeExit(int exit_code) {
   if (exit_code == 128) return "a signal";
   if (exit_code > 128) return StrCat("signal ", exit_code - 128);
-  const char* meaning = "";
-  switch (exit_code) {
-    case kExitFailure:
-      meaning = " (an unexpected failure)";
-      break;
-    case kExitUsage:
-      meaning = " (it does not accept a setting)";
-      break;
-    case kExitStoreUnusable:
-      meaning = " (it cannot use the store)";
-      break;
-    case kExitAlreadyRunning:
-      meaning = " (another kernixd uses the store)";
-      break;
-    case 127:
-      meaning = " (the program cannot be run)";
-      break;
-    default:
-      break;
+  constexpr std::pair<int, const char*> kMeanings[] = {{kExitFailure, "an unexpected failure"},
+                                                       {kExitUsage, "it does not accept a setting"},
+                                                       {kExitStoreUnusable, "it cannot use the store"},
+                                                       {kExitAlreadyRunning, "another kernixd uses the store"},
+                                                       {127, "the program cannot be run"}};
+  for (const auto& [code, meaning] : kMeanings) {
+    if (code == exit_code) return StrCat("exit code ", exit_code, " (", meaning, ")");
   }
-  return StrCat("exit code ", exit_code, meaning);
+  return StrCat("exit code ", exit_code);
 }
 
-DaemonStarter::DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options,
-                             const Endpoint& endpoint, Caller& caller)
-    : environment_(environment),
-      options_(options),
-      endpoint_(endpoint),
-      caller_(caller),
-      deadline_(std::chrono::steady_clock::now() + options.start_timeout) {}
+// Starts this user's own daemon. Keeps references to its arguments.
+class DaemonStarter {
+ public:
+  DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options, const Endpoint& endpoint,
+                Caller& caller)
+      : environment_(environment),
+        options_(options),
+        endpoint_(endpoint),
+        caller_(caller),
+        deadline_(std::chrono::steady_clock::now() + options.start_timeout) {}
 
-// Returns false if no time is left.
-bool DaemonStarter::Pause(milliseconds pause) {
-  return std::chrono::steady_clock::now() < deadline_ && caller_.Pause(pause);
-}
+  absl::Status Start(std::optional<pid_t> unwanted, const Greet& greet) {
+    KERNIX_ASSIGN_OR_RETURN(program_, FindKernixd(environment_, options_.kernixd));
+    milliseconds pause = kShortestPause;
+    do {
+      absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
+      if (peer.ok()) return greet(*std::move(peer));
+      if (absl::IsPermissionDenied(peer.status())) return peer.status();
+      const auto lock = environment_.env->TryLockFile(endpoint_.place.start_lock);
+      if (lock.ok()) return StartLocked(unwanted, greet);
+      if (!absl::IsUnavailable(lock.status())) {
+        return WithOneshotHelp(Unreachable(StrCat("kernixd cannot be started: ", lock.status().message())));
+      }
+    } while (PauseLonger(pause));
+    if (caller_.GaveUp()) return GivenUp();
+    return Unreachable(StrCat("another process has been starting kernixd for ", options_.start_timeout.count(),
+                              " ms without success. It holds ", endpoint_.place.start_lock, ": find it with `fuser ",
+                              endpoint_.place.start_lock, "`, and end it if it hangs. ", "What kernixd said is in ",
+                              endpoint_.place.log));
+  }
 
-bool DaemonStarter::PauseLonger(milliseconds& pause) {
-  return Pause(std::exchange(pause, std::min(2 * pause, kLongestPause)));
-}
+ private:
+  // Returns false if no time is left.
+  bool Pause(milliseconds pause) { return std::chrono::steady_clock::now() < deadline_ && caller_.Pause(pause); }
 
-absl::StatusOr<PeerSocket> DaemonStarter::ConnectToWanted(std::optional<pid_t> unwanted) {
-  KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectTo(environment_, endpoint_));
-  if (unwanted == peer.pid) return absl::NotFoundError("only the daemon to be replaced is listening");
-  return peer;
-}
+  // The same; the next pause is longer.
+  bool PauseLonger(milliseconds& pause) { return Pause(std::exchange(pause, std::min(2 * pause, kLongestPause))); }
 
-bool DaemonStarter::PlaceIsFree() { return environment_.env->TryLockFile(endpoint_.place.lock).ok(); }
+  absl::StatusOr<PeerSocket> ConnectToWanted(std::optional<pid_t> unwanted) {
+    KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectTo(environment_, endpoint_));
+    if (unwanted == peer.pid) return absl::NotFoundError("only the daemon to be replaced is listening");
+    return peer;
+  }
 
-absl::Status DaemonStarter::Start(std::optional<pid_t> unwanted, const Greet& greet) {
-  KERNIX_ASSIGN_OR_RETURN(program_, FindKernixd(environment_, options_.kernixd));
-  milliseconds pause = kShortestPause;
-  do {
+  bool PlaceIsFree() { return environment_.env->TryLockFile(endpoint_.place.lock).ok(); }
+
+  absl::Status StartLocked(std::optional<pid_t> unwanted, const Greet& greet) {
+    // Another client may have started it before this one got the lock.
     absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
     if (peer.ok()) return greet(*std::move(peer));
-    if (absl::IsPermissionDenied(peer.status())) return peer.status();
-    const auto lock = environment_.env->TryLockFile(endpoint_.place.start_lock);
-    if (lock.ok()) return StartLocked(unwanted, greet);
-    if (!absl::IsUnavailable(lock.status())) {
-      return WithOneshotHelp(Unreachable(StrCat("kernixd cannot be started: ", lock.status().message())));
+    UniqueFd leaving;  // a pidfd
+    if (unwanted) {
+      leaving.reset(static_cast<int>(syscall(SYS_pidfd_open, *unwanted, 0)));
+      AskToStop(*unwanted);
     }
-  } while (PauseLonger(pause));
-  if (caller_.GaveUp()) return GivenUp();
-  return Unreachable(StrCat("another process has been starting kernixd for ", options_.start_timeout.count(),
-                            " ms without success. It holds ", endpoint_.place.start_lock, ": find it with `fuser ",
-                            endpoint_.place.start_lock, "`, and end it if it hangs. ", "What kernixd said is in ",
-                            endpoint_.place.log));
-}
+    peer = AwaitPlace(unwanted, leaving);
+    if (peer.ok()) return greet(*std::move(peer));
+    if (!absl::IsNotFound(peer.status())) return peer.status();
 
-absl::Status DaemonStarter::StartLocked(std::optional<pid_t> unwanted, const Greet& greet) {
-  // Another client may have started it before this one got the lock.
-  absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
-  if (peer.ok()) return greet(*std::move(peer));
-  UniqueFd leaving;  // a pidfd
-  if (unwanted) {
-    leaving.reset(static_cast<int>(syscall(SYS_pidfd_open, *unwanted, 0)));
-    AskToStop(*unwanted);
+    DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
+    command.log = endpoint_.place.log;
+    command.environment["KERNIX_LOG_FILE"] = command.log;
+    if (!endpoint_.first_compiler.empty()) command.environment["KERNIX_FIRST_COMPILER"] = endpoint_.first_compiler;
+    command.arguments = {"--socket", endpoint_.socket, "--store-directory",
+                         StoreList{endpoint_.store_directory, endpoint_.read_stores}.Text()};
+    if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {
+      command.arguments.insert(command.arguments.end(), {"--idle-timeout", "15m"});
+    }
+    if (caller_.GaveUp()) return GivenUp();
+    const size_t log_start = LogStart(*environment_.env, command.log);
+    KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, DaemonProcess::StartDetached(command));
+    return AwaitAnswer(std::move(process), log_start, greet);
   }
-  peer = AwaitPlace(unwanted, leaving);
-  if (peer.ok()) return greet(*std::move(peer));
-  if (!absl::IsNotFound(peer.status())) return peer.status();
 
-  DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
-  command.log = endpoint_.place.log;
-  command.environment["KERNIX_LOG_FILE"] = command.log;
-  if (!endpoint_.first_compiler.empty()) command.environment["KERNIX_FIRST_COMPILER"] = endpoint_.first_compiler;
-  command.arguments = {"--socket", endpoint_.socket, "--store-directory",
-                       StoreList{endpoint_.store_directory, endpoint_.read_stores}.Text()};
-  if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {
-    command.arguments.insert(command.arguments.end(), {"--idle-timeout", "15m"});
-  }
-  if (caller_.GaveUp()) return GivenUp();
-  const size_t log_start = LogStart(*environment_.env, command.log);
-  KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, DaemonProcess::StartDetached(command));
-  return AwaitAnswer(std::move(process), log_start, greet);
-}
-
-void DaemonStarter::AskToStop(pid_t unwanted) {
-  absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
-  if (!peer.ok() || peer->pid != unwanted) return;
-  Http2Connection connection(std::move(peer->fd));
-  v1::ShutdownRequest request;
-  request.set_reason(StrCat("a client of build ", BuildId(), " replaces it"));
-  v1::ShutdownResponse response;
-  static_cast<void>(CallOnce(connection, "kernixd", "Shutdown", request, response, kProbeTimeout, caller_));
-  deadline_ += kDrainTime;
-}
-
-// A daemon that has removed its socket may still be working on accepted loads. A daemon that another client has just
-// started may not listen yet. A daemon at another place (see ConnectTo) holds the store until its process ends. Returns
-// kNotFound if place and store are free.
-absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwanted, const UniqueFd& leaving) {
-  milliseconds pause = kShortestPause;
-  do {
-    absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
-    if (peer.ok()) return peer;
-    if (HasEnded(leaving) && PlaceIsFree()) return absl::NotFoundError("nobody holds the place");
-  } while (PauseLonger(pause));
-  if (caller_.GaveUp()) return GivenUp();
-  return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.place.lock,
-                            " and has not released it within ", options_.start_timeout.count(),
-                            " ms: try again when its builds are done, or find it with `fuser ", endpoint_.place.lock,
-                            "` and kill it. Its log is ", endpoint_.place.log));
-}
-
-// The daemon may not answer for a moment, when other waiting clients fill its queue.
-absl::Status DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start, const Greet& greet) {
-  do {
+  void AskToStop(pid_t unwanted) {
     absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
-    if (absl::IsPermissionDenied(peer.status())) return peer.status();
-    if (peer.ok()) {
-      absl::Status answered = greet(*std::move(peer));
-      if (!DaemonWasLost(answered)) return answered;
-    }
-    if (const std::optional<int> exit_code = process.ExitCode()) {
-      KERNIX_RETURN_IF_ERROR(JudgeExit(*exit_code, log_start));
-    }
-  } while (Pause(kPauseForAnswer));
-  if (caller_.GaveUp()) {
-    AwaitHold(process);
-    return GivenUp();
+    if (!peer.ok() || peer->pid != unwanted) return;
+    Http2Connection connection(std::move(peer->fd));
+    v1::ShutdownRequest request;
+    request.set_reason(StrCat("a client of build ", BuildId(), " replaces it"));
+    v1::ShutdownResponse response;
+    static_cast<void>(CallOnce(connection, "kernixd", "Shutdown", request, response, kProbeTimeout, caller_));
+    deadline_ += kDrainTime;
   }
-  const std::optional<pid_t> holder = HolderOf(environment_, endpoint_);
-  return Unreachable(StrCat("kernixd", holder ? absl::StrCat(" (process ", *holder, ")") : "",
-                            " was started but did not answer at ", endpoint_.socket, " within ",
-                            options_.start_timeout.count(),
-                            " ms: try again when the machine is less busy, or kill that process if it hangs. ",
-                            WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
-}
 
-// Returns OK if another daemon has the place, so that waiting for it makes sense. One that holds the store and listens
-// nowhere does not answer later either: kernixd itself has waited for its end.
-absl::Status DaemonStarter::JudgeExit(int exit_code, size_t log_start) {
-  if (exit_code == kExitAlreadyRunning && !PlaceIsFree()) return absl::OkStatus();
-  const ErrorKind kind = exit_code == kExitStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
-  absl::Status status =
-      MakeError(kind, StrCat("kernixd could not be started: ", program_, " ended with ", DescribeExit(exit_code), ". ",
-                             WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
-  const bool place_is_at_fault = exit_code == kExitFailure || exit_code == kExitAlreadyRunning;
-  return place_is_at_fault ? WithOneshotHelp(std::move(status)) : status;
-}
-
-// If the start lock were released before the daemon holds the place, the next client would start another daemon.
-void DaemonStarter::AwaitHold(DaemonProcess& process) {
-  const MonotonicTime deadline = std::chrono::steady_clock::now() + kHoldPatience;
-  while (PlaceIsFree() && !process.ExitCode() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kShortestPause);
+  // A daemon that has removed its socket may still be working on accepted loads. A daemon that another client has just
+  // started may not listen yet. A daemon at another place (see ConnectTo) holds the store until its process ends.
+  // Returns kNotFound if place and store are free.
+  absl::StatusOr<PeerSocket> AwaitPlace(std::optional<pid_t> unwanted, const UniqueFd& leaving) {
+    milliseconds pause = kShortestPause;
+    do {
+      absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
+      if (peer.ok()) return peer;
+      if (HasEnded(leaving) && PlaceIsFree()) return absl::NotFoundError("nobody holds the place");
+    } while (PauseLonger(pause));
+    if (caller_.GaveUp()) return GivenUp();
+    return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.place.lock,
+                              " and has not released it within ", options_.start_timeout.count(),
+                              " ms: try again when its builds are done, or find it with `fuser ", endpoint_.place.lock,
+                              "` and kill it. Its log is ", endpoint_.place.log));
   }
-}
 
-namespace {
+  // The daemon may not answer for a moment, when other waiting clients fill its queue.
+  absl::Status AwaitAnswer(DaemonProcess process, size_t log_start, const Greet& greet) {
+    do {
+      absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
+      if (absl::IsPermissionDenied(peer.status())) return peer.status();
+      if (peer.ok()) {
+        absl::Status answered = greet(*std::move(peer));
+        if (!DaemonWasLost(answered)) return answered;
+      }
+      if (const std::optional<int> exit_code = process.ExitCode()) {
+        KERNIX_RETURN_IF_ERROR(JudgeExit(*exit_code, log_start));
+      }
+    } while (Pause(kPauseForAnswer));
+    if (caller_.GaveUp()) {
+      AwaitHold(process);
+      return GivenUp();
+    }
+    const std::optional<pid_t> holder = HolderOf(environment_, endpoint_);
+    return Unreachable(StrCat("kernixd", holder ? absl::StrCat(" (process ", *holder, ")") : "",
+                              " was started but did not answer at ", endpoint_.socket, " within ",
+                              options_.start_timeout.count(),
+                              " ms: try again when the machine is less busy, or kill that process if it hangs. ",
+                              WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
+  }
+
+  // Returns OK if another daemon has the place, so that waiting for it makes sense. One that holds the store and
+  // listens nowhere does not answer later either: kernixd itself has waited for its end.
+  absl::Status JudgeExit(int exit_code, size_t log_start) {
+    if (exit_code == kExitAlreadyRunning && !PlaceIsFree()) return absl::OkStatus();
+    const ErrorKind kind = exit_code == kExitStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
+    absl::Status status =
+        MakeError(kind, StrCat("kernixd could not be started: ", program_, " ended with ", DescribeExit(exit_code),
+                               ". ", WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
+    const bool place_is_at_fault = exit_code == kExitFailure || exit_code == kExitAlreadyRunning;
+    return place_is_at_fault ? WithOneshotHelp(std::move(status)) : status;
+  }
+
+  // If the start lock were released before the daemon holds the place, the next client would start another daemon.
+  void AwaitHold(DaemonProcess& process) {
+    const MonotonicTime deadline = std::chrono::steady_clock::now() + kHoldPatience;
+    while (PlaceIsFree() && !process.ExitCode() && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(kShortestPause);
+    }
+  }
+
+  const ClientEnvironment& environment_;
+  const ClientOptions& options_;
+  const Endpoint& endpoint_;
+  Caller& caller_;
+  MonotonicTime deadline_;
+  std::string program_;
+};
 
 // The result of a start: a daemon, or an error and the exit code.
 struct Attempt {
@@ -337,7 +325,7 @@ Attempt TryStore(const ClientEnvironment& environment, const std::string& progra
   if (!process.ok()) return {process.status(), std::nullopt};
   sockets->second.reset();
 
-  Oneshot oneshot{.daemon = std::make_unique<PrivateDaemon>(*std::move(process)),
+  Oneshot oneshot{.daemon = std::make_unique<DaemonProcess>(*std::move(process)),
                   .connection = std::make_unique<Http2Connection>(std::move(sockets->first)),
                   .store_directory = store};
   v1::GetInfoResponse info;
@@ -346,7 +334,7 @@ Attempt TryStore(const ClientEnvironment& environment, const std::string& progra
       CallOnce(*oneshot.connection, peer, "GetInfo", v1::GetInfoRequest(), info, timeout, caller);
   if (status.ok()) return {std::move(oneshot), std::nullopt};
   oneshot.connection.reset();
-  const std::optional<int> exit_code = oneshot.daemon->AwaitExit();
+  const std::optional<int> exit_code = oneshot.daemon->AwaitChild();
   const std::string words = LastWords(*environment.env, log.path, 0);
   if (exit_code) return {EndedError(program, *exit_code, words), exit_code};
   return {MakeError(v1::ErrorDetail::UNREACHABLE, StrCat(status.message(), words)), std::nullopt};
@@ -354,15 +342,16 @@ Attempt TryStore(const ClientEnvironment& environment, const std::string& progra
 
 }  // namespace
 
-std::optional<int> PrivateDaemon::AwaitExit() {
-  constexpr milliseconds kPatience{1000};
-  const MonotonicTime deadline = std::chrono::steady_clock::now() + kPatience;
-  std::optional<int> exit_code = process_.ExitCode();
-  while (!exit_code && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(milliseconds(2));
-    exit_code = process_.ExitCode();
-  }
-  return exit_code;
+bool OneshotMayHelp(const absl::Status& status) { return status.GetPayload(kOneshotHelps).has_value(); }
+
+absl::Status WithOneshotHelp(absl::Status status) {
+  status.SetPayload(kOneshotHelps, absl::Cord("1"));
+  return status;
+}
+
+absl::Status StartDaemon(const ClientEnvironment& environment, const ClientOptions& options, const Endpoint& endpoint,
+                         std::optional<pid_t> unwanted, const Greet& greet, Caller& caller) {
+  return DaemonStarter(environment, options, endpoint, caller).Start(unwanted, greet);
 }
 
 absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const ClientOptions& options,

@@ -58,20 +58,6 @@ absl::StatusOr<ConfigFile> Parse(const std::string& path, const std::string& tex
   return config;
 }
 
-}  // namespace
-
-absl::StatusOr<ConfigFile> ReadConfigFile(const ClientEnvironment& environment) {
-  const std::optional<std::string> asked = environment.get_env("KERNIX_CONFIG");
-  const std::string path = asked ? *asked : UsualPath(environment.get_env);
-  if (path.empty()) return ConfigFile{};
-  const absl::StatusOr<std::string> text = environment.env->ReadFile(path);
-  if (text.ok()) return Parse(path, *text);
-  if (!asked && absl::IsNotFound(text.status())) return ConfigFile{};
-  return Invalid(StrCat(asked ? "KERNIX_CONFIG: " : "", text.status().message()));
-}
-
-namespace {
-
 constexpr std::string_view kUnixScheme = "unix:";
 
 absl::StatusOr<std::string> SocketOfAddress(std::string_view address, const std::string& origin) {
@@ -129,18 +115,15 @@ std::string HowToJoin(const ClientEnvironment& environment) {
 }
 
 absl::StatusOr<Endpoint> ServiceOrOwn(const ClientEnvironment& environment, const ClientOptions& options) {
-  if (!ServiceIsForUs(environment)) {
-    KERNIX_ASSIGN_OR_RETURN(Endpoint own, OwnEndpoint(environment, options));
-    own.hint = HowToJoin(environment);
-    return own;
-  }
-  std::string warning = StrangersService(environment);
-  if (warning.empty()) {
+  const bool is_for_us = ServiceIsForUs(environment);
+  const std::string warning = is_for_us ? StrangersService(environment) : "";
+  if (is_for_us && warning.empty()) {
     return Endpoint{
         .kind = EndpointKind::kService, .socket = environment.service_socket, .origin = "the machine's service"};
   }
   KERNIX_ASSIGN_OR_RETURN(Endpoint own, OwnEndpoint(environment, options));
-  own.warning = own.warning.empty() ? std::move(warning) : StrCat(warning, "\n", own.warning);
+  if (!is_for_us) own.hint = HowToJoin(environment);
+  if (is_for_us) own.warning = own.warning.empty() ? warning : StrCat(warning, "\n", own.warning);
   return own;
 }
 
@@ -171,6 +154,16 @@ std::string SocketElsewhere(const ClientEnvironment& environment, const Endpoint
 }
 
 }  // namespace
+
+absl::StatusOr<ConfigFile> ReadConfigFile(const ClientEnvironment& environment) {
+  const std::optional<std::string> asked = environment.get_env("KERNIX_CONFIG");
+  const std::string path = asked ? *asked : UsualPath(environment.get_env);
+  if (path.empty()) return ConfigFile{};
+  const absl::StatusOr<std::string> text = environment.env->ReadFile(path);
+  if (text.ok()) return Parse(path, *text);
+  if (!asked && absl::IsNotFound(text.status())) return ConfigFile{};
+  return Invalid(StrCat(asked ? "KERNIX_CONFIG: " : "", text.status().message()));
+}
 
 absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
   return EndpointAt(FindPlaceForStore, environment, options);

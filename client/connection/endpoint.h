@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which daemon a client connects to. The environment of the process, the config file and the client's options say so:
-// $KERNIX_CONFIG, else $XDG_CONFIG_HOME/kernix/client.toml, else ~/.config/kernix/client.toml has
-//
-//     address = "unix:/run/kernix/kernixd.sock"
+// Which daemon a client connects to. The environment of the process, the config file and the client's options say so.
 #pragma once
 
 #include <sys/types.h>

@@ -28,10 +28,8 @@
 
 namespace kernix {
 
-// The application's side of a call that may take long: whether it still waits.
-
-// Of one call, in one thread. `cancelled` runs in that thread, and may throw and fork: a child gives up what its parent
-// has begun.
+// The application's side of a call that may take long: whether it still waits. Of one call, in one thread. `cancelled`
+// runs in that thread, and may throw and fork: a child gives up what its parent has begun.
 class Caller {
  public:
   // How often the application is asked.
@@ -57,7 +55,7 @@ class Caller {
 };
 
 // The client's end of an HTTP/2 connection: one socket, driven by the thread that waits for an answer.
-
+//
 // Carries requests one after the other. Not thread-safe; has no thread and no state outside of itself. After a fork()
 // it remains the parent's: in a child it fails, and its destructor only closes the child's descriptor.
 class Http2Connection {

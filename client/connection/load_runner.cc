@@ -25,6 +25,15 @@ void Tell(const std::function<void(std::string_view)>& callback, std::string_vie
   if (callback && !text.empty()) callback(text);
 }
 
+// The text of LoadCallbacks::progress.
+std::string ProgressText(const v1::Progress& progress) {
+  if (progress.state() == v1::Progress::QUEUED) {
+    return progress.queue_position() == 0 ? "queued" : StrCat("queued (", progress.queue_position(), " ahead)");
+  }
+  if (progress.steps_total() == 0) return progress.step();
+  return StrCat(progress.step(), " (", progress.steps_done(), "/", progress.steps_total(), ")");
+}
+
 class Conversation {
  public:
   Conversation(Http2Connection& connection, const BlobProvider& blobs, const LoadCallbacks& callbacks, Caller& caller)
@@ -120,33 +129,6 @@ bool DaemonStops(const absl::Status& answer) {
   return kind == v1::ErrorDetail::UNREACHABLE || kind == v1::ErrorDetail::CANCELLED;
 }
 
-}  // namespace
-
-ConversationOutcome ConverseAboutLoad(const Session& session, const v1::LoadClientMessage& request,
-                                      const BlobProvider& blobs, const LoadCallbacks& callbacks, Caller& caller) {
-  Conversation conversation(*session.connection, blobs, callbacks, caller);
-  const CallStatus status = conversation.Run(request);
-  if (conversation.answer()) {
-    const bool stops = DaemonStops(conversation.answer()->status());
-    return {*std::move(conversation.answer()), stops};
-  }
-  if (status.code == absl::StatusCode::kOk) {
-    return {MakeError(v1::ErrorDetail::INTERNAL, StrCat(session.peer, " ended the load without a result")), false};
-  }
-  const absl::Status error = FromCallStatus(status, session.peer);
-  return {error, DaemonWasLost(error)};
-}
-
-std::string ProgressText(const v1::Progress& progress) {
-  if (progress.state() == v1::Progress::QUEUED) {
-    return progress.queue_position() == 0 ? "queued" : StrCat("queued (", progress.queue_position(), " ahead)");
-  }
-  if (progress.steps_total() == 0) return progress.step();
-  return StrCat(progress.step(), " (", progress.steps_done(), "/", progress.steps_total(), ")");
-}
-
-namespace {
-
 absl::Status CancelledByCaller() { return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled"); }
 
 // Makes attempts until one counts. An attempt does not count if its daemon died, or has too much to do for this user,
@@ -218,9 +200,7 @@ class Attempts {
     return connector_.FallBackToOwn(endpoint_, reason, [this](std::string_view text) { Warn(text); }).ok();
   }
 
-  void Warn(std::string_view text) {
-    if (callbacks_.warning && !text.empty()) callbacks_.warning(text);
-  }
+  void Warn(std::string_view text) { Tell(callbacks_.warning, text); }
 
   Connector& connector_;
   Endpoint endpoint_;
@@ -234,6 +214,21 @@ class Attempts {
 };
 
 }  // namespace
+
+ConversationOutcome ConverseAboutLoad(const Session& session, const v1::LoadClientMessage& request,
+                                      const BlobProvider& blobs, const LoadCallbacks& callbacks, Caller& caller) {
+  Conversation conversation(*session.connection, blobs, callbacks, caller);
+  const CallStatus status = conversation.Run(request);
+  if (conversation.answer()) {
+    const bool stops = DaemonStops(conversation.answer()->status());
+    return {*std::move(conversation.answer()), stops};
+  }
+  if (status.code == absl::StatusCode::kOk) {
+    return {MakeError(v1::ErrorDetail::INTERNAL, StrCat(session.peer, " ended the load without a result")), false};
+  }
+  const absl::Status error = FromCallStatus(status, session.peer);
+  return {error, DaemonWasLost(error)};
+}
 
 absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, Endpoint endpoint, const v1::LoadRequest& request,
                                        const BlobProvider& blobs, const LoadCallbacks& callbacks) {

@@ -24,9 +24,6 @@ struct ConversationOutcome {
 ConversationOutcome ConverseAboutLoad(const Session& session, const v1::LoadClientMessage& request,
                                       const BlobProvider& blobs, const LoadCallbacks& callbacks, Caller& caller);
 
-// The text of LoadCallbacks::progress.
-std::string ProgressText(const v1::Progress& progress);
-
 // See DaemonClient::SendLoad(). `endpoint` is the first endpoint to try.
 absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, Endpoint endpoint, const v1::LoadRequest& request,
                                        const BlobProvider& blobs, const LoadCallbacks& callbacks);

@@ -30,6 +30,27 @@ std::optional<FileId> IdOf(int fd) {
 
 [[maybe_unused]] const KeptSocket& kMadeAtLoad = KeptSocket::OfProcess();
 
+// How long a client stays awake for its first answer, which is what a new process waits for: going to sleep and waking
+// up takes as long as the answer. Later it sleeps, because many processes that ask again and again would keep the
+// processors from the daemon.
+constexpr std::chrono::microseconds kAwake{200};
+
+std::atomic<bool> has_asked{false};
+
+absl::StatusOr<v1::LookupReply> Ask(int socket, std::string_view prefix, const std::string& request,
+                                    MonotonicTime deadline) {
+  KERNIX_RETURN_IF_ERROR(SendFrame(socket, prefix, request, deadline));
+  const bool stay_awake = !has_asked.exchange(true);
+  const MonotonicTime awake_until = stay_awake ? std::chrono::steady_clock::now() + kAwake : MonotonicTime();
+  KERNIX_ASSIGN_OR_RETURN(const std::string text,
+                          ReceiveFrame(socket, std::numeric_limits<uint32_t>::max(), deadline, awake_until));
+  v1::LookupReply reply;
+  if (!reply.ParseFromString(text)) return absl::InternalError("cannot parse the daemon's answer to a lookup");
+  return reply;
+}
+
+std::string PlaceOf(const Endpoint& endpoint) { return StrCat(endpoint.socket, "\n", endpoint.store_directory); }
+
 }  // namespace
 
 KeptSocket& KeptSocket::OfProcess() {
@@ -69,31 +90,6 @@ void KeptSocket::Drop(Kept kept) {
     End(std::move(kept.socket));
   }
 }
-
-namespace {
-
-// How long a client stays awake for its first answer, which is what a new process waits for: going to sleep and waking
-// up takes as long as the answer. Later it sleeps, because many processes that ask again and again would keep the
-// processors from the daemon.
-constexpr std::chrono::microseconds kAwake{200};
-
-std::atomic<bool> has_asked{false};
-
-absl::StatusOr<v1::LookupReply> Ask(int socket, std::string_view prefix, const std::string& request,
-                                    MonotonicTime deadline) {
-  KERNIX_RETURN_IF_ERROR(SendFrame(socket, prefix, request, deadline));
-  const bool stay_awake = !has_asked.exchange(true);
-  const MonotonicTime awake_until = stay_awake ? std::chrono::steady_clock::now() + kAwake : MonotonicTime();
-  KERNIX_ASSIGN_OR_RETURN(const std::string text,
-                          ReceiveFrame(socket, std::numeric_limits<uint32_t>::max(), deadline, awake_until));
-  v1::LookupReply reply;
-  if (!reply.ParseFromString(text)) return absl::InternalError("cannot parse the daemon's answer to a lookup");
-  return reply;
-}
-
-std::string PlaceOf(const Endpoint& endpoint) { return StrCat(endpoint.socket, "\n", endpoint.store_directory); }
-
-}  // namespace
 
 void AnnounceLookup(const ClientEnvironment& environment, const Endpoint& endpoint) {
   const std::string place = PlaceOf(endpoint);

@@ -16,9 +16,7 @@
 
 namespace kernix {
 
-// The connection that a process keeps from one lookup to the next.
-
-// Holds at most one socket. Thread-safe.
+// The connection that a process keeps from one lookup to the next: one socket at most. Thread-safe.
 class KeptSocket {
  public:
   // Never destroyed.

@@ -2,24 +2,33 @@
 #include "client/connection/unix_socket.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
-#include <vector>
+#include <string_view>
 
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/private_directory.h"
+#include "common/os/user_entry.h"
 
 namespace kernix {
 namespace {
 
 constexpr char kServiceUser[] = "kernix";
+
+// The error for a socket of another user: kind UNREACHABLE, code kPermissionDenied.
+absl::Status RefusedError(std::string_view message) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::UNREACHABLE);
+  detail.set_code(static_cast<int>(absl::StatusCode::kPermissionDenied));
+  detail.set_message(std::string(message));
+  return MakeError(std::move(detail));
+}
 
 absl::Status ConnectError(int error, const std::string& path) {
   const std::string message = StrCat("connect to ", path, ": ", strerror(error));
@@ -60,21 +69,8 @@ absl::StatusOr<PeerSocket> Identify(UniqueFd fd, const std::string& path) {
 
 }  // namespace
 
-absl::Status RefusedError(std::string_view message) {
-  v1::ErrorDetail detail;
-  detail.set_kind(v1::ErrorDetail::UNREACHABLE);
-  detail.set_code(static_cast<int>(absl::StatusCode::kPermissionDenied));
-  detail.set_message(std::string(message));
-  return MakeError(std::move(detail));
-}
-
 bool IsTrustedUser(uid_t owner, uid_t self) {
-  if (owner == self || owner == 0) return true;
-  std::vector<char> buffer(16 * 1024);
-  passwd entry{};
-  passwd* found = nullptr;
-  return getpwnam_r(kServiceUser, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr &&
-         entry.pw_uid == owner;
+  return owner == self || owner == 0 || LookUpUser(owner).name == kServiceUser;
 }
 
 UniqueFd AboveStandardStreams(UniqueFd fd) {

@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -28,9 +27,6 @@ struct PeerSocket {
 // Returns kNotFound if no process listens there; kUnavailable if its queue is full (try again); and kPermissionDenied
 // if this process may not connect, or if the listener belongs to another user, whom the message names.
 absl::StatusOr<PeerSocket> ConnectUnix(const std::string& path, uid_t self);
-
-// The error for a socket or folder of another user: kind UNREACHABLE, code kPermissionDenied.
-absl::Status RefusedError(std::string_view message);
 
 // Two connected sockets. Started programs inherit neither.
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> MakeSocketPair();

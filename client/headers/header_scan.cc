@@ -342,19 +342,6 @@ class Scan {
   std::vector<Resolution> source_lookups_;
 };
 
-}  // namespace
-
-absl::StatusOr<std::string> HeaderScan::Read(Env& env, const Digest& digest) const {
-  if (digest == DigestOf("")) return "";
-  const auto found = files.find(digest);
-  if (found == files.end()) return absl::NotFoundError(StrCat("no header of this load has the digest ", digest.Hex()));
-  KERNIX_ASSIGN_OR_RETURN(std::string content, env.ReadFile(found->second));
-  if (DigestOf(content) == digest) return content;
-  return absl::AbortedError(StrCat("the header ", found->second, " changed while it was being loaded. Load again."));
-}
-
-namespace {
-
 // Adds `more`, whose roots are at `places`. A header that both lists contain is added once.
 void MergeHeaders(std::vector<v1::Header>& headers, std::vector<v1::Header> more, const std::vector<uint32_t>& places) {
   for (v1::Header& header : more) {
@@ -371,6 +358,15 @@ void MergeHeaders(std::vector<v1::Header>& headers, std::vector<v1::Header> more
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> HeaderScan::Read(Env& env, const Digest& digest) const {
+  if (digest == DigestOf("")) return "";
+  const auto found = files.find(digest);
+  if (found == files.end()) return absl::NotFoundError(StrCat("no header of this load has the digest ", digest.Hex()));
+  KERNIX_ASSIGN_OR_RETURN(std::string content, env.ReadFile(found->second));
+  if (DigestOf(content) == digest) return content;
+  return absl::AbortedError(StrCat("the header ", found->second, " changed while it was being loaded. Load again."));
+}
 
 std::vector<uint32_t> HeaderScan::Merge(const HeaderScan& other) {
   std::vector<uint32_t> places;

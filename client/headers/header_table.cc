@@ -72,6 +72,8 @@ HeaderFilePtr Unpack(const std::string& packed, const FileIdentity& identity) {
   return std::make_shared<const HeaderFile>(HeaderFile{*digest, known.size(), TextFrom(known)});
 }
 
+[[maybe_unused]] const HeaderFiles& kMadeAtLoad = HeaderFiles::OfProcess();
+
 }  // namespace
 
 void HeaderTable::Open() {
@@ -142,12 +144,6 @@ void HeaderTable::Save() {
   if (text.size() > max_bytes_) text = Serialize(/*only_used=*/true);
   if (text.size() <= max_bytes_) env_.WriteFileDurably(path_, text, 0600).IgnoreError();
 }
-
-namespace {
-
-[[maybe_unused]] const HeaderFiles& kMadeAtLoad = HeaderFiles::OfProcess();
-
-}  // namespace
 
 HeaderFiles& HeaderFiles::OfProcess() {
   static auto* files = new HeaderFiles(Env::Posix());

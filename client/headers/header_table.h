@@ -79,9 +79,8 @@ class HeaderTable {
   absl::flat_hash_map<uint64_t, bool> local_devices_;
 };
 
-// This process's memory of the content of header files.
-
-// Remembers files until their identity changes. Thread-safe; reads files outside the lock.
+// This process's memory of the content of header files, until their identity changes. Thread-safe; reads files outside
+// the lock.
 class HeaderFiles {
  public:
   explicit HeaderFiles(Env& env) : env_(env) {}

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
-#include "client/tools/absolute_path.h"
+#include "client/tools/environment.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "common/flags/languages.h"

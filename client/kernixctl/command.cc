@@ -46,6 +46,16 @@ int CodeFor(ErrorKind kind) {
   }
 }
 
+struct OptionWords {
+  std::string_view python;
+  std::string_view own;
+};
+
+constexpr OptionWords kOptions[] = {
+    {"compute_capability", "--arch"},     {"extra_cflags", "--flag"},       {"extra_cuda_cflags", "--flag"},
+    {"extra_include_paths", "--include"}, {"extra_ldflags", "--link-flag"}, {"'functions'", "--function"},
+};
+
 }  // namespace
 
 int Fail(const absl::Status& status) {
@@ -64,10 +74,19 @@ int RefuseUsage(std::string_view message) {
   return kUsage;
 }
 
-int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& use) {
-  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(options.client);
+int WithClient(const ClientOptions& options, const std::function<int(DaemonClient&)>& use) {
+  const absl::StatusOr<std::unique_ptr<DaemonClient>> client = DaemonClient::Create({}, options);
   if (!client.ok()) return Fail(client.status());
   return use(**client);
+}
+
+int PrintAnswer(const ClientOptions& options, const std::function<absl::StatusOr<std::string>(DaemonClient&)>& answer) {
+  return WithClient(options, [&answer](DaemonClient& client) -> int {
+    const absl::StatusOr<std::string> text = answer(client);
+    if (!text.ok()) return Fail(text.status());
+    std::cout << *text;
+    return kOk;
+  });
 }
 
 std::string ValueWord(const Option& option) {
@@ -98,17 +117,16 @@ Option PolicyOption(std::string& policy) {
           {.choices = kPolicyNames}};
 }
 
-Command RootCommand(GlobalOptions& options) {
-  ClientOptions& client = options.client;
+Command RootCommand(ClientOptions& options) {
   return {.name = "kernixctl",
           .summary = "Controls kernixd and its cache of compiled kernels.",
           .details = kDetails,
           .options = {{"--address",
-                       &client.address,
+                       &options.address,
                        "Talk to the daemon at this Unix socket: unix:/path or /path",
                        {.names = Names::kFiles}},
                       {"--store",
-                       &client.store_directory,
+                       &options.store_directory,
                        "Talk to this user's daemon that serves this cache folder",
                        {.names = Names::kFolders}}},
           .subcommands = {StatusCommand(options), CacheCommand(options), TraceCommand(options), CompileCommand(options),
@@ -117,20 +135,6 @@ Command RootCommand(GlobalOptions& options) {
                           ReloadCommand(options), ShutdownCommand(options), CompletionCommand()},
           .version = StrCat("kernixctl ", Version(), " (build ", BuildId(), ")")};
 }
-
-namespace {
-
-struct OptionWords {
-  std::string_view python;
-  std::string_view own;
-};
-
-constexpr OptionWords kOptions[] = {
-    {"compute_capability", "--arch"},     {"extra_cflags", "--flag"},       {"extra_cuda_cflags", "--flag"},
-    {"extra_include_paths", "--include"}, {"extra_ldflags", "--link-flag"}, {"'functions'", "--function"},
-};
-
-}  // namespace
 
 std::string WithOwnWords(const std::string& message) {
   std::vector<std::string> words;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernixctl's commands are values: parsing, help, the shells' completions and the manual page all come from them. Each
-// command has its own file.
+// kernixctl's commands are values: parsing, help, the shells' completions and the manual page all come from them.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +11,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/connection/daemon_client.h"
 #include "kernix/client.h"
 
 namespace kernix::ctl {
@@ -77,39 +78,42 @@ struct Command {
 // kHelp, kVersion if the command has a version, and the command's own options.
 std::vector<Option> AllOptions(const Command& command);
 
-// Set by the flags before the command.
-struct GlobalOptions {
-  ClientOptions client;
-};
-
-// The commands. `options` must outlive them.
-Command StatusCommand(const GlobalOptions& options);
-Command CacheCommand(const GlobalOptions& options);
-Command CacheStatsCommand(const GlobalOptions& options);
-Command CacheListCommand(const GlobalOptions& options);
-Command CacheShowCommand(const GlobalOptions& options);
-Command CachePurgeCommand(const GlobalOptions& options);
-Command TraceCommand(const GlobalOptions& options);
-Command BuildCommand(const GlobalOptions& options);
-Command CompileCommand(const GlobalOptions& options);
-Command WatchCommand(const GlobalOptions& options);
-Command DoctorCommand(const GlobalOptions& options);
-Command MetricsCommand(const GlobalOptions& options);
-Command PrefetchCommand(const GlobalOptions& options);
+// The commands. `options`, which the flags before the command set, must outlive them.
+Command StatusCommand(const ClientOptions& options);
+Command CacheCommand(const ClientOptions& options);
+Command CacheStatsCommand(const ClientOptions& options);
+Command CacheListCommand(const ClientOptions& options);
+Command CacheShowCommand(const ClientOptions& options);
+Command CachePurgeCommand(const ClientOptions& options);
+Command TraceCommand(const ClientOptions& options);
+Command BuildCommand(const ClientOptions& options);
+Command CompileCommand(const ClientOptions& options);
+Command WatchCommand(const ClientOptions& options);
+Command DoctorCommand(const ClientOptions& options);
+Command MetricsCommand(const ClientOptions& options);
+Command PrefetchCommand(const ClientOptions& options);
 Command RecordCommand();
-Command DescribeCommand(const GlobalOptions& options);
-Command ReloadCommand(const GlobalOptions& options);
-Command ShutdownCommand(const GlobalOptions& options);
+Command DescribeCommand(const ClientOptions& options);
+Command ReloadCommand(const ClientOptions& options);
+Command ShutdownCommand(const ClientOptions& options);
 Command CompletionCommand();
 
 // All of kernixctl: the flags that set `options`, and the commands.
-Command RootCommand(GlobalOptions& options);
+Command RootCommand(ClientOptions& options);
 
 // --site-packages, which comes from $KERNIX_SITE_PACKAGES if it is not given.
 Option SitePackages(std::vector<std::string>& site_packages);
 
 // --policy. Without it, loads read $KERNIX_POLICY.
 Option PolicyOption(std::string& policy);
+
+// `kernixctl __complete WORDS...` prints CompletionLines(): the shells' scripts ask kernixctl itself, so they know
+// every command and option of the kernixctl that the user types.
+inline constexpr std::string_view kCompletionRequest = "__complete";
+
+// What the last of `words`, the arguments up to the cursor, may become: lines of a word, a tab, and what it means; or
+// the line ":files" or ":folders". `words` may be split at '=', as bash splits them.
+std::string CompletionLines(const Command& root, const std::vector<std::string>& words);
 
 // The whole of main().
 int Main(int argc, char** argv);
@@ -121,7 +125,10 @@ int Fail(const absl::Status& status);
 int RefuseUsage(std::string_view message);
 
 // Calls `use(client)` with a client for these options, or Fail() if there is none.
-int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& use);
+int WithClient(const ClientOptions& options, const std::function<int(DaemonClient&)>& use);
+
+// Prints what `answer(client)` returns, or calls Fail() with its error.
+int PrintAnswer(const ClientOptions& options, const std::function<absl::StatusOr<std::string>(DaemonClient&)>& answer);
 
 // `message` of an error. If it names options by their words in the Python client, a line with kernixctl's words
 // follows.

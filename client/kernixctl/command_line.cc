@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "client/kernixctl/command.h"
-#include "client/kernixctl/completion.h"
 #include "common/base/nearest_name.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -126,7 +125,7 @@ int Refuse(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int Main(int argc, char** argv) {
-  GlobalOptions options;
+  ClientOptions options;
   const Command root = RootCommand(options);
   if (argc > 1 && argv[1] == kCompletionRequest) {
     std::cout << CompletionLines(root, {argv + 2, argv + argc});

@@ -48,7 +48,7 @@ void ExpectExamples(const Command& command, const std::vector<std::string>& argu
 }
 
 TEST(CommandTest, EveryHelpHasExamples) {
-  GlobalOptions options;
+  ClientOptions options;
   ExpectExamples(RootCommand(options), {});
 }
 

@@ -26,6 +26,8 @@
 namespace kernix::ctl {
 namespace {
 
+// --- Compile
+
 constexpr char kCompileDetails[] =
     R"(Compiles each file through the daemon, or finds it in the cache, and opens the result to check that it
 loads. Without --function, the `// @BE name [tokens]` lines of a file say what it exports. With --name or
@@ -66,20 +68,7 @@ int CompileAll(Client& client, const CompileFlags& flags) {
   return result;
 }
 
-}  // namespace
-
-Command CompileCommand(const GlobalOptions& options) {
-  const auto flags = std::make_shared<CompileFlags>();
-  return {.name = "compile",
-          .summary = "Compile source files into the cache",
-          .details = kCompileDetails,
-          .options = CompileOptions(*flags),
-          .run = [&options, flags] {
-            return WithFlags(options, *flags, [&flags](Client& client) { return CompileAll(client, *flags); });
-          }};
-}
-
-namespace {
+// --- Build
 
 constexpr char kBuildDetails[] =
     R"(Compiles many files side by side through the daemon, each into a module of its own, as `compile` does. Programs that
@@ -153,7 +142,7 @@ int BuildAll(Client& client, const CompileFlags& flags, size_t at_once) {
                        return Build(client, flags, file, callbacks);
                      }});
   }
-  return RunBatch(items, at_once, flags.verbose);
+  return RunBatch(items, at_once, flags.load.verbose);
 }
 
 struct BuildFlags {
@@ -170,7 +159,7 @@ std::vector<Option> BuildOptions(BuildFlags& flags) {
   return options;
 }
 
-int RunBuild(const GlobalOptions& options, BuildFlags flags) {
+int RunBuild(const ClientOptions& options, BuildFlags flags) {
   absl::StatusOr<std::vector<std::string>> files = FilesBelow(flags.compile.files);
   if (!files.ok()) return Fail(files.status());
   flags.compile.files = *std::move(files);
@@ -178,18 +167,7 @@ int RunBuild(const GlobalOptions& options, BuildFlags flags) {
                    [&](Client& client) { return BuildAll(client, flags.compile, flags.at_once); });
 }
 
-}  // namespace
-
-Command BuildCommand(const GlobalOptions& options) {
-  const auto flags = std::make_shared<BuildFlags>();
-  return {.name = "build",
-          .summary = "Compile many source files into the cache, side by side",
-          .details = kBuildDetails,
-          .options = BuildOptions(*flags),
-          .run = [&options, flags] { return RunBuild(options, *flags); }};
-}
-
-namespace {
+// --- Watch
 
 constexpr char kWatchDetails[] =
     R"(Compiles as `kernixctl compile` does, and again whenever a file or one of its headers changes, until Ctrl-C. Prints
@@ -269,7 +247,27 @@ int WatchAll(Client& client, const CompileFlags& flags) {
 
 }  // namespace
 
-Command WatchCommand(const GlobalOptions& options) {
+Command CompileCommand(const ClientOptions& options) {
+  const auto flags = std::make_shared<CompileFlags>();
+  return {.name = "compile",
+          .summary = "Compile source files into the cache",
+          .details = kCompileDetails,
+          .options = CompileOptions(*flags),
+          .run = [&options, flags] {
+            return WithFlags(options, *flags, [&flags](Client& client) { return CompileAll(client, *flags); });
+          }};
+}
+
+Command BuildCommand(const ClientOptions& options) {
+  const auto flags = std::make_shared<BuildFlags>();
+  return {.name = "build",
+          .summary = "Compile many source files into the cache, side by side",
+          .details = kBuildDetails,
+          .options = BuildOptions(*flags),
+          .run = [&options, flags] { return RunBuild(options, *flags); }};
+}
+
+Command WatchCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<CompileFlags>();
   return {.name = "watch",
           .summary = "Compile source files whenever they change",

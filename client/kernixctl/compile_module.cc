@@ -18,11 +18,11 @@
 #include "client/load/load_request.h"
 #include "client/load/module.h"
 #include "common/base/paths.h"
-#include "common/base/request_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/flags/languages.h"
+#include "common/base/request_checks.h"
 #include "common/os/env.h"
 #include "kernix/error.h"
 #include "kernix/inspection.h"
@@ -52,17 +52,6 @@ std::vector<std::string> SplitTokens(std::string_view text) {
   return tokens;
 }
 
-}  // namespace
-
-Function ParseFunction(std::string_view text) {
-  const size_t equals = text.find('=');
-  Function function{.name = std::string(absl::StripAsciiWhitespace(ToAbsl(text.substr(0, equals))))};
-  if (equals != std::string_view::npos) function.tokens = SplitTokens(text.substr(equals + 1));
-  return function;
-}
-
-namespace {
-
 // Two files whose modules have the same name, or "" if there are none. In a build directory, they would overwrite each
 // other.
 std::string FilesOfOneName(const CompileFlags& flags) {
@@ -84,64 +73,7 @@ std::vector<std::string> JaxHeaders(const std::vector<std::string>& site_package
   return {};
 }
 
-}  // namespace
-
-std::vector<Option> OptionsOfEachModule(CompileFlags& flags) {
-  return {
-      {"--arch", &flags.architectures,
-       "CUDA: sm_90, 9.0, all-major, or a comma-separated list for a fat binary (default: native, this machine's first "
-       "GPU)"},
-      {"-D,--define", &flags.defines, "Define a macro: NAME or NAME=VALUE"},
-      {"-I,--include", &flags.include_paths, "Search this folder for headers", {.names = Names::kFolders}},
-      {"--flag", &flags.flags, "Pass a flag to the compiler, for example --flag=-fopenmp"},
-      {"--link-flag", &flags.link_flags, "Pass a flag to the linker, for example --link-flag=-lm"},
-      {"-O", &flags.optimization_level, "Optimisation level, 0 to 3", {.most = kernix::kMaxOptimizationLevel}},
-      {"--debug", &flags.debug,
-       "Compile for a debugger, a profiler or a sanitizer: -g (and -G), frame pointers, no optimisation"},
-      {"--use-fast-math", &flags.use_fast_math, "CUDA: faster, less exact arithmetic"},
-      {"--no-cuda-graph", &flags.no_cuda_graph, "CUDA: do not let XLA capture the functions into CUDA graphs"},
-      SitePackages(flags.site_packages),
-      {"--keep", &flags.keep, "CUDA: keep PTX, machine code as text and what ptxas says of each kernel"},
-      PolicyOption(flags.policy),
-      {"--force", &flags.force, "Compile even if the cache has the result"},
-      {"-v,--verbose", &flags.verbose, "Show commands, compiler output and progress"},
-      {"--json", &flags.json, "Print one JSON object per module"},
-  };
-}
-
-std::vector<Option> CompileOptions(CompileFlags& flags) {
-  std::vector<Option> options = {
-      {"file",
-       &flags.files,
-       "Source files; each becomes a separate module, named after the file",
-       {.required = true, .names = Names::kFiles}},
-      {"--name", &flags.name, "Make one module of all files, with this name"},
-      {"--separate", &flags.separate, "Make one module of all files; compile each file separately, and link once"},
-      {"--function", &flags.functions, "Export NAME=arg,ret,..., or NAME alone to infer the rest"},
-  };
-  for (Option& option : OptionsOfEachModule(flags)) options.push_back(std::move(option));
-  options.insert(
-      options.end(),
-      {
-          {"--print",
-           &flags.print,
-           "Print this instead of the artifact's path: ptx or sass (for the newest architecture; both imply --keep), "
-           "resources, or source (the generated source)",
-           {.excludes = "--json", .choices = kPrintable}},
-          {"-o,--output", &flags.output, "Copy the artifact to this file", {.names = Names::kFiles}},
-          {"--build-directory",
-           &flags.build_directory,
-           "Write the generated source, the artifact and the kept files to this folder; after a compile error "
-           "NAME.failed, where run.sh runs the command again",
-           {.names = Names::kFolders}},
-          {"--jobs",
-           &flags.jobs,
-           "Limit the compile jobs that run at a time (default: the daemon's limit)",
-           {.least = 1, .most = std::numeric_limits<uint32_t>::max()}},
-      });
-  return options;
-}
-
+// Returns "" if `flags` can be used together.
 std::string Contradiction(const CompileFlags& flags) {
   if (!flags.output.empty() && Modules(flags).size() != 1) {
     return "-o takes one module: one source file, or several with --name or --separate";
@@ -157,57 +89,13 @@ std::string Contradiction(const CompileFlags& flags) {
       return StrCat("--print ", flags.print, " is for CUDA sources only; ", files[0], " is ", language.name);
     }
   }
-  if (flags.force && LoadOptionsFrom(flags).policy == LoadPolicy::kCached) {
+  if (flags.load.force_rebuild && LoadOptionsFrom(flags).policy == LoadPolicy::kCached) {
     return "--force compiles, and --policy cached forbids that";
   }
   const std::string files = flags.build_directory.empty() ? "" : FilesOfOneName(flags);
   if (!files.empty()) return files + " would have the same names in --build-directory; compile them separately";
   return "";
 }
-
-LoadOptions LoadOptionsFrom(const CompileFlags& flags) {
-  LoadOptions options;
-  if (!flags.functions.empty()) {
-    options.functions.emplace();
-    for (const std::string& text : flags.functions) options.functions->push_back(ParseFunction(text));
-  }
-  for (const std::string& define : flags.defines) options.compile_flags.push_back("-D" + define);
-  options.compile_flags.insert(options.compile_flags.end(), flags.flags.begin(), flags.flags.end());
-  options.link_flags = flags.link_flags;
-  options.include_paths = flags.include_paths;
-  options.last_include_paths = JaxHeaders(flags.site_packages);
-  options.compute_capability = flags.architectures;
-  options.optimization_level = flags.optimization_level;
-  options.separate = flags.separate;
-  options.debug = flags.debug;
-  options.keep = flags.keep || NeedsKeep(flags.print);
-  options.use_fast_math = flags.use_fast_math;
-  options.allow_cuda_graph = !flags.no_cuda_graph;
-  options.max_parallel_jobs = flags.jobs;
-  options.force_rebuild = flags.force;
-  if (!flags.policy.empty()) options.policy = PolicyNamed(flags.policy, "--policy").value();
-  options.verbose = flags.verbose;
-  return options;
-}
-
-std::vector<std::vector<std::string>> Modules(const CompileFlags& flags) {
-  if (flags.separate || !flags.name.empty()) return {flags.files};
-  std::vector<std::vector<std::string>> modules;
-  for (const std::string& file : flags.files) modules.push_back({file});
-  return modules;
-}
-
-Language LanguageOfFiles(const std::vector<std::string>& files) {
-  const auto other = std::find_if(files.begin(), files.end(),
-                                  [](const std::string& file) { return LanguageOfFile(file) != v1::LANGUAGE_CPP; });
-  return FromWire(other == files.end() ? v1::LANGUAGE_CPP : LanguageOfFile(*other));
-}
-
-std::string NameOf(const std::vector<std::string>& files, const CompileFlags& flags) {
-  return flags.name.empty() ? std::filesystem::path(files[0]).stem().string() : flags.name;
-}
-
-namespace {
 
 // `line` must outlive the callbacks.
 LoadCallbacks Complete(LoadCallbacks callbacks, ProgressLine& line, bool verbose) {
@@ -245,13 +133,112 @@ absl::StatusOr<std::string> Report(const CompiledFiles& compiled, const CompileF
 
 }  // namespace
 
+Function ParseFunction(std::string_view text) {
+  const size_t equals = text.find('=');
+  Function function{.name = std::string(absl::StripAsciiWhitespace(ToAbsl(text.substr(0, equals))))};
+  if (equals != std::string_view::npos) function.tokens = SplitTokens(text.substr(equals + 1));
+  return function;
+}
+
+std::vector<Option> OptionsOfEachModule(CompileFlags& flags) {
+  return {
+      {"--arch", &flags.load.compute_capability,
+       "CUDA: sm_90, 9.0, all-major, or a comma-separated list for a fat binary (default: native, this machine's first "
+       "GPU)"},
+      {"-D,--define", &flags.defines, "Define a macro: NAME or NAME=VALUE"},
+      {"-I,--include", &flags.load.include_paths, "Search this folder for headers", {.names = Names::kFolders}},
+      {"--flag", &flags.load.compile_flags, "Pass a flag to the compiler, for example --flag=-fopenmp"},
+      {"--link-flag", &flags.load.link_flags, "Pass a flag to the linker, for example --link-flag=-lm"},
+      {"-O",
+       &flags.load.optimization_level,
+       "Optimisation level, 0 to 3",
+       {.most = kernix::kMaxOptimizationLevel}},
+      {"--debug", &flags.load.debug,
+       "Compile for a debugger, a profiler or a sanitizer: -g (and -G), frame pointers, no optimisation"},
+      {"--use-fast-math", &flags.load.use_fast_math, "CUDA: faster, less exact arithmetic"},
+      {"--no-cuda-graph", &flags.no_cuda_graph, "CUDA: do not let XLA capture the functions into CUDA graphs"},
+      SitePackages(flags.site_packages),
+      {"--keep", &flags.load.keep, "CUDA: keep PTX, machine code as text and what ptxas says of each kernel"},
+      PolicyOption(flags.policy),
+      {"--force", &flags.load.force_rebuild, "Compile even if the cache has the result"},
+      {"-v,--verbose", &flags.load.verbose, "Show commands, compiler output and progress"},
+      {"--json", &flags.json, "Print one JSON object per module"},
+  };
+}
+
+std::vector<Option> CompileOptions(CompileFlags& flags) {
+  std::vector<Option> options = {
+      {"file",
+       &flags.files,
+       "Source files; each becomes a separate module, named after the file",
+       {.required = true, .names = Names::kFiles}},
+      {"--name", &flags.name, "Make one module of all files, with this name"},
+      {"--separate", &flags.load.separate, "Make one module of all files; compile each file separately, and link once"},
+      {"--function", &flags.functions, "Export NAME=arg,ret,..., or NAME alone to infer the rest"},
+  };
+  for (Option& option : OptionsOfEachModule(flags)) options.push_back(std::move(option));
+  options.insert(
+      options.end(),
+      {
+          {"--print",
+           &flags.print,
+           "Print this instead of the artifact's path: ptx or sass (for the newest architecture; both imply --keep), "
+           "resources, or source (the generated source)",
+           {.excludes = "--json", .choices = kPrintable}},
+          {"-o,--output", &flags.output, "Copy the artifact to this file", {.names = Names::kFiles}},
+          {"--build-directory",
+           &flags.build_directory,
+           "Write the generated source, the artifact and the kept files to this folder; after a compile error "
+           "NAME.failed, where run.sh runs the command again",
+           {.names = Names::kFolders}},
+          {"--jobs",
+           &flags.load.max_parallel_jobs,
+           "Limit the compile jobs that run at a time (default: the daemon's limit)",
+           {.least = 1, .most = std::numeric_limits<uint32_t>::max()}},
+      });
+  return options;
+}
+
+LoadOptions LoadOptionsFrom(const CompileFlags& flags) {
+  LoadOptions options = flags.load;
+  if (!flags.functions.empty()) {
+    options.functions.emplace();
+    for (const std::string& text : flags.functions) options.functions->push_back(ParseFunction(text));
+  }
+  std::vector<std::string> defines;
+  for (const std::string& define : flags.defines) defines.push_back("-D" + define);
+  options.compile_flags.insert(options.compile_flags.begin(), defines.begin(), defines.end());
+  options.last_include_paths = JaxHeaders(flags.site_packages);
+  options.keep = options.keep || NeedsKeep(flags.print);
+  options.allow_cuda_graph = !flags.no_cuda_graph;
+  if (!flags.policy.empty()) options.policy = PolicyNamed(flags.policy, "--policy").value();
+  return options;
+}
+
+std::vector<std::vector<std::string>> Modules(const CompileFlags& flags) {
+  if (flags.load.separate || !flags.name.empty()) return {flags.files};
+  std::vector<std::vector<std::string>> modules;
+  for (const std::string& file : flags.files) modules.push_back({file});
+  return modules;
+}
+
+Language LanguageOfFiles(const std::vector<std::string>& files) {
+  const auto other = std::find_if(files.begin(), files.end(),
+                                  [](const std::string& file) { return LanguageOfFile(file) != v1::LANGUAGE_CPP; });
+  return FromWire(other == files.end() ? v1::LANGUAGE_CPP : LanguageOfFile(*other));
+}
+
+std::string NameOf(const std::vector<std::string>& files, const CompileFlags& flags) {
+  return flags.name.empty() ? std::filesystem::path(files[0]).stem().string() : flags.name;
+}
+
 void PrintWarning(std::string_view text) { std::cerr << "kernixctl: warning: " << PrintableLines(text) << "\n"; }
 
-int WithFlags(const GlobalOptions& options, const CompileFlags& flags, const std::function<int(Client&)>& use) {
+int WithFlags(const ClientOptions& options, const CompileFlags& flags, const std::function<int(Client&)>& use) {
   const std::string contradiction = Contradiction(flags);
   if (!contradiction.empty()) return RefuseUsage(contradiction);
-  GlobalOptions with_packages = options;
-  with_packages.client.site_packages = flags.site_packages;
+  ClientOptions with_packages = options;
+  with_packages.site_packages = flags.site_packages;
   CatchInterrupt();
   return WithClient(with_packages, use);
 }
@@ -260,9 +247,9 @@ absl::StatusOr<std::shared_ptr<Module>> LoadModule(Client& client, const std::ve
                                                    const CompileFlags& flags, LoadCallbacks callbacks) {
   const std::string name = NameOf(files, flags);
   ProgressLine line(files.size() == 1 ? Basename(files[0]) : name, std::cerr,
-                    !flags.verbose && isatty(STDERR_FILENO) == 1);
+                    !flags.load.verbose && isatty(STDERR_FILENO) == 1);
   LoadOptions options = LoadOptionsFrom(flags);
-  options.callbacks = Complete(std::move(callbacks), line, flags.verbose);
+  options.callbacks = Complete(std::move(callbacks), line, flags.load.verbose);
   return LoadFiles(client, LanguageOfFiles(files), name, files, options);
 }
 

@@ -18,39 +18,24 @@
 
 namespace kernix::ctl {
 
-// The argument of `--function`.
-
-// The flags of `compile`, `build` and `watch`.
-
-// "add=arg,arg,ret", or "add" to infer the tokens from the signature. Tokens end at commas outside of brackets, so
-// "f=arg,scratch:max(a,b)" has two; white space around them is dropped. Accepts any text: the daemon refuses invalid
-// tokens.
+// The argument of `--function`: "add=arg,arg,ret", or "add" to infer the tokens from the signature. Tokens end at
+// commas outside of brackets, so "f=arg,scratch:max(a,b)" has two; white space around them is dropped. Accepts any
+// text: the daemon refuses invalid tokens.
 Function ParseFunction(std::string_view text);
 
 // The flags of `compile`, `build` and `watch`.
 struct CompileFlags {
+  LoadOptions load;  // what is the same there; LoadOptionsFrom() adds the rest
   std::vector<std::string> files;
   std::vector<std::string> functions;
   std::vector<std::string> defines;
-  std::vector<std::string> flags;
-  std::vector<std::string> link_flags;
-  std::vector<std::string> include_paths;
   std::vector<std::string> site_packages;
   std::string name;
-  std::string architectures;
   std::string output;
   std::string build_directory;
   std::string print;
   std::string policy;
-  int optimization_level = 3;
-  uint32_t jobs = 0;
-  bool separate = false;
-  bool debug = false;
-  bool keep = false;
-  bool use_fast_math = false;
   bool no_cuda_graph = false;
-  bool force = false;
-  bool verbose = false;
   bool json = false;
 };
 
@@ -59,9 +44,6 @@ std::vector<Option> OptionsOfEachModule(CompileFlags& flags);
 
 // The options that set `flags`.
 std::vector<Option> CompileOptions(CompileFlags& flags);
-
-// Returns "" if `flags` can be used together.
-std::string Contradiction(const CompileFlags& flags);
 
 // All options of a load except the callbacks.
 LoadOptions LoadOptionsFrom(const CompileFlags& flags);
@@ -76,7 +58,7 @@ std::string NameOf(const std::vector<std::string>& files, const CompileFlags& fl
 Language LanguageOfFiles(const std::vector<std::string>& files);
 
 // Calls `use(client)` with a client for these options, or refuses flags that contradict each other. Catches Ctrl-C.
-int WithFlags(const GlobalOptions& options, const CompileFlags& flags, const std::function<int(Client&)>& use);
+int WithFlags(const ClientOptions& options, const CompileFlags& flags, const std::function<int(Client&)>& use);
 
 // Prints a warning of a load on stderr.
 void PrintWarning(std::string_view text);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/kernixctl/completion.h"
-
+//
+// What bash and zsh complete: `kernixctl completion`, and the question that its scripts ask.
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 #include "client/kernixctl/command.h"
@@ -92,19 +96,7 @@ std::string LinesFor(const Position& position, const std::string& word) {
   return lines.text();
 }
 
-}  // namespace
-
-std::string CompletionLines(const Command& root, const std::vector<std::string>& words) {
-  if (words.empty()) return "";
-  Position position{.command = &root};
-  std::for_each(words.begin(), words.end() - 1, [&](const std::string& word) { Pass(word, position); });
-  const std::pair<std::string, std::string> parts = absl::StrSplit(words.back(), absl::MaxSplits('=', 1));
-  if (!parts.first.starts_with("--") || parts.first == words.back()) return LinesFor(position, words.back());
-  Pass(parts.first, position);  // "--print=re", as zsh passes it
-  return LinesFor(position, parts.second);
-}
-
-const char kBashCompletion[] = R"(# Completion of kernixctl for bash
+constexpr char kBashCompletion[] = R"(# Completion of kernixctl for bash
 _kernixctl() {
   local lines
   mapfile -t lines < <("$1" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
@@ -118,7 +110,7 @@ _kernixctl() {
 complete -F _kernixctl kernixctl
 )";
 
-const char kZshCompletion[] = R"(#compdef kernixctl
+constexpr char kZshCompletion[] = R"(#compdef kernixctl
 # Completion of kernixctl for zsh
 _kernixctl() {
   local -a lines
@@ -133,8 +125,6 @@ _kernixctl() {
 if [[ $funcstack[1] == _kernixctl ]]; then _kernixctl "$@"; else compdef _kernixctl kernixctl; fi
 )";
 
-namespace {
-
 constexpr char kDetails[] =
     R"(Prints a script for the shell. An installation has it in its place already; elsewhere, add a line to ~/.bashrc or,
 below compinit, to ~/.zshrc.
@@ -145,6 +135,16 @@ Examples:
   source <(kernixctl completion zsh))";
 
 }  // namespace
+
+std::string CompletionLines(const Command& root, const std::vector<std::string>& words) {
+  if (words.empty()) return "";
+  Position position{.command = &root};
+  std::for_each(words.begin(), words.end() - 1, [&](const std::string& word) { Pass(word, position); });
+  const std::pair<std::string, std::string> parts = absl::StrSplit(words.back(), absl::MaxSplits('=', 1));
+  if (!parts.first.starts_with("--") || parts.first == words.back()) return LinesFor(position, words.back());
+  Pass(parts.first, position);  // "--print=re", as zsh passes it
+  return LinesFor(position, parts.second);
+}
 
 Command CompletionCommand() {
   const auto shell = std::make_shared<std::string>();

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/kernixctl/completion.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_split.h"
+#include "client/kernixctl/command.h"
 
 namespace kernix::ctl {
 namespace {
@@ -16,7 +15,7 @@ using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 std::vector<std::string> Offers(const std::vector<std::string>& words) {
-  GlobalOptions options;
+  ClientOptions options;
   std::vector<std::string> offers;
   for (const std::string& line : std::vector<std::string>(
            absl::StrSplit(CompletionLines(RootCommand(options), words), '\n', absl::SkipEmpty()))) {

@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/module_report.h"
-#include "client/load/artifact_kernels.h"
+#include "client/load/kernel_resources.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
@@ -37,7 +38,7 @@ constexpr char kKeyHelp[] =
 other entries that you may see. Never starts a daemon: exit code 3 means that none is running.)";
 
 // One entry; an element for each of its tags.
-using EntryTags = std::vector<CacheEntryDetail>;
+using EntryTags = google::protobuf::RepeatedPtrField<v1::CacheEntry>;
 
 constexpr size_t kKeyDigits = 64;
 // In the message about an ambiguous key.
@@ -49,6 +50,8 @@ bool IsKey(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_isxdigit(c); });
 }
 
+std::string KeyOf(const v1::CacheEntry& entry) { return absl::BytesToHexString(entry.key()); }
+
 int RefuseNone(const std::string& key) {
   return Fail(absl::NotFoundError(
       StrCat("no entry of yours has a key that begins with ", key, "; `kernixctl cache list` shows the keys")));
@@ -56,7 +59,7 @@ int RefuseNone(const std::string& key) {
 
 int RefuseSeveral(const std::string& key, const EntryTags& found) {
   std::map<std::string, std::string> names;
-  for (const CacheEntryDetail& entry : found) names.emplace(entry.entry.key, entry.entry.name);
+  for (const v1::CacheEntry& entry : found) names.emplace(KeyOf(entry), entry.name());
   std::vector<std::string> shown;
   for (const auto& [each, name] : names) {
     if (shown.size() < kMostShown)
@@ -69,24 +72,27 @@ int RefuseSeveral(const std::string& key, const EntryTags& found) {
 
 // Calls `use` with the only entry whose key begins with `key`, and returns its exit code. If there is none, or there
 // are several, says so on stderr, and returns the matching exit code.
-int WithEntry(const GlobalOptions& options, const std::string& key,
-              const std::function<int(Client&, const EntryTags&)>& use) {
+int WithEntry(const ClientOptions& options, const std::string& key,
+              const std::function<int(DaemonClient&, const EntryTags&)>& use) {
   const std::string digits = absl::AsciiStrToLower(key);
   if (!IsKey(digits)) {
     return RefuseUsage(
         StrCat("\"", key, "\" is not the beginning of a key: a key has ", kKeyDigits, " hexadecimal digits"));
   }
-  return WithClient(options, [&](Client& client) -> int {
-    const absl::StatusOr<EntryTags> found = client.Show(digits);
-    if (!found.ok()) return Fail(found.status());
-    if (found->empty()) return RefuseNone(digits);
-    const bool several = std::any_of(found->begin(), found->end(), [&](const CacheEntryDetail& other) {
-      return other.entry.key != found->front().entry.key;
-    });
-    if (several) return RefuseSeveral(digits, *found);
-    return use(client, *found);
+  return WithClient(options, [&](DaemonClient& client) -> int {
+    v1::ListCacheRequest request;
+    request.set_key_prefix(digits);
+    const auto response = client.Ask<v1::ListCacheResponse>("ListCache", request);
+    if (!response.ok()) return Fail(response.status());
+    const EntryTags& found = response->entry();
+    if (found.empty()) return RefuseNone(digits);
+    const bool several = std::any_of(found.begin(), found.end(),
+                                     [&](const v1::CacheEntry& other) { return other.key() != found[0].key(); });
+    return several ? RefuseSeveral(digits, found) : use(client, found);
   });
 }
+
+// --- Show
 
 constexpr char kShowExamples[] = R"(
 
@@ -105,110 +111,89 @@ std::string Moment(int64_t unix_ms) {
   return StrCat(FormatTime(unix_ms), " (", FormatDuration(age), " ago)");
 }
 
-std::string RunsOn(const CacheEntryInfo& entry) {
-  return StrCat(TraitsOf(entry.language).name, ", ",
-                entry.architectures.empty() ? "cpu" : absl::StrJoin(entry.architectures, ", "));
+std::string RunsOn(const v1::CacheEntry& entry) {
+  return StrCat(TraitsOf(entry.language()).name, ", ",
+                entry.architecture().empty() ? "cpu" : absl::StrJoin(entry.architecture(), ", "));
 }
 
 std::string OrUnknown(const std::string& text) { return text.empty() ? "not recorded" : text; }
 
 // Of an artifact that this user can read.
-absl::StatusOr<std::vector<KernelResources>> KernelsOf(const CacheEntryDetail& entry) {
-  KERNIX_ASSIGN_OR_RETURN(const std::string artifact, Env::Posix().ReadFile(entry.path));
+absl::StatusOr<std::vector<KernelResources>> KernelsOf(const v1::CacheEntry& entry) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string artifact, Env::Posix().ReadFile(entry.detail().artifact_path()));
   return KernelsInArtifact(artifact);
 }
 
 // What the kernels of an entry for GPUs use, or why that is not known.
-std::string KernelText(const CacheEntryDetail& entry) {
-  if (entry.entry.architectures.empty()) return "";
+std::string KernelText(const v1::CacheEntry& entry) {
+  if (entry.architecture().empty()) return "";
   const absl::StatusOr<std::vector<KernelResources>> kernels = KernelsOf(entry);
   if (!kernels.ok()) return StrCat("\nwhat the kernels use is not known: ", ToStd(kernels.status().message()), "\n");
   return kernels->empty() ? "" : StrCat("\n", KernelTable(*kernels));
 }
 
 std::string Text(const EntryTags& tags) {
-  const CacheEntryDetail& first = tags.front();
-  std::vector<std::vector<std::string>> rows = {{"key", first.entry.key}};
-  for (const CacheEntryDetail& tag : tags) {
-    rows.push_back({"tag", StrCat(tag.entry.name, " of ", DescribeUser(tag.entry.owner))});
+  const v1::CacheEntry& first = tags[0];
+  const v1::CacheEntryDetail& detail = first.detail();
+  std::vector<std::vector<std::string>> rows = {{"key", KeyOf(first)}};
+  for (const v1::CacheEntry& tag : tags) {
+    rows.push_back({"tag", StrCat(tag.name(), " of ", DescribeUser(tag.owner()))});
   }
-  rows.push_back({"language", RunsOn(first.entry)});
-  for (const CacheEntryDetail::Function& function : first.functions) {
-    rows.push_back({"function", StrCat(function.name, ": ", absl::StrJoin(function.tokens, " "))});
+  rows.push_back({"language", RunsOn(first)});
+  for (const v1::ResolvedFunction& function : detail.function()) {
+    rows.push_back({"function", StrCat(function.name(), ": ", absl::StrJoin(function.tokens(), " "))});
   }
-  rows.push_back({"size", FormatBytes(first.entry.size)});
-  rows.push_back({first.origin.empty() ? "built" : "fetched", Moment(first.entry.created_unix_ms)});
-  if (!first.origin.empty()) rows.push_back({"from", first.origin});
-  rows.push_back({"last used", Moment(first.entry.last_used_unix_ms)});
-  rows.push_back({"hits", StrCat(first.entry.hits)});
-  rows.push_back({"toolchain", OrUnknown(first.toolchain)});
-  rows.push_back({"options", OrUnknown(absl::StrJoin(first.build_options, " "))});
-  if (!first.required_symbol_versions.empty()) {
-    rows.push_back({"needs", absl::StrJoin(first.required_symbol_versions, ", ")});
+  rows.push_back({"size", FormatBytes(first.size())});
+  rows.push_back({detail.origin().empty() ? "built" : "fetched", Moment(first.created_unix_ms())});
+  if (!detail.origin().empty()) rows.push_back({"from", detail.origin()});
+  rows.push_back({"last used", Moment(first.last_used_unix_ms())});
+  rows.push_back({"hits", StrCat(first.hits())});
+  rows.push_back({"toolchain", OrUnknown(detail.toolchain())});
+  rows.push_back({"options", OrUnknown(absl::StrJoin(detail.build_option(), " "))});
+  if (!detail.required_symbol_version().empty()) {
+    rows.push_back({"needs", absl::StrJoin(detail.required_symbol_version(), ", ")});
   }
-  rows.push_back({"path", first.path});
+  rows.push_back({"path", detail.artifact_path()});
   return FormatTable(rows) + KernelText(first);
 }
 
-std::string JsonOfTags(const EntryTags& tags) {
-  std::vector<std::string> elements;
-  for (const CacheEntryDetail& tag : tags) {
-    elements.push_back(JsonObject().Text("name", tag.entry.name).Number("owner", uint64_t{tag.entry.owner}).Str());
-  }
-  return JsonArray(elements);
-}
-
-std::string JsonOfFunctions(const CacheEntryDetail& entry) {
-  std::vector<std::string> elements;
-  for (const CacheEntryDetail::Function& function : entry.functions) {
-    elements.push_back(
-        JsonObject().Text("name", function.name).Text("arg_spec", absl::StrJoin(function.tokens, " ")).Str());
-  }
-  return JsonArray(elements);
-}
-
 std::string Json(const EntryTags& tags) {
-  const CacheEntryDetail& first = tags.front();
+  const v1::CacheEntry& first = tags[0];
+  const v1::CacheEntryDetail& detail = first.detail();
+  const auto tag_json = [](const v1::CacheEntry& tag) {
+    return JsonObject().Text("name", tag.name()).Number("owner", uint64_t{tag.owner()}).Str();
+  };
+  const auto function_json = [](const v1::ResolvedFunction& function) {
+    return JsonObject().Text("name", function.name()).Text("arg_spec", absl::StrJoin(function.tokens(), " ")).Str();
+  };
   JsonObject object;
-  object.Text("key", first.entry.key)
-      .Json("tags", JsonOfTags(tags))
-      .Text("language", first.entry.language)
-      .Json("architectures", JsonStrings(first.entry.architectures))
-      .Json("functions", JsonOfFunctions(first))
-      .Number("size", first.entry.size)
-      .Number("created_unix_ms", first.entry.created_unix_ms)
-      .Number("last_used_unix_ms", first.entry.last_used_unix_ms)
-      .Number("hits", first.entry.hits)
-      .Text("origin", first.origin)
-      .Text("toolchain", first.toolchain)
-      .Json("build_options", JsonStrings(first.build_options))
-      .Json("required_symbol_versions", JsonStrings(first.required_symbol_versions))
-      .Text("path", first.path);
-  const bool for_gpus = !first.entry.architectures.empty();
+  object.Text("key", KeyOf(first))
+      .Json("tags", JsonOfAll(tags, tag_json))
+      .Text("language", TraitsOf(first.language()).id)
+      .Json("architectures", JsonOfTexts(first.architecture()))
+      .Json("functions", JsonOfAll(detail.function(), function_json))
+      .Number("size", first.size())
+      .Number("created_unix_ms", first.created_unix_ms())
+      .Number("last_used_unix_ms", first.last_used_unix_ms())
+      .Number("hits", first.hits())
+      .Text("origin", detail.origin())
+      .Text("toolchain", detail.toolchain())
+      .Json("build_options", JsonOfTexts(detail.build_option()))
+      .Json("required_symbol_versions", JsonOfTexts(detail.required_symbol_version()))
+      .Text("path", detail.artifact_path());
+  const bool for_gpus = !first.architecture().empty();
   if (const auto kernels = KernelsOf(first); for_gpus && kernels.ok()) object.Json("kernels", KernelsJson(*kernels));
   return object.Str() + "\n";
 }
 
-int RunShow(const GlobalOptions& options, const ShowFlags& flags) {
-  return WithEntry(options, flags.key, [&](Client&, const EntryTags& tags) -> int {
+int RunShow(const ClientOptions& options, const ShowFlags& flags) {
+  return WithEntry(options, flags.key, [&](DaemonClient&, const EntryTags& tags) -> int {
     std::cout << (flags.json ? Json(tags) : Text(tags));
     return kOk;
   });
 }
 
-}  // namespace
-
-Command CacheShowCommand(const GlobalOptions& options) {
-  const auto flags = std::make_shared<ShowFlags>();
-  return {.name = "show",
-          .summary = "Show one entry: functions, options, compilers, file, what its kernels use",
-          .details = StrCat(kKeyHelp, kShowExamples),
-          .options = {{"key", &flags->key, "The beginning of the entry's key", {.required = true}},
-                      {"--json", &flags->json, "Print one JSON object"}},
-          .run = [&options, flags] { return RunShow(options, *flags); }};
-}
-
-namespace {
+// --- Trace
 
 constexpr char kTraceExamples[] = R"(
 
@@ -235,14 +220,14 @@ size_t WidthOfTerminal() {
 }
 
 // "vector_add 5d0c2f6e81aa"
-std::string Title(const CacheEntryInfo& entry) { return StrCat(entry.name, " ", entry.key.substr(0, 12)); }
+std::string Title(const v1::CacheEntry& entry) { return StrCat(entry.name(), " ", KeyOf(entry).substr(0, 12)); }
 
-std::string Picture(const CacheEntryInfo& entry, const BuildTrace& trace) {
+std::string Picture(const v1::CacheEntry& entry, const BuildTrace& trace) {
   return StrCat(Printable(Title(entry)), ", built ", FormatTime(trace.began_unix_ms), "\n",
                 DrawTrace(trace, WidthOfTerminal()));
 }
 
-int Show(const TraceFlags& flags, const CacheEntryInfo& entry, const BuildTrace& trace) {
+int Show(const TraceFlags& flags, const v1::CacheEntry& entry, const BuildTrace& trace) {
   const std::string json = StrCat(ChromeTrace(trace, StrCat("kernixd: ", Title(entry))), "\n");
   if (!flags.output.empty()) {
     const absl::Status written = Env::Posix().WriteFileDurably(flags.output, json, 0644);
@@ -252,17 +237,26 @@ int Show(const TraceFlags& flags, const CacheEntryInfo& entry, const BuildTrace&
   return kOk;
 }
 
-int RunTrace(const GlobalOptions& options, const TraceFlags& flags) {
+int RunTrace(const ClientOptions& options, const TraceFlags& flags) {
   return WithEntry(options, flags.key, [&](Client& client, const EntryTags& tags) -> int {
-    const CacheEntryInfo& entry = tags.front().entry;
-    const absl::StatusOr<BuildTrace> trace = client.Trace(entry.key, /*start=*/false);
-    return trace.ok() ? Show(flags, entry, *trace) : Fail(trace.status());
+    const absl::StatusOr<BuildTrace> trace = client.Trace(KeyOf(tags[0]), /*start=*/false);
+    return trace.ok() ? Show(flags, tags[0], *trace) : Fail(trace.status());
   });
 }
 
 }  // namespace
 
-Command TraceCommand(const GlobalOptions& options) {
+Command CacheShowCommand(const ClientOptions& options) {
+  const auto flags = std::make_shared<ShowFlags>();
+  return {.name = "show",
+          .summary = "Show one entry: functions, options, compilers, file, what its kernels use",
+          .details = StrCat(kKeyHelp, kShowExamples),
+          .options = {{"key", &flags->key, "The beginning of the entry's key", {.required = true}},
+                      {"--json", &flags->json, "Print one JSON object"}},
+          .run = [&options, flags] { return RunShow(options, *flags); }};
+}
+
+Command TraceCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<TraceFlags>();
   return {.name = "trace",
           .summary = "Show where the time of a build went, by step",

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers, times and tables for people.
+// Numbers, times and tables for people, and lists for programs.
 #pragma once
+
+#include <google/protobuf/repeated_ptr_field.h>
 
 #include <chrono>
 #include <cstdint>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/json.h"
 
 namespace kernix::ctl {
 
@@ -28,5 +31,18 @@ absl::StatusOr<std::chrono::milliseconds> ParseAge(std::string_view text);
 // Each column is as wide as its widest cell; two spaces separate the columns. Characters that act on a terminal are
 // escaped in the cells, because cells may contain names that other users chose.
 std::string FormatTable(std::vector<std::vector<std::string>> rows);
+
+// A JSON array of what `json_of` makes of each element.
+template <typename Elements, typename JsonOf>
+std::string JsonOfAll(const Elements& elements, const JsonOf& json_of) {
+  std::vector<std::string> texts;
+  for (const auto& element : elements) texts.push_back(json_of(element));
+  return JsonArray(texts);
+}
+
+// A JSON array of the strings of a message.
+inline std::string JsonOfTexts(const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  return JsonStrings({texts.begin(), texts.end()});
+}
 
 }  // namespace kernix::ctl

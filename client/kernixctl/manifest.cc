@@ -53,12 +53,6 @@ std::string TextLine(const std::string& text) {
   return Json(line);
 }
 
-std::string LoadLine(const v1::RecordedLoad& load) {
-  ManifestLine line;
-  *line.mutable_load() = load;
-  return Json(line);
-}
-
 // Reads line after line. Every error names the line.
 class Reader {
  public:
@@ -146,7 +140,11 @@ class Reader {
 std::string ManifestOf(const Recording& recording) {
   std::string manifest = HeadLine(recording);
   for (const auto& [digest, text] : recording.texts) manifest += TextLine(text);
-  for (const v1::RecordedLoad& load : recording.loads) manifest += LoadLine(load);
+  for (const v1::RecordedLoad& load : recording.loads) {
+    ManifestLine line;
+    *line.mutable_load() = load;
+    manifest += Json(line);
+  }
   return manifest;
 }
 

@@ -82,6 +82,6 @@ std::string Manual(const Command& root) {
 }  // namespace kernix::ctl
 
 int main() {
-  kernix::ctl::GlobalOptions options;
+  kernix::ClientOptions options;
   std::cout << kernix::ctl::Manual(kernix::ctl::RootCommand(options));
 }

@@ -45,41 +45,10 @@ std::string KernelJson(const KernelResources& kernel) {
       .Str();
 }
 
-}  // namespace
-
-std::string KernelTable(const std::vector<KernelResources>& kernels) {
-  std::vector<std::vector<std::string>> rows = {{"KERNEL", "ARCHITECTURE", "REGISTERS", "SHARED", "STACK",
-                                                 "SPILL STORES", "SPILL LOADS", "CONSTANT", "BARRIERS",
-                                                 StrCat("OCCUPANCY % (", kThreads, " THREADS)")}};
-  for (const KernelResources& kernel : kernels) {
-    rows.push_back({kernel.name, kernel.architecture, StrCat(kernel.registers), StrCat(kernel.shared_memory),
-                    StrCat(kernel.stack_frame), NumberOr(kernel.spill_stores, "?"), NumberOr(kernel.spill_loads, "?"),
-                    StrCat(kernel.constant_memory), StrCat(kernel.barriers), OccupancyOr(kernel, "?")});
-  }
-  return FormatTable(rows);
-}
-
-std::string KernelsJson(const std::vector<KernelResources>& kernels) {
-  std::vector<std::string> elements;
-  for (const KernelResources& kernel : kernels) elements.push_back(KernelJson(kernel));
-  return JsonArray(elements);
-}
-
-namespace {
-
 std::string FunctionsJson(const Module& module) {
-  std::vector<std::string> functions;
-  for (const FunctionInfo& function : module.functions()) {
-    functions.push_back(
-        JsonObject().Text("name", function.name).Text("arg_spec", absl::StrJoin(function.tokens, " ")).Str());
-  }
-  return JsonArray(functions);
-}
-
-std::string FilesJson(const std::vector<std::string>& files) {
-  std::vector<std::string> texts;
-  for (const std::string& file : files) texts.push_back(JsonString(file));
-  return JsonArray(texts);
+  return JsonOfAll(module.functions(), [](const FunctionInfo& function) {
+    return JsonObject().Text("name", function.name).Text("arg_spec", absl::StrJoin(function.tokens, " ")).Str();
+  });
 }
 
 absl::StatusOr<std::string> TextOf(const Module& module, const std::string& printable) {
@@ -97,6 +66,20 @@ std::string HowItCame(const Module& module) {
 }
 
 }  // namespace
+
+std::string KernelTable(const std::vector<KernelResources>& kernels) {
+  std::vector<std::vector<std::string>> rows = {{"KERNEL", "ARCHITECTURE", "REGISTERS", "SHARED", "STACK",
+                                                 "SPILL STORES", "SPILL LOADS", "CONSTANT", "BARRIERS",
+                                                 StrCat("OCCUPANCY % (", kThreads, " THREADS)")}};
+  for (const KernelResources& kernel : kernels) {
+    rows.push_back({kernel.name, kernel.architecture, StrCat(kernel.registers), StrCat(kernel.shared_memory),
+                    StrCat(kernel.stack_frame), NumberOr(kernel.spill_stores, "?"), NumberOr(kernel.spill_loads, "?"),
+                    StrCat(kernel.constant_memory), StrCat(kernel.barriers), OccupancyOr(kernel, "?")});
+  }
+  return FormatTable(rows);
+}
+
+std::string KernelsJson(const std::vector<KernelResources>& kernels) { return JsonOfAll(kernels, KernelJson); }
 
 const std::vector<std::string> kPrintable = {"ptx", "sass", "source", "resources"};
 
@@ -124,7 +107,7 @@ std::string SummaryJson(const CompiledFiles& compiled) {
       .Text("path", compiled.path)
       .Json("functions", FunctionsJson(module))
       .Text("name", module.name())
-      .Json("files", FilesJson(compiled.files));
+      .Json("files", JsonStrings(compiled.files));
   if (const auto kernels = Resources(module); kernels.ok()) object.Json("kernels", KernelsJson(*kernels));
   return object.Str();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The output of `compile` for a loaded module.
+// The output of `compile` for a loaded module, and what kernels use of a GPU, for people and for programs.
 #pragma once
 
 #include <string>
@@ -11,8 +11,6 @@
 #include "kernix/module.h"
 
 namespace kernix::ctl {
-
-// What kernels use of a GPU, for people and for programs.
 
 // A row for each kernel and architecture, below a line of titles. "?" stands for what is not known.
 std::string KernelTable(const std::vector<KernelResources>& kernels);

@@ -13,6 +13,10 @@ namespace {
 constexpr std::chrono::seconds kSilence{1};
 constexpr char kEraseLine[] = "\r\x1b[K";
 
+volatile sig_atomic_t interrupted = 0;
+
+void NoteInterrupt(int) { interrupted = 1; }
+
 }  // namespace
 
 ProgressLine::ProgressLine(std::string name, std::ostream& out, bool terminal, Clock now)
@@ -34,14 +38,6 @@ void ProgressLine::Erase() {
   if (!drawn_.empty()) out_ << kEraseLine << std::flush;
   drawn_.clear();
 }
-
-namespace {
-
-volatile sig_atomic_t interrupted = 0;
-
-void NoteInterrupt(int) { interrupted = 1; }
-
-}  // namespace
 
 void CatchInterrupt() {
   struct sigaction action {};

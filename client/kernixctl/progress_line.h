@@ -39,8 +39,6 @@ class ProgressLine {
   std::string drawn_;
 };
 
-// Ctrl-C.
-
 // From now on, a Ctrl-C is noted, so that a load can be cancelled and the daemon stops building for it. A second one
 // ends this process at once.
 void CatchInterrupt();

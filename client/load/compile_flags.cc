@@ -59,6 +59,43 @@ bool TakeOut(const LanguageTraits& language, const Flag& flag, SortedFlags& sort
   return true;
 }
 
+bool IsFile(Env& env, const std::string& path) {
+  const absl::StatusOr<FileInfo> info = env.Stat(path);
+  return info.ok() && info->type == FileType::kRegular;
+}
+
+// All that the host compiler gets, when it compiles and when it links.
+std::vector<Flag> HostFlags(v1::Language language, const std::vector<std::string>& compile_flags,
+                            const std::vector<std::string>& link_flags) {
+  const LanguageTraits& traits = TraitsOf(language);
+  std::vector<Flag> read = flags::ReadAll(flags::kCompiler, traits.host_words_at_compile(compile_flags));
+  for (Flag& flag : flags::ReadAll(flags::kCompilerAtLink, traits.host_words_at_link(link_flags))) {
+    read.push_back(std::move(flag));
+  }
+  return read;
+}
+
+std::vector<std::string> FilesOfLibrary(const std::string& folder, const std::string& name) {
+  if (name.starts_with(':')) return {JoinPath(folder, name.substr(1))};
+  return {JoinPath(folder, StrCat("lib", name, ".so")), JoinPath(folder, StrCat("lib", name, ".a"))};
+}
+
+bool LaunchesAt(const std::vector<language::Token>& tokens, size_t i) {
+  return i + 2 < tokens.size() && tokens[i].Is("<") && tokens[i + 1].Is("<") && tokens[i + 2].Is("<") &&
+         !tokens[i + 1].space_before && !tokens[i + 2].space_before;
+}
+
+// What the first word of CUDA in `source` is and where, as "add.cpp:7 has '__global__'"; empty if there is none.
+std::string CudaIn(const v1::Source& source) {
+  const language::LexedSource lexed = language::Lex(source.text(), 0);
+  for (size_t i = 0; i < lexed.tokens.size(); ++i) {
+    const bool is_kernel = lexed.tokens[i].Is("__global__");
+    if (!is_kernel && !LaunchesAt(lexed.tokens, i)) continue;
+    return StrCat(source.label(), ":", lexed.tokens[i].line, " has '", is_kernel ? "__global__" : "<<<", "'");
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::StatusOr<SortedFlags> SortFlags(v1::Language language, const std::vector<std::string>& words) {
@@ -86,34 +123,6 @@ bool AsksForWarnings(const std::vector<std::string>& flags) {
   });
 }
 
-namespace {
-
-using flags::Flag;
-using flags::Meaning;
-
-bool IsFile(Env& env, const std::string& path) {
-  const absl::StatusOr<FileInfo> info = env.Stat(path);
-  return info.ok() && info->type == FileType::kRegular;
-}
-
-// All that the host compiler gets, when it compiles and when it links.
-std::vector<Flag> HostFlags(v1::Language language, const std::vector<std::string>& compile_flags,
-                            const std::vector<std::string>& link_flags) {
-  const LanguageTraits& traits = TraitsOf(language);
-  std::vector<Flag> read = flags::ReadAll(flags::kCompiler, traits.host_words_at_compile(compile_flags));
-  for (Flag& flag : flags::ReadAll(flags::kCompilerAtLink, traits.host_words_at_link(link_flags))) {
-    read.push_back(std::move(flag));
-  }
-  return read;
-}
-
-std::vector<std::string> FilesOfLibrary(const std::string& folder, const std::string& name) {
-  if (name.starts_with(':')) return {JoinPath(folder, name.substr(1))};
-  return {JoinPath(folder, StrCat("lib", name, ".so")), JoinPath(folder, StrCat("lib", name, ".a"))};
-}
-
-}  // namespace
-
 FlagFiles FindFlagFiles(Env& env, v1::Language language, const std::vector<std::string>& compile_flags,
                         const std::vector<std::string>& link_flags) {
   FlagFiles found;
@@ -135,26 +144,6 @@ FlagFiles FindFlagFiles(Env& env, v1::Language language, const std::vector<std::
   }
   return found;
 }
-
-namespace {
-
-bool LaunchesAt(const std::vector<language::Token>& tokens, size_t i) {
-  return i + 2 < tokens.size() && tokens[i].Is("<") && tokens[i + 1].Is("<") && tokens[i + 2].Is("<") &&
-         !tokens[i + 1].space_before && !tokens[i + 2].space_before;
-}
-
-// What the first word of CUDA in `source` is and where, as "add.cpp:7 has '__global__'"; empty if there is none.
-std::string CudaIn(const v1::Source& source) {
-  const language::LexedSource lexed = language::Lex(source.text(), 0);
-  for (size_t i = 0; i < lexed.tokens.size(); ++i) {
-    const bool is_kernel = lexed.tokens[i].Is("__global__");
-    if (!is_kernel && !LaunchesAt(lexed.tokens, i)) continue;
-    return StrCat(source.label(), ":", lexed.tokens[i].line, " has '", is_kernel ? "__global__" : "<<<", "'");
-  }
-  return "";
-}
-
-}  // namespace
 
 absl::Status WithCudaAdvice(const v1::LoadRequest& request, const absl::Status& error) {
   if (TraitsOf(request.language()).runs_on_gpu || KindOf(error) != v1::ErrorDetail::COMPILATION) return error;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "client/tools/absolute_path.h"
+#include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/shell_words.h"
@@ -94,29 +94,9 @@ std::string PathNames::Restore(std::string_view text) const {
 namespace {
 
 ErrorCategory CategoryOf(ErrorKind kind) {
-  switch (kind) {
-    case v1::ErrorDetail::INVALID_REQUEST:
-      return ErrorCategory::kInvalidRequest;
-    case v1::ErrorDetail::TOOLCHAIN:
-    case v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN:
-      return ErrorCategory::kToolchain;
-    case v1::ErrorDetail::COMPILATION:
-      return ErrorCategory::kCompilation;
-    case v1::ErrorDetail::LOAD:
-      return ErrorCategory::kLoad;
-    case v1::ErrorDetail::REGISTRATION:
-      return ErrorCategory::kRegistration;
-    case v1::ErrorDetail::UNREACHABLE:
-      return ErrorCategory::kUnreachable;
-    case v1::ErrorDetail::RESOURCE:
-      return ErrorCategory::kResource;
-    case v1::ErrorDetail::CANCELLED:
-      return ErrorCategory::kCancelled;
-    case v1::ErrorDetail::NOT_CACHED:
-      return ErrorCategory::kNotCached;
-    default:
-      return ErrorCategory::kInternal;
-  }
+  if (kind == v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN) return ErrorCategory::kToolchain;
+  const bool is_known = kind > v1::ErrorDetail::KIND_UNSPECIFIED && kind <= v1::ErrorDetail::NOT_CACHED;
+  return is_known ? static_cast<ErrorCategory>(kind) : ErrorCategory::kInternal;
 }
 
 }  // namespace

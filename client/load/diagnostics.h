@@ -35,8 +35,6 @@ class PathNames {
   std::vector<std::string> roots_;
 };
 
-// A command of a build that failed, as a folder in which a user can run it again.
-
 // Adds the links to the user's include roots. `headers` are those of the load, `roots` the folders of its include
 // roots.
 void AddIncludeRoots(const std::vector<v1::Header>& headers, const std::vector<std::string>& roots,

@@ -10,10 +10,9 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "client/load/artifact_kernels.h"
+#include "client/load/kernel_resources.h"
 #include "client/load/module.h"
-#include "client/load/ptxas_report.h"
-#include "client/tools/absolute_path.h"
+#include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "client/load/ptxas_report.h"
+#include "client/load/kernel_resources.h"
 #include "common/os/env.h"
 #include "kernix/error.h"
 #include "tests/support/client_support.h"

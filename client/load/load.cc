@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernix/load.h"
 
-#include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "client/connection/daemon_client.h"
-#include "client/load/artifact_kernels.h"
 #include "client/load/compile_flags.h"
 #include "client/load/diagnostics.h"
+#include "client/load/kernel_resources.h"
 #include "client/load/load_memo.h"
 #include "client/load/load_request.h"
 #include "client/load/matching_files.h"
 #include "client/load/module.h"
 #include "client/load/recording.h"
-#include "client/load/spills.h"
 #include "client/runtime/library.h"
-#include "client/tools/absolute_path.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
@@ -186,13 +184,6 @@ absl::StatusOr<Source> ReadSource(const std::string& path) {
   return Source{.text = *std::move(text), .label = "", .path = path};
 }
 
-// "kernels/add.cu" -> "add".
-std::string Stem(const std::string& path) {
-  const std::string name = Basename(path);
-  const size_t dot = name.rfind('.');
-  return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
-}
-
 std::vector<Source> InlineSources(const std::vector<std::string>& texts) {
   std::vector<Source> sources;
   sources.reserve(texts.size());
@@ -202,7 +193,7 @@ std::vector<Source> InlineSources(const std::vector<std::string>& texts) {
 
 absl::StatusOr<std::shared_ptr<Module>> LoadFile(Client& client, Language language, const std::string& path,
                                                  const LoadOptions& options) {
-  return LoadFiles(client, language, Stem(path), {path}, options);
+  return LoadFiles(client, language, std::filesystem::path(path).stem().string(), {path}, options);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadDir(Client& client, Language language, const std::string& directory,

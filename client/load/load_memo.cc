@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/load_memo.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
 #include <string_view>
 #include <utility>
 
@@ -87,12 +84,6 @@ void AddClient(const ClientOptions& client, Fields& fields) {
   fields.Add(client.site_packages);
 }
 
-// The folder to which relative folders in flags and in the environment are relative.
-std::string WorkingFolder() {
-  char folder[PATH_MAX];
-  return getcwd(folder, sizeof(folder)) == nullptr ? "" : folder;
-}
-
 bool SameSources(const std::vector<Source>& a, const std::vector<Source>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Source& one, const Source& other) {
     return one.text == other.text && one.label == other.label && one.path == other.path;
@@ -108,7 +99,7 @@ std::string MemoKey(const ClientOptions& client, Language language, const std::s
   Fields fields;
   fields.Add(CacheRemovals());
   AddClient(client, fields);
-  fields.Add(WorkingFolder());
+  fields.Add(AbsolutePath("."));  // to which folders in flags and in the environment may be relative
   fields.Add(options.environment ? VariablesOfLoads(*options.environment) : VariablesOfLoads());
   fields.Add(static_cast<uint64_t>(language));
   fields.Add(name);

@@ -20,9 +20,8 @@
 
 namespace kernix {
 
-// The files and folders that a load depends on, besides its source texts.
-
-// The files and folders of one load. Create it before the load begins. Not thread-safe.
+// The files and folders that one load depends on, besides its source texts. Create it before the load begins. Not
+// thread-safe.
 class LoadInputs {
  public:
   explicit LoadInputs(Env& env) : env_(env), begun_unix_ms_(env.UnixMillis()) {}

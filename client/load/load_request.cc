@@ -14,7 +14,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/load/compile_flags.h"
-#include "client/tools/absolute_path.h"
 #include "client/tools/environment.h"
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"
@@ -30,39 +29,7 @@
 namespace kernix {
 namespace {
 
-constexpr char kVariable[] = "KERNIX_POLICY";
-
-absl::StatusOr<LoadPolicy> PolicyOfEnvironment(const GetEnv& get_env) {
-  const std::optional<std::string> name = get_env(kVariable);
-  if (!name) return LoadPolicy::kBuild;
-  return PolicyNamed(*name, StrCat("the environment variable ", kVariable));
-}
-
-}  // namespace
-
-const std::vector<std::string> kPolicyNames = {"build", "cached"};
-
-absl::StatusOr<LoadPolicy> PolicyNamed(std::string_view name, std::string_view where) {
-  if (name == kPolicyNames[0]) return LoadPolicy::kBuild;
-  if (name == kPolicyNames[1]) return LoadPolicy::kCached;
-  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   StrCat(where, " is \"", name, "\". It takes ", absl::StrJoin(kPolicyNames, " and "), ".",
-                          DidYouMean(std::string(name), kPolicyNames)));
-}
-
-absl::StatusOr<LoadPolicy> PolicyOf(const LoadOptions& options, const GetEnv& get_env) {
-  if (!options.policy) {
-    KERNIX_ASSIGN_OR_RETURN(const LoadPolicy policy, PolicyOfEnvironment(get_env));
-    if (policy == LoadPolicy::kBuild || !options.force_rebuild) return policy;
-    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                     StrCat("force_rebuild compiles, and ", kVariable, "=cached forbids that: use one of them"));
-  }
-  if (*options.policy == LoadPolicy::kBuild || !options.force_rebuild) return *options.policy;
-  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   "force_rebuild compiles, and the policy \"cached\" forbids that: use one of them");
-}
-
-namespace {
+constexpr char kPolicyVariable[] = "KERNIX_POLICY";
 
 absl::Status Invalid(const std::string& message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
 
@@ -337,6 +304,27 @@ void AddWarnings(std::string_view name, const std::vector<std::string>& texts, s
 }
 
 }  // namespace
+
+const std::vector<std::string> kPolicyNames = {"build", "cached"};
+
+absl::StatusOr<LoadPolicy> PolicyNamed(std::string_view name, std::string_view where) {
+  if (name == kPolicyNames[0]) return LoadPolicy::kBuild;
+  if (name == kPolicyNames[1]) return LoadPolicy::kCached;
+  return Invalid(StrCat(where, " is \"", name, "\". It takes ", absl::StrJoin(kPolicyNames, " and "), ".",
+                        DidYouMean(std::string(name), kPolicyNames)));
+}
+
+absl::StatusOr<LoadPolicy> PolicyOf(const LoadOptions& options, const GetEnv& get_env) {
+  const std::optional<std::string> of_environment = options.policy ? std::nullopt : get_env(kPolicyVariable);
+  LoadPolicy policy = options.policy.value_or(LoadPolicy::kBuild);
+  if (of_environment) {
+    KERNIX_ASSIGN_OR_RETURN(policy, PolicyNamed(*of_environment, StrCat("the environment variable ", kPolicyVariable)));
+  }
+  if (policy == LoadPolicy::kBuild || !options.force_rebuild) return policy;
+  return Invalid(StrCat("force_rebuild compiles, and ",
+                        of_environment ? StrCat(kPolicyVariable, "=cached") : "the policy \"cached\"",
+                        " forbids that: use one of them"));
+}
 
 absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, v1::Language language,
                                          const std::string& name, const std::vector<Source>& sources,

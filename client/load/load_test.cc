@@ -70,13 +70,11 @@ class StandIn : public DaemonClient {
     return std::vector<CacheEntryInfo>();
   }
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter&, bool) override { return PurgeResult(); }
-  absl::StatusOr<std::vector<CacheEntryDetail>> Show(const std::string&) override {
-    return std::vector<CacheEntryDetail>();
-  }
   absl::StatusOr<BuildTrace> Trace(const std::string&, bool) override { return BuildTrace(); }
-  absl::StatusOr<DaemonActivity> Activity() override { return DaemonActivity(); }
-  absl::StatusOr<ReloadResult> Reload() override { return ReloadResult(); }
-  absl::StatusOr<std::string> Metrics() override { return std::string(); }
+  absl::Status Call(std::string_view, const google::protobuf::MessageLite&, bool,
+                    google::protobuf::MessageLite&) override {
+    return absl::OkStatus();
+  }
   absl::Status Shutdown(std::chrono::milliseconds) override { return absl::OkStatus(); }
   const ClientOptions& options() const override { return options_; }
 

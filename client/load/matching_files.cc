@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "absl/strings/str_join.h"
-#include "client/tools/absolute_path.h"
+#include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

@@ -16,21 +16,10 @@
 namespace kernix {
 namespace {
 
+// What a newer kernixd may have added counts as provided.
 Parameter::Role RoleOf(v1::Parameter::Role role) {
-  switch (role) {
-    case v1::Parameter::ARGUMENT:
-      return Parameter::Role::kArgument;
-    case v1::Parameter::RESULT:
-      return Parameter::Role::kResult;
-    case v1::Parameter::ATTRIBUTE:
-      return Parameter::Role::kAttribute;
-    case v1::Parameter::ARGUMENT_TOKEN:
-      return Parameter::Role::kArgumentToken;
-    case v1::Parameter::RESULT_TOKEN:
-      return Parameter::Role::kResultToken;
-    default:
-      return Parameter::Role::kProvided;
-  }
+  const bool is_known = role > v1::Parameter::ROLE_UNSPECIFIED && role <= v1::Parameter::PROVIDED;
+  return is_known ? static_cast<Parameter::Role>(role) : Parameter::Role::kProvided;
 }
 
 Parameter ParameterOf(const v1::Parameter& proto) {
@@ -54,14 +43,8 @@ absl::StatusOr<FunctionInfo> OpenFunction(const v1::ResolvedFunction& function, 
 }
 
 KeptText::Kind KindOf(v1::KeptText::Kind kind) {
-  switch (kind) {
-    case v1::KeptText::SASS:
-      return KeptText::Kind::kSass;
-    case v1::KeptText::RESOURCES:
-      return KeptText::Kind::kResources;
-    default:
-      return KeptText::Kind::kPtx;
-  }
+  const bool is_known = kind > v1::KeptText::KIND_UNSPECIFIED && kind <= v1::KeptText::RESOURCES;
+  return is_known ? static_cast<KeptText::Kind>(kind) : KeptText::Kind::kPtx;
 }
 
 absl::StatusOr<ModuleTexts> TextsOf(const ElfImage& artifact) {
@@ -82,34 +65,28 @@ absl::StatusOr<ModuleTexts> TextsOf(const ElfImage& artifact) {
   return texts;
 }
 
-// The constant data of a load.
-struct Facts {
-  LoadedAs loaded;
-  std::string key;
-  std::string artifact_digest;
-  bool cache_hit = false;
-  bool from_upstream = false;
-  uint64_t build_ms = 0;
-  bool joined = false;
-  std::string miss_reason;
-};
-
 class OpenModule : public Module {
  public:
-  OpenModule(Facts facts, OpenArtifact artifact, std::vector<FunctionInfo> functions)
-      : facts_(std::move(facts)), artifact_(std::move(artifact)), functions_(std::move(functions)) {}
+  OpenModule(LoadedAs loaded, const v1::LoadResult& result, const Digest& key, const Digest& artifact_digest,
+             OpenArtifact artifact, std::vector<FunctionInfo> functions)
+      : loaded_(std::move(loaded)),
+        result_(result),
+        key_(key.Hex()),
+        artifact_digest_(artifact_digest.Hex()),
+        artifact_(std::move(artifact)),
+        functions_(std::move(functions)) {}
 
-  const std::string& name() const override { return facts_.loaded.name; }
-  Language language() const override { return facts_.loaded.language; }
-  const std::string& path() const override { return facts_.loaded.path; }
+  const std::string& name() const override { return loaded_.name; }
+  Language language() const override { return loaded_.language; }
+  const std::string& path() const override { return loaded_.path; }
   const std::vector<FunctionInfo>& functions() const override { return functions_; }
-  const std::string& key() const override { return facts_.key; }
-  const std::string& artifact_digest() const override { return facts_.artifact_digest; }
-  bool cache_hit() const override { return facts_.cache_hit; }
-  bool from_upstream() const override { return facts_.from_upstream; }
-  uint64_t build_ms() const override { return facts_.build_ms; }
-  bool joined() const override { return facts_.joined; }
-  const std::string& miss_reason() const override { return facts_.miss_reason; }
+  const std::string& key() const override { return key_; }
+  const std::string& artifact_digest() const override { return artifact_digest_; }
+  bool cache_hit() const override { return result_.cache_hit(); }
+  bool from_upstream() const override { return result_.from_upstream(); }
+  uint64_t build_ms() const override { return result_.build_ms(); }
+  bool joined() const override { return result_.joined(); }
+  const std::string& miss_reason() const override { return result_.miss_reason(); }
   std::string_view artifact() const override { return artifact_.file->bytes(); }
   absl::StatusOr<ModuleTexts> texts() const override { return TextsOf(artifact_.file->image()); }
 
@@ -124,7 +101,10 @@ class OpenModule : public Module {
   }
 
  private:
-  const Facts facts_;
+  const LoadedAs loaded_;
+  const v1::LoadResult result_;
+  const std::string key_;
+  const std::string artifact_digest_;
   const OpenArtifact artifact_;
   const std::vector<FunctionInfo> functions_;
 };
@@ -142,15 +122,8 @@ absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::Lo
   }
   KERNIX_ASSIGN_OR_RETURN(const Digest key, Digest::FromRaw(result.key()));
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
-  Facts facts{.loaded = std::move(loaded),
-              .key = key.Hex(),
-              .artifact_digest = digest.Hex(),
-              .cache_hit = result.cache_hit(),
-              .from_upstream = result.from_upstream(),
-              .build_ms = result.build_ms(),
-              .joined = result.joined(),
-              .miss_reason = result.miss_reason()};
-  return std::make_shared<OpenModule>(std::move(facts), std::move(artifact), std::move(functions));
+  return std::make_shared<OpenModule>(std::move(loaded), result, key, digest, std::move(artifact),
+                                      std::move(functions));
 }
 
 }  // namespace kernix

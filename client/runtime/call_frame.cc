@@ -87,31 +87,21 @@ abi::Error* GetDeviceOrdinal(abi::DeviceOrdinalGetArgs* args) {
   return nullptr;
 }
 
+// What this side does not have is null.
 const abi::Api& TheApi() {
-  static const abi::Api api = {
-      .struct_size = sizeof(abi::Api),
-      .extension_start = nullptr,
-      .api_version = {sizeof(abi::ApiVersion), nullptr, abi::kApiMajor, abi::kApiMinor},
-      .internal_api = nullptr,
-      .error_create = CreateError,
-      .error_get_message = GetErrorMessage,
-      .error_destroy = DestroyError,
-      .handler_register = nullptr,
-      .stream_get = GetStream,
-      .type_register = nullptr,
-      .execution_context_get = nullptr,
-      .state_set = nullptr,
-      .state_get = nullptr,
-      .device_memory_allocate = Allocate,
-      .device_memory_free = Free,
-      .thread_pool_schedule = nullptr,
-      .thread_pool_num_threads = nullptr,
-      .future_create = nullptr,
-      .future_set_available = nullptr,
-      .future_set_error = nullptr,
-      .run_id_get = nullptr,
-      .device_ordinal_get = GetDeviceOrdinal,
-  };
+  static const abi::Api api = [] {
+    abi::Api made = {};
+    made.struct_size = sizeof(abi::Api);
+    made.api_version = {sizeof(abi::ApiVersion), nullptr, abi::kApiMajor, abi::kApiMinor};
+    made.error_create = CreateError;
+    made.error_get_message = GetErrorMessage;
+    made.error_destroy = DestroyError;
+    made.stream_get = GetStream;
+    made.device_memory_allocate = Allocate;
+    made.device_memory_free = Free;
+    made.device_ordinal_get = GetDeviceOrdinal;
+    return made;
+  }();
   return api;
 }
 
@@ -149,30 +139,17 @@ class BufferTable {
 // Sorted by name, as the ABI requires.
 using AttributeMap = std::map<std::string, AttributeValue>;
 
-template <typename T>
-constexpr abi::DataType kDataTypeOf = abi::kInvalid;
-template <>
-constexpr abi::DataType kDataTypeOf<bool> = abi::kPred;
-template <>
-constexpr abi::DataType kDataTypeOf<int8_t> = abi::kS8;
-template <>
-constexpr abi::DataType kDataTypeOf<int16_t> = abi::kS16;
-template <>
-constexpr abi::DataType kDataTypeOf<int32_t> = abi::kS32;
-template <>
-constexpr abi::DataType kDataTypeOf<int64_t> = abi::kS64;
-template <>
-constexpr abi::DataType kDataTypeOf<uint8_t> = abi::kU8;
-template <>
-constexpr abi::DataType kDataTypeOf<uint16_t> = abi::kU16;
-template <>
-constexpr abi::DataType kDataTypeOf<uint32_t> = abi::kU32;
-template <>
-constexpr abi::DataType kDataTypeOf<uint64_t> = abi::kU64;
-template <>
-constexpr abi::DataType kDataTypeOf<float> = abi::kF32;
-template <>
-constexpr abi::DataType kDataTypeOf<double> = abi::kF64;
+constexpr abi::DataType TypeOf(bool) { return abi::kPred; }
+constexpr abi::DataType TypeOf(int8_t) { return abi::kS8; }
+constexpr abi::DataType TypeOf(int16_t) { return abi::kS16; }
+constexpr abi::DataType TypeOf(int32_t) { return abi::kS32; }
+constexpr abi::DataType TypeOf(int64_t) { return abi::kS64; }
+constexpr abi::DataType TypeOf(uint8_t) { return abi::kU8; }
+constexpr abi::DataType TypeOf(uint16_t) { return abi::kU16; }
+constexpr abi::DataType TypeOf(uint32_t) { return abi::kU32; }
+constexpr abi::DataType TypeOf(uint64_t) { return abi::kU64; }
+constexpr abi::DataType TypeOf(float) { return abi::kF32; }
+constexpr abi::DataType TypeOf(double) { return abi::kF64; }
 
 // The ABI's view of an attribute; one of the members is used.
 struct AttributeView {
@@ -190,7 +167,7 @@ struct AttributeView {
 
 template <typename T>
 AttributeView ViewOf(const T& value) {
-  return {.tag = abi::kAttributeScalar, .scalar = {kDataTypeOf<T>, const_cast<T*>(&value)}};
+  return {.tag = abi::kAttributeScalar, .scalar = {TypeOf(value), const_cast<T*>(&value)}};
 }
 
 AttributeView ViewOf(const std::string& value) {
@@ -199,7 +176,7 @@ AttributeView ViewOf(const std::string& value) {
 
 template <typename T>
 AttributeView ViewOf(const std::vector<T>& values) {
-  return {.tag = abi::kAttributeArray, .array = {kDataTypeOf<T>, values.size(), const_cast<T*>(values.data())}};
+  return {.tag = abi::kAttributeArray, .array = {TypeOf(T()), values.size(), const_cast<T*>(values.data())}};
 }
 
 class AttributeTable {

@@ -51,10 +51,8 @@ class CurrentDevice {
   std::optional<int> entered_;  // a CUdevice
 };
 
-// Memory of the current CUDA device, from the driver's own allocator.
-
-// Allocates `size` bytes, aligned to 256, for work that is enqueued on `stream` (a CUstream) from now on. Returns
-// UNAVAILABLE without a driver.
+// Allocates `size` bytes of the current CUDA device, aligned to 256, from the driver's own allocator, for work that is
+// enqueued on `stream` (a CUstream) from now on. Returns UNAVAILABLE without a driver.
 absl::StatusOr<void*> AllocateDeviceMemory(size_t size, void* stream);
 
 // Frees the memory once the work that is already enqueued on `stream` has run. Does not wait.

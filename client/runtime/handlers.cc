@@ -30,39 +30,6 @@ absl::Status ProbeError(std::string_view what) {
                    StrCat(what, ": it cannot be given to XLA. Load it again with force_rebuild=True."));
 }
 
-}  // namespace
-
-absl::StatusOr<uint32_t> ProbeHandler(Handler handler) {
-  constexpr int kUnset = -1;
-  abi::Metadata metadata = {
-      .struct_size = sizeof(abi::Metadata),
-      .api_version = {sizeof(abi::ApiVersion), nullptr, kUnset, kUnset},
-      .traits = 0,
-  };
-  abi::MetadataExtension extension = {
-      .base = {sizeof(abi::MetadataExtension), abi::kExtensionMetadata, nullptr},
-      .metadata = &metadata,
-  };
-  // Like the oldest runtimes: without an API table, so the handler cannot even create an error.
-  abi::CallFrame frame = {};
-  frame.struct_size = sizeof(frame);
-  frame.extension_start = &extension.base;
-  const void* error = handler(reinterpret_cast<XLA_FFI_CallFrame*>(&frame));
-  if (error != nullptr) return ProbeError("the handler answered XLA's metadata query with an error");
-  const abi::ApiVersion& version = metadata.api_version;
-  if (version.major_version != abi::kApiMajor || version.minor_version != abi::kApiMinor) {
-    return ProbeError(version.major_version == kUnset
-                          ? std::string("the handler did not answer XLA's metadata query")
-                          : StrCat("the handler uses XLA FFI API ", version.major_version, ".", version.minor_version,
-                                   ", not ", abi::kApiMajor, ".", abi::kApiMinor));
-  }
-  return metadata.traits;
-}
-
-namespace {
-
-namespace abi = kernix_ffi_abi;
-
 constexpr char kMessage[] =
     "no kernel is loaded under the name of this kernix target: the load that announced it to XLA failed or has not "
     "finished yet. Load it again.";
@@ -88,24 +55,6 @@ XLA_FFI_Error* Reserved(XLA_FFI_CallFrame* opaque) {
   const auto& frame = *reinterpret_cast<const abi::CallFrame*>(opaque);
   return AnswersMetadata(frame, kTraits) ? nullptr : Refusal(frame, kMessage);
 }
-
-}  // namespace
-
-Handler ReservedHandler(uint32_t traits) {
-  return (traits & abi::kCommandBufferCompatible) != 0 ? Reserved<abi::kCommandBufferCompatible> : Reserved<0>;
-}
-
-XLA_FFI_Error* CudaFunctionOnCpu(XLA_FFI_CallFrame* opaque, const char* target) {
-  const auto& frame = *reinterpret_cast<const abi::CallFrame*>(opaque);
-  if (AnswersMetadata(frame, abi::kCommandBufferCompatible)) return nullptr;
-  const std::string message =
-      StrCat(target,
-             " is CUDA code, which runs on a GPU, but JAX makes the call on the CPU: put its arrays on a GPU. If "
-             "jax.devices() shows none, JAX's CUDA plugin is missing, or there is no GPU here.");
-  return Refusal(frame, message.c_str());
-}
-
-namespace {
 
 using Slot = Trampoline::Slot;
 static_assert(std::atomic<void*>::is_always_lock_free && sizeof(Slot) == 2 * sizeof(void*),
@@ -145,6 +94,47 @@ void WriteStub(unsigned char* stub, const Slot* slot) {
 }
 
 }  // namespace
+
+absl::StatusOr<uint32_t> ProbeHandler(Handler handler) {
+  constexpr int kUnset = -1;
+  abi::Metadata metadata = {
+      .struct_size = sizeof(abi::Metadata),
+      .api_version = {sizeof(abi::ApiVersion), nullptr, kUnset, kUnset},
+      .traits = 0,
+  };
+  abi::MetadataExtension extension = {
+      .base = {sizeof(abi::MetadataExtension), abi::kExtensionMetadata, nullptr},
+      .metadata = &metadata,
+  };
+  // Like the oldest runtimes: without an API table, so the handler cannot even create an error.
+  abi::CallFrame frame = {};
+  frame.struct_size = sizeof(frame);
+  frame.extension_start = &extension.base;
+  const void* error = handler(reinterpret_cast<XLA_FFI_CallFrame*>(&frame));
+  if (error != nullptr) return ProbeError("the handler answered XLA's metadata query with an error");
+  const abi::ApiVersion& version = metadata.api_version;
+  if (version.major_version != abi::kApiMajor || version.minor_version != abi::kApiMinor) {
+    return ProbeError(version.major_version == kUnset
+                          ? std::string("the handler did not answer XLA's metadata query")
+                          : StrCat("the handler uses XLA FFI API ", version.major_version, ".", version.minor_version,
+                                   ", not ", abi::kApiMajor, ".", abi::kApiMinor));
+  }
+  return metadata.traits;
+}
+
+Handler ReservedHandler(uint32_t traits) {
+  return (traits & abi::kCommandBufferCompatible) != 0 ? Reserved<abi::kCommandBufferCompatible> : Reserved<0>;
+}
+
+XLA_FFI_Error* CudaFunctionOnCpu(XLA_FFI_CallFrame* opaque, const char* target) {
+  const auto& frame = *reinterpret_cast<const abi::CallFrame*>(opaque);
+  if (AnswersMetadata(frame, abi::kCommandBufferCompatible)) return nullptr;
+  const std::string message =
+      StrCat(target,
+             " is CUDA code, which runs on a GPU, but JAX makes the call on the CPU: put its arrays on a GPU. If "
+             "jax.devices() shows none, JAX's CUDA plugin is missing, or there is no GPU here.");
+  return Refusal(frame, message.c_str());
+}
 
 // Writes all stubs of a block at once, before the code becomes executable: no page is ever writable and executable.
 absl::Status TrampolinePool::MapBlock() {

@@ -13,23 +13,20 @@
 
 namespace kernix {
 
-// Queries a handler's metadata before XLA sees the handler. If a handler that answers wrongly is registered before
-// JAX's backend starts, JAX stops working in the whole process.
-
-// The traits that `handler` declares. Returns a LOAD error if it does not answer XLA's metadata query with FFI API 0.1.
+// The traits that `handler` declares, asked before XLA sees it: if a handler that answers wrongly is registered before
+// JAX's backend starts, JAX stops working in the whole process. Returns a LOAD error if it does not answer XLA's
+// metadata query with FFI API 0.1.
 absl::StatusOr<uint32_t> ProbeHandler(Handler handler);
 
-// The handlers of target names that a runtime knows but under which no code is live.
-
-// A handler that declares `traits` when a runtime asks for its metadata. It answers every call with an error that says
-// that no kernel is loaded under the name.
+// The handler of a name that a runtime knows but under which no code is live. It declares `traits` when a runtime asks
+// for its metadata, and answers every call with an error that says that no kernel is loaded under the name.
 Handler ReservedHandler(uint32_t traits);
 
 // The handler of a CUDA function's name on the CPU: each call is an error that says where the function runs.
 XLA_FFI_Error* CudaFunctionOnCpu(XLA_FFI_CallFrame* frame, const char* target);
 
 // A function whose code can be replaced while it is being called.
-
+//
 // A few bytes of machine code at a fixed address that jump through an atomic pointer, with a name as second argument.
 // It exists for ever, because any holder of the address may call it at any time. A forked child has its own copies.
 // Cheap to copy.

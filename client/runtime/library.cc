@@ -142,10 +142,11 @@ absl::StatusOr<std::vector<std::string>> NeededLibraries(const std::string& path
   return file.image().NeededLibraries();
 }
 
-// Opens libraries depth-first, each once.
+// Opens each library that is in one of `directories`, once, after the libraries that it needs itself. They stay open
+// until the process ends. The loader finds all other libraries.
 class Opener {
  public:
-  explicit Opener(const std::vector<std::string>& directories) : directories_(directories) {}
+  explicit Opener(std::vector<std::string> directories) : directories_(std::move(directories)) {}
 
   absl::Status OpenAll(const std::vector<std::string>& needed) {
     for (const std::string& name : needed) {
@@ -178,7 +179,7 @@ class Opener {
                      StrCat("a library that the compiled kernel needs does not open: ", dlerror()));
   }
 
-  const std::vector<std::string>& directories_;
+  const std::vector<std::string> directories_;
   absl::flat_hash_set<std::string> seen_;
 };
 
@@ -199,10 +200,6 @@ std::vector<std::string> CudaLibraryDirectories(Env& env, const GetEnv& get_env,
   candidates.emplace_back("/usr/local/cuda/lib64");
   std::erase_if(candidates, [&](const std::string& path) { return !IsDirectory(env, path); });
   return candidates;
-}
-
-absl::Status OpenNeeded(const std::vector<std::string>& directories, const std::vector<std::string>& needed) {
-  return Opener(directories).OpenAll(needed);
 }
 
 namespace {
@@ -326,7 +323,7 @@ void* OpenCopy(std::string_view library) {
 absl::StatusOr<LibraryPtr> Open(const Artifact& artifact, const ElfFile& file, const LibraryDirectories& directories) {
   const absl::StatusOr<std::vector<std::string>> needed = file.image().NeededLibraries();
   if (!needed.ok()) return LoaderError(ToStd(needed.status().message()));
-  if (NeedsMoreThanTheSystem(*needed)) KERNIX_RETURN_IF_ERROR(OpenNeeded(directories(), *needed));
+  if (NeedsMoreThanTheSystem(*needed)) KERNIX_RETURN_IF_ERROR(Opener(directories()).OpenAll(*needed));
   void* handle = IsOpen(artifact.path) ? OpenCopy(file.bytes()) : nullptr;
   if (handle == nullptr) handle = dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle != nullptr) return std::make_shared<const Library>(handle);

@@ -20,8 +20,6 @@
 
 namespace kernix {
 
-// Checks whether the C and C++ runtimes of this process are new enough for an artifact.
-
 // The symbol versions that runtime libraries define, such as "GLIBCXX_3.4.30".
 struct RuntimeVersions {
   std::string libc_version;                      // "2.36"
@@ -35,18 +33,10 @@ RuntimeVersions LoadedRuntimeVersions();
 // families ("GLIBCXX") without a loaded library, and names without a number; the loader checks those.
 absl::Status CheckSymbolVersions(const std::vector<std::string>& required, const RuntimeVersions& runtime);
 
-// Opens CUDA's shared libraries (cuBLAS, cuFFT, ...) that an artifact was linked with. An artifact names them without a
-// folder, so the client first opens the libraries of its own environment, which JAX uses, too.
-
-// The folders that may contain them, in search order: the wheels in `site_packages`, $CUDA_HOME, $CUDA_PATH,
-// /usr/local/cuda. Only existing folders.
+// The folders that may contain CUDA's shared libraries (cuBLAS, cuFFT, ...), in search order: the wheels in
+// `site_packages`, $CUDA_HOME, $CUDA_PATH, /usr/local/cuda. Only existing folders.
 std::vector<std::string> CudaLibraryDirectories(Env& env, const GetEnv& get_env,
                                                 const std::vector<std::string>& site_packages);
-
-// Opens each library of `needed` that is in one of `directories`, after the libraries that it needs itself. They stay
-// open until the process ends. The loader finds all other libraries. Returns a LOAD error if a library cannot be
-// opened.
-absl::Status OpenNeeded(const std::vector<std::string>& directories, const std::vector<std::string>& needed);
 
 struct Artifact {
   std::string path;

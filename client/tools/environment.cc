@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -43,41 +45,21 @@ constexpr Ineffective kIneffective[] = {
      "load (ctypes.CDLL)"},
 };
 
-// Read by clients and daemons: docs/environment.md.
-constexpr std::string_view kEffective[] = {
-    "BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER",
-    "BRAINEVENT_COMPUTE_CAPABILITIES",
-    "BRAINEVENT_NVCC_PATH",
-    "BRAINEVENT_NVCC_PREFER",
-    "KERNIX_ADDRESS",
-    "KERNIX_ADMIN_GROUP",
-    "KERNIX_CACHE_DIR",
+// Read by clients and daemons: docs/environment.md. First the settings of a daemon that has started for a client.
+constexpr std::string_view kOfDaemons[] = {
     "KERNIX_CACHE_LIMIT_BYTES",
-    "KERNIX_CONFIG",
     "KERNIX_DISABLED_SHORTCUTS",
     "KERNIX_DRAIN_TIMEOUT",
     "KERNIX_IDLE_TIMEOUT",
     "KERNIX_JOBS",
     "KERNIX_JOB_TIMEOUT",
-    "KERNIX_LOG_FILE",
     "KERNIX_LOG_LEVEL",
     "KERNIX_MAX_CONNECTIONS_PER_USER",
     "KERNIX_MAX_FETCHES_PER_USER",
     "KERNIX_MAX_LOADS_PER_USER",
-    "KERNIX_MAX_OUTPUT_BYTES",
-    "KERNIX_MAX_PROCESSES_PER_JOB",
-    "KERNIX_MAX_PROCESS_MEMORY_BYTES",
     "KERNIX_MAX_REQUEST_BYTES",
     "KERNIX_MAX_REQUEST_BYTES_PER_USER",
     "KERNIX_MEMORY_BUDGET_BYTES",
-    "KERNIX_POLICY",
-    "KERNIX_RECORD",
-    "KERNIX_SHARED",
-    "KERNIX_SITE_PACKAGES",
-    "KERNIX_SOCKET",
-    "KERNIX_SOCKET_GROUP",
-    "KERNIX_STORE_DIRECTORY",
-    "KERNIX_UPLOAD_TIMEOUT",
     "KERNIX_TOOLCHAIN_DESCRIPTION",
     "KERNIX_UPSTREAM_ADDRESS",
     "KERNIX_UPSTREAM_BUILD_ONCE",
@@ -102,6 +84,28 @@ constexpr std::string_view kEffective[] = {
     "KERNIX_UPSTREAM_TOKEN_HEADER",
     "KERNIX_UPSTREAM_TRUSTED_KEYS",
     "KERNIX_UPSTREAM_WRITE",
+};
+constexpr std::string_view kOthers[] = {
+    "BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER",
+    "BRAINEVENT_COMPUTE_CAPABILITIES",
+    "BRAINEVENT_NVCC_PATH",
+    "BRAINEVENT_NVCC_PREFER",
+    "KERNIX_ADDRESS",
+    "KERNIX_ADMIN_GROUP",
+    "KERNIX_CACHE_DIR",
+    "KERNIX_CONFIG",
+    "KERNIX_LOG_FILE",
+    "KERNIX_MAX_OUTPUT_BYTES",
+    "KERNIX_MAX_PROCESSES_PER_JOB",
+    "KERNIX_MAX_PROCESS_MEMORY_BYTES",
+    "KERNIX_POLICY",
+    "KERNIX_RECORD",
+    "KERNIX_SHARED",
+    "KERNIX_SITE_PACKAGES",
+    "KERNIX_SOCKET",
+    "KERNIX_SOCKET_GROUP",
+    "KERNIX_STORE_DIRECTORY",
+    "KERNIX_UPLOAD_TIMEOUT",
     "KERNIX_WARNINGS",
 };
 
@@ -114,8 +118,17 @@ bool IsOurs(std::string_view name) {
   return std::any_of(std::begin(kOurs), std::end(kOurs), begins) && !name.starts_with(kOfTests);
 }
 
+std::vector<std::string> EffectiveVariables() {
+  std::vector<std::string> names(std::begin(kOfDaemons), std::end(kOfDaemons));
+  names.insert(names.end(), std::begin(kOthers), std::end(kOthers));
+  return names;
+}
+
 bool IsKnown(std::string_view name) {
-  return std::find(std::begin(kEffective), std::end(kEffective), name) != std::end(kEffective) ||
+  const auto is_in = [&](const auto& names) {
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  };
+  return is_in(kOfDaemons) || is_in(kOthers) ||
          std::any_of(std::begin(kIneffective), std::end(kIneffective),
                      [&](const Ineffective& ineffective) { return name == ineffective.variable; });
 }
@@ -234,13 +247,7 @@ std::vector<std::string> VariablesOfCompilers(const GetEnv& get_env) {
   return variables;
 }
 
-std::vector<std::string> UpstreamVariables() {
-  std::vector<std::string> names;
-  for (const std::string_view name : kEffective) {
-    if (name.starts_with("KERNIX_UPSTREAM_")) names.emplace_back(name);
-  }
-  return names;
-}
+std::vector<std::string> DaemonVariables() { return {std::begin(kOfDaemons), std::end(kOfDaemons)}; }
 
 std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& variables) {
   std::vector<std::string> warnings;
@@ -248,7 +255,7 @@ std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>&
     const std::string name = variable.substr(0, variable.find('='));
     if (!IsOurs(name) || IsKnown(name)) continue;
     warnings.push_back(StrCat("the environment variable ", name, " has no effect: kernix does not know it.",
-                              DidYouMean(name, {std::begin(kEffective), std::end(kEffective)})));
+                              DidYouMean(name, EffectiveVariables())));
   }
   return warnings;
 }
@@ -259,6 +266,12 @@ std::vector<std::string> ProcessVariables() {
     variables.emplace_back(*variable);
   }
   return variables;
+}
+
+std::string AbsolutePath(std::string_view path) {
+  if (!path.empty() && path.front() == '/') return std::string(path);
+  const std::unique_ptr<char, decltype(&std::free)> folder(getcwd(nullptr, 0), &std::free);
+  return JoinPath(folder == nullptr ? "/" : folder.get(), path);
 }
 
 std::string VariablesOfLoads(const std::vector<std::string>& variables) {

@@ -36,8 +36,8 @@ absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_en
 // "NAME=value" of those variables without which a compiler may not run, as far as they are set.
 std::vector<std::string> VariablesOfCompilers(const GetEnv& get_env);
 
-// The names of the variables that a daemon reads as settings of its upstream.
-std::vector<std::string> UpstreamVariables();
+// The names of the variables that a daemon which a client has started reads as its settings.
+std::vector<std::string> DaemonVariables();
 
 // Warnings about those of `variables` ("NAME=value") that begin with BRAINEVENT_ or KERNIX_ and that kernix does not
 // know, because they are misspelt or belong to another version.
@@ -45,6 +45,10 @@ std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>&
 
 // The environment of this process: "NAME=value". No other thread may change it during the call.
 std::vector<std::string> ProcessVariables();
+
+// If `path` is relative, appends it to this process's working folder; otherwise returns it unchanged. Links and ".."
+// stay, because only the kernel can resolve them correctly.
+std::string AbsolutePath(std::string_view path);
 
 // The `variables` ("NAME=value") that a load depends on, in one text: if two texts are equal, none of them has changed.
 // They tell where tools and headers are, which GPU is the first, and which daemon and store to use.
@@ -59,10 +63,8 @@ GetEnv GetEnvOf(std::vector<std::string> variables);
 // earlier loads.
 bool IsFirstWarning(const std::string& warning);
 
-// Splits text like a shell splits a command line.
-
-// Splits at white space; '...', "..." and backslashes work as in sh. Expands nothing. Returns kInvalidArgument if a
-// quote is not closed.
+// Splits text like a shell splits a command line: at white space; '...', "..." and backslashes work as in sh. Expands
+// nothing. Returns kInvalidArgument if a quote is not closed.
 absl::StatusOr<std::vector<std::string>> SplitShellWords(std::string_view text);
 
 // Which of a load's warnings the user wants to see: $KERNIX_WARNINGS is a list of no-<name>, separated by commas, or

@@ -55,88 +55,55 @@ struct Gpu {
   std::string architecture;
 };
 
-// NVML's functions; see its reference manual. They return 0 for success.
-class Nvml {
- public:
-  explicit Nvml(const DriverLibrary& library)
-      : init_(library.Find<int()>("nvmlInit_v2")),
-        shutdown_(library.Find<int()>("nvmlShutdown")),
-        count_(library.Find<int(unsigned*)>("nvmlDeviceGetCount_v2")),
-        by_index_(library.Find<int(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2")),
-        uuid_(library.Find<int(void*, char*, unsigned)>("nvmlDeviceGetUUID")),
-        capability_(library.Find<int(void*, int*, int*)>("nvmlDeviceGetCudaComputeCapability")) {}
-
-  // All GPUs, in PCI bus order. Returns nullopt if NVML does not work here.
-  std::optional<std::vector<Gpu>> List() const {
-    if (!init_ || !shutdown_ || !count_ || !by_index_ || !uuid_ || !capability_ || init_() != 0) return std::nullopt;
-    std::optional<std::vector<Gpu>> gpus = ListInitialised();
-    shutdown_();
-    return gpus;
+// All GPUs, in PCI bus order. Returns nullopt if NVML does not work here. Its functions return 0 for success; see its
+// reference manual.
+std::optional<std::vector<Gpu>> ListGpus(const DriverLibrary& nvml) {
+  auto* init = nvml.Find<int()>("nvmlInit_v2");
+  auto* shutdown = nvml.Find<int()>("nvmlShutdown");
+  auto* count_of = nvml.Find<int(unsigned*)>("nvmlDeviceGetCount_v2");
+  auto* by_index = nvml.Find<int(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2");
+  auto* uuid_of = nvml.Find<int(void*, char*, unsigned)>("nvmlDeviceGetUUID");
+  auto* capability_of = nvml.Find<int(void*, int*, int*)>("nvmlDeviceGetCudaComputeCapability");
+  if (!init || !shutdown || !count_of || !by_index || !uuid_of || !capability_of || init() != 0) return std::nullopt;
+  unsigned count = 0;
+  bool answers = count_of(&count) == 0;
+  std::vector<Gpu> gpus;
+  for (unsigned i = 0; answers && i < count; ++i) {
+    void* device = nullptr;
+    char uuid[96] = {};
+    int major = 0, minor = 0;
+    answers = by_index(i, &device) == 0 && uuid_of(device, uuid, sizeof(uuid)) == 0 &&
+              capability_of(device, &major, &minor) == 0;
+    gpus.push_back({uuid, ArchitectureName(major, minor)});
   }
-
- private:
-  std::optional<std::vector<Gpu>> ListInitialised() const {
-    unsigned count = 0;
-    if (count_(&count) != 0) return std::nullopt;
-    std::vector<Gpu> gpus;
-    for (unsigned i = 0; i < count; ++i) {
-      void* device = nullptr;
-      char uuid[96] = {};
-      int major = 0, minor = 0;
-      if (by_index_(i, &device) != 0 || uuid_(device, uuid, sizeof(uuid)) != 0) return std::nullopt;
-      if (capability_(device, &major, &minor) != 0) return std::nullopt;
-      gpus.push_back({uuid, ArchitectureName(major, minor)});
-    }
-    return gpus;
-  }
-
-  int (*init_)();
-  int (*shutdown_)();
-  int (*count_)(unsigned*);
-  int (*by_index_)(unsigned, void**);
-  int (*uuid_)(void*, char*, unsigned);
-  int (*capability_)(void*, int*, int*);
-};
-
-// The first entry of CUDA_VISIBLE_DEVICES. Returns nullopt if the variable is absent.
-std::optional<std::string> FirstVisible(const GpuSystem& system) {
-  if (!system.visible_devices) return std::nullopt;
-  const std::string first = system.visible_devices->substr(0, system.visible_devices->find(','));
-  return std::string(absl::StripAsciiWhitespace(first));
+  shutdown();
+  return answers ? std::optional(std::move(gpus)) : std::nullopt;
 }
 
 bool AllAlike(const std::vector<Gpu>& gpus) {
   return std::all_of(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.architecture == gpus[0].architecture; });
 }
 
-enum class Answer { kFound, kHidden, kUnknown };
-
-// Decides which of `gpus` (in PCI order) CUDA would show first.
-Answer PickByIndex(const std::vector<Gpu>& gpus, const GpuSystem& system, int index, std::string& architecture) {
-  if (index < 0 || static_cast<size_t>(index) >= gpus.size()) return Answer::kHidden;
-  // By default, CUDA counts the fastest GPU first, and only CUDA knows which one that is.
-  if (!AllAlike(gpus) && system.device_order != "PCI_BUS_ID") return Answer::kUnknown;
-  architecture = gpus[index].architecture;
-  return Answer::kFound;
-}
-
-Answer PickByUuid(const std::vector<Gpu>& gpus, const std::string& uuid, std::string& architecture) {
-  const auto found =
-      std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return absl::StartsWith(g.uuid, uuid); });
-  if (found == gpus.end()) return Answer::kHidden;
-  architecture = found->architecture;
-  return Answer::kFound;
-}
-
-Answer PickFirst(const std::vector<Gpu>& gpus, const GpuSystem& system, std::string& architecture) {
-  const std::optional<std::string> first = FirstVisible(system);
+// The architecture of the one of `gpus` (in PCI order) that CUDA would show first. Empty: all of them are hidden.
+// Nullopt: only CUDA can tell.
+std::optional<std::string> ArchitectureOfFirst(const std::vector<Gpu>& gpus, const GpuSystem& system) {
+  const std::string visible = system.visible_devices.value_or("0");
+  const std::string first(absl::StripAsciiWhitespace(visible.substr(0, visible.find(','))));
   int index = 0;
-  if (!first || absl::SimpleAtoi(*first, &index)) return PickByIndex(gpus, system, index, architecture);
-  if (absl::StartsWith(*first, "GPU-")) return PickByUuid(gpus, *first, architecture);
-  if (!absl::StartsWith(*first, "MIG-")) return Answer::kHidden;
-  if (gpus.empty() || !AllAlike(gpus)) return Answer::kUnknown;
-  architecture = gpus[0].architecture;
-  return Answer::kFound;
+  if (absl::SimpleAtoi(first, &index)) {
+    if (index < 0 || static_cast<size_t>(index) >= gpus.size()) return "";
+    // By default, CUDA counts the fastest GPU first, and only CUDA knows which one that is.
+    if (!AllAlike(gpus) && system.device_order != "PCI_BUS_ID") return std::nullopt;
+    return gpus[index].architecture;
+  }
+  if (absl::StartsWith(first, "GPU-")) {
+    const auto found =
+        std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return absl::StartsWith(g.uuid, first); });
+    return found == gpus.end() ? "" : found->architecture;
+  }
+  if (!absl::StartsWith(first, "MIG-")) return "";
+  if (gpus.empty() || !AllAlike(gpus)) return std::nullopt;
+  return gpus[0].architecture;
 }
 
 absl::StatusOr<std::string> AskCuda(const GpuSystem& system) {
@@ -187,20 +154,14 @@ KnownAnswers& AllKnown() {
 absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& system) {
   if (!HasDriver(env, system)) return NoGpu("this machine has no NVIDIA driver, or this container no access to it");
   const DriverLibrary library(system.nvml);
-  const std::optional<std::vector<Gpu>> gpus = library.is_open() ? Nvml(library).List() : std::nullopt;
+  const std::optional<std::vector<Gpu>> gpus = library.is_open() ? ListGpus(library) : std::nullopt;
   if (!gpus) return AskCuda(system);
-  std::string architecture;
-  switch (PickFirst(*gpus, system, architecture)) {
-    case Answer::kFound:
-      return architecture;
-    case Answer::kHidden:
-      return NoGpu(system.visible_devices ? StrCat("CUDA_VISIBLE_DEVICES=\"", *system.visible_devices, "\" hides all ",
-                                                   gpus->size(), " of them")
-                                          : std::string("the NVIDIA driver finds no GPU"));
-    case Answer::kUnknown:
-      return AskCuda(system);
-  }
-  return absl::InternalError("unreachable");
+  const std::optional<std::string> architecture = ArchitectureOfFirst(*gpus, system);
+  if (!architecture) return AskCuda(system);
+  if (!architecture->empty()) return *architecture;
+  return NoGpu(system.visible_devices ? StrCat("CUDA_VISIBLE_DEVICES=\"", *system.visible_devices, "\" hides all ",
+                                               gpus->size(), " of them")
+                                      : std::string("the NVIDIA driver finds no GPU"));
 }
 
 absl::StatusOr<std::string> DetectGpuArchitecture() {

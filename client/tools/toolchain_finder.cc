@@ -13,7 +13,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/tools/absolute_path.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"

@@ -16,8 +16,6 @@
 
 namespace kernix {
 
-// Finds programs by name, like a shell.
-
 // Whether `path` is an executable file, or a link to one.
 bool IsProgram(Env& env, const std::string& path);
 

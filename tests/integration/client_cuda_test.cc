@@ -5,8 +5,7 @@
 
 #include <random>
 
-#include "client/load/artifact_kernels.h"
-#include "client/load/ptxas_report.h"
+#include "client/load/kernel_resources.h"
 #include "client/runtime/handlers.h"
 #include "common/base/strings.h"
 #include "kernix/call_frame.h"

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/connection/connected_client.h"
+#include "client/connection/daemon_client.h"
 #include "common/base/mutex.h"
 #include "common/os/unique_fd.h"
 #include "common/wire/quick_lookup.h"
@@ -154,7 +154,7 @@ class ClientLookupTest : public ClientWorld {
     ClientOptions options;
     options.start_timeout = kLong;
     options.address = "unix:" + socket;
-    return ConnectedClient::Create(environment, options).value();
+    return DaemonClient::Create(environment, options).value();
   }
 
   const std::string socket_ = Path("relay");

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "client/connection/connected_client.h"
+#include "client/connection/daemon_client.h"
 #include "common/base/digest.h"
 #include "common/base/error.h"
 #include "common/base/version.h"
@@ -188,7 +188,7 @@ TEST_F(ClientRestartTest, WhatADaemonSendsIsKeptOnlyWhenItIsTheArtifact) {
   ClientOptions options;
   options.address = place.socket;
   OtherKernixd other(place, kProtocolVersion);
-  const auto client = ConnectedClient::Create(ClientEnvironment{}, options).value();
+  const auto client = DaemonClient::Create(ClientEnvironment{}, options).value();
   const std::string artifact = "the artifact";  // as long as what is sent
   v1::LoadResult result;
   result.set_artifact_digest(DigestOf(artifact).Raw());

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <thread>
 
-#include "client/connection/connected_client.h"
+#include "client/connection/daemon_client.h"
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
 #include "common/os/places.h"
@@ -93,7 +93,7 @@ class ClientServiceTest : public ClientWorld {
   std::unique_ptr<DaemonClient> MakeServiceClient() {
     ClientOptions options;
     options.start_timeout = std::chrono::minutes(2);
-    return ConnectedClient::Create(environment_, options).value();
+    return DaemonClient::Create(environment_, options).value();
   }
 
   // Loads kernel `number` through the service, and through nothing else, as another user of the machine, in a child:
@@ -108,7 +108,7 @@ class ClientServiceTest : public ClientWorld {
       environment_.uid = uid;
       ClientOptions options;
       options.allow_start = false;
-      const auto client = ConnectedClient::Create(environment_, options).value();
+      const auto client = DaemonClient::Create(environment_, options).value();
       const auto module = LoadKernel(*client, number);
       if (!module.ok()) return fprintf(stderr, "%s\n", module.status().ToString().c_str()) > 0 ? 2 : 3;
       // The store is the service's, which lets nobody in: what is loaded was streamed, into a place of this user.

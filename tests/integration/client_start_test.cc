@@ -178,8 +178,9 @@ TEST_F(ClientStartTest, TheDaemonShedsPrioritiesAndLimitsOfItsFirstClient) {
   EXPECT_EQ(limit_of(RLIMIT_FSIZE), kHardFileSize);
   EXPECT_THAT(Env::Posix().ReadFile(StrCat("/proc/", pid, "/status")).value(), HasSubstr("Umask:\t0022\n"));
 
-  EXPECT_THAT(MakeClient()->Activity()->inherited,
-              Contains(StrCat("at most ", uint64_t{kHardFileSize}, " bytes of each file")));
+  const auto status =
+      dynamic_cast<DaemonClient&>(*MakeClient()).Ask<v1::GetStatusResponse>("GetStatus", v1::GetStatusRequest());
+  EXPECT_THAT(status->inherited(), Contains(StrCat("at most ", uint64_t{kHardFileSize}, " bytes of each file")));
   EXPECT_THAT(Env::Posix().ReadFile(Place().log).value(),
               HasSubstr(StrCat("warning inherited has=\"at most ", uint64_t{kHardFileSize}, " bytes of each file\"")));
 }
@@ -233,9 +234,9 @@ TEST_F(ClientStartTest, AStartThatIsGivenUpIsNotMadeTwice) {
     EXPECT_TRUE(Env::Posix().WriteFile(go, "", 0600).ok());
     return true;
   });
-  EXPECT_FALSE(DaemonStarter(environment, options, endpoint, given_up).Start(std::nullopt, greet).ok());
+  EXPECT_FALSE(StartDaemon(environment, options, endpoint, std::nullopt, greet, given_up).ok());
   Caller caller;
-  const absl::Status started = DaemonStarter(environment, options, endpoint, caller).Start(std::nullopt, greet);
+  const absl::Status started = StartDaemon(environment, options, endpoint, std::nullopt, greet, caller);
   EXPECT_TRUE(started.ok()) << started;
   EXPECT_EQ(Env::Posix().ReadFile(starts).value(), "start\n");
 }

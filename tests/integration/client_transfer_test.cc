@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/connection/connected_client.h"
+#include "client/connection/daemon_client.h"
 #include "common/base/error.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/need_right.h"
@@ -37,7 +37,7 @@ TEST_F(ClientTransferTest, HeadersOfAnySizeAreUploaded) {
 TEST_F(ClientTransferTest, AnArtifactThatCannotBeOpenedIsFetchedOnce) {
   ClientOptions options;
   options.start_timeout = std::chrono::minutes(2);
-  const auto client = ConnectedClient::Create(ClientEnvironment{}, options).value();
+  const auto client = DaemonClient::Create(ClientEnvironment{}, options).value();
   const auto module = LoadKernel(*client, 31);
   ASSERT_TRUE(module.ok()) << module.status();
   const std::string original = Env::Posix().ReadFile((*module)->path()).value();
@@ -58,7 +58,7 @@ TEST_F(ClientTransferTest, AnArtifactThatCannotBeOpenedIsFetchedOnce) {
 }
 
 TEST_F(ClientTransferTest, AnArtifactThatSomebodyElseCouldExchangeIsFetchedInstead) {
-  const auto client = ConnectedClient::Create(ClientEnvironment{}, {}).value();
+  const auto client = DaemonClient::Create(ClientEnvironment{}, {}).value();
   const auto module = LoadKernel(*client, 32);
   ASSERT_TRUE(module.ok()) << module.status();
   const std::string original = Env::Posix().ReadFile((*module)->path()).value();
@@ -80,7 +80,7 @@ TEST_F(ClientTransferTest, AnArtifactThatSomebodyElseCouldExchangeIsFetchedInste
 }
 
 TEST_F(ClientTransferTest, NothingIsKeptWhereOthersMayWrite) {
-  const auto client = ConnectedClient::Create(ClientEnvironment{}, {}).value();
+  const auto client = DaemonClient::Create(ClientEnvironment{}, {}).value();
   v1::LoadResult elsewhere;
   elsewhere.set_artifact_digest(DigestOf("any").Raw());
   const std::string folder = Path("store/fetched");
@@ -98,7 +98,7 @@ TEST_F(ClientTransferTest, NothingIsKeptWhereOthersMayWrite) {
 }
 
 TEST_F(ClientTransferTest, AnArtifactThatIsGoneIsNotFound) {
-  const auto client = ConnectedClient::Create(ClientEnvironment{}, {}).value();
+  const auto client = DaemonClient::Create(ClientEnvironment{}, {}).value();
   v1::LoadResult gone;
   gone.set_artifact_digest(DigestOf("nobody has this").Raw());
   gone.set_artifact_size(10);

@@ -10,17 +10,18 @@
 
 namespace kernix {
 
+// The numbers of kernix.v1.ErrorDetail.Kind, of which it has two for the toolchain.
 enum class ErrorCategory {
-  kInvalidRequest,  // bad tokens, annotation, signature, flag, name, size
-  kToolchain,       // no compiler, an unusable one, an unsupported architecture, no GPU to compile for
-  kCompilation,     // the compiler or the linker failed
-  kLoad,            // the artifact cannot be opened here
-  kRegistration,    // a target name is taken, or its traits would change
-  kUnreachable,     // no daemon answers, and none could be started
-  kResource,        // no space, a store that is not writable, a time or memory limit
+  kInvalidRequest = 1,  // bad tokens, annotation, signature, flag, name, size
+  kToolchain,           // no compiler, an unusable one, an unsupported architecture, no GPU to compile for
+  kCompilation,         // the compiler or the linker failed
+  kLoad,                // the artifact cannot be opened here
+  kRegistration,        // a target name is taken, or its traits would change
+  kUnreachable,         // no daemon answers, and none could be started
+  kResource,            // no space, a store that is not writable, a time or memory limit
   kCancelled,
-  kNotCached,  // the cache does not have it, and LoadPolicy::kCached forbids compiling it
-  kInternal,   // anything else
+  kInternal,        // anything else
+  kNotCached = 11,  // the cache does not have it, and LoadPolicy::kCached forbids compiling it
 };
 
 struct ErrorInfo {

@@ -36,8 +36,8 @@ struct GeneratedUnit {
 
 // A text that LoadOptions::keep has kept, for one unit and one architecture ("sm_90").
 struct KeptText {
-  enum class Kind {
-    kPtx,
+  enum class Kind {  // the numbers of kernix.v1.KeptText.Kind
+    kPtx = 1,
     kSass,       // as nvdisasm prints it; absent if there was no nvdisasm beside nvcc
     kResources,  // the output of `ptxas -v`
   };
@@ -59,8 +59,8 @@ struct ModuleTexts {
 
 // What a token of a function means for its callers.
 struct Parameter {
-  enum class Role {
-    kArgument,
+  enum class Role {  // the numbers of kernix.v1.Parameter.Role
+    kArgument = 1,
     kResult,
     kAttribute,
     kArgumentToken,  // an XLA token, which orders side effects

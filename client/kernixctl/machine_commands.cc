@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The commands about this machine: `kernixctl doctor` looks at everything that a load needs, and `kernixctl describe`
+// writes down the compilers.
 #include <sys/statvfs.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "client/connection/daemon_process.h"
@@ -17,15 +25,20 @@
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/base/version.h"
+#include "common/base/shell_words.h"
+#include "common/os/env.h"
 #include "kernix/load.h"
 
 namespace kernix::ctl {
 namespace {
 
-constexpr char kDetails[] =
+// --- Doctor
+
+constexpr char kDoctorDetails[] =
     R"(Looks at everything that a load needs and compiles one kernel for each language. Each line begins with ok, warn or
 fail; below a warning or a failure stands what to do. Starts this user's daemon if none is running. A machine without
 a GPU or without nvcc gets warnings: C++ kernels work there.
@@ -83,7 +96,7 @@ Finding Fails(std::string subject, const absl::Status& status) {
   return Problem(Finding::State::kFail, std::move(subject), status);
 }
 
-// --- The parts -------------------------------------------------------------------------------------------------------
+// --- Doctor: the parts
 
 Finding CheckCompiler(const ClientEnvironment& environment, const ClientOptions& options, v1::Language language) {
   const bool cuda = TraitsOf(language).needs_nvcc;
@@ -185,18 +198,18 @@ void CheckKernels(Client& client, bool has_nvcc, const std::string& architecture
   (void)client.Purge({.name = kModule}, /*start=*/false);
 }
 
-Findings Examine(const GlobalOptions& global) {
+Findings Examine(const ClientOptions& options) {
   const ClientEnvironment environment;
   Findings findings = {Ok("kernixctl", StrCat(Version(), " (build ", BuildId(), ")"))};
   CheckVariables(environment, findings);
-  findings.push_back(CheckCompiler(environment, global.client, v1::LANGUAGE_CPP));
-  findings.push_back(CheckCompiler(environment, global.client, v1::LANGUAGE_CUDA));
+  findings.push_back(CheckCompiler(environment, options, v1::LANGUAGE_CPP));
+  findings.push_back(CheckCompiler(environment, options, v1::LANGUAGE_CUDA));
   const bool has_nvcc = findings.back().state == Finding::State::kOk;
   std::string architecture;
   CheckGpu(findings, architecture);
-  findings.push_back(CheckProgram(environment, global.client));
-  CheckService(environment, global.client, findings);
-  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(global.client);
+  findings.push_back(CheckProgram(environment, options));
+  CheckService(environment, options, findings);
+  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(options);
   if (!client.ok()) {
     findings.push_back(Fails("socket", client.status()));
   } else if (CheckDaemon(**client, findings)) {
@@ -205,7 +218,7 @@ Findings Examine(const GlobalOptions& global) {
   return findings;
 }
 
-// --- The report ------------------------------------------------------------------------------------------------------
+// --- Doctor: the report
 
 const char* NameOf(Finding::State state) {
   if (state == Finding::State::kOk) return "ok";
@@ -225,18 +238,17 @@ std::string Text(const Finding& finding) {
 }
 
 std::string Json(const Findings& findings) {
-  std::vector<std::string> elements;
-  for (const Finding& finding : findings) {
-    elements.push_back(JsonObject()
-                           .Text("state", NameOf(finding.state))
-                           .Text("subject", finding.subject)
-                           .Text("text", finding.text)
-                           .Str());
-  }
-  return JsonArray(elements) + "\n";
+  const auto json_of = [](const Finding& finding) {
+    return JsonObject()
+        .Text("state", NameOf(finding.state))
+        .Text("subject", finding.subject)
+        .Text("text", finding.text)
+        .Str();
+  };
+  return JsonOfAll(findings, json_of) + "\n";
 }
 
-int Run(const GlobalOptions& options, bool json) {
+int RunDoctor(const ClientOptions& options, bool json) {
   const Findings findings = Examine(options);
   int code = kOk;
   if (json) std::cout << Json(findings);
@@ -247,9 +259,61 @@ int Run(const GlobalOptions& options, bool json) {
   return code;
 }
 
+// --- Describe
+
+constexpr char kDescribeDetails[] =
+    R"(Writes down the compilers that loads find here, and the digests of their headers, for nodes without compilers: with the
+file as the setting toolchain_description, the kernixd there takes what nodes with these compilers have built. Without
+nvcc, the description serves C++ only. CXX chooses the C++ compiler, as for loads.
+
+Examples:
+  kernixctl describe -o fleet.toolchain
+  CXX=g++-12 kernixctl describe -o fleet.toolchain)";
+
+struct DescribeFlags {
+  std::string output;
+  std::vector<std::string> site_packages;
+};
+
+// For CUDA and C++ if there is an nvcc.
+absl::StatusOr<v1::ToolchainPaths> FindTools(const std::vector<std::string>& site_packages) {
+  ToolchainSearch search{.language = v1::LANGUAGE_CUDA, .site_packages = site_packages};
+  absl::StatusOr<v1::ToolchainPaths> found = FindToolchain(Env::Posix(), ProcessGetEnv, search);
+  if (!LacksTools(found.status())) return found;
+  search.language = v1::LANGUAGE_CPP;
+  return FindToolchain(Env::Posix(), ProcessGetEnv, search);
+}
+
+std::vector<std::string> CommandFor(const std::string& kernixd, const std::string& output,
+                                    const v1::ToolchainPaths& tools) {
+  std::vector<std::string> command = {kernixd, "--describe-toolchain", AbsolutePath(output), "--host-compiler",
+                                      tools.host_compiler()};
+  if (!tools.nvcc().empty()) command.insert(command.end(), {"--nvcc", tools.nvcc()});
+  for (const std::string& folder : tools.cuda_include_directories()) {
+    command.insert(command.end(), {"--cuda-include-directory", folder});
+  }
+  for (const std::string& folder : tools.cuda_library_directories()) {
+    command.insert(command.end(), {"--cuda-library-directory", folder});
+  }
+  return command;
+}
+
+// Becomes that program. Returns if it cannot be started.
+absl::Status Become(std::vector<std::string> command) {
+  execv(command[0].c_str(), ToArgv(command).data());
+  return MakeError(v1::ErrorDetail::UNREACHABLE, StrCat("cannot run ", command[0], ": ", std::strerror(errno)));
+}
+
+// Only kernixd looks into compilers.
+absl::Status Describe(const ClientOptions& options, const DescribeFlags& flags) {
+  KERNIX_ASSIGN_OR_RETURN(const v1::ToolchainPaths tools, FindTools(flags.site_packages));
+  KERNIX_ASSIGN_OR_RETURN(const std::string kernixd, FindKernixd(ClientEnvironment(), options.kernixd));
+  return Become(CommandFor(kernixd, flags.output, tools));
+}
+
 }  // namespace
 
-Command DoctorCommand(const GlobalOptions& options) {
+Command DoctorCommand(const ClientOptions& options) {
   struct Flags {
     std::vector<std::string> site_packages;
     bool json = false;
@@ -257,13 +321,26 @@ Command DoctorCommand(const GlobalOptions& options) {
   const auto flags = std::make_shared<Flags>();
   return {.name = "doctor",
           .summary = "Check compilers, GPU, daemon and store, and compile a kernel",
-          .details = kDetails,
+          .details = kDoctorDetails,
           .options = {SitePackages(flags->site_packages), {"--json", &flags->json, "Print a JSON array of objects"}},
           .run = [&options, flags] {
-            GlobalOptions with_packages = options;
-            with_packages.client.site_packages = flags->site_packages;
-            return Run(with_packages, flags->json);
+            ClientOptions with_packages = options;
+            with_packages.site_packages = flags->site_packages;
+            return RunDoctor(with_packages, flags->json);
           }};
+}
+
+Command DescribeCommand(const ClientOptions& options) {
+  const auto flags = std::make_shared<DescribeFlags>();
+  return {.name = "describe",
+          .summary = "Describe this machine's compilers for nodes without",
+          .details = kDescribeDetails,
+          .options = {{"-o,--output",
+                       &flags->output,
+                       "Write the description to this file",
+                       {.required = true, .names = Names::kFiles}},
+                      SitePackages(flags->site_packages)},
+          .run = [&options, flags] { return Fail(Describe(options, *flags)); }};
 }
 
 }  // namespace kernix::ctl

@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/load/artifact_kernels.h"
+#include "client/load/kernel_resources.h"
 
+#include <cxxabi.h>
 #include <elf.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
-#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <map>
-#include <optional>
-#include <string>
+#include <memory>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
-#include "client/load/ptxas_report.h"
-#include "client/load/spills.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/base/elf_image.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace kernix {
 namespace {
+
+// --- Fat binaries ----------------------------------------------------------------------------------------------------
 
 // What a section holds: for each unit a header, then entries up to its end. Multiples of 8 bytes.
 struct FatBinaryHeader {
@@ -60,6 +62,8 @@ std::optional<T> ReadAt(std::string_view bytes, size_t offset) {
   return value;
 }
 
+uint32_t WordAt(std::string_view bytes, size_t offset) { return ReadAt<uint32_t>(bytes, offset).value_or(0); }
+
 std::string ArchitectureOf(const EntryHeader& entry) {
   const char* suffix = (entry.flags & kArchitectureSpecific) != 0 ? "a"
                        : (entry.flags & kFamilySpecific) != 0     ? "f"
@@ -82,28 +86,66 @@ absl::Status ReadEntries(std::string_view entries, std::vector<MachineCode>& fou
   return absl::OkStatus();
 }
 
-}  // namespace
+// --- Spills ----------------------------------------------------------------------------------------------------------
 
-absl::StatusOr<std::vector<MachineCode>> MachineCodeIn(std::string_view section) {
-  std::vector<MachineCode> found;
-  size_t at = 0;
-  while (const auto header = ReadAt<FatBinaryHeader>(section, at)) {
-    if (header->magic != kMagic) {  // between two of them
-      at += kAlignment;
-      continue;
-    }
-    const size_t left = section.size() - at;
-    if (header->header_size < sizeof(FatBinaryHeader) || header->header_size > left ||
-        header->size > left - header->header_size) {
-      return absl::DataLossError("a fat binary ends outside its section");
-    }
-    KERNIX_RETURN_IF_ERROR(ReadEntries(section.substr(at + header->header_size, header->size), found));
-    at += header->header_size + header->size;
-  }
-  return found;
+constexpr size_t kInstruction = 16;  // bytes
+
+struct Mark {
+  uint32_t kind;
+  uint32_t offset;  // of the instruction
+};
+
+constexpr uint32_t kSpill = 1;
+
+// The size of the marks is a number of 16 bits. ptxas drops the marks of a multiple of this many instructions, the last
+// ones, if there are more.
+constexpr size_t kDropped = (size_t{1} << 16U) / sizeof(Mark);
+
+// Nullopt unless the instruction at `offset` accesses local memory.
+std::optional<Spills> LocalAccess(std::string_view code, size_t offset) {
+  constexpr uint32_t kStoreLocal = 0x387;
+  constexpr uint32_t kLoadLocal = 0x983;
+  constexpr uint64_t kBytes[] = {1, 1, 2, 2, 4, 8, 16, 0};  // by the three bits that say the size
+  if (offset > code.size() || code.size() - offset < kInstruction) return std::nullopt;
+  const uint32_t operation = WordAt(code, offset) & 0xfffU;
+  const uint64_t bytes = kBytes[(WordAt(code, offset + 8) >> 9U) & 7U];
+  if (operation == kStoreLocal) return Spills{.stored = bytes};
+  if (operation == kLoadLocal) return Spills{.loaded = bytes};
+  return std::nullopt;
 }
 
-namespace {
+void Add(const Spills& more, Spills& all) {
+  all.stored += more.stored;
+  all.loaded += more.loaded;
+}
+
+// Adds the spills behind the last mark, if marks were dropped. Accesses to the kernel's own arrays look the same: if
+// there are some among those instructions, nobody knows, and this returns nullopt.
+std::optional<Spills> WithDropped(std::string_view code, size_t last_mark, Spills spills) {
+  Spills rest;
+  size_t count = 0;
+  for (size_t offset = last_mark + kInstruction; offset < code.size(); offset += kInstruction) {
+    const std::optional<Spills> access = LocalAccess(code, offset);
+    if (!access) continue;
+    Add(*access, rest);
+    ++count;
+  }
+  if (count < kDropped) return spills;
+  if (count % kDropped != 0) return std::nullopt;
+  Add(rest, spills);
+  return spills;
+}
+
+// --- Cubins ----------------------------------------------------------------------------------------------------------
+
+// The C++ name of a kernel's symbol, "add(float const*, float*, int)". A symbol that is not mangled stays as it is.
+std::string KernelName(const std::string& symbol) {
+  if (!symbol.starts_with("_Z")) return symbol;  // __cxa_demangle() reads "f" as the type float
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  return name != nullptr ? name.get() : symbol;
+}
 
 using Sections = std::map<std::string_view, ElfImage::NamedSection>;
 
@@ -126,12 +168,6 @@ struct Attribute {
   uint16_t value = 0;  // if it has no payload
   std::string_view payload;
 };
-
-uint32_t WordAt(std::string_view bytes, size_t offset) {
-  uint32_t word = 0;
-  if (offset + sizeof(word) <= bytes.size()) std::memcpy(&word, bytes.data() + offset, sizeof(word));
-  return word;
-}
 
 // An attribute is a format, an id and two bytes: a value, or the size of the payload that follows.
 absl::Status ForEachAttribute(std::string_view info, const std::function<void(const Attribute&)>& use) {
@@ -229,8 +265,8 @@ uint64_t ValueOf(const std::map<uint32_t, uint64_t>& values, uint32_t symbol) {
   return found == values.end() ? 0 : found->second;
 }
 
-}  // namespace
-
+// The kernels of `cubin`, in the order of its symbols. What a kernel's device functions spill counts for the kernel, if
+// they were compiled into its section. Returns kInvalidArgument or kDataLoss if `cubin` is none or is damaged.
 absl::StatusOr<std::vector<KernelResources>> KernelsInCubin(std::string_view cubin, const std::string& architecture) {
   KERNIX_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::ParseCubin(cubin));
   KERNIX_ASSIGN_OR_RETURN(const std::vector<ElfImage::NamedSection> all, image.Sections());
@@ -254,8 +290,6 @@ absl::StatusOr<std::vector<KernelResources>> KernelsInCubin(std::string_view cub
   return kernels;
 }
 
-namespace {
-
 // Units follow each other in the file, and each has all architectures.
 void SortByArchitecture(std::vector<KernelResources>& kernels) {
   std::vector<std::string> order;
@@ -269,7 +303,93 @@ void SortByArchitecture(std::vector<KernelResources>& kernels) {
                    [&](const KernelResources& a, const KernelResources& b) { return place(a) < place(b); });
 }
 
+// --- The report of ptxas ---------------------------------------------------------------------------------------------
+
+// The text between `before` and the next `end`, or the end of the line.
+std::optional<std::string_view> TextAfter(std::string_view line, std::string_view before, char end) {
+  const size_t found = line.find(before);
+  if (found == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = line.substr(found + before.size());
+  return rest.substr(0, rest.find(end));
+}
+
+// The number at the end of `text`.
+uint64_t LastNumber(std::string_view text) {
+  size_t begin = text.size();
+  while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
+  uint64_t number = 0;
+  return absl::SimpleAtoi(ToAbsl(text.substr(begin)), &number) ? number : 0;
+}
+
+// A part is "Used 255 registers, used 2 barriers, 1024+0 bytes smem, 380 bytes cmem[0]" or "48 bytes stack frame, ...".
+// Each item has a number before or between its words.
+void ReadPart(std::string_view part, KernelResources& kernel) {
+  const auto read = [part](std::string_view words, auto& value) {
+    const size_t found = part.find(words);
+    if (found == std::string_view::npos) return;
+    const std::string_view before = part.substr(0, found);
+    // Older releases print static and dynamic shared memory as "1024+0".
+    value = LastNumber(before.substr(0, before.find('+')));
+  };
+  read(" bytes stack frame", kernel.stack_frame);
+  read(" bytes spill stores", kernel.spill_stores);
+  read(" bytes spill loads", kernel.spill_loads);
+  read(" registers", kernel.registers);
+  read(" bytes smem", kernel.shared_memory);
+  read(" barriers", kernel.barriers);
+  if (const size_t bank = part.find(" bytes cmem["); bank != std::string_view::npos) {
+    kernel.constant_memory += LastNumber(part.substr(0, bank));
+  }
+}
+
+// --- The warning -----------------------------------------------------------------------------------------------------
+
+constexpr size_t kMostNamed = 3;
+
+uint64_t SpilledBytes(const KernelResources& kernel) {
+  return kernel.spill_stores.value_or(0) + kernel.spill_loads.value_or(0);
+}
+
+std::string Described(const KernelResources& kernel) {
+  return StrCat(kernel.name, " on ", kernel.architecture, " (", kernel.spill_stores.value_or(0), " bytes stored, ",
+                kernel.spill_loads.value_or(0), " loaded, ", kernel.registers, " registers)");
+}
+
 }  // namespace
+
+absl::StatusOr<std::vector<MachineCode>> MachineCodeIn(std::string_view section) {
+  std::vector<MachineCode> found;
+  size_t at = 0;
+  while (const auto header = ReadAt<FatBinaryHeader>(section, at)) {
+    if (header->magic != kMagic) {  // between two of them
+      at += kAlignment;
+      continue;
+    }
+    const size_t left = section.size() - at;
+    if (header->header_size < sizeof(FatBinaryHeader) || header->header_size > left ||
+        header->size > left - header->header_size) {
+      return absl::DataLossError("a fat binary ends outside its section");
+    }
+    KERNIX_RETURN_IF_ERROR(ReadEntries(section.substr(at + header->header_size, header->size), found));
+    at += header->header_size + header->size;
+  }
+  return found;
+}
+
+std::optional<Spills> SpillsOf(std::string_view code, std::string_view marks) {
+  if (marks.empty() || marks.size() % sizeof(Mark) != 0) return std::nullopt;
+  Spills spills;
+  size_t last = 0;
+  for (size_t at = 0; at < marks.size(); at += sizeof(Mark)) {
+    Mark mark;
+    std::memcpy(&mark, marks.data() + at, sizeof(mark));
+    const std::optional<Spills> access = LocalAccess(code, mark.offset);
+    if (mark.kind != kSpill || mark.offset < last || !access) return std::nullopt;
+    Add(*access, spills);
+    last = mark.offset;
+  }
+  return WithDropped(code, last, spills);
+}
 
 absl::StatusOr<std::vector<KernelResources>> KernelsInArtifact(std::string_view artifact) {
   KERNIX_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(artifact));
@@ -285,6 +405,44 @@ absl::StatusOr<std::vector<KernelResources>> KernelsInArtifact(std::string_view 
   }
   SortByArchitecture(kernels);
   return kernels;
+}
+
+std::vector<KernelResources> ReadPtxasReport(std::string_view report, const std::string& architecture) {
+  std::vector<KernelResources> kernels;
+  KernelResources* current = nullptr;
+  for (const absl::string_view absl_line : absl::StrSplit(ToAbsl(report), '\n')) {
+    const std::string_view line = ToStd(absl_line);
+    if (const auto symbol = TextAfter(line, "Compiling entry function '", '\'')) {
+      const std::string name(*symbol);
+      current = &kernels.emplace_back(
+          KernelResources{.name = KernelName(name), .symbol = name, .architecture = architecture});
+    } else if (const auto function = TextAfter(line, "Function properties for ", ' ')) {
+      // Lines about a device function may appear between the lines about a kernel.
+      const auto known = std::find_if(kernels.begin(), kernels.end(),
+                                      [&](const KernelResources& kernel) { return kernel.symbol == *function; });
+      current = known == kernels.end() ? nullptr : &*known;
+    } else if (current != nullptr) {
+      for (const absl::string_view part : absl::StrSplit(absl_line, ',')) ReadPart(ToStd(part), *current);
+    }
+  }
+  return kernels;
+}
+
+std::optional<std::string> SpillWarning(const std::string& name, const std::vector<KernelResources>& kernels) {
+  std::vector<KernelResources> spilling;
+  std::copy_if(kernels.begin(), kernels.end(), std::back_inserter(spilling),
+               [](const KernelResources& kernel) { return SpilledBytes(kernel) > 0; });
+  if (spilling.empty()) return std::nullopt;
+  std::stable_sort(spilling.begin(), spilling.end(), [](const KernelResources& a, const KernelResources& b) {
+    return SpilledBytes(a) > SpilledBytes(b);
+  });
+  std::vector<std::string> named;
+  for (size_t i = 0; i < std::min(kMostNamed, spilling.size()); ++i) named.push_back(Described(spilling[i]));
+  return StrCat("module \"", name, "\": each thread spills registers to local memory, which is slow, in ",
+                absl::StrJoin(named, ", "),
+                spilling.size() > kMostNamed ? StrCat(" and ", spilling.size() - kMostNamed, " more like this") : "",
+                ". Keep fewer values at once, or let the kernel have more registers (__launch_bounds__, "
+                "-maxrregcount).");
 }
 
 }  // namespace kernix

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/daemon_client.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "client/connection/artifact_file.h"
+#include "client/connection/connector.h"
+#include "client/connection/daemon_process.h"
+#include "client/connection/grpc_call.h"
+#include "client/connection/load_runner.h"
+#include "client/connection/quick_lookup.h"
+#include "client/tools/environment.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/flags/languages.h"
+#include "common/os/places.h"
+#include "common/os/private_directory.h"
+#include "common/wire/call_status.h"
+
+namespace kernix {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A daemon with a large store on a slow disk may take a while to list or purge it.
+constexpr milliseconds kCallTimeout{60'000};
+// How long to wait for a daemon that drains with its own timeout: longer than its default.
+constexpr milliseconds kDefaultDrain{30'000};
+constexpr milliseconds kDrainMargin{5'000};
+
+std::atomic<uint64_t> cache_removals = 0;
+
+void IgnoreWarning(std::string_view) {}
+
+CacheEntryInfo EntryInfo(const v1::CacheEntry& entry) {
+  CacheEntryInfo info;
+  if (const absl::StatusOr<Digest> key = Digest::FromRaw(entry.key()); key.ok()) info.key = key->Hex();
+  info.name = entry.name();
+  info.language = TraitsOf(entry.language()).id;
+  info.architectures.assign(entry.architecture().begin(), entry.architecture().end());
+  info.functions.assign(entry.function().begin(), entry.function().end());
+  info.size = entry.size();
+  info.created_unix_ms = entry.created_unix_ms();
+  info.last_used_unix_ms = entry.last_used_unix_ms();
+  info.hits = entry.hits();
+  info.owner = entry.owner();
+  return info;
+}
+
+CacheStats StatsFrom(const v1::GetCacheStatsResponse& response) {
+  return {.builds = response.builds(),
+          .hits = response.hits(),
+          .misses = response.misses(),
+          .joined = response.joined(),
+          .failures = response.failures(),
+          .evictions = response.evictions(),
+          .cancelled = response.cancelled(),
+          .upstream_hits = response.upstream_hits(),
+          .entries = response.entries(),
+          .bytes = response.bytes(),
+          .limit_bytes = response.limit_bytes(),
+          .store_directory = response.store_directory()};
+}
+
+// What a newer kernixd may have added counts as run.
+TracedStep::How HowOf(v1::TracedStep::How how) {
+  return how > v1::TracedStep::RUN && how <= v1::TracedStep::REMOTE ? static_cast<TracedStep::How>(how)
+                                                                    : TracedStep::How::kRun;
+}
+
+BuildTrace TraceFrom(const v1::BuildTrace& from) {
+  using std::chrono::microseconds;
+  BuildTrace trace{.began_unix_ms = from.began_unix_ms(), .total = microseconds(from.total_us())};
+  for (const v1::TracedStep& step : from.step()) {
+    trace.steps.push_back({step.name(), HowOf(step.how()), microseconds(step.begin_us()),
+                           microseconds(step.waited_us()), microseconds(step.took_us()), step.peak_memory_bytes()});
+  }
+  trace.left_out = from.left_out();
+  return trace;
+}
+
+bool AwaitGone(const DaemonWatch& watch, milliseconds timeout) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + timeout;
+  for (milliseconds pause{1}; !watch.Gone(); pause = std::min(2 * pause, milliseconds(20))) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(pause);
+  }
+  return true;
+}
+
+// Has no lock, so that a forked child can continue to use it.
+class ConnectedClient : public DaemonClient {
+ public:
+  ConnectedClient(ClientEnvironment environment, ClientOptions options, Endpoint endpoint)
+      : connector_(std::move(environment), std::move(options)), endpoint_(std::move(endpoint)) {}
+
+  const ClientOptions& options() const override { return connector_.options(); }
+
+  absl::StatusOr<DaemonInfo> Info(bool start) override {
+    v1::GetInfoResponse response;
+    std::string socket;
+    KERNIX_RETURN_IF_ERROR(WithSession(start, [&](const Session& session, Caller& caller) {
+      socket = session.socket;
+      return CallOnce(*session.connection, session.peer, "GetInfo", v1::GetInfoRequest(), response, kCallTimeout,
+                      caller);
+    }));
+    return DaemonInfo{.address = StrCat("unix:", socket),
+                      .version = response.version(),
+                      .build_id = response.build_id(),
+                      .pid = response.pid(),
+                      .uptime_ms = response.uptime_ms(),
+                      .store_directory = response.store_directory(),
+                      .shared = response.shared(),
+                      .draining = response.draining(),
+                      .running_jobs = response.running_jobs(),
+                      .queued_jobs = response.queued_jobs()};
+  }
+
+  absl::StatusOr<CacheStats> Stats(bool start) override {
+    KERNIX_ASSIGN_OR_RETURN(const auto response,
+                            Ask<v1::GetCacheStatsResponse>("GetCacheStats", v1::GetCacheStatsRequest(), start));
+    return StatsFrom(response);
+  }
+
+  absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name, bool start) override {
+    v1::ListCacheRequest request;
+    request.set_name(name);
+    KERNIX_ASSIGN_OR_RETURN(const auto response, Ask<v1::ListCacheResponse>("ListCache", request, start));
+    std::vector<CacheEntryInfo> entries;
+    for (const v1::CacheEntry& entry : response.entry()) entries.push_back(EntryInfo(entry));
+    return entries;
+  }
+
+  absl::StatusOr<BuildTrace> Trace(const std::string& key, bool start) override {
+    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromHex(key));
+    v1::GetTraceRequest request;
+    request.set_key(digest.Raw());
+    KERNIX_ASSIGN_OR_RETURN(const auto response, Ask<v1::GetTraceResponse>("GetTrace", request, start));
+    return TraceFrom(response.trace());
+  }
+
+  absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start) override {
+    v1::PurgeCacheRequest request;
+    if (!filter.name.empty()) {
+      request.set_name(filter.name);
+    } else if (filter.not_used_for.count() == 0) {
+      request.set_all(true);
+    }
+    request.set_older_than_ms(filter.not_used_for.count());
+    const auto response = Ask<v1::PurgeCacheResponse>("PurgeCache", request, start);
+    ++cache_removals;  // even if it failed: it may have begun
+    if (!response.ok()) return response.status();
+    return PurgeResult{.entries = response->removed_entries(), .bytes = response->removed_bytes()};
+  }
+
+  absl::Status Shutdown(milliseconds drain_timeout) override {
+    const absl::StatusOr<DaemonInfo> info = Info(/*start=*/false);
+    // Nobody may be able to connect, because the socket is gone.
+    const std::optional<pid_t> holder = info.ok() ? std::nullopt : HolderOf(connector_.environment(), endpoint_);
+    if (!info.ok() && !holder) return info.status();
+    const pid_t pid = holder ? *holder : static_cast<pid_t>(info->pid);
+    const DaemonWatch watch(connector_.environment(), endpoint_, pid);
+    KERNIX_RETURN_IF_ERROR(holder ? watch.Terminate() : AskToStop(drain_timeout));
+    const milliseconds drain = drain_timeout.count() > 0 ? drain_timeout : kDefaultDrain;
+    if (AwaitGone(watch, drain + kDrainMargin)) return absl::OkStatus();
+    const std::string where = holder ? StrCat("with the store ", endpoint_.store_directory) : "at " + info->address;
+    return absl::DeadlineExceededError(StrCat("kernixd (process ", pid, ") ", where, " still runs after ",
+                                              (drain + kDrainMargin).count(), " ms: kill that process if it hangs"));
+  }
+
+  absl::Status Call(std::string_view method, const google::protobuf::MessageLite& request, bool start,
+                    google::protobuf::MessageLite& response) override {
+    return WithSession(start, [&](const Session& session, Caller& caller) {
+      return CallOnce(*session.connection, session.peer, method, request, response, kCallTimeout, caller);
+    });
+  }
+
+  void AnnounceLoad() override {
+    if (endpoint_.warning.empty() && endpoint_.unusable.ok()) AnnounceLookup(connector_.environment(), endpoint_);
+  }
+
+  absl::StatusOr<v1::LoadResult> SendLoad(const v1::LoadRequest& request, const BlobProvider& blobs,
+                                          const LoadCallbacks& callbacks) override {
+    if (auto hit = LookUp(request)) return *std::move(hit);
+    return RunLoad(connector_, endpoint_, request, blobs, callbacks);
+  }
+
+  // If this process cannot open the artifact, or may not run it at its place, fetches a copy.
+  absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) override {
+    const ClientEnvironment& environment = connector_.environment();
+    absl::StatusOr<std::string> in_store = CheckArtifact(environment, result.artifact_path(), result.artifact_size());
+    if (in_store.ok()) return in_store;
+    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
+    KERNIX_ASSIGN_OR_RETURN(const std::string path, FetchedArtifactPath(environment, digest));
+    KERNIX_RETURN_IF_ERROR(EnsureFetchedFolder(environment, Dirname(path)));
+    absl::StatusOr<std::string> present = CheckArtifact(environment, path, result.artifact_size());
+    if (present.ok()) return present;
+
+    std::string content;
+    KERNIX_RETURN_IF_ERROR(WithSession(/*start=*/true, [&](const Session& session, Caller& caller) -> absl::Status {
+      KERNIX_ASSIGN_OR_RETURN(content, DownloadArtifact(session, digest, result.artifact_size(), caller));
+      return absl::OkStatus();
+    }));
+    KERNIX_RETURN_IF_ERROR(environment.env->WriteFileDurably(path, content, 0600));
+    return CheckArtifact(environment, path, result.artifact_size());
+  }
+
+  absl::StatusOr<std::string> HeaderFolder() override {
+    const ClientEnvironment& environment = connector_.environment();
+    std::string store = endpoint_.store_directory;
+    if (store.empty()) {
+      KERNIX_ASSIGN_OR_RETURN(store, DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid));
+    }
+    std::string folder = JoinPath(store, "headers");
+    KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(*environment.env, folder, environment.uid));
+    return folder;
+  }
+
+ private:
+  // Calls `attempt(session, caller)`. Repeats it while the daemon is too busy, and once if the daemon was lost.
+  // `attempt` returns an absl::Status.
+  template <typename Attempt>
+  absl::Status WithSession(bool start, Attempt attempt) {
+    Endpoint endpoint = endpoint_;
+    const MonotonicTime deadline = std::chrono::steady_clock::now() + kCallTimeout;
+    const Connector::Need need = start ? Connector::Need::kFit : Connector::Need::kAnyDaemon;
+    bool lost_before = false;
+    while (true) {
+      Caller caller;
+      const absl::StatusOr<Session> session = connector_.Open(endpoint, need, caller, IgnoreWarning);
+      const absl::Status status = session.ok() ? attempt(*session, caller) : session.status();
+      if (status.ok()) return status;
+      const milliseconds pause = RetryAfter(status);
+      if (pause.count() > 0 && std::chrono::steady_clock::now() + pause < deadline) {
+        caller.Pause(pause);
+        continue;
+      }
+      if (!DaemonWasLost(status) || std::exchange(lost_before, true)) return status;
+      connector_.Distrust();
+    }
+  }
+
+  // Returns at once; the daemon ends later.
+  absl::Status AskToStop(milliseconds drain_timeout) {
+    v1::ShutdownRequest request;
+    request.set_drain_timeout_ms(drain_timeout.count());
+    request.set_reason("a client asked for it");
+    return Ask<v1::ShutdownResponse>("Shutdown", request).status();
+  }
+
+  // Most loads are hits, and a lookup is enough for them. It is not enough if the user wants to see commands, if there
+  // is a warning, or if the request forces a build.
+  std::optional<v1::LoadResult> LookUp(const v1::LoadRequest& request) {
+    const bool has_to_tell = request.verbose() || !endpoint_.warning.empty();
+    if (has_to_tell || request.force_rebuild() || !endpoint_.unusable.ok()) return std::nullopt;
+    return LookUpQuickly(connector_.environment(), endpoint_, request);
+  }
+
+  Connector connector_;
+  const Endpoint endpoint_;
+};
+
+}  // namespace
+
+uint64_t CacheRemovals() { return cache_removals; }
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
+  ClientEnvironment environment;
+  environment.get_env = GetEnvOf(ProcessVariables());  // a snapshot: other threads may change it during later calls
+  return DaemonClient::Create(std::move(environment), std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<DaemonClient>> DaemonClient::Create(ClientEnvironment environment,
+                                                                   ClientOptions options) {
+  KERNIX_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(environment, options));
+  return std::make_unique<ConnectedClient>(std::move(environment), std::move(options), std::move(endpoint));
+}
+
+}  // namespace kernix
