@@ -38,8 +38,6 @@ class NoObserver : public LoadObserver {
   absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>&) override {
     return absl::UnimplementedError("a lookup uploads nothing");
   }
-  void OnProgress(const v1::Progress&) override {}
-  void OnOutput(const v1::Output&) override {}
 };
 
 // Enough for the headers that a medium-sized project includes repeatedly.

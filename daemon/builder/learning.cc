@@ -15,15 +15,6 @@ namespace {
 constexpr size_t kMostLessons = 16;       // one holds texts and an object, up to some megabytes
 constexpr size_t kMostRemembered = 1024;  // in each set
 
-// A lesson has nobody to tell.
-class NoObserver : public PlanObserver {
- public:
-  void OnQueued(const std::string&, int) override {}
-  void OnStarted(const exec::Action&) override {}
-  void OnOutput(std::string_view) override {}
-  void OnStepDone(int) override {}
-};
-
 }  // namespace
 
 Learning::Learning(StepRunner* runner) : runner_(runner) {
@@ -74,7 +65,7 @@ void Learning::Run() {
 
 PlanEnd Learning::RunPlanFor(UserId user, std::vector<Step> steps) {
   const auto asker = std::make_shared<exec::Askers>(exec::Asker{.user = user, .max_parallel = 1});
-  NoObserver nobody;
+  PlanObserver nobody;  // a lesson has nobody to tell
   return RunPlan({.steps = std::move(steps)}, *runner_, {.askers = asker, .cancellation = stop_}, nobody);
 }
 

@@ -41,8 +41,6 @@ class PhaseObserver : public PlanObserver {
   void OnStarted(const exec::Action& action) override {
     if (observer_ != nullptr) observer_->OnStarted(action);
   }
-  void OnOutput(std::string_view) override {}
-  void OnStepDone(int) override {}
   void OnStepEnded(const StepTimes& times) override {
     const bool was_run = times.way == v1::TracedStep::RUN || times.way == v1::TracedStep::REMOTE;
     if (!was_run && times.kind == StepKind::kCicc) has_reused_device_code_ = true;

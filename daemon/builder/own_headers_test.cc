@@ -31,8 +31,6 @@ class Client : public LoadObserver {
     asked = digests;
     return contents_;
   }
-  void OnProgress(const v1::Progress&) override {}
-  void OnOutput(const v1::Output&) override {}
 
   std::vector<Digest> asked;
 

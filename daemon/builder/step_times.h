@@ -41,9 +41,6 @@ class QuietStep final : public StepObserver {
  public:
   // `observer` may be null, and must outlive this one.
   explicit QuietStep(StepObserver* observer) : observer_(observer) {}
-  void OnQueued(int) override {}
-  void OnStarted(const exec::Action&) override {}
-  void OnOutput(std::string_view) override {}
   void OnStepEnded(const StepTimes& times) override {
     if (observer_ != nullptr) observer_->OnStepEnded(times);
   }
@@ -63,7 +60,6 @@ class MutedStep final : public StepObserver {
   void OnStarted(const exec::Action& action) override {
     if (observer_ != nullptr) observer_->OnStarted(action);
   }
-  void OnOutput(std::string_view) override {}
   void OnStepEnded(const StepTimes& times) override {
     if (observer_ != nullptr) observer_->OnStepEnded(times);
   }
