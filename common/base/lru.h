@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <iterator>
 #include <list>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -39,15 +40,19 @@ class Lru {
     places_.emplace(key, elements_.begin());
   }
 
-  // Drops the element that was used longest ago of those that match. False if none does.
+  // Drops the element that was used longest ago of those that match. Nothing if none does.
   template <typename Matches>
-  bool EraseOldest(const Matches& matches) {
+  std::optional<Value> TakeOldest(const Matches& matches) {
     for (auto element = elements_.end(); element != elements_.begin();) {
       if (!matches((--element)->second)) continue;
+      std::optional<Value> taken(std::move(element->second));
       Erase(element);
-      return true;
+      return taken;
     }
-    return false;
+    return std::nullopt;
+  }
+  std::optional<Value> TakeOldest() {
+    return TakeOldest([](const Value&) { return true; });
   }
 
   void Clear() {

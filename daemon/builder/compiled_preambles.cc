@@ -57,7 +57,7 @@ void CompiledPreambles::Learn(const Lesson& lesson) {
   read.outputs[kHeaderDigest] = exec::MakeContent(digest.Hex());
   cache_.Keep(key, preamble, *lesson.toolchain, lesson.start, read);
   if (Find(preamble, *lesson.toolchain, files) != nullptr) return;
-  trees_.Drop(digest);  // a header may have changed meanwhile
+  trees_.Drop(tree);  // a header may have changed meanwhile
   NoteMisfit(key, lesson.user);
 }
 

@@ -18,7 +18,7 @@
 #include "common/base/user_id.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/step_cache.h"
-#include "daemon/exec/kept_trees.h"
+#include "daemon/exec/input_tree.h"
 #include "daemon/plan/compiled_preamble.h"
 #include "daemon/plan/shortcuts.h"
 #include "daemon/toolchain/toolchain.h"

@@ -18,12 +18,8 @@ HeaderContents HeaderCache::Find(UserId user, const std::vector<Digest>& digests
   const MutexLock lock(mutex_);
   const auto own = users_.find(user);
   if (own == users_.end()) return found;
-  auto& [blobs, places, bytes] = own->second;
   for (const Digest& digest : digests) {
-    const auto place = places.find(digest);
-    if (place == places.end()) continue;
-    blobs.splice(blobs.begin(), blobs, place->second);
-    found[digest] = place->second->content;
+    if (const exec::Content* content = own->second.contents.Find(digest)) found[digest] = *content;
   }
   return found;
 }
@@ -32,9 +28,8 @@ void HeaderCache::Add(UserId user, const HeaderContents& contents) {
   const MutexLock lock(mutex_);
   Own& own = users_[user];
   for (const auto& [digest, content] : contents) {
-    if (own.places.contains(digest) || CostOf(content) > limit_bytes_) continue;
-    own.blobs.push_front({digest, content});
-    own.places[digest] = own.blobs.begin();
+    if (own.contents.Contains(digest) || CostOf(content) > limit_bytes_) continue;
+    own.contents.Put(digest, content);
     own.bytes += CostOf(content);
     bytes_ += CostOf(content);
   }
@@ -46,13 +41,11 @@ void HeaderCache::Shrink() {
     const auto most = std::max_element(users_.begin(), users_.end(),
                                        [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
     Own& own = most->second;
-    const uint64_t cost = CostOf(own.blobs.back().content);
+    const uint64_t cost = CostOf(own.contents.TakeOldest().value());
     own.bytes -= cost;
     bytes_ -= cost;
-    own.places.erase(own.blobs.back().digest);
-    own.blobs.pop_back();
   }
-  std::erase_if(users_, [](const auto& user) { return user.second.blobs.empty(); });
+  std::erase_if(users_, [](const auto& user) { return user.second.contents.size() == 0; });
 }
 
 }  // namespace kernix::build

@@ -4,13 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <map>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "daemon/plan/plan.h"
@@ -30,13 +29,8 @@ class HeaderCache {
   void Add(UserId user, const HeaderContents& contents);
 
  private:
-  struct Blob {
-    Digest digest;
-    exec::Content content;
-  };
   struct Own {
-    std::list<Blob> blobs;  // most recently used first
-    absl::flat_hash_map<Digest, std::list<Blob>::iterator> places;
+    Lru<Digest, exec::Content> contents{SIZE_MAX};
     uint64_t bytes = 0;
   };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/plan/include_roots.h"
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -83,30 +82,19 @@ IncludeRootsPtr IncludeRootsMemo::Get(const BuildRequest& request) {
   const Digest list = DigestOfList(request);
   {
     const MutexLock lock(mutex_);
-    if (IncludeRootsPtr known = Find(list)) return known;
+    if (const Kept* known = kept_.Find(list)) return known->roots;
   }
-  return Keep(MakeRoots(request, list), request.headers.size() + kWorthOfList);
-}
-
-IncludeRootsPtr IncludeRootsMemo::Find(const Digest& list) {
-  const auto found =
-      std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.roots->list == list; });
-  if (found == kept_.end()) return nullptr;
-  kept_.splice(kept_.begin(), kept_, found);
-  return found->roots;
-}
-
-IncludeRootsPtr IncludeRootsMemo::Keep(const IncludeRootsPtr& roots, size_t headers) {
-  std::list<Kept> surplus;  // declared before the lock, so that it is destroyed after the unlock
+  const Kept made{MakeRoots(request, list), request.headers.size() + kWorthOfList};
+  std::vector<Kept> surplus;  // declared before the lock, so that it is destroyed after the unlock
   const MutexLock lock(mutex_);
-  if (IncludeRootsPtr known = Find(roots->list)) return known;
-  kept_.push_front({roots, headers});
-  headers_ += headers;
+  if (const Kept* known = kept_.Find(list)) return known->roots;  // another thread has made them meanwhile
+  kept_.Put(list, made);
+  headers_ += made.headers;
   while (headers_ > kMaxHeaders && kept_.size() > 1) {
-    headers_ -= kept_.back().headers;
-    surplus.splice(surplus.end(), kept_, std::prev(kept_.end()));
+    surplus.push_back(kept_.TakeOldest().value());
+    headers_ -= surplus.back().headers;
   }
-  return roots;
+  return made.roots;
 }
 
 namespace {

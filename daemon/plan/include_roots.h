@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,9 +11,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "daemon/exec/blob_digest.h"
-#include "daemon/exec/kept_trees.h"
+#include "daemon/exec/input_tree.h"
 #include "daemon/request/request.h"
 
 namespace kernix::build {
@@ -51,16 +51,12 @@ class IncludeRootsMemo {
   IncludeRootsPtr Get(const BuildRequest& request);
 
  private:
-  IncludeRootsPtr Find(const Digest& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the roots of the same list that another thread has added meanwhile, if there are any.
-  IncludeRootsPtr Keep(const IncludeRootsPtr& roots, size_t headers);
-
   struct Kept {
     IncludeRootsPtr roots;
     size_t headers;
   };
   Mutex mutex_;
-  std::list<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // most recently used first
+  Lru<Digest, Kept> kept_ ABSL_GUARDED_BY(mutex_){SIZE_MAX};  // by list
   size_t headers_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
