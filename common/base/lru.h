@@ -9,7 +9,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "common/base/mutex.h"
 
 namespace kernix {
 
@@ -76,6 +78,29 @@ class Lru {
   const size_t limit_;
   Elements elements_;
   absl::flat_hash_map<Key, typename Elements::iterator> places_;
+};
+
+// The same for several threads.
+template <typename Key, typename Value>
+class SharedLru {
+ public:
+  explicit SharedLru(size_t limit) : elements_(limit) {}
+
+  // A copy.
+  std::optional<Value> Find(const Key& key) {
+    const MutexLock lock(mutex_);
+    const Value* const found = elements_.Find(key);
+    return found == nullptr ? std::nullopt : std::optional(*found);
+  }
+
+  void Put(const Key& key, Value value) {
+    const MutexLock lock(mutex_);
+    elements_.Put(key, std::move(value));
+  }
+
+ private:
+  Mutex mutex_;
+  Lru<Key, Value> elements_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix

@@ -10,7 +10,6 @@
 namespace kernix::build {
 namespace {
 
-constexpr size_t kMostRemembered = 1024;
 constexpr int kMostMisfits = 3;
 constexpr char kHeaderDigest[] = "header";  // its name among what the step cache keeps
 constexpr char kEffect[] = "the host compiler reads the #includes of these kernels each time";
@@ -117,15 +116,11 @@ void CompiledPreambles::Teach(const Prepared& prepared, exec::Content object, to
 }
 
 bool CompiledPreambles::IsMisfit(const Digest& preamble, UserId user) {
-  const MutexLock lock(mutex_);
-  const auto found = misfits_.find({preamble, user});
-  return found != misfits_.end() && found->second >= kMostMisfits;
+  return misfits_.Find({preamble, user}).value_or(0) >= kMostMisfits;
 }
 
 void CompiledPreambles::NoteMisfit(const Digest& preamble, UserId user) {
-  const MutexLock lock(mutex_);
-  if (misfits_.size() >= kMostRemembered) misfits_.clear();
-  ++misfits_[{preamble, user}];
+  misfits_.Put({preamble, user}, misfits_.Find({preamble, user}).value_or(0) + 1);
 }
 
 void CompiledPreambles::Register(MetricsRegistry& registry) const {

@@ -9,12 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/metrics.h"
-#include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/step_cache.h"
@@ -77,8 +74,7 @@ class CompiledPreambles {
   MetricCounter not_known_;
   MetricCounter none_;
   exec::KeptTrees trees_;  // with the precompiled headers
-  Mutex mutex_;
-  absl::flat_hash_map<std::pair<Digest, UserId>, int> misfits_ ABSL_GUARDED_BY(mutex_);
+  SharedLru<std::pair<Digest, UserId>, int> misfits_{1024};
 };
 
 }  // namespace kernix::build

@@ -166,7 +166,7 @@ class NvccCompiler::Compile {
   exec::ActionEnd Run() {
     if (run_.mode == CompileMode::kWhole || compiler_.disabled_.contains(Shortcut::kPhases))
       return RunWhole(compiler_.not_wanted_);
-    KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<const std::string> dry_run, AskNvcc());
+    KERNIX_ASSIGN_OR_RETURN(const DryRunPtr dry_run, AskNvcc());
     std::optional<Phases> phases = dry_run != nullptr ? PhasesOf(step_, *dry_run, Programs()) : std::nullopt;
     if (!phases) return RunWhole(compiler_.not_understood_);
     phases_ = *std::move(phases);
@@ -183,10 +183,10 @@ class NvccCompiler::Compile {
 
  private:
   // What nvcc answers to a dry run. Null: nothing that serves.
-  absl::StatusOr<std::shared_ptr<const std::string>> AskNvcc() {
+  absl::StatusOr<DryRunPtr> AskNvcc() {
     const exec::Action question = DryRunOf(step_);
     const Digest digest = exec::DigestOfAction(question, {}).hash;
-    if (auto answer = compiler_.DryRun(digest)) return answer;
+    if (std::optional<DryRunPtr> known = compiler_.dry_runs_.Find(digest)) return *std::move(known);
     QuietStep observer(run_.observer);
     const exec::ActionEnd end = compiler_.runner_.RunCommand(
         question, {.askers = run_.askers, .observer = &observer, .cancellation = run_.cancellation});
@@ -194,8 +194,9 @@ class NvccCompiler::Compile {
     if (!end.ok() || end->exit_code != 0) return nullptr;
     // The question's digest names the tool that was identified.
     const bool is_still_the_tool = run_.toolchain == nullptr || Unchanged(compiler_.env_, run_.toolchain->files);
-    if (is_still_the_tool) compiler_.KeepDryRun(digest, end->output);
-    return std::make_shared<const std::string>(end->output);
+    auto answer = std::make_shared<const std::string>(end->output);
+    if (is_still_the_tool) compiler_.dry_runs_.Put(digest, answer);
+    return answer;
   }
 
   bool UsesEarlierBuilds() const { return run_.toolchain != nullptr && run_.mode == CompileMode::kFast; }
@@ -222,8 +223,8 @@ class NvccCompiler::Compile {
     if (compiler_.disabled_.contains(Shortcut::kGuessedParts)) guess.parts = language::AllRuntimeParts();
     // If the guess was wrong, that was due to the sources, unless it has not seen all that they include.
     const bool has_seen_all = guess.parts != language::AllRuntimeParts();
-    const UserHead head = {run_.askers->First(), HeadOf(phases_, has_seen_all)};
-    if (guess.full || compiler_.NeedsWholeHeader(head)) return RunWithWholeHeader(compiler_.whole_by_names_);
+    const std::pair head(run_.askers->First(), HeadOf(phases_, has_seen_all));
+    if (guess.full || compiler_.need_whole_.Find(head)) return RunWithWholeHeader(compiler_.whole_by_names_);
     const KnownRuntimePtr known = Find(guess.parts);
     if (known->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
     Phases slim = WithStandIn(phases_, known->passes, guess.parts);
@@ -232,7 +233,7 @@ class NvccCompiler::Compile {
     if (!preprocessed.status.ok()) return OnFailure(slim, preprocessed);
     const RuntimeChoice choice = ChooseRuntime(compiler_.env_, *known, slim, preprocessed.outputs, *run_.toolchain);
     if (choice.full || !guess.parts.Has(choice.parts)) {
-      compiler_.KeepNeed(head);
+      compiler_.need_whole_.Put(head, true);
       return RunWithWholeHeader(compiler_.whole_after_preprocessing_);
     }
     compiler_.slim_.Add();
@@ -483,27 +484,6 @@ void NvccCompiler::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kHeaders, kHeadersHelp, whole_forced_, {{"how", "whole_forced"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_after_error_, {{"how", "whole_after_error"}});
   preambles_.Register(registry);
-}
-
-std::shared_ptr<const std::string> NvccCompiler::DryRun(const Digest& question) {
-  const MutexLock lock(mutex_);
-  const auto* const found = dry_runs_.Find(question);
-  return found == nullptr ? nullptr : *found;
-}
-
-void NvccCompiler::KeepDryRun(const Digest& question, const std::string& answer) {
-  const MutexLock lock(mutex_);
-  dry_runs_.Put(question, std::make_shared<const std::string>(answer));
-}
-
-bool NvccCompiler::NeedsWholeHeader(const UserHead& head) {
-  const MutexLock lock(mutex_);
-  return need_whole_.Find(head) != nullptr;
-}
-
-void NvccCompiler::KeepNeed(const UserHead& head) {
-  const MutexLock lock(mutex_);
-  need_whole_.Put(head, true);
 }
 
 }  // namespace kernix::build

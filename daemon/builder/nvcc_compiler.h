@@ -8,11 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "common/base/digest.h"
 #include "common/base/lru.h"
 #include "common/base/metrics.h"
-#include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/compiled_preambles.h"
@@ -48,15 +46,7 @@ class NvccCompiler {
 
  private:
   class Compile;
-
-  // What nvcc has answered to a dry run; null: not known yet.
-  std::shared_ptr<const std::string> DryRun(const Digest& question);
-  void KeepDryRun(const Digest& question, const std::string& answer);
-
-  // Whether a unit of this user and of this head (HeadOf()) was preprocessed with a stand-in that did not serve.
-  using UserHead = std::pair<UserId, Digest>;
-  bool NeedsWholeHeader(const UserHead& head);
-  void KeepNeed(const UserHead& head);
+  using DryRunPtr = std::shared_ptr<const std::string>;
 
   Env& env_;
   StepRunner& runner_;
@@ -76,9 +66,9 @@ class NvccCompiler {
   MetricCounter whole_forced_;
   MetricCounter whole_after_error_;
 
-  Mutex mutex_;
-  Lru<Digest, std::shared_ptr<const std::string>> dry_runs_ ABSL_GUARDED_BY(mutex_){256};
-  Lru<UserHead, bool> need_whole_ ABSL_GUARDED_BY(mutex_){1024};  // those that do
+  SharedLru<Digest, DryRunPtr> dry_runs_{256};  // what nvcc has answered, by question
+  // The users' units of these heads (HeadOf()) that were preprocessed with a stand-in that did not serve.
+  SharedLru<std::pair<UserId, Digest>, bool> need_whole_{1024};
   RuntimeKnowledge knowledge_;
   Preambles preambles_;
   CompiledPreambles& compiled_preambles_;

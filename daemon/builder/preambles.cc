@@ -15,7 +15,6 @@
 namespace kernix::build {
 namespace {
 
-constexpr size_t kMostRemembered = 1024;
 constexpr char kEffect[] = "kernels that begin with these #includes preprocess them each time";
 
 // The places of a preprocessing step's results among its outputs.
@@ -130,7 +129,7 @@ Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchai
 void Preambles::UseKept(const toolchain::Toolchain& toolchain, const Preprocessing& preprocessing,
                         const HeldOutputsPtr& outputs, Preprocessing::Pass& pass) {
   for (const PreambleForm& form : pass.split->forms) {
-    if (IsMisfit(UnitOf(form, preprocessing.user, preprocessing.included_names))) {
+    if (misfits_.Find(UnitOf(form, preprocessing.user, preprocessing.included_names))) {
       pass.split.reset();
       return;
     }
@@ -196,15 +195,8 @@ void Preambles::Teach(const Preprocessing& preprocessing, const PlanOutputs& out
   });
 }
 
-bool Preambles::IsMisfit(const Digest& unit) {
-  const MutexLock lock(mutex_);
-  return misfits_.contains(unit);
-}
-
 void Preambles::NoteMisfit(const std::vector<PreambleForm>& forms, UserId user, const Digest& included_names) {
-  const MutexLock lock(mutex_);
-  if (misfits_.size() >= kMostRemembered) misfits_.clear();
-  for (const PreambleForm& form : forms) misfits_.insert(UnitOf(form, user, included_names));
+  for (const PreambleForm& form : forms) misfits_.Put(UnitOf(form, user, included_names), true);
 }
 
 void Preambles::Register(MetricsRegistry& registry) const {
