@@ -46,7 +46,7 @@ void CompiledPreambles::Learn(const Lesson& lesson) {
   rest.action = lesson.split->rest;
   rest.action.step = preamble.action.step;
   Mount(tree, rest.action);
-  const absl::StatusOr<PlanOutputs> made = learning_.RunQuietSteps(lesson.user, {std::move(rest)});
+  const absl::StatusOr<PlanOutputs> made = learning_.RunSteps(lesson.user, {std::move(rest)});
   // What follows in this unit says nothing of other users' units.
   if (!made.ok() || *made->at(lesson.split->rest.outputs.front()) != *lesson.object) {
     return NoteMisfit(key, lesson.user);
@@ -64,7 +64,7 @@ absl::StatusOr<exec::Content> CompiledPreambles::Compile(const Lesson& lesson, e
   const SplitCompile& split = *lesson.split;
   std::vector<Step> steps = {split.preamble};
   if (split.preprocess != nullptr) steps.push_back(*split.preprocess);
-  KERNIX_ASSIGN_OR_RETURN(const PlanOutputs made, learning_.RunQuietSteps(lesson.user, std::move(steps)));
+  KERNIX_ASSIGN_OR_RETURN(const PlanOutputs made, learning_.RunSteps(lesson.user, std::move(steps)));
   if (split.preprocess != nullptr && !MayBeCompiled(*made.at(split.preprocess->action.outputs.front()))) {
     return absl::FailedPreconditionError("a directive of theirs may change what follows");
   }

@@ -63,22 +63,13 @@ void Learning::Run() {
   }
 }
 
-PlanEnd Learning::RunPlanFor(UserId user, std::vector<Step> steps) {
+absl::StatusOr<PlanOutputs> Learning::RunSteps(UserId user, std::vector<Step> steps, bool may_print) {
   const auto asker = std::make_shared<exec::Askers>(exec::Asker{.user = user, .max_parallel = 1});
   PlanObserver nobody;  // a lesson has nobody to tell
-  return RunPlan({.steps = std::move(steps)}, *runner_, {.askers = asker, .cancellation = stop_}, nobody);
-}
-
-absl::StatusOr<PlanOutputs> Learning::RunSteps(UserId user, std::vector<Step> steps) {
-  PlanEnd end = RunPlanFor(user, std::move(steps));
+  PlanEnd end = RunPlan({.steps = std::move(steps)}, *runner_, {.askers = asker, .cancellation = stop_}, nobody);
   KERNIX_RETURN_IF_ERROR(end.status);
-  return std::move(end.outputs);
-}
-
-absl::StatusOr<PlanOutputs> Learning::RunQuietSteps(UserId user, std::vector<Step> steps) {
-  PlanEnd end = RunPlanFor(user, std::move(steps));
-  KERNIX_RETURN_IF_ERROR(end.status);
-  if (!end.printed.empty()) return absl::FailedPreconditionError("the compiler warns of what was to be learned");
+  if (!may_print && !end.printed.empty())
+    return absl::FailedPreconditionError("the compiler warns of what was to be learned");
   return std::move(end.outputs);
 }
 

@@ -83,7 +83,7 @@ void Preambles::Learn(const Lesson& lesson) {
   // What follows the preamble in this unit is preprocessed, too: joined, both must be the text of the whole pass.
   const std::string_view macros = *made.outputs.at(lesson.form.macros);
   const absl::StatusOr<PlanOutputs> outputs =
-      learning_.RunQuietSteps(lesson.user, {WithMacros(lesson.split, lesson.form, macros)});
+      learning_.RunSteps(lesson.user, {WithMacros(lesson.split, lesson.form, macros)});
   const std::optional<std::string_view> rest =
       outputs.ok() ? RestText(lesson.split, *outputs->at(TextOf(lesson.split.rest))) : std::nullopt;
   if (!rest || MayReadAny(files, *rest) || *lesson.whole != StrCat(*made.outputs.at(lesson.form.text), *rest)) {
@@ -97,8 +97,8 @@ void Preambles::Learn(const Lesson& lesson) {
 absl::Status Preambles::LearnPreamble(const Lesson& lesson, exec::ActionResult& made, std::vector<std::string>& files) {
   const PreambleForm& form = lesson.form;
   KERNIX_ASSIGN_OR_RETURN(const PlanOutputs outputs,
-                          learning_.RunQuietSteps(lesson.user, {lesson.split.macros_before, form.macros_after,
-                                                                form.definitions_after, form.alone}));
+                          learning_.RunSteps(lesson.user, {lesson.split.macros_before, form.macros_after,
+                                                           form.definitions_after, form.alone}));
   files = ParseDependencyFile(*outputs.at(FilesOf(form.macros_after)));
   std::erase_if(files, [&](const std::string& file) { return file == lesson.split.unit || IsOurs(file); });
   const std::optional<std::string_view> text = PreambleText(lesson.split, *outputs.at(TextOf(form.alone)));

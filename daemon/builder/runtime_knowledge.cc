@@ -81,7 +81,7 @@ bool RuntimeKnowledge::LearnPasses(const Question& question) {
 absl::StatusOr<exec::ActionResult> RuntimeKnowledge::Ask(const RuntimeProbes& probes, const RuntimeLesson& lesson,
                                                          const Question& question) {
   KERNIX_ASSIGN_OR_RETURN(const PlanOutputs outputs,
-                          learning_.RunSteps(question.user, {probes.whole.step, probes.slim.step}));
+                          learning_.RunSteps(question.user, {probes.whole.step, probes.slim.step}, /*may_print=*/true));
   const std::vector<std::string> files = FilesRead(probes.whole, outputs);
   std::vector<std::string> headers;
   for (const std::string& file : files) {
