@@ -18,7 +18,6 @@
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
-#include "daemon/builder/faster_action.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/unit_texts.h"
 #include "daemon/exec/action_digest.h"

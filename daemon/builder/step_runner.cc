@@ -2,15 +2,18 @@
 #include "daemon/builder/step_runner.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/compiled_preambles.h"
-#include "daemon/builder/faster_action.h"
+#include "daemon/builder/dependency_file.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/linker.h"
 #include "daemon/builder/nvcc_compiler.h"
@@ -40,7 +43,38 @@ bool MakesDebugInformation(const exec::Action& action) {
                      [](const std::string& word) { return word.starts_with("-g"); });
 }
 
+// Whether the result is what the step's own action would have brought. Completes the list of files that were read.
+bool TakeResult(const FasterAction& faster, absl::StatusOr<exec::ActionResult>& result) {
+  if (!result.ok() || result->exit_code != 0 || !result->output.empty()) return false;
+  exec::Content& list = result->outputs.at(faster.dependencies);
+  std::vector<std::string> files = ParseDependencyFile(*list);
+  files.insert(files.end(), faster.files.begin(), faster.files.end());
+  list = exec::MakeContent(MakeDependencyFile(faster.dependencies, files));
+  return true;
+}
+
+using RunAction = std::function<exec::ActionEnd(const exec::Action& action)>;
+
+// Runs `step.faster`, if there is one, by `run_faster`. If it fails or prints anything, or if there is none, runs the
+// step's own action by `run_own`.
+exec::ActionEnd RunFaster(const Step& step, const RunAction& run_faster, const RunAction& run_own) {
+  if (step.faster == nullptr) return run_own(step.action);
+  exec::ActionEnd end = run_faster(step.faster->action);
+  if (!end.ok() && WouldEndAgain(end.status())) return end;
+  bool is_taken = false;
+  (void)CatchExceptions("not taken", [&] {
+    is_taken = TakeResult(*step.faster, end);
+    return absl::OkStatus();
+  });
+  return is_taken ? end : run_own(step.action);
+}
+
 }  // namespace
+
+bool WouldEndAgain(const absl::Status& status) {
+  const ErrorKind kind = KindOf(status);
+  return kind == v1::ErrorDetail::CANCELLED || kind == v1::ErrorDetail::RESOURCE;
+}
 
 struct StepRunner::Parts {
   Parts(Env& env, StepRunner& runner, StepCache& cache, StepRunner* lessons, const Shortcuts& disabled)
