@@ -13,7 +13,7 @@
 #include "daemon/builder/build_description.h"
 #include "daemon/builder/build_inputs.h"
 #include "daemon/builder/build_rank.h"
-#include "daemon/builder/failed_command.h"
+#include "daemon/builder/failure.h"
 #include "daemon/builder/key_files.h"
 #include "daemon/builder/load_errors.h"
 #include "daemon/builder/resolved_function.h"
