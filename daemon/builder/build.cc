@@ -11,7 +11,6 @@
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/artifact.h"
-#include "daemon/builder/build_description.h"
 #include "daemon/builder/build_inputs.h"
 #include "daemon/builder/build_rank.h"
 #include "daemon/builder/failure.h"
