@@ -20,7 +20,6 @@
 #include "daemon/builder/known_loads.h"
 #include "daemon/builder/load_errors.h"
 #include "daemon/builder/miss_reason.h"
-#include "daemon/builder/own_headers.h"
 #include "daemon/builder/planned_load.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/builder/trace_recorder.h"
