@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/module_name.h"
@@ -61,28 +62,6 @@ v1::Output AnnounceBuild(const std::string& name, const std::string& reason) {
   output.set_text(StrCat("kernixd: building ", name, ": ", reason, "\n"));
   return output;
 }
-
-exec::Asker AskerOf(const PlannedLoad& load) { return {load.tag.owner, load.batch, load.max_parallel}; }
-
-// Gives a build this asker's place while the load waits.
-class Asking {
- public:
-  // `runner` and `askers` must outlive it.
-  Asking(StepRunner& runner, exec::Askers& askers, const exec::Asker& asker)
-      : runner_(runner), askers_(askers), asker_(asker) {
-    if (askers_.Join(asker_)) runner_.AskersChanged(askers_);
-  }
-  ~Asking() {
-    if (askers_.Leave(asker_)) runner_.AskersChanged(askers_);
-  }
-  Asking(const Asking&) = delete;
-  Asking& operator=(const Asking&) = delete;
-
- private:
-  StepRunner& runner_;
-  exec::Askers& askers_;
-  const exec::Asker asker_;
-};
 
 }  // namespace
 
@@ -209,9 +188,15 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const std::shared_ptr<PlannedL
                                                   LoadObserver& observer, bool verbose,
                                                   const CancellationPtr& cancellation) {
   const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
-  const Asking asking(step_runner, *flight->build_askers(), AskerOf(*load));
-  OwnHeaders asker(header_cache, load->tag.owner, observer);
-  absl::StatusOr<v1::LoadResult> result = flight->Await(asker, verbose, cancellation, start);
+  // While the load waits, the build has this asker's place.
+  exec::Askers& askers = *flight->build_askers();
+  const exec::Asker asker{load->tag.owner, load->batch, load->max_parallel};
+  if (askers.Join(asker)) step_runner.AskersChanged(askers);
+  const absl::Cleanup leave = [&] {
+    if (askers.Leave(asker)) step_runner.AskersChanged(askers);
+  };
+  OwnHeaders own(header_cache, load->tag.owner, observer);
+  absl::StatusOr<v1::LoadResult> result = flight->Await(own, verbose, cancellation, start);
   if (flight->closed()) flights.Forget(flight);
   return result;
 }

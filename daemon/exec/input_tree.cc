@@ -30,11 +30,6 @@ std::set<std::string> FoldersOf(const std::string& root, const std::vector<Input
   return folders;
 }
 
-void Remove(Env& env, const std::string& folder) {
-  const absl::Status removed = env.RemoveTree(folder);
-  if (!removed.ok()) Log(LogLevel::kWarning, "scratch_not_removed", {{"error", removed.ToString()}});
-}
-
 }  // namespace
 
 absl::Status WriteInputs(Env& env, const std::string& root, const std::vector<InputFile>& files) {
@@ -53,9 +48,14 @@ absl::StatusOr<std::string> MakeScratchFolder(Env& env, const std::string& scrat
   return env.RealPath(made);
 }
 
+void RemoveScratchFolder(Env& env, const std::string& folder) {
+  const absl::Status removed = env.RemoveTree(folder);
+  if (!removed.ok()) Log(LogLevel::kWarning, "scratch_not_removed", {{"error", removed.ToString()}});
+}
+
 InputTree::~InputTree() {
   const MutexLock lock(mutex_);
-  if (!top_.empty()) Remove(*env_, top_);
+  if (!top_.empty()) RemoveScratchFolder(*env_, top_);
 }
 
 absl::StatusOr<std::string> InputTree::Stage(Env& env, const std::string& scratch_directory) {
@@ -64,7 +64,7 @@ absl::StatusOr<std::string> InputTree::Stage(Env& env, const std::string& scratc
   KERNIX_ASSIGN_OR_RETURN(std::string top, MakeScratchFolder(env, scratch_directory, "tree-"));
   const absl::Status written = Write(env, top);
   if (!written.ok()) {
-    Remove(env, top);
+    RemoveScratchFolder(env, top);
     return written;
   }
   env_ = &env;

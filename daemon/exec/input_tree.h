@@ -104,4 +104,7 @@ absl::Status WriteInputs(Env& env, const std::string& root, const std::vector<In
 // Makes a new folder. Returns its path with all links resolved, as tools will print it.
 absl::StatusOr<std::string> MakeScratchFolder(Env& env, const std::string& scratch_directory, std::string_view prefix);
 
+// Removes it with all that is in it. The log says if that fails.
+void RemoveScratchFolder(Env& env, const std::string& folder);
+
 }  // namespace kernix::exec
