@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/exec/blob_digest.h"
+#include "daemon/exec/blob.h"
 
 namespace kernix::exec {
 

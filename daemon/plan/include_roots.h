@@ -13,7 +13,7 @@
 #include "common/base/digest.h"
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
-#include "daemon/exec/blob_digest.h"
+#include "daemon/exec/blob.h"
 #include "daemon/exec/input_tree.h"
 #include "daemon/request/request.h"
 
