@@ -118,7 +118,7 @@ MUTANTS = [
            "made->roots[header.include_root].files.push_back(", "made->roots[0].files.push_back(", "plan_test",
            "*LoadKeyTest*"),
     Mutant("the key without our kernel headers", "daemon/plan/plan.cc",
-           "  trees->push_back({kKernelHeaders, KernelHeaderTree::Get().tree.digest, nullptr});\n", "", "plan_test",
+           "  trees->push_back({kKernelHeaders, KernelHeaderTree().digest, nullptr});\n", "", "plan_test",
            "*LoadKeyTest*"),
     Mutant("files that are renamed before they are written", "common/os/posix_files.cc",
            "absl::Status status = FillAndSync(std::move(fd), data, mode, temporary);\n"

@@ -14,20 +14,16 @@
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "daemon/exec/blob.h"
+#include "daemon/exec/input_file.h"
 #include "daemon/exec/input_tree.h"
 #include "daemon/request/request.h"
 
 namespace kernix::build {
 
-// A file of an include root. The path is relative to "inc/<index>".
-struct TreeFile {
-  std::string path;
-  exec::BlobDigest digest;
-};
-
+// An include root, or our kernel headers.
 struct RootTree {
-  std::vector<TreeFile> files;
-  exec::BlobDigest digest;  // of the folder, see exec::MerkleTree
+  std::vector<exec::InputFile> files;  // by paths relative to "inc/<index>"; those of requests have no contents
+  exec::BlobDigest digest;             // of the folder, see exec::MerkleTree
 };
 
 struct IncludeRoots {
@@ -71,7 +67,7 @@ class HeaderTrees {
 
   // Returns a tree for each of a build's `roots` that is not empty. Each tree is either new, or was made earlier and is
   // unchanged since. No two trees are the same, even with the same files, because compilers take a folder that appears
-  // twice for one folder. `contents` must have all files.
+  // twice for one folder. `contents` must have all files that lack theirs.
   std::vector<exec::InputTreePtr> Get(const std::vector<const RootTree*>& roots, const HeaderContents& contents);
 
   // Called at the end of a build. Releases those of `trees` whose contents are still in memory because no action needed
@@ -79,7 +75,7 @@ class HeaderTrees {
   void DropUnstaged(const std::vector<exec::MountedTree>& trees) { kept_.DropUnstaged(trees); }
 
  private:
-  exec::InputTreePtr Get(const Digest& id, const std::vector<TreeFile>& files, const HeaderContents& contents);
+  exec::InputTreePtr Get(const Digest& id, const std::vector<exec::InputFile>& files, const HeaderContents& contents);
 
   exec::KeptTrees kept_;
 };

@@ -33,26 +33,17 @@ constexpr size_t kMaxFileName = 255;
 constexpr uint64_t kLinkMemory = 256ull << 20;
 
 // The kernel headers, which every build has in the same version.
-struct KernelHeaderTree {
-  RootTree tree;
-  HeaderContents contents;
-
-  KernelHeaderTree() {
-    exec::MerkleTree merkle;
+const RootTree& KernelHeaderTree() {
+  static const auto& tree = *new RootTree([] {
+    RootTree made;
     for (const language::GeneratedFile& header : language::KernelHeaders()) {
-      const exec::BlobDigest digest = exec::BlobDigestOf(header.text);
-      tree.files.push_back({header.path, digest});
-      merkle.AddFile(header.path, digest);
-      contents[digest.hash] = exec::MakeContent(header.text);
+      made.files.push_back(exec::MakeInput(header.path, header.text));
     }
-    tree.digest = merkle.Digest();
-  }
-
-  static const KernelHeaderTree& Get() {
-    static const auto& headers = *new KernelHeaderTree;
-    return headers;
-  }
-};
+    made.digest = exec::MerkleTree(made.files).Digest();
+    return made;
+  }());
+  return tree;
+}
 
 // All of them: which ones the prologue depends on is for language/write/prologue.h to say, whose code the id covers.
 language::PrologueScan ScanHeaders(const BuildRequest& request, const HeaderContents& contents) {
@@ -73,7 +64,7 @@ std::vector<std::string_view> TextsOf(const BuildRequest& request, const Unit& u
 Digest PrologueId(const BuildRequest& request, const Unit& unit, const Digest& header_list) {
   CanonicalHasher hasher("kernix-prologue");
   hasher.Field("reader", language::PrologueSourcesDigest()).Field("headers", header_list);
-  hasher.Field("ours", KernelHeaderTree::Get().tree.digest.hash);
+  hasher.Field("ours", KernelHeaderTree().digest.hash);
   for (const std::string_view text : TextsOf(request, unit)) hasher.Field("source", text);
   return hasher.Finish();
 }
@@ -188,7 +179,7 @@ PlanFiles FilesOf(const PlanInputs& inputs, ModuleParts more) {
 // The mount points of the kernel headers and of each non-empty include root.
 std::shared_ptr<std::vector<exec::MountedTree>> MountPoints(const IncludeRoots& roots) {
   auto trees = std::make_shared<std::vector<exec::MountedTree>>();
-  trees->push_back({kKernelHeaders, KernelHeaderTree::Get().tree.digest, nullptr});
+  trees->push_back({kKernelHeaders, KernelHeaderTree().digest, nullptr});
   for (uint32_t root = 0; root < roots.roots.size(); ++root) {
     if (roots.roots[root].files.empty()) continue;
     trees->push_back({TopOfIncludeRoot(root), roots.roots[root].digest, nullptr});
@@ -458,9 +449,7 @@ absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, Hea
     }
   }
   KERNIX_RETURN_IF_ERROR(CheckSizes(request, contents));
-  const KernelHeaderTree& ours = KernelHeaderTree::Get();
-  contents.insert(ours.contents.begin(), ours.contents.end());
-  std::vector<const RootTree*> mounted = {&ours.tree};
+  std::vector<const RootTree*> mounted = {&KernelHeaderTree()};
   for (const RootTree& root : plan.roots->roots) mounted.push_back(&root);
   const std::vector<exec::InputTreePtr> staged = trees.Get(mounted, contents);
   for (size_t i = 0; i < staged.size(); ++i) (*plan.trees)[i].tree = staged[i];
