@@ -72,8 +72,8 @@ struct Builder::Impl : BuilderParts {
                                       const CancellationPtr& cancellation);
   // Waits until few enough of the user's loads are being planned.
   std::unique_ptr<exec::ByteQuota::Share> TurnToPlan(UserId user) {
-    Cancellation never;  // what is in the cache is given to a load that is cancelled, too
-    return planning.Await(user, 1, env.Now() + kTurnComes, never);
+    // What is in the cache is given to a load that is cancelled, too.
+    return planning.Await(user, 1, env.Now() + kTurnComes, /*cancellation=*/nullptr);
   }
   absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
                                                        toolchain::ToolchainPtr toolchain);
@@ -105,8 +105,7 @@ struct Builder::Impl : BuilderParts {
     exec::ByteQuota& quota = load.batch ? batch_builds : builds;
     // What is in the cache is given to a load that is cancelled, too.
     if (auto place = quota.Take(load.tag.owner, 1)) return place;
-    Cancellation never;
-    return quota.Await(load.tag.owner, 1, env.Now() + kTurnComes, cancellation != nullptr ? *cancellation : never);
+    return quota.Await(load.tag.owner, 1, env.Now() + kTurnComes, cancellation.get());
   }
   // Begins the build, in a thread of its own. From here on, the load's plan and what is set when a build starts are the
   // build's. The asker reads the rest.
