@@ -81,7 +81,8 @@ CompiledPreambles::Prepared CompiledPreambles::Prepare(std::optional<SplitCompil
   Prepared prepared{.faster = nullptr, .to_learn = nullptr, .start = cache_.Now()};
   const bool has_headers = toolchain.host.kind == toolchain::HostCompilerKind::kGcc;
   const Digest key = split ? StepCache::KeyOf(split->preamble, toolchain) : Digest();
-  if (is_disabled_ || !has_headers || !split || !learning_.MayLearn(key) || IsMisfit(key, user)) {
+  const bool is_misfit = misfits_.Find({key, user}).value_or(0) >= kMostMisfits;
+  if (is_disabled_ || !has_headers || !split || !learning_.MayLearn(key) || is_misfit) {
     none_.Add();
     return prepared;
   }
@@ -113,10 +114,6 @@ void CompiledPreambles::Teach(const Prepared& prepared, exec::Content object, to
   const Digest key = StepCache::KeyOf(prepared.to_learn->preamble, *toolchain);
   const Lesson lesson{prepared.to_learn, prepared.start, std::move(object), toolchain, user};
   if (learning_.Teach(*toolchain, [this, lesson] { Learn(lesson); })) learning_.Forget(key);
-}
-
-bool CompiledPreambles::IsMisfit(const Digest& preamble, UserId user) {
-  return misfits_.Find({preamble, user}).value_or(0) >= kMostMisfits;
 }
 
 void CompiledPreambles::NoteMisfit(const Digest& preamble, UserId user) {

@@ -63,8 +63,7 @@ class CompiledPreambles {
 
   exec::InputTreePtr Find(const Step& preamble, const toolchain::Toolchain& toolchain, std::vector<std::string>& files);
 
-  // Whether some units of the user's have had another object with the compiled preamble, or none.
-  bool IsMisfit(const Digest& preamble, UserId user);
+  // A unit of the user's has had another object with the compiled preamble, or none.
   void NoteMisfit(const Digest& preamble, UserId user);
 
   StepCache& cache_;

@@ -48,6 +48,4 @@ struct PlannedLoad {
   bool needs_workers() const { return request.toolchain->described != nullptr; }
 };
 
-using PlannedLoadPtr = std::shared_ptr<const PlannedLoad>;
-
 }  // namespace kernix::build
