@@ -361,10 +361,9 @@ void Build::Remember(const cache::Entry& entry, std::vector<WatchedFile> headers
 
 void Build::End(absl::StatusOr<v1::LoadResult> result) {
   // Whatever happens, the flight ends: everybody who asks for its key waits for it.
-  (void)CatchExceptions(kLoadNotHandled, [&] {
+  IgnoreExceptions(kLoadNotHandled, [&] {
     if (!result.ok()) result = WithOpenBrace(result.status(), load_->request);
     if (!result.ok() && load_->effort == Effort::kBuild) NoteFailure(result.status());
-    return absl::OkStatus();
   });
   // In this order: a load that no longer finds the flight must find the entry.
   parts_.flights.Forget(flight_);

@@ -54,10 +54,7 @@ void Learning::Run() {
       if (stopping_) return;
       lesson.swap(lessons_.front());
     }
-    (void)CatchExceptions("not learned", [&] {
-      lesson();
-      return absl::OkStatus();
-    });
+    IgnoreExceptions("not learned", lesson);
     const MutexLock lock(mutex_);
     lessons_.pop_front();
   }

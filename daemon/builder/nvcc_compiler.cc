@@ -328,10 +328,7 @@ class NvccCompiler::Compile {
     compiler_.in_phases_.Add();
     exec::ActionResult result = Result();
     if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
-    (void)CatchExceptions("nothing to learn", [&] {
-      Teach(warns);
-      return absl::OkStatus();
-    });
+    IgnoreExceptions("nothing to learn", [&] { Teach(warns); });
     return result;
   }
 

@@ -62,10 +62,7 @@ exec::ActionEnd RunFaster(const Step& step, const RunAction& run_faster, const R
   exec::ActionEnd end = run_faster(step.faster->action);
   if (!end.ok() && WouldEndAgain(end.status())) return end;
   bool is_taken = false;
-  (void)CatchExceptions("not taken", [&] {
-    is_taken = TakeResult(*step.faster, end);
-    return absl::OkStatus();
-  });
+  IgnoreExceptions("not taken", [&] { is_taken = TakeResult(*step.faster, end); });
   return is_taken ? end : run_own(step.action);
 }
 
@@ -128,10 +125,8 @@ exec::ActionEnd StepRunner::RunCppCompile(Step step, const Run& run) {
       step, [&](const exec::Action& action) { return RunCommand(action, run_muted); },
       [&](const exec::Action& action) { return RunCommand(action, run); });
   if (!end.ok() || end->exit_code != 0 || !end->output.empty()) return end;
-  (void)CatchExceptions("nothing to learn", [&] {
-    preambles.Teach(prepared, end->outputs.at(step.object), run.toolchain, user);
-    return absl::OkStatus();
-  });
+  IgnoreExceptions("nothing to learn",
+                   [&] { preambles.Teach(prepared, end->outputs.at(step.object), run.toolchain, user); });
   return end;
 }
 
@@ -213,10 +208,7 @@ void StepRunner::End(const StepOfUser& key, StepFlight& flight, const exec::Acti
 }
 
 void StepRunner::AskersChanged(const exec::Askers& askers) {
-  (void)CatchExceptions("places stay as they were", [&] {
-    executor_.AskersChanged(askers);
-    return absl::OkStatus();
-  });
+  IgnoreExceptions("places stay as they were", [&] { executor_.AskersChanged(askers); });
   const MutexLock lock(mutex_);
   for (const auto& [key, flight] : running_) flight->changed.NotifyAll();
 }
@@ -241,10 +233,7 @@ exec::ActionEnd StepRunner::RunAndKeep(const Reusable& reusable) {
   exec::ActionEnd end = RunFaster(reusable.step, execute, execute);
   if (end.ok()) {
     // What cannot be kept does not fail the step.
-    (void)CatchExceptions("not kept", [&] {
-      cache_.Keep(reusable.key, reusable.step, *run.toolchain, start, *end);
-      return absl::OkStatus();
-    });
+    IgnoreExceptions("not kept", [&] { cache_.Keep(reusable.key, reusable.step, *run.toolchain, start, *end); });
   }
   return end;
 }
