@@ -193,23 +193,14 @@ std::optional<remote::SharedResult> Build::AskUpstream() {
   // One that cannot build looks again if the lookup had no time left.
   const bool is_absent = vain != nullptr && (may_build || !vain->IsSpent());
   load.looks = is_absent && may_build ? vain : upstream->NewBudget();
-  UpstreamCache::Wanted wanted{.key = load.key(),
-                               .toolchain = load.request.toolchain,
-                               .room = parts_.cache.limit_bytes(),
-                               .cancellation = flight_->build_cancellation(),
-                               .is_absent = is_absent,
-                               .looks = load.looks};
-  std::optional<remote::SharedResult> found;
-  switch (load.effort) {
-    case Effort::kBuild:
-      found = upstream->FindOrWait(std::move(wanted));
-      break;
-    case Effort::kWait:  // does not say to other nodes that it builds
-      found = upstream->FindOrJoin(std::move(wanted));
-      break;
-    case Effort::kLook:
-      found = upstream->Find(std::move(wanted));
-  }
+  std::optional<remote::SharedResult> found =
+      upstream->Find({.key = load.key(),
+                      .toolchain = load.request.toolchain,
+                      .room = parts_.cache.limit_bytes(),
+                      .cancellation = flight_->build_cancellation(),
+                      .effort = load.effort,  // one that only waits does not say to other nodes that it builds
+                      .is_absent = is_absent,
+                      .looks = load.looks});
   load.trace->Lap("ask upstream");
   return found;
 }
