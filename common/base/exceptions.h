@@ -39,4 +39,13 @@ auto CatchExceptions(std::string_view what, const Work& work) -> decltype(work()
   }
 }
 
+// For work that may be left undone: an exception only ends it. The log names a fault of kernix.
+template <typename Work>
+void IgnoreExceptions(std::string_view what, const Work& work) {
+  (void)CatchExceptions(what, [&] {
+    work();
+    return absl::OkStatus();
+  });
+}
+
 }  // namespace kernix

@@ -6,9 +6,12 @@
 #include <cstddef>
 #include <iterator>
 #include <list>
+#include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "common/base/mutex.h"
 
 namespace kernix {
 
@@ -39,15 +42,19 @@ class Lru {
     places_.emplace(key, elements_.begin());
   }
 
-  // Drops the element that was used longest ago of those that match. False if none does.
+  // Drops the element that was used longest ago of those that match. Nothing if none does.
   template <typename Matches>
-  bool EraseOldest(const Matches& matches) {
+  std::optional<Value> TakeOldest(const Matches& matches) {
     for (auto element = elements_.end(); element != elements_.begin();) {
       if (!matches((--element)->second)) continue;
+      std::optional<Value> taken(std::move(element->second));
       Erase(element);
-      return true;
+      return taken;
     }
-    return false;
+    return std::nullopt;
+  }
+  std::optional<Value> TakeOldest() {
+    return TakeOldest([](const Value&) { return true; });
   }
 
   void Clear() {
@@ -71,6 +78,29 @@ class Lru {
   const size_t limit_;
   Elements elements_;
   absl::flat_hash_map<Key, typename Elements::iterator> places_;
+};
+
+// The same for several threads.
+template <typename Key, typename Value>
+class SharedLru {
+ public:
+  explicit SharedLru(size_t limit) : elements_(limit) {}
+
+  // A copy.
+  std::optional<Value> Find(const Key& key) {
+    const MutexLock lock(mutex_);
+    const Value* const found = elements_.Find(key);
+    return found == nullptr ? std::nullopt : std::optional(*found);
+  }
+
+  void Put(const Key& key, Value value) {
+    const MutexLock lock(mutex_);
+    elements_.Put(key, std::move(value));
+  }
+
+ private:
+  Mutex mutex_;
+  Lru<Key, Value> elements_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix

@@ -33,15 +33,16 @@ TEST(LruTest, ANewValueReplacesAndMakesNoRoom) {
   EXPECT_EQ(*lru.Find("a"), 3);
 }
 
-TEST(LruTest, TheOldestThatMatchesIsErased) {
+TEST(LruTest, TheOldestThatMatchesIsTaken) {
   Lru<std::string, int> lru(9);
   for (int i = 0; i < 6; ++i) lru.Put(std::to_string(i), i);
   const auto is_odd = [](int value) { return value % 2 == 1; };
-  EXPECT_TRUE(lru.EraseOldest(is_odd));
+  EXPECT_EQ(lru.TakeOldest(is_odd), 1);
   EXPECT_EQ(Keys(lru), "54320");
-  EXPECT_TRUE(lru.EraseOldest(is_odd) && lru.EraseOldest(is_odd));
-  EXPECT_FALSE(lru.EraseOldest(is_odd));
+  EXPECT_TRUE(lru.TakeOldest(is_odd) && lru.TakeOldest(is_odd));
+  EXPECT_EQ(lru.TakeOldest(is_odd), std::nullopt);
   EXPECT_EQ(Keys(lru), "420");
+  EXPECT_EQ(lru.TakeOldest(), 0);
   lru.Clear();
   EXPECT_EQ(lru.size(), 0u);
   EXPECT_FALSE(lru.Contains("4"));

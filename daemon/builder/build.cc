@@ -9,12 +9,11 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/file_identity.h"
 #include "daemon/builder/artifact.h"
-#include "daemon/builder/build_description.h"
 #include "daemon/builder/build_inputs.h"
 #include "daemon/builder/build_rank.h"
-#include "daemon/builder/failed_command.h"
-#include "daemon/builder/key_files.h"
+#include "daemon/builder/failure.h"
 #include "daemon/builder/load_errors.h"
 #include "daemon/builder/resolved_function.h"
 #include "daemon/builder/shared_output.h"
@@ -34,6 +33,45 @@ namespace {
 
 // The name of the one file that nodes share of a load.
 constexpr char kArtifactFile[] = "artifact";
+
+// INVALID_REQUEST if the headers take more than `limit` bytes as files and folders. One content may be staged under
+// several names.
+absl::Status CheckStagedBytes(const std::vector<HeaderRef>& headers, const HeaderContents& contents, uint64_t limit) {
+  uint64_t bytes = CountFolders(headers) * kBlockBytes;
+  for (const HeaderRef& header : headers) bytes += contents.at(header.digest)->size();
+  if (bytes <= limit) return absl::OkStatus();
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("the headers of this load take ", bytes, " bytes as files and folders; at most ", limit,
+                          " are allowed: narrow the include paths"));
+}
+
+// Adds the content of the flag files that are staged. Outdated() if one has changed.
+absl::Status ReadFlagFiles(Env& env, const std::vector<toolchain::FlagFile>& files, HeaderContents& contents) {
+  for (const toolchain::FlagFile& file : files) {
+    if (file.staged.empty()) continue;
+    absl::StatusOr<std::string> content = env.ReadFile(file.path);
+    if (!content.ok() || DigestOf(*content) != file.digest) return Outdated(file.path);
+    contents[file.digest] = exec::MakeContent(*std::move(content));
+  }
+  return absl::OkStatus();
+}
+
+// Checks after a build that the tools and the files that flags name are those that its key was made from. Outdated() if
+// not.
+absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, const BuildRequest& request,
+                                 const BuildStart& start) {
+  if (const WatchedFile* changed = FirstChanged(env, request.toolchain->files)) {
+    return Outdated(StrCat(changed->path, ", a file of the toolchain of ", request.toolchain->host.path, ","));
+  }
+  for (const toolchain::FlagFile& file : request.flag_files) {
+    if (toolchain::IsDescribed(*request.toolchain, file.path)) continue;  // it is on workers
+    const auto content = digests.GetContent(file.path);
+    if (!content.ok() || content->digest != file.digest) return Outdated(file.path);
+    // The file may have changed and changed back during the build. Staged content always matches the key.
+    if (file.staged.empty() && content->since > start.monotonic) return Outdated(file.path);
+  }
+  return absl::OkStatus();
+}
 
 // The files that the compiler has read, by paths that are also valid outside the input root.
 std::vector<std::string> DependenciesOf(const PlanOutputs& made, const PlanFiles& files) {
@@ -155,23 +193,14 @@ std::optional<remote::SharedResult> Build::AskUpstream() {
   // One that cannot build looks again if the lookup had no time left.
   const bool is_absent = vain != nullptr && (may_build || !vain->IsSpent());
   load.looks = is_absent && may_build ? vain : upstream->NewBudget();
-  UpstreamCache::Wanted wanted{.key = load.key(),
-                               .toolchain = load.request.toolchain,
-                               .room = parts_.cache.limit_bytes(),
-                               .cancellation = flight_->build_cancellation(),
-                               .is_absent = is_absent,
-                               .looks = load.looks};
-  std::optional<remote::SharedResult> found;
-  switch (load.effort) {
-    case Effort::kBuild:
-      found = upstream->FindOrWait(std::move(wanted));
-      break;
-    case Effort::kWait:  // does not say to other nodes that it builds
-      found = upstream->FindOrJoin(std::move(wanted));
-      break;
-    case Effort::kLook:
-      found = upstream->Find(std::move(wanted));
-  }
+  std::optional<remote::SharedResult> found =
+      upstream->Find({.key = load.key(),
+                      .toolchain = load.request.toolchain,
+                      .room = parts_.cache.limit_bytes(),
+                      .cancellation = flight_->build_cancellation(),
+                      .effort = load.effort,  // one that only waits does not say to other nodes that it builds
+                      .is_absent = is_absent,
+                      .looks = load.looks});
   load.trace->Lap("ask upstream");
   return found;
 }
@@ -323,10 +352,9 @@ void Build::Remember(const cache::Entry& entry, std::vector<WatchedFile> headers
 
 void Build::End(absl::StatusOr<v1::LoadResult> result) {
   // Whatever happens, the flight ends: everybody who asks for its key waits for it.
-  (void)CatchExceptions(kLoadNotHandled, [&] {
+  IgnoreExceptions(kLoadNotHandled, [&] {
     if (!result.ok()) result = WithOpenBrace(result.status(), load_->request);
     if (!result.ok() && load_->effort == Effort::kBuild) NoteFailure(result.status());
-    return absl::OkStatus();
   });
   // In this order: a load that no longer finds the flight must find the entry.
   parts_.flights.Forget(flight_);

@@ -2,7 +2,7 @@
 #include "daemon/builder/build_inputs.h"
 
 #include <algorithm>
-#include <string>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -12,7 +12,6 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/base/version.h"
-#include "daemon/builder/build_description.h"
 
 namespace kernix::build {
 namespace {
@@ -20,34 +19,56 @@ namespace {
 using cache::BuildInput;
 using cache::InputKind;
 
+// Of a description.
+constexpr size_t kLongestText = 500;
+constexpr size_t kMostTexts = 200;
+
 constexpr size_t kMostOfAKind = 2000;
 constexpr size_t kLongestName = 200;
 
-// The inputs of one kind.
+std::string Shortened(const std::string& text) {
+  if (text.size() <= kLongestText) return ToValidUtf8(text);
+  return StrCat(ToValidUtf8(text.substr(0, kLongestText)), "...");
+}
+
+// The settings of a build, and its flags, but no definitions of macros.
+std::vector<std::string> DescribeFlags(const BuildRequest& request) {
+  std::vector<std::string> flags = {StrCat("-O", request.optimization_level)};
+  if (request.use_fast_math) flags.push_back("--use-fast-math");
+  if (!request.allow_cuda_graph) flags.push_back("--no-cuda-graph");
+  if (request.keep) flags.push_back("--keep");
+  if (request.units.size() > 1) flags.push_back("--separate");
+  for (const std::vector<std::string>* more : {&request.host_flags, &request.nvcc_flags, &request.link_flags}) {
+    flags.insert(flags.end(), more->begin(), more->end());
+  }
+  return flags;
+}
+
 class Inputs {
  public:
-  explicit Inputs(InputKind kind) : kind_(kind) {}
-
-  void Add(std::string_view name, std::string value) {
+  void Add(InputKind kind, std::string_view name, std::string value = "") {
     if (name.size() > kLongestName) value += DigestOf(name).Raw();
-    found_.push_back({kind_, ToValidUtf8(name.substr(0, kLongestName)), std::move(value)});
+    by_kind_[kind].push_back({kind, ToValidUtf8(name.substr(0, kLongestName)), std::move(value)});
   }
 
-  void MoveTo(std::vector<BuildInput>& all) {
-    std::sort(found_.begin(), found_.end());
-    if (found_.size() > kMostOfAKind) found_ = {AllInOne()};
-    all.insert(all.end(), found_.begin(), found_.end());
+  std::vector<BuildInput> Sorted() {
+    std::vector<BuildInput> all;
+    for (auto& [kind, inputs] : by_kind_) {
+      std::sort(inputs.begin(), inputs.end());
+      if (inputs.size() > kMostOfAKind) inputs = {AllInOne(kind, inputs)};
+      all.insert(all.end(), inputs.begin(), inputs.end());
+    }
+    return all;
   }
 
  private:
-  BuildInput AllInOne() const {
+  static BuildInput AllInOne(InputKind kind, const std::vector<BuildInput>& inputs) {
     CanonicalHasher hasher("kernix-inputs");
-    for (const BuildInput& input : found_) hasher.Field(input.name, input.value);
-    return {kind_, "(one of very many)", hasher.Finish().Raw()};
+    for (const BuildInput& input : inputs) hasher.Field(input.name, input.value);
+    return {kind, "(one of very many)", hasher.Finish().Raw()};
   }
 
-  const InputKind kind_;
-  std::vector<BuildInput> found_;
+  std::map<InputKind, std::vector<BuildInput>> by_kind_;
 };
 
 // "#define N 4" -> "N=4".
@@ -60,94 +81,64 @@ std::string DefinitionName(std::string_view line) {
   return name;
 }
 
-std::string ToolName(const toolchain::HostCompiler& host) {
-  return StrCat(host.kind == toolchain::HostCompilerKind::kClang ? "Clang " : "GCC ", host.version);
-}
-
-Inputs SourcesOf(const BuildRequest& request) {
-  Inputs sources(InputKind::kSource);
+void AddFiles(const BuildRequest& request, Inputs& inputs) {
   for (const Unit& unit : request.units) {
-    for (const language::SourceText& source : unit.sources) sources.Add(source.label, DigestOf(source.text).Raw());
+    for (const language::SourceText& source : unit.sources) {
+      inputs.Add(InputKind::kSource, source.label, DigestOf(source.text).Raw());
+    }
   }
-  return sources;
-}
-
-Inputs HeadersOf(const BuildRequest& request) {
-  Inputs headers(InputKind::kHeader);
-  for (const HeaderRef& header : request.headers) headers.Add(header.path, header.digest.Raw());
-  return headers;
-}
-
-// By the name under which the plan stages a file, which the key covers. The tools find the others themselves, by names
-// that flags say.
-Inputs FlagFilesOf(const BuildRequest& request) {
-  Inputs files(InputKind::kFlagFile);
+  for (const HeaderRef& header : request.headers) inputs.Add(InputKind::kHeader, header.path, header.digest.Raw());
+  // By the name under which the plan stages a file, which the key covers. The tools find the others themselves, by
+  // names that flags say.
   for (const toolchain::FlagFile& file : request.flag_files) {
-    files.Add(Basename(file.staged.empty() ? file.path : file.staged), file.digest.Raw());
+    inputs.Add(InputKind::kFlagFile, Basename(file.staged.empty() ? file.path : file.staged), file.digest.Raw());
   }
-  return files;
 }
 
-Inputs DefinitionsOf(const BuildRequest& request) {
-  Inputs definitions(InputKind::kDefinition);
-  for (const std::string& line : request.definitions) definitions.Add(DefinitionName(line), "");
-  return definitions;
-}
-
-Inputs FlagsOf(const BuildRequest& request) {
-  Inputs flags(InputKind::kFlag);
-  for (const std::string& flag : DescribeFlags(request)) flags.Add(flag, "");
-  return flags;
-}
-
-Inputs ArchitecturesOf(const BuildRequest& request) {
-  Inputs architectures(InputKind::kArchitecture);
-  for (const std::string& architecture : request.architectures) architectures.Add(architecture, "");
-  return architectures;
-}
-
-Inputs FunctionsOf(const BuildRequest& request) {
-  Inputs functions(InputKind::kFunction);
+void AddSettings(const BuildRequest& request, Inputs& inputs) {
+  for (const std::string& line : request.definitions) inputs.Add(InputKind::kDefinition, DefinitionName(line));
+  for (const std::string& flag : DescribeFlags(request)) inputs.Add(InputKind::kFlag, flag);
+  for (const std::string& architecture : request.architectures) inputs.Add(InputKind::kArchitecture, architecture);
   for (const language::FunctionSpec& function : request.functions) {
-    functions.Add(StrCat(function.name, "(", absl::StrJoin(function.Tokens(), ", "), ")"), "");
+    inputs.Add(InputKind::kFunction, StrCat(function.name, "(", absl::StrJoin(function.Tokens(), ", "), ")"));
   }
-  return functions;
-}
-
-Inputs ToolsOf(const toolchain::Toolchain& toolchain) {
-  Inputs tools(InputKind::kTool);
-  tools.Add(ToolName(toolchain.host), toolchain.host.identity.Raw());
-  if (toolchain.cuda) tools.Add(StrCat("nvcc ", toolchain.cuda->version), toolchain.cuda->identity.Raw());
-  return tools;
-}
-
-Inputs IncludePathsOf(const BuildRequest& request) {
   std::string places;
   for (const Unit& unit : request.units) {
     for (const SearchedRoot& root : unit.roots) StrAppend(&places, root.root, root.only_quoted ? "q" : " ");
     places += '\n';
   }
-  Inputs paths(InputKind::kIncludePaths);
-  paths.Add("", DigestOf(places).Raw());
-  return paths;
+  inputs.Add(InputKind::kIncludePaths, "", DigestOf(places).Raw());
 }
 
-Inputs Kernix() {
-  Inputs kernix(InputKind::kKernix);
-  kernix.Add("", BuildId());
-  return kernix;
+void AddTools(const toolchain::Toolchain& toolchain, Inputs& inputs) {
+  const toolchain::HostCompiler& host = toolchain.host;
+  const bool is_clang = host.kind == toolchain::HostCompilerKind::kClang;
+  inputs.Add(InputKind::kTool, StrCat(is_clang ? "Clang " : "GCC ", host.version), host.identity.Raw());
+  if (toolchain.cuda) {
+    inputs.Add(InputKind::kTool, StrCat("nvcc ", toolchain.cuda->version), toolchain.cuda->identity.Raw());
+  }
+  inputs.Add(InputKind::kKernix, "", BuildId());
 }
 
 }  // namespace
 
+std::vector<std::string> DescribeBuild(const BuildRequest& request) {
+  std::vector<std::string> texts = request.definitions;
+  const std::vector<std::string> flags = DescribeFlags(request);
+  texts.insert(texts.end(), flags.begin(), flags.end());
+  const size_t left_out = texts.size() - std::min(texts.size(), kMostTexts);
+  texts.resize(texts.size() - left_out);
+  for (std::string& text : texts) text = Shortened(text);
+  if (left_out > 0) texts.push_back(StrCat("... and ", left_out, " more"));
+  return texts;
+}
+
 std::vector<BuildInput> InputsOf(const BuildRequest& request) {
-  std::vector<BuildInput> all;
-  for (Inputs inputs : {SourcesOf(request), HeadersOf(request), FlagFilesOf(request), DefinitionsOf(request),
-                        FlagsOf(request), ArchitecturesOf(request), FunctionsOf(request), ToolsOf(*request.toolchain),
-                        IncludePathsOf(request), Kernix()}) {
-    inputs.MoveTo(all);
-  }
-  return all;
+  Inputs inputs;
+  AddFiles(request, inputs);
+  AddSettings(request, inputs);
+  AddTools(*request.toolchain, inputs);
+  return inputs.Sorted();
 }
 
 }  // namespace kernix::build

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/request_checks.h"
@@ -20,7 +21,6 @@
 #include "daemon/builder/known_loads.h"
 #include "daemon/builder/load_errors.h"
 #include "daemon/builder/miss_reason.h"
-#include "daemon/builder/own_headers.h"
 #include "daemon/builder/planned_load.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/builder/trace_recorder.h"
@@ -38,8 +38,6 @@ class NoObserver : public LoadObserver {
   absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>&) override {
     return absl::UnimplementedError("a lookup uploads nothing");
   }
-  void OnProgress(const v1::Progress&) override {}
-  void OnOutput(const v1::Output&) override {}
 };
 
 // Enough for the headers that a medium-sized project includes repeatedly.
@@ -65,28 +63,6 @@ v1::Output AnnounceBuild(const std::string& name, const std::string& reason) {
   return output;
 }
 
-exec::Asker AskerOf(const PlannedLoad& load) { return {load.tag.owner, load.batch, load.max_parallel}; }
-
-// Gives a build this asker's place while the load waits.
-class Asking {
- public:
-  // `runner` and `askers` must outlive it.
-  Asking(StepRunner& runner, exec::Askers& askers, const exec::Asker& asker)
-      : runner_(runner), askers_(askers), asker_(asker) {
-    if (askers_.Join(asker_)) runner_.AskersChanged(askers_);
-  }
-  ~Asking() {
-    if (askers_.Leave(asker_)) runner_.AskersChanged(askers_);
-  }
-  Asking(const Asking&) = delete;
-  Asking& operator=(const Asking&) = delete;
-
- private:
-  StepRunner& runner_;
-  exec::Askers& askers_;
-  const exec::Asker asker_;
-};
-
 }  // namespace
 
 struct Builder::Impl : BuilderParts {
@@ -96,8 +72,8 @@ struct Builder::Impl : BuilderParts {
                                       const CancellationPtr& cancellation);
   // Waits until few enough of the user's loads are being planned.
   std::unique_ptr<exec::ByteQuota::Share> TurnToPlan(UserId user) {
-    Cancellation never;  // what is in the cache is given to a load that is cancelled, too
-    return planning.Await(user, 1, env.Now() + kTurnComes, never);
+    // What is in the cache is given to a load that is cancelled, too.
+    return planning.Await(user, 1, env.Now() + kTurnComes, /*cancellation=*/nullptr);
   }
   absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
                                                        toolchain::ToolchainPtr toolchain);
@@ -129,8 +105,7 @@ struct Builder::Impl : BuilderParts {
     exec::ByteQuota& quota = load.batch ? batch_builds : builds;
     // What is in the cache is given to a load that is cancelled, too.
     if (auto place = quota.Take(load.tag.owner, 1)) return place;
-    Cancellation never;
-    return quota.Await(load.tag.owner, 1, env.Now() + kTurnComes, cancellation != nullptr ? *cancellation : never);
+    return quota.Await(load.tag.owner, 1, env.Now() + kTurnComes, cancellation.get());
   }
   // Begins the build, in a thread of its own. From here on, the load's plan and what is set when a build starts are the
   // build's. The asker reads the rest.
@@ -212,9 +187,15 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const std::shared_ptr<PlannedL
                                                   LoadObserver& observer, bool verbose,
                                                   const CancellationPtr& cancellation) {
   const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
-  const Asking asking(step_runner, *flight->build_askers(), AskerOf(*load));
-  OwnHeaders asker(header_cache, load->tag.owner, observer);
-  absl::StatusOr<v1::LoadResult> result = flight->Await(asker, verbose, cancellation, start);
+  // While the load waits, the build has this asker's place.
+  exec::Askers& askers = *flight->build_askers();
+  const exec::Asker asker{load->tag.owner, load->batch, load->max_parallel};
+  if (askers.Join(asker)) step_runner.AskersChanged(askers);
+  const absl::Cleanup leave = [&] {
+    if (askers.Leave(asker)) step_runner.AskersChanged(askers);
+  };
+  OwnHeaders own(header_cache, load->tag.owner, observer);
+  absl::StatusOr<v1::LoadResult> result = flight->Await(own, verbose, cancellation, start);
   if (flight->closed()) flights.Forget(flight);
   return result;
 }

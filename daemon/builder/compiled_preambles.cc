@@ -10,7 +10,6 @@
 namespace kernix::build {
 namespace {
 
-constexpr size_t kMostRemembered = 1024;
 constexpr int kMostMisfits = 3;
 constexpr char kHeaderDigest[] = "header";  // its name among what the step cache keeps
 constexpr char kEffect[] = "the host compiler reads the #includes of these kernels each time";
@@ -47,7 +46,7 @@ void CompiledPreambles::Learn(const Lesson& lesson) {
   rest.action = lesson.split->rest;
   rest.action.step = preamble.action.step;
   Mount(tree, rest.action);
-  const absl::StatusOr<PlanOutputs> made = learning_.RunQuietSteps(lesson.user, {std::move(rest)});
+  const absl::StatusOr<PlanOutputs> made = learning_.RunSteps(lesson.user, {std::move(rest)});
   // What follows in this unit says nothing of other users' units.
   if (!made.ok() || *made->at(lesson.split->rest.outputs.front()) != *lesson.object) {
     return NoteMisfit(key, lesson.user);
@@ -57,7 +56,7 @@ void CompiledPreambles::Learn(const Lesson& lesson) {
   read.outputs[kHeaderDigest] = exec::MakeContent(digest.Hex());
   cache_.Keep(key, preamble, *lesson.toolchain, lesson.start, read);
   if (Find(preamble, *lesson.toolchain, files) != nullptr) return;
-  trees_.Drop(digest);  // a header may have changed meanwhile
+  trees_.Drop(tree);  // a header may have changed meanwhile
   NoteMisfit(key, lesson.user);
 }
 
@@ -65,7 +64,7 @@ absl::StatusOr<exec::Content> CompiledPreambles::Compile(const Lesson& lesson, e
   const SplitCompile& split = *lesson.split;
   std::vector<Step> steps = {split.preamble};
   if (split.preprocess != nullptr) steps.push_back(*split.preprocess);
-  KERNIX_ASSIGN_OR_RETURN(const PlanOutputs made, learning_.RunQuietSteps(lesson.user, std::move(steps)));
+  KERNIX_ASSIGN_OR_RETURN(const PlanOutputs made, learning_.RunSteps(lesson.user, std::move(steps)));
   if (split.preprocess != nullptr && !MayBeCompiled(*made.at(split.preprocess->action.outputs.front()))) {
     return absl::FailedPreconditionError("a directive of theirs may change what follows");
   }
@@ -82,7 +81,8 @@ CompiledPreambles::Prepared CompiledPreambles::Prepare(std::optional<SplitCompil
   Prepared prepared{.faster = nullptr, .to_learn = nullptr, .start = cache_.Now()};
   const bool has_headers = toolchain.host.kind == toolchain::HostCompilerKind::kGcc;
   const Digest key = split ? StepCache::KeyOf(split->preamble, toolchain) : Digest();
-  if (is_disabled_ || !has_headers || !split || !learning_.MayLearn(key) || IsMisfit(key, user)) {
+  const bool is_misfit = misfits_.Find({key, user}).value_or(0) >= kMostMisfits;
+  if (is_disabled_ || !has_headers || !split || !learning_.MayLearn(key) || is_misfit) {
     none_.Add();
     return prepared;
   }
@@ -116,16 +116,8 @@ void CompiledPreambles::Teach(const Prepared& prepared, exec::Content object, to
   if (learning_.Teach(*toolchain, [this, lesson] { Learn(lesson); })) learning_.Forget(key);
 }
 
-bool CompiledPreambles::IsMisfit(const Digest& preamble, UserId user) {
-  const MutexLock lock(mutex_);
-  const auto found = misfits_.find({preamble, user});
-  return found != misfits_.end() && found->second >= kMostMisfits;
-}
-
 void CompiledPreambles::NoteMisfit(const Digest& preamble, UserId user) {
-  const MutexLock lock(mutex_);
-  if (misfits_.size() >= kMostRemembered) misfits_.clear();
-  ++misfits_[{preamble, user}];
+  misfits_.Put({preamble, user}, misfits_.Find({preamble, user}).value_or(0) + 1);
 }
 
 void CompiledPreambles::Register(MetricsRegistry& registry) const {

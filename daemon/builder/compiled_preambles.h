@@ -9,16 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/metrics.h"
-#include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/step_cache.h"
-#include "daemon/exec/kept_trees.h"
+#include "daemon/exec/input_tree.h"
 #include "daemon/plan/compiled_preamble.h"
 #include "daemon/plan/shortcuts.h"
 #include "daemon/toolchain/toolchain.h"
@@ -66,8 +63,7 @@ class CompiledPreambles {
 
   exec::InputTreePtr Find(const Step& preamble, const toolchain::Toolchain& toolchain, std::vector<std::string>& files);
 
-  // Whether some units of the user's have had another object with the compiled preamble, or none.
-  bool IsMisfit(const Digest& preamble, UserId user);
+  // A unit of the user's has had another object with the compiled preamble, or none.
   void NoteMisfit(const Digest& preamble, UserId user);
 
   StepCache& cache_;
@@ -77,8 +73,7 @@ class CompiledPreambles {
   MetricCounter not_known_;
   MetricCounter none_;
   exec::KeptTrees trees_;  // with the precompiled headers
-  Mutex mutex_;
-  absl::flat_hash_map<std::pair<Digest, UserId>, int> misfits_ ABSL_GUARDED_BY(mutex_);
+  SharedLru<std::pair<Digest, UserId>, int> misfits_{1024};
 };
 
 }  // namespace kernix::build

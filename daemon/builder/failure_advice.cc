@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/builder/failure_advice.h"
-
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
@@ -9,6 +7,7 @@
 #include "common/base/artifact_symbols.h"
 #include "common/base/strings.h"
 #include "daemon/builder/driver_functions.h"
+#include "daemon/builder/failure.h"
 
 namespace kernix::build {
 namespace {

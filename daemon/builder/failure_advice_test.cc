@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/builder/failure_advice.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/base/artifact_symbols.h"
 #include "common/base/strings.h"
+#include "daemon/builder/failure.h"
 
 namespace kernix::build {
 namespace {

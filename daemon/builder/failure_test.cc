@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
-#include "daemon/builder/failed_command.h"
 
 namespace kernix::build {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -19,10 +20,10 @@
 #include "common/flags/languages.h"
 #include "common/wire/input_root.h"
 #include "daemon/builder/dependency_file.h"
-#include "daemon/builder/request_files.h"
 #include "daemon/language/read/file_questions.h"
 #include "daemon/language/read/file_reads.h"
 #include "daemon/language/spec/source_text.h"
+#include "daemon/plan/compiled_preamble.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/tool_places.h"
 #include "daemon/toolchain/description.h"
@@ -109,6 +110,42 @@ struct Asked {
 };
 
 using HeadersByContent = std::map<Digest, std::vector<std::string>>;
+
+// The files that a request brings into an input root, by the names that tools give them.
+class RequestFiles {
+ public:
+  explicit RequestFiles(const BuildRequest& request) : request_(request) {}
+
+  // Whether a normalised relative path names a header of the request.
+  bool HasHeader(const std::string& path) const {
+    if (headers_.empty()) {
+      for (const HeaderRef& header : request_.headers) headers_.insert(NormalizePath(HeaderName(request_, header)));
+    }
+    return headers_.contains(path);
+  }
+
+  // Whether a normalised relative path may name a file of a step's input root: a header, a source, or a file in one of
+  // kernixd's own folders, in which requests name nothing.
+  bool Has(const std::string& path) const {
+    if (IsBelow(path, kIncludeRootsFolder)) return HasHeader(path);
+    if (IsBelow(path, language::kSourceFolder)) return HasSource(path);
+    constexpr std::string_view kOwnFolders[] = {kUnitFolder,  kKernelHeaders,  kMacroFolder,           kSlimFolder,
+                                                kProbeFolder, kPreambleFolder, kCompiledPreambleFolder};
+    return std::any_of(std::begin(kOwnFolders), std::end(kOwnFolders),
+                       [&](std::string_view folder) { return IsBelow(path, folder); });
+  }
+
+ private:
+  bool HasSource(const std::string& path) const {
+    return std::any_of(request_.units.begin(), request_.units.end(), [&](const Unit& unit) {
+      return std::any_of(unit.sources.begin(), unit.sources.end(),
+                         [&](const language::SourceText& source) { return path == language::ToolName(source.label); });
+    });
+  }
+
+  const BuildRequest& request_;
+  mutable absl::flat_hash_set<std::string> headers_;  // made on first use
+};
 
 // The texts of a translation unit and their places.
 class UnitTexts {

@@ -36,7 +36,12 @@ Flight::Result Flight::Await(LoadObserver& observer, bool verbose, const Cancell
   Asker asker{observer, verbose};
   Result result = absl::UnknownError("not done");
   {
-    const ScopedOnCancel on_cancel(cancellation.get(), [&] { OnCancelled(asker); });
+    // Called with the load's Cancellation locked; so our code must not query that Cancellation under our own lock.
+    const ScopedOnCancel on_cancel(cancellation.get(), [&] {
+      const MutexLock lock(mutex_);
+      asker.cancelled = true;
+      changed_.NotifyAll();
+    });
     result = CatchExceptions(kLoadNotHandled, [&] { return WaitForResult(asker, start); });
   }
   Leave();
@@ -67,7 +72,10 @@ Flight::Result Flight::TheResult() const {
 
 absl::Status Flight::FetchAndStart(Asker& asker, const StartBuild& start) {
   absl::StatusOr<HeaderContents> contents =
-      CatchExceptions("kernixd could not take in the headers", [&] { return Fetch(asker); });
+      CatchExceptions("kernixd could not take in the headers", [&]() -> absl::StatusOr<HeaderContents> {
+        if (headers_.empty()) return HeaderContents();
+        return asker.observer.FetchHeaders(headers_);
+      });
   {
     const MutexLock lock(mutex_);
     state_ = contents.ok() ? State::kBuilding : State::kWaiting;
@@ -76,11 +84,6 @@ absl::Status Flight::FetchAndStart(Asker& asker, const StartBuild& start) {
   if (!contents.ok()) return contents.status();
   start(*std::move(contents));
   return absl::OkStatus();
-}
-
-absl::StatusOr<HeaderContents> Flight::Fetch(Asker& asker) {
-  if (headers_.empty()) return HeaderContents();
-  return asker.observer.FetchHeaders(headers_);
 }
 
 bool Flight::HasNews(const Asker& asker) const {
@@ -193,12 +196,6 @@ void Flight::AddOutput(v1::Output output) {
     output.set_text("[the rest of the output is omitted]\n");
   }
   outputs_.push_back(std::move(output));
-  changed_.NotifyAll();
-}
-
-void Flight::OnCancelled(Asker& asker) {
-  const MutexLock lock(mutex_);
-  asker.cancelled = true;
   changed_.NotifyAll();
 }
 

@@ -89,12 +89,9 @@ class Flight : public PlanObserver {
   Result TheResult() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result WaitForResult(Asker& asker, const StartBuild& start);
   absl::Status FetchAndStart(Asker& asker, const StartBuild& start);
-  absl::StatusOr<HeaderContents> Fetch(Asker& asker);
   void Leave();
   bool StaysEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddOutput(v1::Output output) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Called with the load's Cancellation locked; so our code must not query that Cancellation under our own lock.
-  void OnCancelled(Asker& asker);
 
   const std::vector<Digest> headers_;
   const std::chrono::milliseconds linger_;

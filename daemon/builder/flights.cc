@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/flights.h"
 
-#include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -14,11 +14,9 @@ constexpr Duration kFreshAnswer{1'000};
 constexpr size_t kMostVainLooks = 1024;
 
 std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
-  std::vector<Digest> digests;
-  for (const HeaderRef& header : headers) digests.push_back(header.digest);
-  std::sort(digests.begin(), digests.end());
-  digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
-  return digests;
+  std::set<Digest> digests;
+  for (const HeaderRef& header : headers) digests.insert(header.digest);
+  return {digests.begin(), digests.end()};
 }
 
 }  // namespace

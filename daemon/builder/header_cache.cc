@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
 namespace kernix::build {
 namespace {
 
@@ -11,6 +15,21 @@ constexpr uint64_t kOverheadBytes = 256;
 
 uint64_t CostOf(const exec::Content& content) { return content->size() + kOverheadBytes; }
 
+absl::Status CheckContents(const std::vector<Digest>& digests, const HeaderContents& contents) {
+  for (const Digest& digest : digests) {
+    const auto found = contents.find(digest);
+    if (found == contents.end() || found->second == nullptr) {
+      return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("header content ", digest.Hex(), " was not sent"));
+    }
+    if (DigestOf(*found->second) != digest) {
+      return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("header content ", digest.Hex(),
+                                                                " does not match its digest: did the file change "
+                                                                "during the load?"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 HeaderContents HeaderCache::Find(UserId user, const std::vector<Digest>& digests) {
@@ -18,12 +37,8 @@ HeaderContents HeaderCache::Find(UserId user, const std::vector<Digest>& digests
   const MutexLock lock(mutex_);
   const auto own = users_.find(user);
   if (own == users_.end()) return found;
-  auto& [blobs, places, bytes] = own->second;
   for (const Digest& digest : digests) {
-    const auto place = places.find(digest);
-    if (place == places.end()) continue;
-    blobs.splice(blobs.begin(), blobs, place->second);
-    found[digest] = place->second->content;
+    if (const exec::Content* content = own->second.contents.Find(digest)) found[digest] = *content;
   }
   return found;
 }
@@ -32,9 +47,8 @@ void HeaderCache::Add(UserId user, const HeaderContents& contents) {
   const MutexLock lock(mutex_);
   Own& own = users_[user];
   for (const auto& [digest, content] : contents) {
-    if (own.places.contains(digest) || CostOf(content) > limit_bytes_) continue;
-    own.blobs.push_front({digest, content});
-    own.places[digest] = own.blobs.begin();
+    if (own.contents.Contains(digest) || CostOf(content) > limit_bytes_) continue;
+    own.contents.Put(digest, content);
     own.bytes += CostOf(content);
     bytes_ += CostOf(content);
   }
@@ -46,13 +60,25 @@ void HeaderCache::Shrink() {
     const auto most = std::max_element(users_.begin(), users_.end(),
                                        [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
     Own& own = most->second;
-    const uint64_t cost = CostOf(own.blobs.back().content);
+    const uint64_t cost = CostOf(own.contents.TakeOldest().value());
     own.bytes -= cost;
     bytes_ -= cost;
-    own.places.erase(own.blobs.back().digest);
-    own.blobs.pop_back();
   }
-  std::erase_if(users_, [](const auto& user) { return user.second.blobs.empty(); });
+  std::erase_if(users_, [](const auto& user) { return user.second.contents.size() == 0; });
+}
+
+absl::StatusOr<HeaderContents> OwnHeaders::FetchHeaders(const std::vector<Digest>& digests) {
+  HeaderContents all = cache_.Find(user_, digests);
+  std::vector<Digest> missing;
+  for (const Digest& digest : digests) {
+    if (!all.contains(digest)) missing.push_back(digest);
+  }
+  if (missing.empty()) return all;
+  KERNIX_ASSIGN_OR_RETURN(const HeaderContents sent, asker_.FetchHeaders(missing));
+  KERNIX_RETURN_IF_ERROR(CheckContents(missing, sent));
+  cache_.Add(user_, sent);
+  all.insert(sent.begin(), sent.end());
+  return all;
 }
 
 }  // namespace kernix::build

@@ -4,16 +4,15 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <map>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/base/user_id.h"
-#include "daemon/plan/plan.h"
+#include "daemon/builder/load_observer.h"
 
 namespace kernix::build {
 
@@ -30,13 +29,8 @@ class HeaderCache {
   void Add(UserId user, const HeaderContents& contents);
 
  private:
-  struct Blob {
-    Digest digest;
-    exec::Content content;
-  };
   struct Own {
-    std::list<Blob> blobs;  // most recently used first
-    absl::flat_hash_map<Digest, std::list<Blob>::iterator> places;
+    Lru<Digest, exec::Content> contents{SIZE_MAX};
     uint64_t bytes = 0;
   };
 
@@ -46,6 +40,23 @@ class HeaderCache {
   Mutex mutex_;
   std::map<UserId, Own> users_ ABSL_GUARDED_BY(mutex_);
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// An asker who is asked only for headers that this user has not sent before.
+class OwnHeaders : public LoadObserver {
+ public:
+  // `cache` and `asker`, one of `user`, must outlive it.
+  OwnHeaders(HeaderCache& cache, UserId user, LoadObserver& asker) : cache_(cache), user_(user), asker_(asker) {}
+
+  // INVALID_REQUEST if the asker does not send what it is asked for.
+  absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>& digests) override;
+  void OnProgress(const v1::Progress& progress) override { asker_.OnProgress(progress); }
+  void OnOutput(const v1::Output& output) override { asker_.OnOutput(output); }
+
+ private:
+  HeaderCache& cache_;
+  const UserId user_;
+  LoadObserver& asker_;
 };
 
 }  // namespace kernix::build

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "common/os/env.h"
 #include "daemon/exec/askers.h"
+#include "daemon/exec/blob.h"
 #include "daemon/exec/byte_quota.h"
-#include "daemon/exec/content.h"
 
 namespace kernix::build {
 

@@ -21,8 +21,6 @@ inline constexpr std::string_view kFatalError = "fatal error: ";
 // only running compiler writes a file's line at once, and a message ends its line.
 class IncludeTrace : public exec::ActionObserver {
  public:
-  void OnQueued(int) override {}
-  void OnStarted(const exec::Action&) override {}
   void OnOutput(std::string_view text) override;
 
   // The following are valid after the command has ended. False if there was more than the trace can keep.

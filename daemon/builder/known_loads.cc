@@ -40,7 +40,7 @@ void KnownLoads::DropOne() {
   const auto largest =
       std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   if (largest == counts.end()) return;
-  loads_.EraseOldest([&](const Kept& kept) { return kept.user == largest->first; });
+  loads_.TakeOldest([&](const Kept& kept) { return kept.user == largest->first; });
 }
 
 bool KnownLoads::ShareHeaders(KnownHit& hit) {

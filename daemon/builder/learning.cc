@@ -15,15 +15,6 @@ namespace {
 constexpr size_t kMostLessons = 16;       // one holds texts and an object, up to some megabytes
 constexpr size_t kMostRemembered = 1024;  // in each set
 
-// A lesson has nobody to tell.
-class NoObserver : public PlanObserver {
- public:
-  void OnQueued(const std::string&, int) override {}
-  void OnStarted(const exec::Action&) override {}
-  void OnOutput(std::string_view) override {}
-  void OnStepDone(int) override {}
-};
-
 }  // namespace
 
 Learning::Learning(StepRunner* runner) : runner_(runner) {
@@ -63,31 +54,19 @@ void Learning::Run() {
       if (stopping_) return;
       lesson.swap(lessons_.front());
     }
-    (void)CatchExceptions("not learned", [&] {
-      lesson();
-      return absl::OkStatus();
-    });
+    IgnoreExceptions("not learned", lesson);
     const MutexLock lock(mutex_);
     lessons_.pop_front();
   }
 }
 
-PlanEnd Learning::RunPlanFor(UserId user, std::vector<Step> steps) {
+absl::StatusOr<PlanOutputs> Learning::RunSteps(UserId user, std::vector<Step> steps, bool may_print) {
   const auto asker = std::make_shared<exec::Askers>(exec::Asker{.user = user, .max_parallel = 1});
-  NoObserver nobody;
-  return RunPlan({.steps = std::move(steps)}, *runner_, {.askers = asker, .cancellation = stop_}, nobody);
-}
-
-absl::StatusOr<PlanOutputs> Learning::RunSteps(UserId user, std::vector<Step> steps) {
-  PlanEnd end = RunPlanFor(user, std::move(steps));
+  PlanObserver nobody;  // a lesson has nobody to tell
+  PlanEnd end = RunPlan({.steps = std::move(steps)}, *runner_, {.askers = asker, .cancellation = stop_}, nobody);
   KERNIX_RETURN_IF_ERROR(end.status);
-  return std::move(end.outputs);
-}
-
-absl::StatusOr<PlanOutputs> Learning::RunQuietSteps(UserId user, std::vector<Step> steps) {
-  PlanEnd end = RunPlanFor(user, std::move(steps));
-  KERNIX_RETURN_IF_ERROR(end.status);
-  if (!end.printed.empty()) return absl::FailedPreconditionError("the compiler warns of what was to be learned");
+  if (!may_print && !end.printed.empty())
+    return absl::FailedPreconditionError("the compiler warns of what was to be learned");
   return std::move(end.outputs);
 }
 

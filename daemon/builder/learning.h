@@ -39,10 +39,8 @@ class Learning {
   // How many run or wait.
   size_t size() const;
 
-  // For lessons: runs `steps` for `user`, one at a time.
-  absl::StatusOr<PlanOutputs> RunSteps(UserId user, std::vector<Step> steps);
-  // The same. Steps that print something have failed.
-  absl::StatusOr<PlanOutputs> RunQuietSteps(UserId user, std::vector<Step> steps);
+  // For lessons: runs `steps` for `user`, one at a time. Unless they may print something, those that do have failed.
+  absl::StatusOr<PlanOutputs> RunSteps(UserId user, std::vector<Step> steps, bool may_print = false);
 
   // Whether to try: not again what failed for a lasting reason.
   bool MayLearn(const Digest& key);
@@ -57,7 +55,6 @@ class Learning {
 
  private:
   void Run();
-  PlanEnd RunPlanFor(UserId user, std::vector<Step> steps);
 
   StepRunner* const runner_;
   const CancellationPtr stop_ = std::make_shared<Cancellation>();

@@ -21,10 +21,10 @@ class LoadObserver {
   // any progress.
   virtual absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>& digests) = 0;
 
-  virtual void OnProgress(const v1::Progress& progress) = 0;
+  virtual void OnProgress(const v1::Progress& /*progress*/) {}
 
   // For verbose loads only.
-  virtual void OnOutput(const v1::Output& output) = 0;
+  virtual void OnOutput(const v1::Output& /*output*/) {}
 };
 
 }  // namespace kernix::build

@@ -35,16 +35,30 @@ class LookBudget {
   };
 
   // Too little is left to ask anything.
-  bool IsSpent() const;
+  bool IsSpent() const {
+    const MutexLock lock(mutex_);
+    return (looks_ == 0 ? left_ : since_ + left_ - env_.Now()) < kLeast;
+  }
 
   // The load has its whole time again. No look may be under way.
-  void Renew();
+  void Renew() {
+    const MutexLock lock(mutex_);
+    left_ = total_;
+  }
 
  private:
   static constexpr Duration kLeast{10};
 
-  MonotonicTime Begin();
-  void End();
+  MonotonicTime Begin() {
+    const MutexLock lock(mutex_);
+    if (looks_++ == 0) since_ = env_.Now();
+    return since_ + left_;
+  }
+
+  void End() {
+    const MutexLock lock(mutex_);
+    if (--looks_ == 0) left_ -= env_.Now() - since_;
+  }
 
   Env& env_;
   const MonotonicTime::duration total_;

@@ -18,7 +18,6 @@
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
-#include "daemon/builder/faster_action.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/unit_texts.h"
 #include "daemon/exec/action_digest.h"
@@ -41,8 +40,6 @@ class PhaseObserver : public PlanObserver {
   void OnStarted(const exec::Action& action) override {
     if (observer_ != nullptr) observer_->OnStarted(action);
   }
-  void OnOutput(std::string_view) override {}
-  void OnStepDone(int) override {}
   void OnStepEnded(const StepTimes& times) override {
     const bool was_run = times.way == v1::TracedStep::RUN || times.way == v1::TracedStep::REMOTE;
     if (!was_run && times.kind == StepKind::kCicc) has_reused_device_code_ = true;
@@ -168,7 +165,7 @@ class NvccCompiler::Compile {
   exec::ActionEnd Run() {
     if (run_.mode == CompileMode::kWhole || compiler_.disabled_.contains(Shortcut::kPhases))
       return RunWhole(compiler_.not_wanted_);
-    KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<const std::string> dry_run, AskNvcc());
+    KERNIX_ASSIGN_OR_RETURN(const DryRunPtr dry_run, AskNvcc());
     std::optional<Phases> phases = dry_run != nullptr ? PhasesOf(step_, *dry_run, Programs()) : std::nullopt;
     if (!phases) return RunWhole(compiler_.not_understood_);
     phases_ = *std::move(phases);
@@ -185,10 +182,10 @@ class NvccCompiler::Compile {
 
  private:
   // What nvcc answers to a dry run. Null: nothing that serves.
-  absl::StatusOr<std::shared_ptr<const std::string>> AskNvcc() {
+  absl::StatusOr<DryRunPtr> AskNvcc() {
     const exec::Action question = DryRunOf(step_);
     const Digest digest = exec::DigestOfAction(question, {}).hash;
-    if (auto answer = compiler_.DryRun(digest)) return answer;
+    if (std::optional<DryRunPtr> known = compiler_.dry_runs_.Find(digest)) return *std::move(known);
     QuietStep observer(run_.observer);
     const exec::ActionEnd end = compiler_.runner_.RunCommand(
         question, {.askers = run_.askers, .observer = &observer, .cancellation = run_.cancellation});
@@ -196,8 +193,9 @@ class NvccCompiler::Compile {
     if (!end.ok() || end->exit_code != 0) return nullptr;
     // The question's digest names the tool that was identified.
     const bool is_still_the_tool = run_.toolchain == nullptr || Unchanged(compiler_.env_, run_.toolchain->files);
-    if (is_still_the_tool) compiler_.KeepDryRun(digest, end->output);
-    return std::make_shared<const std::string>(end->output);
+    auto answer = std::make_shared<const std::string>(end->output);
+    if (is_still_the_tool) compiler_.dry_runs_.Put(digest, answer);
+    return answer;
   }
 
   bool UsesEarlierBuilds() const { return run_.toolchain != nullptr && run_.mode == CompileMode::kFast; }
@@ -325,10 +323,7 @@ class NvccCompiler::Compile {
     compiler_.in_phases_.Add();
     exec::ActionResult result = Result();
     if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
-    (void)CatchExceptions("nothing to learn", [&] {
-      Teach(warns);
-      return absl::OkStatus();
-    });
+    IgnoreExceptions("nothing to learn", [&] { Teach(warns); });
     return result;
   }
 
@@ -480,17 +475,6 @@ void NvccCompiler::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kHeaders, kHeadersHelp, whole_forced_, {{"how", "whole_forced"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_after_error_, {{"how", "whole_after_error"}});
   preambles_.Register(registry);
-}
-
-std::shared_ptr<const std::string> NvccCompiler::DryRun(const Digest& question) {
-  const MutexLock lock(mutex_);
-  const auto* const found = dry_runs_.Find(question);
-  return found == nullptr ? nullptr : *found;
-}
-
-void NvccCompiler::KeepDryRun(const Digest& question, const std::string& answer) {
-  const MutexLock lock(mutex_);
-  dry_runs_.Put(question, std::make_shared<const std::string>(answer));
 }
 
 }  // namespace kernix::build

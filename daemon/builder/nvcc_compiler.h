@@ -8,11 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "common/base/digest.h"
 #include "common/base/lru.h"
 #include "common/base/metrics.h"
-#include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/compiled_preambles.h"
@@ -48,10 +46,7 @@ class NvccCompiler {
 
  private:
   class Compile;
-
-  // What nvcc has answered to a dry run; null: not known yet.
-  std::shared_ptr<const std::string> DryRun(const Digest& question);
-  void KeepDryRun(const Digest& question, const std::string& answer);
+  using DryRunPtr = std::shared_ptr<const std::string>;
 
   Env& env_;
   StepRunner& runner_;
@@ -71,8 +66,7 @@ class NvccCompiler {
   MetricCounter whole_forced_;
   MetricCounter whole_after_error_;
 
-  Mutex mutex_;
-  Lru<Digest, std::shared_ptr<const std::string>> dry_runs_ ABSL_GUARDED_BY(mutex_){256};
+  SharedLru<Digest, DryRunPtr> dry_runs_{256};  // what nvcc has answered, by question
   RuntimeKnowledge knowledge_;
   Preambles preambles_;
   CompiledPreambles& compiled_preambles_;

@@ -16,14 +16,14 @@
 namespace kernix::build {
 
 // Receives the events of a plan. Thread-safe: steps that run in parallel call it concurrently. Must not call back into
-// the code that runs the plan.
+// the code that runs the plan. By default, nothing happens.
 class PlanObserver {
  public:
   virtual ~PlanObserver() = default;
-  virtual void OnQueued(const std::string& step, int actions_ahead) = 0;
-  virtual void OnStarted(const exec::Action& action) = 0;
-  virtual void OnOutput(std::string_view text) = 0;
-  virtual void OnStepDone(int steps_done) = 0;
+  virtual void OnQueued(const std::string& /*step*/, int /*actions_ahead*/) {}
+  virtual void OnStarted(const exec::Action& /*action*/) {}
+  virtual void OnOutput(std::string_view /*text*/) {}
+  virtual void OnStepDone(int /*steps_done*/) {}
   // See StepObserver.
   virtual void OnStepEnded(const StepTimes&) {}
 };

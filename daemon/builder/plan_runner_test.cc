@@ -112,8 +112,6 @@ class ManualExecutor : public exec::Executor {
 
 class NullObserver : public PlanObserver {
  public:
-  void OnQueued(const std::string&, int) override {}
-  void OnStarted(const exec::Action&) override {}
   void OnOutput(std::string_view text) override { shown.emplace_back(text); }
   void OnStepDone(int steps_done) override { done = std::max(done.load(), steps_done); }
 

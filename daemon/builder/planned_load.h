@@ -14,18 +14,12 @@
 #include "daemon/builder/look_budget.h"
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
+#include "daemon/builder/upstream_cache.h"
 #include "daemon/cache/entry.h"
 #include "daemon/plan/plan.h"
 #include "daemon/request/request.h"
 
 namespace kernix::build {
-
-// How far a load goes for an artifact that is not in the cache.
-enum class Effort {
-  kBuild,
-  kWait,  // takes what the upstream has, and waits for a node that builds it
-  kLook,  // takes what the upstream has now: what a lookup can wait for
-};
 
 struct PlannedLoad {
   BuildRequest request;
@@ -47,7 +41,5 @@ struct PlannedLoad {
   const Digest& key() const { return known->key; }
   bool needs_workers() const { return request.toolchain->described != nullptr; }
 };
-
-using PlannedLoadPtr = std::shared_ptr<const PlannedLoad>;
 
 }  // namespace kernix::build

@@ -15,7 +15,6 @@
 namespace kernix::build {
 namespace {
 
-constexpr size_t kMostRemembered = 1024;
 constexpr char kEffect[] = "kernels that begin with these #includes preprocess them each time";
 
 // The places of a preprocessing step's results among its outputs.
@@ -84,7 +83,7 @@ void Preambles::Learn(const Lesson& lesson) {
   // What follows the preamble in this unit is preprocessed, too: joined, both must be the text of the whole pass.
   const std::string_view macros = *made.outputs.at(lesson.form.macros);
   const absl::StatusOr<PlanOutputs> outputs =
-      learning_.RunQuietSteps(lesson.user, {WithMacros(lesson.split, lesson.form, macros)});
+      learning_.RunSteps(lesson.user, {WithMacros(lesson.split, lesson.form, macros)});
   const std::optional<std::string_view> rest =
       outputs.ok() ? RestText(lesson.split, *outputs->at(TextOf(lesson.split.rest))) : std::nullopt;
   if (!rest || MayReadAny(files, *rest) || *lesson.whole != StrCat(*made.outputs.at(lesson.form.text), *rest)) {
@@ -98,8 +97,8 @@ void Preambles::Learn(const Lesson& lesson) {
 absl::Status Preambles::LearnPreamble(const Lesson& lesson, exec::ActionResult& made, std::vector<std::string>& files) {
   const PreambleForm& form = lesson.form;
   KERNIX_ASSIGN_OR_RETURN(const PlanOutputs outputs,
-                          learning_.RunQuietSteps(lesson.user, {lesson.split.macros_before, form.macros_after,
-                                                                form.definitions_after, form.alone}));
+                          learning_.RunSteps(lesson.user, {lesson.split.macros_before, form.macros_after,
+                                                           form.definitions_after, form.alone}));
   files = ParseDependencyFile(*outputs.at(FilesOf(form.macros_after)));
   std::erase_if(files, [&](const std::string& file) { return file == lesson.split.unit || IsOurs(file); });
   const std::optional<std::string_view> text = PreambleText(lesson.split, *outputs.at(TextOf(form.alone)));
@@ -129,7 +128,7 @@ Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchai
 void Preambles::UseKept(const toolchain::Toolchain& toolchain, const Preprocessing& preprocessing,
                         const HeldOutputsPtr& outputs, Preprocessing::Pass& pass) {
   for (const PreambleForm& form : pass.split->forms) {
-    if (IsMisfit(UnitOf(form, preprocessing.user, preprocessing.included_names))) {
+    if (misfits_.Find(UnitOf(form, preprocessing.user, preprocessing.included_names))) {
       pass.split.reset();
       return;
     }
@@ -195,15 +194,8 @@ void Preambles::Teach(const Preprocessing& preprocessing, const PlanOutputs& out
   });
 }
 
-bool Preambles::IsMisfit(const Digest& unit) {
-  const MutexLock lock(mutex_);
-  return misfits_.contains(unit);
-}
-
 void Preambles::NoteMisfit(const std::vector<PreambleForm>& forms, UserId user, const Digest& included_names) {
-  const MutexLock lock(mutex_);
-  if (misfits_.size() >= kMostRemembered) misfits_.clear();
-  for (const PreambleForm& form : forms) misfits_.insert(UnitOf(form, user, included_names));
+  for (const PreambleForm& form : forms) misfits_.Put(UnitOf(form, user, included_names), true);
 }
 
 void Preambles::Register(MetricsRegistry& registry) const {

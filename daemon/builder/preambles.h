@@ -8,11 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_set.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/metrics.h"
-#include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/plan_runner.h"
@@ -77,8 +75,6 @@ class Preambles {
   void UseKept(const toolchain::Toolchain& toolchain, const Preprocessing& preprocessing, const HeldOutputsPtr& outputs,
                Preprocessing::Pass& pass);
 
-  // A user's units of these #includes whose text does not join with the preamble's.
-  bool IsMisfit(const Digest& unit);
   void NoteMisfit(const std::vector<PreambleForm>& forms, UserId user, const Digest& included_names);
 
   StepCache& cache_;
@@ -88,8 +84,7 @@ class Preambles {
   MetricCounter not_kept_;
   MetricCounter none_;
   MetricCounter does_not_fit_;
-  Mutex mutex_;
-  absl::flat_hash_set<Digest> misfits_ ABSL_GUARDED_BY(mutex_);
+  SharedLru<Digest, bool> misfits_{1024};  // users' units of #includes whose text does not join with the preamble's
 };
 
 }  // namespace kernix::build

@@ -2,6 +2,7 @@
 #include "daemon/builder/runtime_knowledge.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -15,9 +16,6 @@
 
 namespace kernix::build {
 namespace {
-
-// Each takes some megabytes.
-constexpr size_t kMostRead = 8;
 
 constexpr char kEffect[] = "CUDA compiles read all of cuda_runtime.h";
 
@@ -83,7 +81,7 @@ bool RuntimeKnowledge::LearnPasses(const Question& question) {
 absl::StatusOr<exec::ActionResult> RuntimeKnowledge::Ask(const RuntimeProbes& probes, const RuntimeLesson& lesson,
                                                          const Question& question) {
   KERNIX_ASSIGN_OR_RETURN(const PlanOutputs outputs,
-                          learning_.RunSteps(question.user, {probes.whole.step, probes.slim.step}));
+                          learning_.RunSteps(question.user, {probes.whole.step, probes.slim.step}, /*may_print=*/true));
   const std::vector<std::string> files = FilesRead(probes.whole, outputs);
   std::vector<std::string> headers;
   for (const std::string& file : files) {
@@ -125,17 +123,13 @@ KnownRuntimePtr RuntimeKnowledge::Read(const std::map<size_t, exec::ActionResult
     for (const auto& [path, text] : lesson.outputs) hasher.Field(path, *text);
   }
   const Digest key = hasher.Finish();
-  {
-    const MutexLock lock(mutex_);
-    if (const auto found = read_.find(key); found != read_.end()) return found->second;
-  }
+  if (std::optional<KnownRuntimePtr> found = read_.Find(key)) return *std::move(found);
   auto known = std::make_shared<KnownRuntime>();
   for (const auto& [pass, lesson] : kept) {
     if (AddLesson(form, lesson, *known)) known->passes.insert(pass);
   }
-  const MutexLock lock(mutex_);
-  if (read_.size() >= kMostRead) read_.clear();
-  return read_[key] = std::move(known);
+  read_.Put(key, known);
+  return known;
 }
 
 }  // namespace kernix::build

@@ -10,10 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
-#include "common/base/mutex.h"
+#include "common/base/lru.h"
 #include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/learning.h"
@@ -75,9 +73,9 @@ class RuntimeKnowledge {
   StepCache& cache_;
   Learning& learning_;
 
-  Mutex mutex_;
-  // By the digest of the lessons' texts: to read them takes longer than all else that kernixd does for a compile.
-  absl::flat_hash_map<Digest, KnownRuntimePtr> read_ ABSL_GUARDED_BY(mutex_);
+  // By the digest of the lessons' texts: to read them takes longer than all else that kernixd does for a compile. Each
+  // takes some megabytes.
+  SharedLru<Digest, KnownRuntimePtr> read_{8};
 };
 
 }  // namespace kernix::build

@@ -2,15 +2,18 @@
 #include "daemon/builder/step_runner.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/compiled_preambles.h"
-#include "daemon/builder/faster_action.h"
+#include "daemon/builder/dependency_file.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/linker.h"
 #include "daemon/builder/nvcc_compiler.h"
@@ -40,7 +43,35 @@ bool MakesDebugInformation(const exec::Action& action) {
                      [](const std::string& word) { return word.starts_with("-g"); });
 }
 
+// Whether the result is what the step's own action would have brought. Completes the list of files that were read.
+bool TakeResult(const FasterAction& faster, absl::StatusOr<exec::ActionResult>& result) {
+  if (!result.ok() || result->exit_code != 0 || !result->output.empty()) return false;
+  exec::Content& list = result->outputs.at(faster.dependencies);
+  std::vector<std::string> files = ParseDependencyFile(*list);
+  files.insert(files.end(), faster.files.begin(), faster.files.end());
+  list = exec::MakeContent(MakeDependencyFile(faster.dependencies, files));
+  return true;
+}
+
+using RunAction = std::function<exec::ActionEnd(const exec::Action& action)>;
+
+// Runs `step.faster`, if there is one, by `run_faster`. If it fails or prints anything, or if there is none, runs the
+// step's own action by `run_own`.
+exec::ActionEnd RunFaster(const Step& step, const RunAction& run_faster, const RunAction& run_own) {
+  if (step.faster == nullptr) return run_own(step.action);
+  exec::ActionEnd end = run_faster(step.faster->action);
+  if (!end.ok() && WouldEndAgain(end.status())) return end;
+  bool is_taken = false;
+  IgnoreExceptions("not taken", [&] { is_taken = TakeResult(*step.faster, end); });
+  return is_taken ? end : run_own(step.action);
+}
+
 }  // namespace
+
+bool WouldEndAgain(const absl::Status& status) {
+  const ErrorKind kind = KindOf(status);
+  return kind == v1::ErrorDetail::CANCELLED || kind == v1::ErrorDetail::RESOURCE;
+}
 
 struct StepRunner::Parts {
   Parts(Env& env, StepRunner& runner, StepCache& cache, StepRunner* lessons, const Shortcuts& disabled)
@@ -94,10 +125,8 @@ exec::ActionEnd StepRunner::RunCppCompile(Step step, const Run& run) {
       step, [&](const exec::Action& action) { return RunCommand(action, run_muted); },
       [&](const exec::Action& action) { return RunCommand(action, run); });
   if (!end.ok() || end->exit_code != 0 || !end->output.empty()) return end;
-  (void)CatchExceptions("nothing to learn", [&] {
-    preambles.Teach(prepared, end->outputs.at(step.object), run.toolchain, user);
-    return absl::OkStatus();
-  });
+  IgnoreExceptions("nothing to learn",
+                   [&] { preambles.Teach(prepared, end->outputs.at(step.object), run.toolchain, user); });
   return end;
 }
 
@@ -179,10 +208,7 @@ void StepRunner::End(const StepOfUser& key, StepFlight& flight, const exec::Acti
 }
 
 void StepRunner::AskersChanged(const exec::Askers& askers) {
-  (void)CatchExceptions("places stay as they were", [&] {
-    executor_.AskersChanged(askers);
-    return absl::OkStatus();
-  });
+  IgnoreExceptions("places stay as they were", [&] { executor_.AskersChanged(askers); });
   const MutexLock lock(mutex_);
   for (const auto& [key, flight] : running_) flight->changed.NotifyAll();
 }
@@ -207,10 +233,7 @@ exec::ActionEnd StepRunner::RunAndKeep(const Reusable& reusable) {
   exec::ActionEnd end = RunFaster(reusable.step, execute, execute);
   if (end.ok()) {
     // What cannot be kept does not fail the step.
-    (void)CatchExceptions("not kept", [&] {
-      cache_.Keep(reusable.key, reusable.step, *run.toolchain, start, *end);
-      return absl::OkStatus();
-    });
+    IgnoreExceptions("not kept", [&] { cache_.Keep(reusable.key, reusable.step, *run.toolchain, start, *end); });
   }
   return end;
 }

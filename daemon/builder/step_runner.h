@@ -25,6 +25,10 @@
 
 namespace kernix::build {
 
+// Whether another way to make a step's outputs would meet the same end, later: the step is cancelled, or the machine
+// has no room.
+bool WouldEndAgain(const absl::Status& status);
+
 // A compile by nvcc runs in nvcc's phases (nvcc_compiler.h), one of C++ perhaps with a compiled preamble
 // (compiled_preambles.h), a plain link with stubs (linker.h). A step that can be reused (see Reuse) runs once. Any
 // other step is one command. Thread-safe.

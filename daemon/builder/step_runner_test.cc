@@ -72,7 +72,6 @@ class ScriptedExecutor : public exec::Executor {
 
 class Watcher : public StepObserver {
  public:
-  void OnQueued(int) override {}
   void OnStarted(const exec::Action& action) override {
     const MutexLock lock(mutex_);
     started.push_back(action.step);

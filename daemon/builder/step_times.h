@@ -41,9 +41,6 @@ class QuietStep final : public StepObserver {
  public:
   // `observer` may be null, and must outlive this one.
   explicit QuietStep(StepObserver* observer) : observer_(observer) {}
-  void OnQueued(int) override {}
-  void OnStarted(const exec::Action&) override {}
-  void OnOutput(std::string_view) override {}
   void OnStepEnded(const StepTimes& times) override {
     if (observer_ != nullptr) observer_->OnStepEnded(times);
   }
@@ -63,7 +60,6 @@ class MutedStep final : public StepObserver {
   void OnStarted(const exec::Action& action) override {
     if (observer_ != nullptr) observer_->OnStarted(action);
   }
-  void OnOutput(std::string_view) override {}
   void OnStepEnded(const StepTimes& times) override {
     if (observer_ != nullptr) observer_->OnStepEnded(times);
   }
@@ -101,10 +97,9 @@ class TimedStep final : public exec::ActionObserver {
   void End(const absl::StatusOr<exec::ActionResult>& result) {
     if (observer_ == nullptr || !started_) return;
     if (result.ok() && result->ran_on_worker && way_ == v1::TracedStep::RUN) way_ = v1::TracedStep::REMOTE;
-    (void)CatchExceptions("not told", [&] {
+    IgnoreExceptions("not told", [&] {
       const uint64_t peak = result.ok() && way_ == v1::TracedStep::RUN ? result->peak_memory_bytes : 0;
       observer_->OnStepEnded({name_, kind_, way_, ready_, *started_, env_.Now(), peak});
-      return absl::OkStatus();
     });
   }
 

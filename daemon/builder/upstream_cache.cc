@@ -103,6 +103,8 @@ class UpstreamCache::Question {
 };
 
 std::optional<remote::SharedResult> UpstreamCache::Find(Wanted wanted) {
+  const bool may_wait = wanted.effort == Effort::kWait || (wanted.effort == Effort::kBuild && options_.write);
+  if (turns_ && may_wait) return Await(std::move(wanted));
   const bool is_spent = wanted.looks != nullptr && wanted.looks->IsSpent();
   if (!options_.read || wanted.is_absent || is_spent) return std::nullopt;
   if (wanted.looks == nullptr) wanted.looks = NewBudget();
@@ -111,17 +113,8 @@ std::optional<remote::SharedResult> UpstreamCache::Find(Wanted wanted) {
   return FindNow(wanted, look);
 }
 
-std::optional<remote::SharedResult> UpstreamCache::FindOrWait(Wanted wanted) {
-  if (!turns_ || !options_.write) return Find(std::move(wanted));
-  return Await(/*may_build=*/true, std::move(wanted));
-}
-
-std::optional<remote::SharedResult> UpstreamCache::FindOrJoin(Wanted wanted) {
-  if (!turns_) return Find(std::move(wanted));
-  return Await(/*may_build=*/false, std::move(wanted));
-}
-
-std::optional<remote::SharedResult> UpstreamCache::Await(bool may_build, Wanted wanted) {
+std::optional<remote::SharedResult> UpstreamCache::Await(Wanted wanted) {
+  const bool may_build = wanted.effort == Effort::kBuild;
   if (wanted.looks == nullptr) wanted.looks = NewBudget();
   if (wanted.looks->IsSpent()) return std::nullopt;
   BuildTurns::Wait wait;

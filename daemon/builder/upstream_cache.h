@@ -30,9 +30,16 @@ struct UpstreamCacheOptions {
   bool read = true;
   bool write = false;
   // Lets one node build what several need at the same moment. One that does not write claims nothing, and so waits for
-  // nobody with FindOrWait().
+  // nobody with Effort::kBuild.
   bool build_once = false;
   uint64_t max_result_bytes = UINT64_MAX;  // larger results of others are not taken, whatever the room
+};
+
+// How far one goes for a result that is not in this host's caches.
+enum class Effort {
+  kBuild,
+  kWait,  // takes what the upstream has, and waits for a node that builds it
+  kLook,  // takes what the upstream has now: what a lookup can wait for
 };
 
 // Asks in the caller's thread, and writes in threads of its own. Whatever goes wrong there is no error of a load: the
@@ -45,6 +52,7 @@ class UpstreamCache {
     toolchain::ToolchainPtr toolchain;
     uint64_t room = UINT64_MAX;  // how many bytes it may have
     CancellationPtr cancellation = nullptr;
+    Effort effort = Effort::kLook;
     bool is_absent = false;         // it was looked for a moment ago
     LookBudgetPtr looks = nullptr;  // of the load; null: this look has one of its own
   };
@@ -67,15 +75,9 @@ class UpstreamCache {
   LookBudgetPtr NewBudget() const { return std::make_shared<LookBudget>(env_, results_.timeout()); }
 
   // Nothing if there is no such result, if the upstream does not answer while the budget lasts, or if the cancellation
-  // (may be null) fires. Blocks.
+  // (may be null) fires. Blocks. With `build_once`, Effort::kBuild and kWait wait while another node builds it, which
+  // takes nothing from the budget; after kBuild, the caller then must call Keep() or EndBuild().
   std::optional<remote::SharedResult> Find(Wanted wanted);
-
-  // As Find() for a load, which its caller builds if there is nothing. With `build_once`, this waits while another node
-  // builds it; the caller then must call Keep() or EndBuild(). That wait takes nothing from the budget.
-  std::optional<remote::SharedResult> FindOrWait(Wanted wanted);
-
-  // As Find() for a load that may not be built. With `build_once`, this waits while another node builds it.
-  std::optional<remote::SharedResult> FindOrJoin(Wanted wanted);
 
   // The build of a load has made nothing to keep.
   void EndBuild(const Digest& key, remote::ClaimState state);
@@ -98,8 +100,8 @@ class UpstreamCache {
   void Register(MetricsRegistry& registry) const;
 
  private:
-  // Looks until this node should build it (`may_build`), or nobody does.
-  std::optional<remote::SharedResult> Await(bool may_build, Wanted wanted);
+  // Looks until this node should build it (Effort::kBuild), or nobody does.
+  std::optional<remote::SharedResult> Await(Wanted wanted);
   std::optional<remote::SharedResult> FindNow(const Wanted& wanted, const LookBudget::Look& look);
   bool Reserve(uint64_t bytes);
   void Write(const Digest& key, const remote::SharedResult& result, uint64_t bytes);

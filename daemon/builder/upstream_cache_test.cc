@@ -664,8 +664,9 @@ TEST_F(SharingTest, ASlowEngineCostsALoadOneTimeLimit) {
   remote::SharedResults results(*upstream, {});
   remote::BuildClaims claims(*upstream, "node");
   UpstreamCache cache(env, KnownToolchains().digests(), results, claims, {.write = true, .build_once = true});
-  EXPECT_FALSE(cache.FindOrWait({Digest::FromRaw(built->key()).value(),
-                                 KnownToolchains().Resolve(request.toolchain(), request.language()).value()}));
+  EXPECT_FALSE(cache.Find({.key = Digest::FromRaw(built->key()).value(),
+                           .toolchain = KnownToolchains().Resolve(request.toolchain(), request.language()).value(),
+                           .effort = Effort::kBuild}));
   EXPECT_EQ(proxy.Calls("GetActionResult"), 1);
   EXPECT_EQ(proxy.Calls("BatchReadBlobs"), 1);
   EXPECT_EQ(proxy.Calls("UpdateActionResult"), 0);
@@ -792,7 +793,8 @@ TEST_F(SharingTest, AWaitForAnotherNodesBuildTakesNothingFromTheTimeLimit) {
                   env.AdvanceClock(Duration(3'000));  // of each look at the claim
                 }});
   const LookBudgetPtr looks = cache.NewBudget();
-  (void)cache.FindOrWait({.key = key, .toolchain = toolchain, .looks = looks});  // until nothing more is heard of it
+  // Until nothing more is heard of it.
+  (void)cache.Find({.key = key, .toolchain = toolchain, .effort = Effort::kBuild, .looks = looks});
   EXPECT_GE(proxy.Calls("GetActionResult"), 4);
   EXPECT_FALSE(LookBudget::Look(*looks).IsOver());
   cache.EndBuild(key, remote::ClaimState::kLeft);

@@ -78,20 +78,20 @@ struct ActionResult {
 };
 
 // Receives the events of one action: OnQueued() from a thread of the executor's, the others from the caller's. Never
-// concurrently for one action, and never after Run() has returned.
+// concurrently for one action, and never after Run() has returned. By default, nothing happens.
 class ActionObserver {
  public:
   virtual ~ActionObserver() = default;
 
   // The action waits behind `actions_ahead` others. Called again when that number has changed, but not for every
   // change. Not called if the action starts at once.
-  virtual void OnQueued(int actions_ahead) = 0;
+  virtual void OnQueued(int /*actions_ahead*/) {}
 
   // The inputs are staged and the command is about to start.
-  virtual void OnStarted(const Action& action) = 0;
+  virtual void OnStarted(const Action& /*action*/) {}
 
   // Pieces of ActionResult::output as they arrive.
-  virtual void OnOutput(std::string_view text) = 0;
+  virtual void OnOutput(std::string_view /*text*/) {}
 };
 
 }  // namespace kernix::exec

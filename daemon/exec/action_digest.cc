@@ -35,19 +35,6 @@ reapi::Command CommandOf(const Action& action, const Platform& platform) {
   return command;
 }
 
-MerkleTree TreeOf(const std::vector<InputFile>& files) {
-  MerkleTree tree;
-  for (const InputFile& file : files) tree.AddFile(file.path, file.digest, file.executable);
-  return tree;
-}
-
-// The input root without its trees.
-MerkleTree FilesOf(const Action& action, const std::vector<InputFile>& more_inputs) {
-  MerkleTree root = TreeOf(action.inputs);
-  for (const InputFile& input : more_inputs) root.AddFile(input.path, input.digest, input.executable);
-  return root;
-}
-
 std::vector<MountedTree> TreesOf(const Action& action) {
   return action.trees == nullptr ? std::vector<MountedTree>() : *action.trees;
 }
@@ -65,15 +52,16 @@ BlobDigest DigestOfParts(const Action& action, const reapi::Command& command, co
 }  // namespace
 
 BlobDigest DigestOfAction(const Action& action, const std::vector<InputFile>& more_inputs) {
-  MerkleTree root = FilesOf(action, more_inputs);
+  MerkleTree root(action.inputs);
+  root.AddFiles(more_inputs);
   for (const MountedTree& mounted : TreesOf(action)) root.AddFolder(mounted.path, mounted.digest);
   return DigestOfParts(action, CommandOf(action, {}), root.Digest(), {}, nullptr);
 }
 
 ActionMessages MessagesOf(const Action& action, const EngineForm& form) {
   ActionMessages all;
-  MerkleTree root = FilesOf(action, {});
-  for (const MountedTree& mounted : TreesOf(action)) root.AddFolder(mounted.path, TreeOf(mounted.tree->Files()));
+  MerkleTree root(action.inputs);
+  for (const MountedTree& mounted : TreesOf(action)) root.AddFolder(mounted.path, MerkleTree(mounted.tree->Files()));
   for (const InputLink& link : form.links) root.AddLink(link.path, link.target);
   for (const auto& [path, digest] : form.folders) root.AddFolder(path, digest);
   const BlobDigest input_root = root.Write(all.messages);

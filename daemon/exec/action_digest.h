@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "daemon/exec/action.h"
-#include "daemon/exec/blob_digest.h"
+#include "daemon/exec/blob.h"
 
 namespace kernix::exec {
 

@@ -88,10 +88,8 @@ TEST(ActionDigestTest, AnInputThatComesLaterCountsAsIfItWereThere) {
 Action WithTree() {
   Action action = Example();
   const std::vector<InputFile> files = {MakeInput("x.h", "x"), MakeInput("deep/y.h", "y")};
-  MerkleTree tree;
-  for (const InputFile& file : files) tree.AddFile(file.path, file.digest);
   action.trees = std::make_shared<std::vector<MountedTree>>(
-      1, MountedTree{"inc/0", tree.Digest(), std::make_shared<InputTree>(files)});
+      1, MountedTree{"inc/0", MerkleTree(files).Digest(), std::make_shared<InputTree>(files)});
   return action;
 }
 

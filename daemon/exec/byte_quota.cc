@@ -2,7 +2,6 @@
 #include "daemon/exec/byte_quota.h"
 
 #include <algorithm>
-#include <atomic>
 
 namespace kernix::exec {
 
@@ -13,49 +12,40 @@ uint64_t AtLeastOne(uint64_t bytes) { return std::max<uint64_t>(bytes, 1); }
 
 }  // namespace
 
-bool ByteQuota::HasRoom(UserId user, uint64_t bytes) const {
+std::unique_ptr<ByteQuota::Share> ByteQuota::TakeNow(UserId user, uint64_t bytes) {
   const auto found = held_.find(user);
-  if (max_per_user_ == 0 || found == held_.end()) return true;
-  return found->second <= max_per_user_ && bytes <= max_per_user_ - found->second;
-}
-
-std::unique_ptr<ByteQuota::Share> ByteQuota::Take(UserId user, uint64_t bytes) {
-  const MutexLock lock(mutex_);
-  if (!HasRoom(user, bytes)) return nullptr;
+  const bool has_room = max_per_user_ == 0 || found == held_.end() ||
+                        (found->second <= max_per_user_ && bytes <= max_per_user_ - found->second);
+  if (!has_room) return nullptr;
   held_[user] += AtLeastOne(bytes);
   return std::make_unique<Share>(*this, user, bytes);
 }
 
+std::unique_ptr<ByteQuota::Share> ByteQuota::Take(UserId user, uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  return TakeNow(user, bytes);
+}
+
 std::unique_ptr<ByteQuota::Share> ByteQuota::Await(UserId user, uint64_t bytes, MonotonicTime deadline,
-                                                   Cancellation& cancellation) {
-  std::atomic<bool> cancelled = false;
-  const int id = cancellation.OnCancel([&] {
-    cancelled = true;
-    Wake();
-  });
-  std::unique_ptr<Share> share;
-  {
+                                                   Cancellation* cancellation) {
+  bool is_cancelled = false;
+  const ScopedOnCancel on_cancel(cancellation, [&] {
     const MutexLock lock(mutex_);
-    bool in_time = true;
-    while (!HasRoom(user, bytes) && in_time && !cancelled) in_time = changed_.WaitUntil(mutex_, deadline);
-    if (HasRoom(user, bytes) && !cancelled) {
-      held_[user] += AtLeastOne(bytes);
-      share = std::make_unique<Share>(*this, user, bytes);
-    }
+    is_cancelled = true;
+    changed_.NotifyAll();
+  });
+  const MutexLock lock(mutex_);
+  for (bool in_time = true; !is_cancelled; in_time = changed_.WaitUntil(mutex_, deadline)) {
+    if (auto share = TakeNow(user, bytes)) return share;
+    if (!in_time) break;
   }
-  cancellation.Remove(id);
-  return share;
+  return nullptr;
 }
 
 void ByteQuota::GiveBack(UserId user, uint64_t bytes) {
   const MutexLock lock(mutex_);
   const auto found = held_.find(user);
   if ((found->second -= AtLeastOne(bytes)) == 0) held_.erase(found);
-  changed_.NotifyAll();
-}
-
-void ByteQuota::Wake() {
-  const MutexLock lock(mutex_);
   changed_.NotifyAll();
 }
 

@@ -38,15 +38,14 @@ class ByteQuota {
   // Null if `user` has no room for `bytes` at the moment. A user who holds nothing has room for any number.
   std::unique_ptr<Share> Take(UserId user, uint64_t bytes);
 
-  // Waits for room. Null if `deadline` passes or `cancellation` fires first.
-  std::unique_ptr<Share> Await(UserId user, uint64_t bytes, MonotonicTime deadline, Cancellation& cancellation);
+  // Waits for room. Null if `deadline` passes or `cancellation` (may be null) fires first.
+  std::unique_ptr<Share> Await(UserId user, uint64_t bytes, MonotonicTime deadline, Cancellation* cancellation);
 
   uint64_t max_per_user() const { return max_per_user_; }
 
  private:
-  bool HasRoom(UserId user, uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::unique_ptr<Share> TakeNow(UserId user, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBack(UserId user, uint64_t bytes);
-  void Wake();
 
   const uint64_t max_per_user_;
   Mutex mutex_;

@@ -45,7 +45,7 @@ TEST(ByteQuotaTest, WaitsUntilThereIsRoom) {
   auto first = quota.Take(kAlice, 60);
   Cancellation cancellation;
   std::unique_ptr<ByteQuota::Share> second;
-  std::thread waiter([&] { second = quota.Await(kAlice, 60, Soon(), cancellation); });
+  std::thread waiter([&] { second = quota.Await(kAlice, 60, Soon(), &cancellation); });
   first.reset();
   waiter.join();
   EXPECT_NE(second, nullptr);
@@ -55,7 +55,7 @@ TEST(ByteQuotaTest, ACancelledOneWaitsNoLonger) {
   ByteQuota quota(100);
   const auto first = quota.Take(kAlice, 60);
   Cancellation cancellation;
-  std::thread waiter([&] { EXPECT_EQ(quota.Await(kAlice, 60, Soon(), cancellation), nullptr); });
+  std::thread waiter([&] { EXPECT_EQ(quota.Await(kAlice, 60, Soon(), &cancellation), nullptr); });
   cancellation.Cancel();
   waiter.join();
 }
@@ -64,8 +64,8 @@ TEST(ByteQuotaTest, WaitsNoLongerThanItShould) {
   ByteQuota quota(100);
   const auto first = quota.Take(kAlice, 60);
   Cancellation cancellation;
-  EXPECT_EQ(quota.Await(kAlice, 60, MonotonicTime{}, cancellation), nullptr);
-  EXPECT_NE(quota.Await(kAlice, 40, MonotonicTime{}, cancellation), nullptr);
+  EXPECT_EQ(quota.Await(kAlice, 60, MonotonicTime{}, &cancellation), nullptr);
+  EXPECT_NE(quota.Await(kAlice, 40, MonotonicTime{}, &cancellation), nullptr);
 }
 
 // For example, an empty header or an empty request.

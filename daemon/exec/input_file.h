@@ -8,8 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/exec/blob_digest.h"
-#include "daemon/exec/content.h"
+#include "daemon/exec/blob.h"
 
 namespace kernix::exec {
 

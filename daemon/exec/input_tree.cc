@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/exec/input_tree.h"
 
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -29,11 +30,6 @@ std::set<std::string> FoldersOf(const std::string& root, const std::vector<Input
   return folders;
 }
 
-void Remove(Env& env, const std::string& folder) {
-  const absl::Status removed = env.RemoveTree(folder);
-  if (!removed.ok()) Log(LogLevel::kWarning, "scratch_not_removed", {{"error", removed.ToString()}});
-}
-
 }  // namespace
 
 absl::Status WriteInputs(Env& env, const std::string& root, const std::vector<InputFile>& files) {
@@ -52,9 +48,14 @@ absl::StatusOr<std::string> MakeScratchFolder(Env& env, const std::string& scrat
   return env.RealPath(made);
 }
 
+void RemoveScratchFolder(Env& env, const std::string& folder) {
+  const absl::Status removed = env.RemoveTree(folder);
+  if (!removed.ok()) Log(LogLevel::kWarning, "scratch_not_removed", {{"error", removed.ToString()}});
+}
+
 InputTree::~InputTree() {
   const MutexLock lock(mutex_);
-  if (!top_.empty()) Remove(*env_, top_);
+  if (!top_.empty()) RemoveScratchFolder(*env_, top_);
 }
 
 absl::StatusOr<std::string> InputTree::Stage(Env& env, const std::string& scratch_directory) {
@@ -63,7 +64,7 @@ absl::StatusOr<std::string> InputTree::Stage(Env& env, const std::string& scratc
   KERNIX_ASSIGN_OR_RETURN(std::string top, MakeScratchFolder(env, scratch_directory, "tree-"));
   const absl::Status written = Write(env, top);
   if (!written.ok()) {
-    Remove(env, top);
+    RemoveScratchFolder(env, top);
     return written;
   }
   env_ = &env;
@@ -101,11 +102,6 @@ absl::StatusOr<Content> InputTree::Load(const InputFile& file) {
   return MakeContent(std::move(bytes));
 }
 
-bool InputTree::Staged() {
-  const MutexLock lock(mutex_);
-  return !top_.empty();
-}
-
 std::string InputTree::Folder() {
   const MutexLock lock(mutex_);
   return top_.empty() ? "" : TreeFolder(top_);
@@ -114,6 +110,43 @@ std::string InputTree::Folder() {
 bool InputTree::Intact() {
   const MutexLock lock(mutex_);
   return top_.empty() || Unchanged(*env_, written_, /*follow=*/false);
+}
+
+InputTreePtr KeptTrees::Find(const Digest& id) {
+  InputTreePtr known;
+  {
+    const MutexLock lock(mutex_);
+    if (const Kept* kept = trees_.Find(id)) known = kept->tree;
+  }
+  if (known == nullptr || known->Intact()) return known;
+  Drop(known);
+  return nullptr;
+}
+
+InputTreePtr KeptTrees::Keep(const Digest& id, InputTreePtr tree, uint64_t bytes) {
+  std::vector<Kept> surplus;  // declared before the lock: its files are removed after the unlock
+  const MutexLock lock(mutex_);
+  if (const Kept* known = trees_.Find(id)) return known->tree;
+  trees_.Put(id, {tree, bytes});
+  bytes_ += bytes;
+  while (bytes_ > limit_bytes_) {
+    surplus.push_back(trees_.TakeOldest().value());
+    bytes_ -= surplus.back().bytes;
+  }
+  return tree;
+}
+
+void KeptTrees::Drop(const InputTreePtr& tree) {
+  std::optional<Kept> dropped;  // as above
+  const MutexLock lock(mutex_);
+  dropped = trees_.TakeOldest([&](const Kept& kept) { return kept.tree == tree; });
+  if (dropped) bytes_ -= dropped->bytes;
+}
+
+void KeptTrees::DropUnstaged(const std::vector<MountedTree>& trees) {
+  for (const MountedTree& mounted : trees) {
+    if (mounted.tree->Folder().empty()) Drop(mounted.tree);
+  }
 }
 
 }  // namespace kernix::exec

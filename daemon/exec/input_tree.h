@@ -4,12 +4,15 @@
 // compiling the code that includes it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "common/os/file_identity.h"
@@ -42,10 +45,7 @@ class InputTree {
   // The content of one of Files(), read back if need be. An error if it cannot be read, or has changed.
   absl::StatusOr<Content> Load(const InputFile& file);
 
-  // False: the contents of the files are still in memory.
-  bool Staged();
-
-  // The folder that Stage() has returned; empty before.
+  // The folder that Stage() has returned; empty before: the contents of the files are still in memory.
   std::string Folder();
 
   // Whether the staged files are exactly those written: none was changed, added or removed. True before staging.
@@ -70,10 +70,41 @@ struct MountedTree {
   InputTreePtr tree;
 };
 
+// Trees that serve more than one build: the most recently used ones, up to a number of bytes on disk. Thread-safe.
+class KeptTrees {
+ public:
+  explicit KeptTrees(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  // Null if there is none, or if its files have been changed.
+  InputTreePtr Find(const Digest& id);
+
+  // Returns the tree that is kept now: the one that somebody else has added meanwhile, if there is one.
+  InputTreePtr Keep(const Digest& id, InputTreePtr tree, uint64_t bytes);
+
+  void Drop(const InputTreePtr& tree);
+
+  // Releases those of `trees` whose contents are still in memory.
+  void DropUnstaged(const std::vector<MountedTree>& trees);
+
+ private:
+  struct Kept {
+    InputTreePtr tree;
+    uint64_t bytes = 0;
+  };
+
+  const uint64_t limit_bytes_;
+  Mutex mutex_;
+  Lru<Digest, Kept> trees_ ABSL_GUARDED_BY(mutex_){SIZE_MAX};
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
 // Writes `files` and their folders below `root`, all with the same, constant modification time.
 absl::Status WriteInputs(Env& env, const std::string& root, const std::vector<InputFile>& files);
 
 // Makes a new folder. Returns its path with all links resolved, as tools will print it.
 absl::StatusOr<std::string> MakeScratchFolder(Env& env, const std::string& scratch_directory, std::string_view prefix);
+
+// Removes it with all that is in it. The log says if that fails.
+void RemoveScratchFolder(Env& env, const std::string& folder);
 
 }  // namespace kernix::exec

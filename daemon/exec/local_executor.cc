@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/mutex.h"
@@ -97,10 +98,12 @@ class PoolExecutor : public Executor {
       const MutexLock lock(mutex_);
       job->changed.NotifyAll();
     });
-    const Turn turn(*this, job);
-    if (!turn.has_come()) {
+    const bool has_turn = WaitForTurn(job);
+    job->LeaveQueue();
+    if (!has_turn) {
       return MakeError(v1::ErrorDetail::CANCELLED, StrCat("step \"", action.step, "\" was cancelled"));
     }
+    const absl::Cleanup release = [&] { Release(job); };
     // If an output does not fit into memory, only this job fails.
     return CatchExceptions("the job ended", [&] { return run_(action, observer, &job->cancellation); });
   }
@@ -121,26 +124,6 @@ class PoolExecutor : public Executor {
   }
 
  private:
-  // Waits until the job's turn comes, or it is cancelled. Ends the turn.
-  class Turn {
-   public:
-    Turn(PoolExecutor& pool, JobPtr job) : pool_(pool), job_(std::move(job)), has_come_(pool.WaitForTurn(job_)) {
-      job_->LeaveQueue();
-    }
-    ~Turn() {
-      if (has_come_) pool_.Release(job_);
-    }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-    bool has_come() const { return has_come_; }
-
-   private:
-    PoolExecutor& pool_;
-    const JobPtr job_;
-    const bool has_come_;
-  };
-
   // All that there are. No more come.
   std::vector<JobPtr> Stop() {
     const MutexLock lock(mutex_);
@@ -151,7 +134,7 @@ class PoolExecutor : public Executor {
     return jobs;
   }
 
-  // False if it is cancelled first: then it is in no queue.
+  // Waits until the job's turn comes, which Release() ends. False if it is cancelled first: then it is in no queue.
   bool WaitForTurn(const JobPtr& job) {
     const MutexLock lock(mutex_);
     if (stopping_) return false;

@@ -19,9 +19,7 @@ using ::testing::HasSubstr;
 
 class CountingObserver : public ActionObserver {
  public:
-  void OnQueued(int) override {}
   void OnStarted(const Action&) override { ++started; }
-  void OnOutput(std::string_view) override {}
   int started = 0;
 };
 

@@ -22,6 +22,10 @@ void MerkleTree::AddFile(std::string_view path, const BlobDigest& content, bool 
   FolderOf(path).files_[std::string(path)] = {content, executable};
 }
 
+void MerkleTree::AddFiles(const std::vector<InputFile>& files) {
+  for (const InputFile& file : files) AddFile(file.path, file.digest, file.executable);
+}
+
 void MerkleTree::AddFolder(std::string_view path, const BlobDigest& digest) {
   FolderOf(path).known_folders_[std::string(path)] = digest;
 }

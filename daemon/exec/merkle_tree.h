@@ -6,15 +6,21 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "daemon/exec/blob_digest.h"
+#include "daemon/exec/blob.h"
+#include "daemon/exec/input_file.h"
 
 namespace kernix::exec {
 
 class MerkleTree {
  public:
+  MerkleTree() = default;
+  explicit MerkleTree(const std::vector<InputFile>& files) { AddFiles(files); }
+
   // Paths must be relative, must not leave the tree, and must name each file and folder once.
   void AddFile(std::string_view path, const BlobDigest& content, bool executable = false);
+  void AddFiles(const std::vector<InputFile>& files);
 
   // Adds a folder with a known digest. No other path may lie in it.
   void AddFolder(std::string_view path, const BlobDigest& digest);

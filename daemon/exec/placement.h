@@ -3,6 +3,9 @@
 // Where steps may run: on this machine, or on the workers of an engine.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -17,9 +20,17 @@ enum class Placement {
   kOverflow,      // here; on workers, if the step would wait here for too long
 };
 
-// "local", "remote", "prefer-remote", "overflow".
-std::string_view PlacementName(Placement placement);
-std::optional<Placement> FindPlacement(std::string_view name);
+inline constexpr std::string_view kPlacementNames[] = {"local", "remote", "prefer-remote", "overflow"};
+
+constexpr std::string_view PlacementName(Placement placement) {
+  return kPlacementNames[static_cast<size_t>(placement)];
+}
+
+inline std::optional<Placement> FindPlacement(std::string_view name) {
+  const auto* const found = std::find(std::begin(kPlacementNames), std::end(kPlacementNames), name);
+  if (found == std::end(kPlacementNames)) return std::nullopt;
+  return static_cast<Placement>(found - std::begin(kPlacementNames));
+}
 
 // For each kind of work. What is Work::kOther always runs here.
 struct Placements {
@@ -27,8 +38,22 @@ struct Placements {
   Placement device_compiles = Placement::kLocal;
   Placement links = Placement::kLocal;
 
-  Placement Of(Work work) const;
-  bool Has(Placement placement) const;
+  Placement Of(Work work) const {
+    switch (work) {
+      case Work::kOther:
+        break;
+      case Work::kHostCompile:
+        return host_compiles;
+      case Work::kDeviceCompile:
+        return device_compiles;
+      case Work::kLink:
+        return links;
+    }
+    return Placement::kLocal;
+  }
+  bool Has(Placement placement) const {
+    return host_compiles == placement || device_compiles == placement || links == placement;
+  }
   bool AllLocal() const { return *this == Placements(); }
   bool operator==(const Placements&) const = default;
 };

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
-#include "daemon/exec/blob_digest.h"
+#include "daemon/exec/blob.h"
 
 namespace kernix::exec {
 

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/error.h"
-#include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
@@ -54,22 +54,6 @@ constexpr Telltale kTelltales[] = {
 };
 
 constexpr std::string_view kKeepStoreElsewhere = "keep the store in another folder (store_directory, KERNIX_CACHE_DIR)";
-
-// Removes the action's folder when it goes out of scope.
-class ScratchFolder {
- public:
-  ScratchFolder(Env& env, std::string path) : env_(env), path_(std::move(path)) {}
-  ~ScratchFolder() {
-    const absl::Status removed = env_.RemoveTree(path_);
-    if (!removed.ok()) Log(LogLevel::kWarning, "scratch_not_removed", {{"error", removed.ToString()}});
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
- private:
-  Env& env_;
-  std::string path_;
-};
 
 // Keeps the kind of an error that has one; gives `kind` to a bare error of the operating system.
 absl::Status WithKind(const absl::Status& status, ErrorKind kind) {
@@ -380,7 +364,7 @@ absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const
   KERNIX_RETURN_IF_ERROR(CheckPaths(action));
   const absl::StatusOr<std::string> root = MakeScratchFolder(env, place.scratch_directory, "action-");
   if (!root.ok()) return StagingError(root.status(), "cannot create a folder to build in", place);
-  const ScratchFolder folder(env, *root);
+  const absl::Cleanup remove = [&] { RemoveScratchFolder(env, *root); };
   KERNIX_RETURN_IF_ERROR(CheckForShell(action, *root));
   const absl::Status staged = StageInputs(env, place.scratch_directory, *root, action);
   if (!staged.ok()) return StagingError(staged, "cannot write the build's input files", place);

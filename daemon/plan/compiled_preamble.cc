@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/strings.h"
 #include "daemon/language/read/leading_includes.h"
+#include "daemon/plan/preamble.h"
 
 namespace kernix::build {
 namespace {
@@ -105,29 +106,14 @@ std::optional<Step> PreambleStep(const Step& compile, const std::string& text, s
   return is_known ? std::optional(std::move(step)) : std::nullopt;
 }
 
-// The input of that path; its content is there.
-exec::InputFile* FindInput(exec::Action& action, const std::string& path) {
-  for (exec::InputFile& input : action.inputs) {
-    if (input.path == path && input.content != nullptr) return &input;
-  }
-  return nullptr;
-}
-
 std::optional<SplitCompile> Split(const Step& compile, const std::string& path, std::string_view preamble,
                                   std::string_view rest) {
   std::optional<Step> step = PreambleStep(compile, path, preamble, kHeader);
   if (!step) return std::nullopt;
   SplitCompile split{.preamble = *std::move(step), .preprocess = nullptr, .rest = compile.action};
-  *FindInput(split.rest, path) = exec::MakeInput(path, rest);
+  SetInput(split.rest, path, rest);
   split.rest.argv.insert(split.rest.argv.end(), {"-include", kIncluded});
   return split;
-}
-
-// The name that `#define NAME(a) ...` or `#undef NAME` is about; empty for another directive than that one.
-std::string_view NameIn(std::string_view line, std::string_view directive) {
-  if (!line.starts_with(directive)) return "";
-  line.remove_prefix(directive.size());
-  return line.substr(0, line.find_first_of(" ("));
 }
 
 // Whether a text undefines a macro that was there before it. After a precompiled header, GCC defines these anew.
@@ -140,7 +126,7 @@ bool UndefinesPredefined(std::string_view text) {
       is_before = line.find("\"<built-in>\"") != std::string_view::npos ||
                   line.find("\"<command-line>\"") != std::string_view::npos;
     }
-    if (const std::string_view name = NameIn(line, "#define "); is_before && !name.empty()) predefined.emplace(name);
+    if (const std::string_view name = NameIn(line); is_before && !name.empty()) predefined.emplace(name);
     if (predefined.contains(std::string(NameIn(line, "#undef ")))) return true;
   }
   return false;
@@ -165,8 +151,7 @@ bool MayBeCompiled(std::string_view preprocessed) {
 
 std::optional<SplitCompile> SplitHostCompile(const Step& host_compile, const std::string& host_text,
                                              std::string_view code_line) {
-  exec::Action action = host_compile.action;
-  const exec::InputFile* const input = FindInput(action, host_text);
+  const exec::InputFile* const input = FindInput(host_compile.action, host_text);
   if (input == nullptr) return std::nullopt;
   const std::string_view text = *input->content;
   const std::optional<size_t> line = FindLineOrLater(text, code_line);
@@ -177,9 +162,8 @@ std::optional<SplitCompile> SplitHostCompile(const Step& host_compile, const std
 }
 
 std::optional<SplitCompile> SplitCppCompile(const Step& compile) {
-  exec::Action action = compile.action;
-  const std::string& unit = action.argv.back();
-  const exec::InputFile* const input = FindInput(action, unit);
+  const std::string& unit = compile.action.argv.back();
+  const exec::InputFile* const input = FindInput(compile.action, unit);
   if (input == nullptr) return std::nullopt;
   const std::string_view text = *input->content;
   const std::optional<language::LeadingIncludes> leading = language::FindLeadingIncludes(text, unit);

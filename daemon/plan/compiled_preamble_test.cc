@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/strings.h"
+#include "daemon/plan/preamble.h"
 
 namespace kernix::build {
 namespace {
@@ -68,7 +69,7 @@ TEST(CompiledPreambleTest, ACppUnitIsSplitAfterItsIncludes) {
   EXPECT_EQ(*split->preamble.action.inputs[0].content, "#include \"a.h\"\n#line 1 \"k.cpp\"\n#include <vector>\n");
   ASSERT_EQ(split->preamble.action.inputs.size(), 2u);
   EXPECT_EQ(split->preamble.action.inputs[1].path, "u/prologue.h");
-  EXPECT_EQ(*split->rest.inputs[0].content, "#line 2 \"k.cpp\"\n\nint f();\n");
+  EXPECT_EQ(*FindInput(split->rest, "u/unit.cpp")->content, "#line 2 \"k.cpp\"\n\nint f();\n");
   ASSERT_NE(split->preprocess, nullptr);
   EXPECT_THAT(split->preprocess->action.argv, AllOf(Contains("-E"), Contains("-dD"), Not(Contains("-c"))));
   EXPECT_THAT(split->preprocess->action.outputs, Contains("kernix-compiled/preamble.ii"));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/plan/include_roots.h"
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -47,7 +46,7 @@ void AddMarkers(const BuildRequest& request, std::vector<RootTree>& roots) {
   }
   for (uint32_t root = 0; root < roots.size(); ++root) {
     if (request.root_climbs[root] == 0 || has_header_inside[root]) continue;
-    roots[root].files.push_back({RootMarker(request, root), exec::BlobDigestOf("")});
+    roots[root].files.push_back(exec::MakeInput(RootMarker(request, root), ""));
   }
 }
 
@@ -61,11 +60,7 @@ IncludeRootsPtr MakeRoots(const BuildRequest& request, const Digest& list) {
         {NormalizePath(HeaderName(request, header)).substr(top), {header.digest, header.size}});
   }
   AddMarkers(request, made->roots);
-  for (RootTree& root : made->roots) {
-    exec::MerkleTree tree;
-    for (const TreeFile& file : root.files) tree.AddFile(file.path, file.digest);
-    root.digest = tree.Digest();
-  }
+  for (RootTree& root : made->roots) root.digest = exec::MerkleTree(root.files).Digest();
   return made;
 }
 
@@ -83,35 +78,22 @@ IncludeRootsPtr IncludeRootsMemo::Get(const BuildRequest& request) {
   const Digest list = DigestOfList(request);
   {
     const MutexLock lock(mutex_);
-    if (IncludeRootsPtr known = Find(list)) return known;
+    if (const Kept* known = kept_.Find(list)) return known->roots;
   }
-  return Keep(MakeRoots(request, list), request.headers.size() + kWorthOfList);
-}
-
-IncludeRootsPtr IncludeRootsMemo::Find(const Digest& list) {
-  const auto found =
-      std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.roots->list == list; });
-  if (found == kept_.end()) return nullptr;
-  kept_.splice(kept_.begin(), kept_, found);
-  return found->roots;
-}
-
-IncludeRootsPtr IncludeRootsMemo::Keep(const IncludeRootsPtr& roots, size_t headers) {
-  std::list<Kept> surplus;  // declared before the lock, so that it is destroyed after the unlock
+  const Kept made{MakeRoots(request, list), request.headers.size() + kWorthOfList};
+  std::vector<Kept> surplus;  // declared before the lock, so that it is destroyed after the unlock
   const MutexLock lock(mutex_);
-  if (IncludeRootsPtr known = Find(roots->list)) return known;
-  kept_.push_front({roots, headers});
-  headers_ += headers;
+  if (const Kept* known = kept_.Find(list)) return known->roots;  // another thread has made them meanwhile
+  kept_.Put(list, made);
+  headers_ += made.headers;
   while (headers_ > kMaxHeaders && kept_.size() > 1) {
-    headers_ -= kept_.back().headers;
-    surplus.splice(surplus.end(), kept_, std::prev(kept_.end()));
+    surplus.push_back(kept_.TakeOldest().value());
+    headers_ -= surplus.back().headers;
   }
-  return roots;
+  return made.roots;
 }
 
 namespace {
-
-const exec::Content kEmpty = exec::MakeContent("");  // content of marker files
 
 // The id of the `copy`-th root (from 0) with these files in one build.
 Digest IdOf(const Digest& files, uint64_t copy) {
@@ -119,18 +101,15 @@ Digest IdOf(const Digest& files, uint64_t copy) {
   return CanonicalHasher("kernix-header-tree-copy").Field("files", files).Field("copy", copy).Finish();
 }
 
-exec::InputTreePtr MakeTree(const std::vector<TreeFile>& files, const HeaderContents& contents, uint64_t& bytes) {
-  std::vector<exec::InputFile> inputs;
-  inputs.reserve(files.size());
+exec::InputTreePtr MakeTree(std::vector<exec::InputFile> files, const HeaderContents& contents, uint64_t& bytes) {
   std::string_view previous;
-  for (const TreeFile& file : files) {
+  for (exec::InputFile& file : files) {
     bytes += NewFolders(file.path, previous) * kBlockBytes;
     previous = file.path;
-    const exec::Content content = file.digest.size == 0 ? kEmpty : contents.at(file.digest.hash);
-    bytes += content->size() + kBlockBytes;
-    inputs.push_back({file.path, file.digest, content});
+    if (file.content == nullptr) file.content = contents.at(file.digest.hash);
+    bytes += file.content->size() + kBlockBytes;
   }
-  return std::make_shared<exec::InputTree>(std::move(inputs));
+  return std::make_shared<exec::InputTree>(std::move(files));
 }
 
 }  // namespace
@@ -147,7 +126,7 @@ std::vector<exec::InputTreePtr> HeaderTrees::Get(const std::vector<const RootTre
   return trees;
 }
 
-exec::InputTreePtr HeaderTrees::Get(const Digest& id, const std::vector<TreeFile>& files,
+exec::InputTreePtr HeaderTrees::Get(const Digest& id, const std::vector<exec::InputFile>& files,
                                     const HeaderContents& contents) {
   if (exec::InputTreePtr known = kept_.Find(id); known != nullptr) return known;
   uint64_t bytes = 0;

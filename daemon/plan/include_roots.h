@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,22 +11,19 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/mutex.h"
-#include "daemon/exec/blob_digest.h"
-#include "daemon/exec/kept_trees.h"
+#include "daemon/exec/blob.h"
+#include "daemon/exec/input_file.h"
+#include "daemon/exec/input_tree.h"
 #include "daemon/request/request.h"
 
 namespace kernix::build {
 
-// A file of an include root. The path is relative to "inc/<index>".
-struct TreeFile {
-  std::string path;
-  exec::BlobDigest digest;
-};
-
+// An include root, or our kernel headers.
 struct RootTree {
-  std::vector<TreeFile> files;
-  exec::BlobDigest digest;  // of the folder, see exec::MerkleTree
+  std::vector<exec::InputFile> files;  // by paths relative to "inc/<index>"; those of requests have no contents
+  exec::BlobDigest digest;             // of the folder, see exec::MerkleTree
 };
 
 struct IncludeRoots {
@@ -51,16 +47,12 @@ class IncludeRootsMemo {
   IncludeRootsPtr Get(const BuildRequest& request);
 
  private:
-  IncludeRootsPtr Find(const Digest& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the roots of the same list that another thread has added meanwhile, if there are any.
-  IncludeRootsPtr Keep(const IncludeRootsPtr& roots, size_t headers);
-
   struct Kept {
     IncludeRootsPtr roots;
     size_t headers;
   };
   Mutex mutex_;
-  std::list<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // most recently used first
+  Lru<Digest, Kept> kept_ ABSL_GUARDED_BY(mutex_){SIZE_MAX};  // by list
   size_t headers_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
@@ -75,7 +67,7 @@ class HeaderTrees {
 
   // Returns a tree for each of a build's `roots` that is not empty. Each tree is either new, or was made earlier and is
   // unchanged since. No two trees are the same, even with the same files, because compilers take a folder that appears
-  // twice for one folder. `contents` must have all files.
+  // twice for one folder. `contents` must have all files that lack theirs.
   std::vector<exec::InputTreePtr> Get(const std::vector<const RootTree*>& roots, const HeaderContents& contents);
 
   // Called at the end of a build. Releases those of `trees` whose contents are still in memory because no action needed
@@ -83,7 +75,7 @@ class HeaderTrees {
   void DropUnstaged(const std::vector<exec::MountedTree>& trees) { kept_.DropUnstaged(trees); }
 
  private:
-  exec::InputTreePtr Get(const Digest& id, const std::vector<TreeFile>& files, const HeaderContents& contents);
+  exec::InputTreePtr Get(const Digest& id, const std::vector<exec::InputFile>& files, const HeaderContents& contents);
 
   exec::KeptTrees kept_;
 };

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
@@ -30,29 +29,19 @@ using flags::Meaning;
 
 constexpr char kLastKernelHeaders[] = "kernix/compat";
 constexpr size_t kMaxFileName = 255;
-constexpr uint64_t kLinkMemory = 256ull << 20;
 
 // The kernel headers, which every build has in the same version.
-struct KernelHeaderTree {
-  RootTree tree;
-  HeaderContents contents;
-
-  KernelHeaderTree() {
-    exec::MerkleTree merkle;
+const RootTree& KernelHeaderTree() {
+  static const auto& tree = *new RootTree([] {
+    RootTree made;
     for (const language::GeneratedFile& header : language::KernelHeaders()) {
-      const exec::BlobDigest digest = exec::BlobDigestOf(header.text);
-      tree.files.push_back({header.path, digest});
-      merkle.AddFile(header.path, digest);
-      contents[digest.hash] = exec::MakeContent(header.text);
+      made.files.push_back(exec::MakeInput(header.path, header.text));
     }
-    tree.digest = merkle.Digest();
-  }
-
-  static const KernelHeaderTree& Get() {
-    static const auto& headers = *new KernelHeaderTree;
-    return headers;
-  }
-};
+    made.digest = exec::MerkleTree(made.files).Digest();
+    return made;
+  }());
+  return tree;
+}
 
 // All of them: which ones the prologue depends on is for language/write/prologue.h to say, whose code the id covers.
 language::PrologueScan ScanHeaders(const BuildRequest& request, const HeaderContents& contents) {
@@ -73,7 +62,7 @@ std::vector<std::string_view> TextsOf(const BuildRequest& request, const Unit& u
 Digest PrologueId(const BuildRequest& request, const Unit& unit, const Digest& header_list) {
   CanonicalHasher hasher("kernix-prologue");
   hasher.Field("reader", language::PrologueSourcesDigest()).Field("headers", header_list);
-  hasher.Field("ours", KernelHeaderTree::Get().tree.digest.hash);
+  hasher.Field("ours", KernelHeaderTree().digest.hash);
   for (const std::string_view text : TextsOf(request, unit)) hasher.Field("source", text);
   return hasher.Finish();
 }
@@ -188,7 +177,7 @@ PlanFiles FilesOf(const PlanInputs& inputs, ModuleParts more) {
 // The mount points of the kernel headers and of each non-empty include root.
 std::shared_ptr<std::vector<exec::MountedTree>> MountPoints(const IncludeRoots& roots) {
   auto trees = std::make_shared<std::vector<exec::MountedTree>>();
-  trees->push_back({kKernelHeaders, KernelHeaderTree::Get().tree.digest, nullptr});
+  trees->push_back({kKernelHeaders, KernelHeaderTree().digest, nullptr});
   for (uint32_t root = 0; root < roots.roots.size(); ++root) {
     if (roots.roots[root].files.empty()) continue;
     trees->push_back({TopOfIncludeRoot(root), roots.roots[root].digest, nullptr});
@@ -225,37 +214,6 @@ absl::Status CheckSizes(const BuildRequest& request, const HeaderContents& conte
 
 std::string PrefixMap(std::string_view folder, std::string_view name) {
   return StrCat("-ffile-prefix-map=", folder, "=", name);
-}
-
-// The compile flags that may be passed to the link.
-std::vector<std::string> HostFlagsAtLink(const BuildRequest& request) {
-  std::vector<std::string> words;
-  for (const flags::Flag& flag : flags::ReadAll(flags::kCompiler, request.host_flags)) {
-    if (flag.meaning() != Meaning::kProcessRounding) Append(words, flag.words);
-  }
-  return words;
-}
-
-// Whether the flags may name libraries or folders of the user's, which can change without notice.
-bool MayNameFiles(const std::vector<std::string>& words) {
-  return std::any_of(words.begin(), words.end(),
-                     [](const std::string& word) { return word.find('/') != std::string::npos; });
-}
-
-const exec::InputFile& HandlersInput() {
-  static const auto& input = *new exec::InputFile(exec::MakeInput(kHandlerObject, HandlersPart()));
-  return input;
-}
-
-// What a link by g++ or clang++ has, for a driver of C. Clang has both in one program. GCC's libraries are those of
-// g++, which alone knows -static-libstdc++.
-std::vector<std::string> CxxLibraries(const BuildRequest& request, const std::vector<std::string>& flags) {
-  const toolchain::HostCompiler& host = request.toolchain->host;
-  if (host.links_cxx) return {};
-  if (host.kind == toolchain::HostCompilerKind::kClang) return {"--driver-mode=g++"};
-  const bool is_static = std::find(flags.begin(), flags.end(), "-static-libstdc++") != flags.end();
-  if (is_static) return {"-Wl,-Bstatic", "-lstdc++", "-Wl,-Bdynamic", "-lm"};
-  return {"-lstdc++", "-lm"};
 }
 
 // Whether the folder of an include root is there: an empty one is not.
@@ -361,41 +319,6 @@ Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t mem
   return step;
 }
 
-Step LinkStep(const PlanInputs& inputs, const ModuleParts& more) {
-  const BuildRequest& request = inputs.request;
-  Step step = NewStep(inputs, Tool::kHostCompiler, "link", kLinkMemory);
-  step.action.work = exec::Work::kLink;
-  // -Wl,--no-undefined: the link reports a missing symbol by name; otherwise only opening the artifact would. Users can
-  // undo this with `-Wl,-z,undefs`. -Wl,-Bsymbolic: the artifact uses the definitions of its own sources and static
-  // libraries, even if a library opened for the whole process (RTLD_GLOBAL) defines the same names. The build id is a
-  // digest of the content.
-  step.action.argv = {inputs.places.host_compiler, "-shared",        "-fPIC",
-                      "-Wl,--no-undefined",        "-Wl,-Bsymbolic", "-Wl,--build-id=sha1"};
-  Append(step.action.argv, HostFlagsAtLink(request));
-  // If an object claims to take part in link-time optimization, which a source can cause with assembler text, the link
-  // would compile it, and no step would report the files read.
-  const bool lto = toolchain::LinksWithLto(request.host_flags, request.link_flags);
-  if (!lto) step.action.argv.emplace_back("-fno-lto");
-  Append(step.action.argv, {"-o", kArtifact});
-  for (const PlannedUnit& unit : inputs.units) step.inputs_from_steps.push_back(unit.object);
-  Append(step.inputs_from_steps, more.objects);
-  Append(step.action.argv, step.inputs_from_steps);
-  step.action.argv.emplace_back(kHandlerObject);
-  Append(step.action.argv, request.link_flags);
-  Append(step.action.argv, more.libraries);
-  Append(step.action.argv, CxxLibraries(request, step.action.argv));
-  step.action.inputs = inputs.link_files;
-  if (CompilesHandlers(request)) {
-    step.inputs_from_steps.emplace_back(kHandlerObject);
-  } else {
-    step.action.inputs.push_back(HandlersInput());
-  }
-  step.action.outputs = {kArtifact};
-  const bool is_plain = request.link_flags.empty() && !MayNameFiles(HostFlagsAtLink(request)) && !lto;
-  step.kind = is_plain ? StepKind::kPlainLink : StepKind::kLink;
-  return step;
-}
-
 std::map<v1::Language, const Compiler*>& Compilers() {
   static auto& compilers =
       *new std::map<v1::Language, const Compiler*>{{v1::LANGUAGE_CPP, &HostCompiler()}, {v1::LANGUAGE_CUDA, &Nvcc()}};
@@ -458,9 +381,7 @@ absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, Hea
     }
   }
   KERNIX_RETURN_IF_ERROR(CheckSizes(request, contents));
-  const KernelHeaderTree& ours = KernelHeaderTree::Get();
-  contents.insert(ours.contents.begin(), ours.contents.end());
-  std::vector<const RootTree*> mounted = {&ours.tree};
+  std::vector<const RootTree*> mounted = {&KernelHeaderTree()};
   for (const RootTree& root : plan.roots->roots) mounted.push_back(&root);
   const std::vector<exec::InputTreePtr> staged = trees.Get(mounted, contents);
   for (size_t i = 0; i < staged.size(); ++i) (*plan.trees)[i].tree = staged[i];

@@ -20,19 +20,6 @@ constexpr char kPoison[] = "kernix-preamble/poison.h";
 constexpr char kAfterPreamble[] = ";\n";  // a token: the preprocessor says where it stands
 constexpr char kEndOfUnit[] = "kernix: the unit ends here";
 
-// The content of an input; null if there is none.
-const exec::Content* ContentOf(const exec::Action& action, const std::string& path) {
-  for (const exec::InputFile& input : action.inputs) {
-    if (input.path == path && input.content != nullptr) return &input.content;
-  }
-  return nullptr;
-}
-
-void SetInput(exec::Action& action, const std::string& path, std::string text) {
-  std::erase_if(action.inputs, [&](const exec::InputFile& input) { return input.path == path; });
-  action.inputs.push_back(exec::MakeInput(path, std::move(text)));
-}
-
 // Removes `-include cuda_runtime.h`, with which nvcc begins every unit.
 bool RemoveRuntimeHeader(Command& argv) {
   const auto include = std::find(argv.begin(), argv.end(), "-include");
@@ -49,8 +36,8 @@ bool LooksBack(std::string_view rest) {
 }
 
 // A pass over another text in the unit's place. `name`: of its outputs.
-Step PassOver(std::string text, Step pass, const std::string& unit, std::string_view name) {
-  SetInput(pass.action, unit, std::move(text));
+Step PassOver(std::string_view text, Step pass, const std::string& unit, std::string_view name) {
+  SetInput(pass.action, unit, text);
   pass.action.step = "learn a preamble";
   for (std::string& output : pass.action.outputs) {
     const std::string renamed = StrCat(output, ".", name);
@@ -61,8 +48,8 @@ Step PassOver(std::string text, Step pass, const std::string& unit, std::string_
 }
 
 // The same, which writes macros in the way of `flag`.
-Step MacroStep(Step pass, const std::string& unit, std::string text, const char* flag, std::string_view name) {
-  Step step = PassOver(std::move(text), std::move(pass), unit, name);
+Step MacroStep(Step pass, const std::string& unit, std::string_view text, const char* flag, std::string_view name) {
+  Step step = PassOver(text, std::move(pass), unit, name);
   step.action.argv.emplace_back(flag);
   return step;
 }
@@ -104,9 +91,8 @@ std::optional<FlagMacros> FindFlagMacros(std::string_view header) {
     const bool is_guard = line.ends_with(language::kRuntimeHeaderGuard);
     for (const std::string_view directive : {"#define ", "#undef "}) {
       if (is_guard || !line.starts_with(directive)) continue;
-      const std::string name = line.substr(directive.size());
       StrAppend(&macros.definitions, line, "\n");
-      StrAppend(&macros.poisoned, "#pragma GCC poison ", name.substr(0, name.find_first_of(" (")), "\n");
+      StrAppend(&macros.poisoned, "#pragma GCC poison ", NameIn(line, directive), "\n");
       line.clear();
     }
     StrAppend(&macros.rest, line, "\n");
@@ -114,19 +100,11 @@ std::optional<FlagMacros> FindFlagMacros(std::string_view header) {
   return macros.definitions.empty() ? std::nullopt : std::optional<FlagMacros>(std::move(macros));
 }
 
-// The name that `#define NAME(a) ...` defines; empty for another line.
-std::string_view DefinedName(std::string_view line) {
-  constexpr std::string_view kDefine = "#define ";
-  if (!line.starts_with(kDefine)) return "";
-  line.remove_prefix(kDefine.size());
-  return line.substr(0, line.find_first_of(" ("));
-}
-
 // By name: `#define NAME(a) ...`.
 std::map<std::string_view, std::string_view> Definitions(std::string_view list) {
   std::map<std::string_view, std::string_view> definitions;
   for (const absl::string_view line : absl::StrSplit(ToAbsl(list), '\n')) {
-    const std::string_view name = DefinedName(ToStd(line));
+    const std::string_view name = NameIn(ToStd(line));
     if (!name.empty()) definitions[name] = ToStd(line);
   }
   return definitions;
@@ -146,7 +124,7 @@ std::map<std::string_view, std::string_view> FlagsOfDefinitions(std::string_view
   for (const absl::string_view view : absl::StrSplit(ToAbsl(text), '\n')) {
     const std::string_view line = ToStd(view);
     if (line.starts_with("# ")) flags = FlagsOfMarker(line);
-    if (!DefinedName(line).empty()) found[line] = flags;
+    if (!NameIn(line).empty()) found[line] = flags;
   }
   return found;
 }
@@ -155,9 +133,9 @@ std::map<std::string_view, std::string_view> FlagsOfDefinitions(std::string_view
 
 std::optional<PreamblePass> SplitPass(const Phases& phases, size_t pass) {
   Step plain = phases.preprocess[pass];
-  const exec::Content* const content = ContentOf(plain.action, phases.unit);
-  if (content == nullptr) return std::nullopt;
-  const std::string unit(**content);
+  const exec::InputFile* const input = FindInput(plain.action, phases.unit);
+  if (input == nullptr) return std::nullopt;
+  const std::string unit(*input->content);
   const std::optional<language::LeadingIncludes> leading = language::FindLeadingIncludes(unit, phases.unit);
   if (!leading || LooksBack(std::string_view(unit).substr(leading->end))) return std::nullopt;
 
@@ -177,8 +155,8 @@ std::optional<PreamblePass> SplitPass(const Phases& phases, size_t pass) {
   const std::string head = unit.substr(0, leading->end);
   std::erase_if(plain.action.inputs, [](const exec::InputFile& input) { return !MayBeOfHead(input.path); });
   const std::string flags_header = StrCat(kMacroFolder, "/", language::kRuntimeHeader);
-  const exec::Content* const flags = ContentOf(plain.action, flags_header);
-  if (const auto macros = flags == nullptr ? std::nullopt : FindFlagMacros(**flags)) {
+  const exec::InputFile* const flags = FindInput(plain.action, flags_header);
+  if (const auto macros = flags == nullptr ? std::nullopt : FindFlagMacros(*flags->content)) {
     Step any_values = plain;
     SetInput(any_values.action, flags_header, macros->rest);
     split.forms.push_back(MakeForm(std::move(any_values), phases.unit, head, macros->poisoned, macros->definitions));
@@ -246,6 +224,24 @@ std::optional<std::string_view> PreambleText(const PreamblePass& pass, std::stri
     if (made.ends_with(StrCat("\n# ", pass.next_line, " 2\n", rest))) return made.substr(0, made.size() - rest.size());
   }
   return std::nullopt;
+}
+
+const exec::InputFile* FindInput(const exec::Action& action, const std::string& path) {
+  for (const exec::InputFile& input : action.inputs) {
+    if (input.path == path && input.content != nullptr) return &input;
+  }
+  return nullptr;
+}
+
+void SetInput(exec::Action& action, const std::string& path, std::string_view text) {
+  std::erase_if(action.inputs, [&](const exec::InputFile& input) { return input.path == path; });
+  action.inputs.push_back(exec::MakeInput(path, text));
+}
+
+std::string_view NameIn(std::string_view line, std::string_view directive) {
+  if (!line.starts_with(directive)) return "";
+  line.remove_prefix(directive.size());
+  return line.substr(0, line.find_first_of(" ("));
 }
 
 }  // namespace kernix::build

@@ -67,4 +67,15 @@ std::optional<std::string_view> RestText(const PreamblePass& pass, std::string_v
 // The preamble's text: a part of what PreambleForm::alone has made. nullopt if its end is not certain.
 std::optional<std::string_view> PreambleText(const PreamblePass& pass, std::string_view made);
 
+// What compiled_preamble.cc needs, too.
+
+// The input of that path; null if there is none, or if its content is not there.
+const exec::InputFile* FindInput(const exec::Action& action, const std::string& path);
+
+// Adds or replaces an input.
+void SetInput(exec::Action& action, const std::string& path, std::string_view text);
+
+// The name that `#define NAME(a) ...` or `#undef NAME` is about; empty for another directive than that one.
+std::string_view NameIn(std::string_view line, std::string_view directive = "#define ");
+
 }  // namespace kernix::build

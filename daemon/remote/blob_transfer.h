@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/exec/blob_digest.h"
+#include "daemon/exec/blob.h"
 #include "daemon/remote/connection.h"
 #include "daemon/remote/upstream.h"
 

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/os/env.h"
-#include "daemon/exec/blob_digest.h"
+#include "daemon/exec/blob.h"
 #include "daemon/remote/connection.h"
 #include "daemon/remote/upstream.h"
 

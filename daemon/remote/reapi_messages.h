@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
-#include "daemon/exec/blob_digest.h"
+#include "daemon/exec/blob.h"
 #include "daemon/remote/upstream.h"
 
 namespace kernix::remote {

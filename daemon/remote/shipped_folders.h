@@ -14,7 +14,7 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "common/os/file_identity.h"
-#include "daemon/exec/blob_digest.h"
+#include "daemon/exec/blob.h"
 
 namespace kernix::remote {
 

@@ -17,7 +17,7 @@
 #include "common/base/cancellation.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
-#include "daemon/exec/blob_digest.h"
+#include "daemon/exec/blob.h"
 #include "daemon/exec/input_file.h"
 
 namespace kernix::remote {

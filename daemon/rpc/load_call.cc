@@ -202,7 +202,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   // same build, and are then asked for the headers.
   absl::Status ReserveUpload(uint64_t bytes) {
     const Duration timeout = backend_.options.upload_timeout;
-    upload_share_ = backend_.uploads.Await(caller_->id(), bytes, backend_.env.Now() + timeout, *cancellation_);
+    upload_share_ = backend_.uploads.Await(caller_->id(), bytes, backend_.env.Now() + timeout, cancellation_.get());
     if (upload_share_ != nullptr) return absl::OkStatus();
     if (cancellation_->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
     backend_.metrics.NoteRefusal(Refusal::kUploadBytes);

@@ -178,7 +178,8 @@ bool SendAtOnce(int socket, std::string_view payload) {
 // If one request exhausts memory, the daemon must survive for all others. Returns whether the connection can go on.
 bool AnswerSlowly(Backend& backend, exec::ByteQuota& reading, LookupConnection& connection, const std::string& text,
                   Duration patience, const CancellationPtr& cancellation) {
-  const auto room = reading.Await(connection.user().id(), text.size(), backend.env.Now() + patience, *cancellation);
+  const auto room =
+      reading.Await(connection.user().id(), text.size(), backend.env.Now() + patience, cancellation.get());
   if (room == nullptr) return false;
   const auto send = [&](const std::string& payload) {
     const MonotonicTime deadline = backend.env.Now() + patience;

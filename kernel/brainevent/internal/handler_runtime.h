@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Defines what handler.h and its neighbours declare: the part of handlers that does not depend on the user's types.
-// Only the unit that kernixd compiles for this (daemon/plan/plan_parts.cc), and tests, include this header.
+// Only the unit that kernixd compiles for this (daemon/plan/host_compiler.cc), and tests, include this header.
 #pragma once
 #pragma GCC system_header  // the warnings of whoever includes it are about other code
 

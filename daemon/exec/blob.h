@@ -1,16 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes that several actions can share.
+// A blob: bytes, and how the Remote Execution API identifies them.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "common/base/digest.h"
+
 namespace kernix::exec {
 
-// They may lie in memory or on a disk (builder/held_outputs.h), and exist as long as a copy of the pointer.
+// By hash and size.
+struct BlobDigest {
+  Digest hash;        // SHA-256 of the bytes
+  uint64_t size = 0;  // in bytes
+
+  auto operator<=>(const BlobDigest&) const = default;
+};
+
+inline BlobDigest BlobDigestOf(std::string_view bytes) { return {DigestOf(bytes), bytes.size()}; }
+
+// Bytes that several actions can share. They may lie in memory or on a disk (builder/held_outputs.h), and exist as long
+// as a copy of the pointer.
 using Content = std::shared_ptr<const std::string_view>;
 
 // In memory.
