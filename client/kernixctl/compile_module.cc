@@ -18,11 +18,11 @@
 #include "client/load/load_request.h"
 #include "client/load/module.h"
 #include "common/base/paths.h"
+#include "common/base/request_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/flags/languages.h"
-#include "common/base/request_checks.h"
 #include "common/os/env.h"
 #include "kernix/error.h"
 #include "kernix/inspection.h"
@@ -149,10 +149,7 @@ std::vector<Option> OptionsOfEachModule(CompileFlags& flags) {
       {"-I,--include", &flags.load.include_paths, "Search this folder for headers", {.names = Names::kFolders}},
       {"--flag", &flags.load.compile_flags, "Pass a flag to the compiler, for example --flag=-fopenmp"},
       {"--link-flag", &flags.load.link_flags, "Pass a flag to the linker, for example --link-flag=-lm"},
-      {"-O",
-       &flags.load.optimization_level,
-       "Optimisation level, 0 to 3",
-       {.most = kernix::kMaxOptimizationLevel}},
+      {"-O", &flags.load.optimization_level, "Optimisation level, 0 to 3", {.most = kernix::kMaxOptimizationLevel}},
       {"--debug", &flags.load.debug,
        "Compile for a debugger, a profiler or a sanitizer: -g (and -G), frame pointers, no optimisation"},
       {"--use-fast-math", &flags.load.use_fast_math, "CUDA: faster, less exact arithmetic"},

@@ -25,11 +25,11 @@
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
+#include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/base/version.h"
-#include "common/base/shell_words.h"
 #include "common/os/env.h"
 #include "kernix/load.h"
 

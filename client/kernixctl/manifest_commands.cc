@@ -26,10 +26,10 @@
 #include "common/base/error.h"
 #include "common/base/json.h"
 #include "common/base/paths.h"
+#include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
-#include "common/base/shell_words.h"
 #include "common/os/env.h"
 
 namespace kernix::ctl {
