@@ -232,7 +232,9 @@ void PeerServers::Prepare(UserId id) {
 
 void PeerServers::Left(UserId user) {
   const MutexLock lock(mutex_);
-  if (users_.contains(user)) idle_.push_back(user);
+  if (!users_.contains(user)) return;
+  idle_.remove(user);  // a connection that closes before it is served makes a user leave twice
+  idle_.push_back(user);
   DropIdle();
 }
 

@@ -129,6 +129,15 @@ TEST_F(PeerServersTest, WhoComesBackIsNotIdle) {
   EXPECT_THAT(alice.Info(), IsOk());
 }
 
+TEST_F(PeerServersTest, WhoLeavesAgainAndAgainCountsOnce) {
+  Visit(kAlice);
+  for (size_t i = 0; i < 3 * PeerServers::kMaxIdle; ++i) servers_.Left(kAlice);
+  EXPECT_EQ(servers_.size(), 1u);
+  const int before = identified_;
+  Visit(kAlice);
+  EXPECT_EQ(identified_, before);
+}
+
 TEST_F(PeerServersTest, ARefusedConnectionLearnsWhyAndLeavesNothing) {
   for (uint32_t i = 0; i < 2 * PeerServers::kMaxIdle; ++i) {
     auto [client, server] = Pair();
