@@ -45,11 +45,12 @@ class Batch {
   void WorkOff() {
     while (const std::optional<size_t> index = Next()) {
       const BatchItem& item = items_[*index];
-      const absl::StatusOr<BatchResult> result = item.run(Callbacks());
+      const absl::StatusOr<BatchResult> result = item.run(Callbacks(*index));
       const MutexLock lock(mutex_);
       line_.Erase();
       codes_[*index] = result.ok() ? Delivered(*result) : Failed(item, result.status());
-      ShowState("");
+      under_way_.erase(*index);
+      ShowState();
     }
   }
 
@@ -59,7 +60,7 @@ class Batch {
     return next_++;
   }
 
-  LoadCallbacks Callbacks() {
+  LoadCallbacks Callbacks(size_t index) {
     LoadCallbacks callbacks;
     callbacks.output = [this](std::string_view text) {
       const MutexLock lock(mutex_);
@@ -71,9 +72,10 @@ class Batch {
       line_.Erase();
       PrintWarning(text);
     };
-    callbacks.progress = [this](std::string_view text) {
+    callbacks.progress = [this, index](std::string_view text) {
       const MutexLock lock(mutex_);
-      ShowState(text);
+      under_way_[index] = text;
+      ShowState();
     };
     callbacks.cancelled = [this] {
       const MutexLock lock(mutex_);
@@ -102,14 +104,15 @@ class Batch {
     return code;
   }
 
-  void ShowState(std::string_view of_one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  // Of those under way, what the first one does.
+  void ShowState() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     size_t done = 0;
     for (const auto& [what, count] : counts_) done += count;
     std::string state = StrCat(done, " done");
     for (const char* bad : {kFailed, kMissing}) {
       if (counts_.contains(bad)) StrAppend(&state, ", ", counts_.at(bad), " ", bad);
     }
-    if (!of_one.empty()) StrAppend(&state, ", one: ", of_one);
+    if (!under_way_.empty()) StrAppend(&state, ", one: ", under_way_.begin()->second);
     line_.SetState(state);
   }
 
@@ -139,6 +142,7 @@ class Batch {
   bool no_daemon_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<int> codes_ ABSL_GUARDED_BY(mutex_);  // exit codes, by item
   std::map<std::string, size_t> counts_ ABSL_GUARDED_BY(mutex_);
+  std::map<size_t, std::string> under_way_ ABSL_GUARDED_BY(mutex_);  // the progress of items, by their place
   ProgressLine line_ ABSL_GUARDED_BY(mutex_);
 };
 
