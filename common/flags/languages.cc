@@ -52,10 +52,6 @@ const LanguageTraits& TraitsOf(v1::Language language) {
   return First([&](const LanguageTraits& one) { return one.language == language; });
 }
 
-const LanguageTraits& TraitsOf(std::string_view id) {
-  return First([&](const LanguageTraits& one) { return one.id == id; });
-}
-
 v1::Language LanguageOfFile(std::string_view path) {
   const size_t dot = path.rfind('.');
   const std::string_view suffix = dot == std::string_view::npos ? "" : path.substr(dot);

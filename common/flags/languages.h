@@ -46,7 +46,6 @@ std::vector<LanguageTraits>& Languages();
 
 // Those of C++ for what is no language: whoever validates a request compares `language`.
 const LanguageTraits& TraitsOf(v1::Language language);
-const LanguageTraits& TraitsOf(std::string_view id);
 
 // By the suffix. LANGUAGE_UNSPECIFIED for other names.
 v1::Language LanguageOfFile(std::string_view path);

@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 #include "absl/strings/str_replace.h"
-#include "daemon/app/daemon_parts.h"
 #include "daemon/transport/local_user.h"
-#include "tests/support/memory_cache.h"
+#include "tests/support/backend_fixture.h"
 #include "tests/support/other_groups.h"
 #include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"
@@ -28,7 +27,7 @@ using ::testing::SizeIs;
 constexpr uid_t kAlice = 70001;
 constexpr uid_t kBob = 70002;
 
-class KernixServiceTest : public testing::Test {
+class KernixServiceTest : public BackendFixture {
  protected:
   void Store(const std::string& name, uid_t owner) {
     cache::Entry entry;
@@ -103,20 +102,6 @@ class KernixServiceTest : public testing::Test {
     v1::ShutdownResponse response;
     return KernixService(parts_.backend(), User(caller)).Shutdown(nullptr, &request, &response);
   }
-
-  ScratchDirectory scratch_;
-  ServerOptions options_;
-  StopRequest stop_;
-  toolchain::ToolchainRegistry registry_{Env::Posix()};
-  DaemonParts parts_{Env::Posix(),
-                     options_,
-                     registry_,
-                     cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
-                     /*sharing=*/nullptr,
-                     stop_,
-                     [] {
-                       return ReloadReport{{"jobs"}, {}};
-                     }};
 };
 
 TEST_F(KernixServiceTest, EveryoneDropsTheirOwnEntriesOnly) {

@@ -13,9 +13,8 @@
 
 #include "common/base/status_macros.h"
 #include "common/wire/quick_lookup.h"
-#include "daemon/app/daemon_parts.h"
 #include "tests/support/await.h"
-#include "tests/support/memory_cache.h"
+#include "tests/support/backend_fixture.h"
 #include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"
 
@@ -28,7 +27,7 @@ using ::testing::HasSubstr;
 const IdentityPtr kAlice = std::make_shared<TestIdentity>(70001);
 const IdentityPtr kBob = std::make_shared<TestIdentity>(70002);
 
-class LookupServerTest : public testing::Test {
+class LookupServerTest : public BackendFixture {
  protected:
   // The client's end of a connection on which a lookup has begun but is not complete.
   static UniqueFd Begin(LookupServer& server, IdentityPtr user) {
@@ -58,18 +57,6 @@ class LookupServerTest : public testing::Test {
   }
 
   static constexpr LookupOptions kPatient{.patience = std::chrono::hours(1), .keep_time = std::chrono::hours(1)};
-
-  ScratchDirectory scratch_;
-  ServerOptions options_;
-  StopRequest stop_;
-  toolchain::ToolchainRegistry registry_{Env::Posix()};
-  DaemonParts parts_{Env::Posix(),
-                     options_,
-                     registry_,
-                     cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
-                     /*sharing=*/nullptr,
-                     stop_,
-                     [] { return ReloadReport(); }};
 };
 
 TEST_F(LookupServerTest, AUserHasABoundedNumberAtOnce) {

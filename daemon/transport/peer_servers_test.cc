@@ -12,9 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/app/daemon_parts.h"
 #include "tests/support/await.h"
-#include "tests/support/memory_cache.h"
+#include "tests/support/backend_fixture.h"
 #include "tests/support/test_client.h"
 #include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"
@@ -27,7 +26,7 @@ using ::testing::HasSubstr;
 constexpr UserId kAlice{70001};
 constexpr UserId kBob{70002};
 
-class PeerServersTest : public testing::Test {
+class PeerServersTest : public BackendFixture {
  protected:
   ~PeerServersTest() override { Release(); }
 
@@ -67,18 +66,6 @@ class PeerServersTest : public testing::Test {
     ++identified_;
     return std::make_shared<TestIdentity>(ToNumber(user));
   }
-
-  ScratchDirectory scratch_;
-  ServerOptions options_;
-  StopRequest stop_;
-  toolchain::ToolchainRegistry registry_{Env::Posix()};
-  DaemonParts parts_{Env::Posix(),
-                     options_,
-                     registry_,
-                     cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
-                     /*sharing=*/nullptr,
-                     stop_,
-                     [] { return ReloadReport(); }};
   Mutex mutex_;
   CondVar changed_;
   bool held_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: what the services of a kernixd share, with a cache in memory.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "daemon/app/daemon_parts.h"
+#include "tests/support/memory_cache.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::server {
+
+class BackendFixture : public testing::Test {
+ protected:
+  ScratchDirectory scratch_;
+  ServerOptions options_;
+  StopRequest stop_;
+  toolchain::ToolchainRegistry registry_{Env::Posix()};
+  DaemonParts parts_{Env::Posix(),
+                     options_,
+                     registry_,
+                     cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
+                     /*sharing=*/nullptr,
+                     stop_,
+                     [] {
+                       return ReloadReport{{"jobs"}, {}};
+                     }};
+};
+
+}  // namespace kernix::server
