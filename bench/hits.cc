@@ -120,10 +120,13 @@ int AskUntilStopped(const std::string& store, const Requests& requests, Shared& 
 }
 
 // What another process does meanwhile.
-enum class Beside { kNothing, kSpins, kBuilds };
+enum class Beside { kNothing, kCompiles, kBuilds };
 
-void Spin(Shared& shared) {
+// By itself, without kernixd.
+void CompileUntilStopped(Shared& shared) {
+  constexpr char kCommand[] = "c++ -std=c++17 -O3 -include vector -x c++ -c -o /dev/null /dev/null";
   while (!shared.stop) {
+    if (std::system(kCommand) != 0) ++shared.failures;
   }
 }
 
@@ -177,7 +180,7 @@ absl::StatusOr<Rates> MeasureRound(const Scene& scene, const Requests& requests,
     }
   };
   for (int i = 0; i < scene.processes; ++i) start([&] { AskUntilStopped(scene.store, requests, shared); });
-  if (beside == Beside::kSpins) start([&] { Spin(shared); });
+  if (beside == Beside::kCompiles) start([&] { CompileUntilStopped(shared); });
   if (beside == Beside::kBuilds) start([&] { BuildUntilStopped(scene.store, scene.folder, shared); });
   while (shared.ready < scene.processes) usleep(1000);
   const double before = ProcessorTime(scene.daemon);
@@ -188,7 +191,8 @@ absl::StatusOr<Rates> MeasureRound(const Scene& scene, const Requests& requests,
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   const double used = ProcessorTime(scene.daemon) - before;
   for (const pid_t child : children) waitpid(child, nullptr, 0);  // not kernixd, which is a child, too
-  if (shared.failures > 0) return absl::InternalError(StrCat(shared.failures.load(), " loads failed or were no hits"));
+  if (shared.failures > 0)
+    return absl::InternalError(StrCat(shared.failures.load(), " loads or compiles failed, or were no hits"));
   const auto hits = static_cast<double>(shared.hits);
   const Rates rates{hits / took.count(), 1e6 * used / hits, static_cast<double>(shared.clients_us) / hits};
   munmap(memory, sizeof(Shared));
@@ -228,7 +232,7 @@ absl::Status Measure(const std::string& store, const std::string& folder, int pr
           .status());
   // Compilers take a processor from whoever is beside them.
   KERNIX_ASSIGN_OR_RETURN(const double busy,
-                          MeasureRow(scene, "one kernel, and one that spins", {one.request}, Beside::kSpins, 0));
+                          MeasureRow(scene, "one kernel, and one that compiles", {one.request}, Beside::kCompiles, 0));
   KERNIX_RETURN_IF_ERROR(
       MeasureRow(scene, "one kernel, and one that builds", {one.request}, Beside::kBuilds, kShareBar * busy).status());
   return client->Shutdown(std::chrono::seconds(5));
