@@ -153,7 +153,7 @@ std::optional<PreamblePass> SplitPass(const Phases& phases, size_t pass) {
   Append(split.rest.action.argv, {"-include", kPreambleMacros});
 
   const std::string head = unit.substr(0, leading->end);
-  std::erase_if(plain.action.inputs, [](const exec::InputFile& input) { return !MayBeOfHead(input.path); });
+  std::erase_if(plain.action.inputs, [](const exec::InputFile& file) { return !MayBeOfHead(file.path); });
   const std::string flags_header = StrCat(kMacroFolder, "/", language::kRuntimeHeader);
   const exec::InputFile* const flags = FindInput(plain.action, flags_header);
   if (const auto macros = flags == nullptr ? std::nullopt : FindFlagMacros(*flags->content)) {
