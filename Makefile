@@ -61,16 +61,8 @@ fuzz: packages ## Run each fuzzer of tests/fuzz for a short time
 	nice -n 5 ctest --preset fuzz --parallel $(JOBS)
 
 # Sanitizers run the tests of components in one process. They cannot judge JAX, nvcc's output and forked clients.
-SANITIZERS ?= asan tsan
-
-# A forked child does not have its parent's threads; ThreadSanitizer reports them as never joined.
-sanitize: export TSAN_OPTIONS ?= report_thread_leaks=0
-sanitize: packages ## Run all unit tests under AddressSanitizer and ThreadSanitizer (slow: builds them twice more)
-	@set -e; for preset in $(SANITIZERS); do \
-	  cmake --preset $$preset --log-level=NOTICE; \
-	  cmake --build build-$$preset --parallel $(JOBS) --target unit_tests; \
-	  ctest --preset $$preset --label-regex '^unit$$' --parallel $(JOBS); \
-	done
+sanitize: setup ## Run unit tests under AddressSanitizer and ThreadSanitizer (SANITIZE='--minutes 8': what fits in that time)
+	$(VENV_PYTHON) deploy/sanitize.py $(SANITIZE)
 
 mutate: build ## Break one promise after another in the sources, and check that tests fail (MUTANTS=word: only some)
 	$(VENV_PYTHON) deploy/mutate.py $(BUILD) $(MUTANTS)
@@ -79,8 +71,8 @@ mutate: build ## Break one promise after another in the sources, and check that 
 FILES ?= $(shell find $(BUILD)/bench-venv -path '*/brainevent/*.cu' 2>/dev/null)
 
 verify-shortcuts: export BRAINEVENT_NVCC_PREFER ?= pip
-verify-shortcuts: package ## Compile odd and real kernels with kernixd's shortcuts and by whole calls of nvcc, and compare
-	$(VENV_PYTHON) tests/corpus/verify_shortcuts.py $(FILES)
+verify-shortcuts: package ## Compile odd and real kernels with kernixd's shortcuts and by whole calls of nvcc, and compare (VERIFY=--short)
+	$(VENV_PYTHON) tests/corpus/verify_shortcuts.py $(VERIFY) $(FILES)
 
 lint: lint-text lint-cpp ## Run lint-text and lint-cpp
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile kernels with kernixd's shortcuts and by one whole call of nvcc, and compare what comes out.
 
-Each file is compared as it is, and once more after an edit of its lines and of what its function does on the host.
-Compared are PTX, machine code (as nvdisasm prints it) and the symbols that the artifacts export; where JAX sees a GPU,
-also what the kernels of this folder compute. Names of the module id, which differ between the two ways, are masked. The
-machine code of kernels without flags is also compared with what one thread of ptxas makes of the PTX.
+Each file is compared as it is, and once more after an edit of its lines and of what its function does on the host; with
+``--short``, only after the edit. Compared are PTX, machine code (as nvdisasm prints it) and the symbols that the
+artifacts export; where JAX sees a GPU, also what the kernels of this folder compute. Names of the module id, which
+differ between the two ways, are masked. The machine code of kernels without flags is also compared with what one thread
+of ptxas makes of the PTX.
 
 ``make verify-shortcuts``, or ``python tests/corpus/verify_shortcuts.py [FILES]`` with an installed kernix. FILES (CUDA
 sources with ``// @BE`` lines) are compared beside the kernels of this folder.
@@ -12,6 +13,8 @@ sources with ``// @BE`` lines) are compared beside the kernels of this folder.
 
 import argparse
 import collections
+import concurrent.futures
+import itertools
 import os
 import pathlib
 import re
@@ -21,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 if not any(pathlib.Path("/dev").glob("nvidia[0-9]*")):
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -166,16 +169,26 @@ def computed(module: Any, text: str) -> bytes:
     return np.asarray(module.run(X, out=jax.ShapeDtypeStruct(X.shape, X.dtype), **how)).tobytes()
 
 
-class Verification:
-    """Compares files, one after the other."""
+class Settings(NamedTuple):
+    """How files are compared."""
 
-    def __init__(self, architecture: str, folder: pathlib.Path) -> None:
-        self.architecture = architecture
+    architecture: str
+    short: bool  # compare what shortcuts make after an edit, and not also what they make before it
+    has_gpu: bool
+    nvdisasm: str
+    ptxas: str
+
+
+class Comparison:
+    """Compares both ways of compiling one file, in a folder of its own."""
+
+    def __init__(self, settings: Settings, file: pathlib.Path, folder: pathlib.Path) -> None:
+        self.settings = settings
+        self.file = file
         self.folder = folder
-        self.has_gpu = jax.default_backend() == "gpu"
-        self.nvdisasm = find_program("nvdisasm")
-        self.ptxas = find_program("ptxas")
-        self.load("starts_kernixd", "// @BE run\n__global__ void run(float* y) { *y = 1; }\n", [])
+        self.name = f"verify_{file.stem}".replace(".", "_").replace("-", "_")
+        self.text = file.read_text()
+        self.flags = flags_of(self.text)
 
     def by_one_thread(self, ptx: bytes) -> bytes:
         """Return the machine code that ptxas makes without threads, as text."""
@@ -183,69 +196,78 @@ class Verification:
         (self.folder / "text.ptx").write_bytes(ptx)
         target = re.search(rb"^\.target (\w+)", ptx, re.MULTILINE)
         assert target is not None
-        assembled = [self.ptxas, f"-arch={target[1].decode()}", "-o", image, self.folder / "text.ptx"]
+        assembled = [self.settings.ptxas, f"-arch={target[1].decode()}", "-o", image, self.folder / "text.ptx"]
         subprocess.run(assembled, check=True, capture_output=True)
-        return disassembled(image, self.nvdisasm)
+        return disassembled(image, self.settings.nvdisasm)
 
-    def load(self, name: str, text: str, flags: list[str], *, whole_call: bool = False) -> Any:
+    def load(self, name: str, text: str, *, whole_call: bool = False) -> Any:
         """Load a text; its label is the same for both ways."""
         source = self.folder / "kernel.cu"
         source.write_text(text)
         return kernix.load_cuda_file(
             source,
             name=name,
-            extra_cuda_cflags=[*flags, "-no-compress"],
-            compute_capability=self.architecture,
+            extra_cuda_cflags=[*self.flags, "-no-compress"],
+            compute_capability=self.settings.architecture,
             force_rebuild=whole_call,
-            auto_register=self.has_gpu,
+            auto_register=self.settings.has_gpu,
         )
 
-    def with_shortcuts(self, name: str, text: str, flags: list[str]) -> tuple[Any, str]:
-        """Load a text, again while kernixd learns what shortcuts need. Return the text that did it."""
+    def with_shortcuts(self) -> tuple[Any, str]:
+        """Load the text, again while kernixd learns what shortcuts need. Return the text that did it."""
         for attempt in range(6):
-            edited = f"{text}\nstatic const int attempt_{attempt} = 0;\n"
+            edited = f"{self.text}\nstatic const int attempt_{attempt} = 0;\n"
             before = not_known_yet()
-            module = self.load(f"{name}_{attempt}", edited, flags)
+            module = self.load(f"{self.name}_{attempt}", edited)
             if not_known_yet() == before:
                 break
             time.sleep(1)
         return module, edited
 
-    def difference(self, file: pathlib.Path) -> str:
+    def difference(self) -> str:
         """Return what differs between both ways; empty: nothing."""
-        text = file.read_text()
-        name = f"verify_{file.stem}".replace(".", "_").replace("-", "_")
-        flags = flags_of(text)
-        fast, edited = self.with_shortcuts(name, text, flags)
-        different = self.differences(file, fast, edited, flags)
-        again = self.load(f"{name}_moved", moved(edited), flags)
-        different += [f"{what} after an edit" for what in self.differences(file, again, moved(edited), flags)]
+        try:
+            fast, edited = self.with_shortcuts()
+            different = [] if self.settings.short else self.differences(fast, edited)
+            again = self.load(f"{self.name}_moved", moved(edited))
+            different += [f"{what} after an edit" for what in self.differences(again, moved(edited))]
+        except kernix.KernelCompilationError as error:
+            return self.failure(error)
         return ", ".join(different)
 
-    def differences(self, file: pathlib.Path, fast: Any, text: str, flags: list[str]) -> list[str]:
+    def differences(self, fast: Any, text: str) -> list[str]:
         """Return what differs between a module and what one call of nvcc makes of its text."""
-        made_fast = made(fast.path, self.folder, self.nvdisasm)
-        whole = self.load(f"{fast.name}_whole", text, flags, whole_call=True)
-        made_whole = made(whole.path, self.folder, self.nvdisasm)
+        nvdisasm = self.settings.nvdisasm
+        made_fast = made(fast.path, self.folder, nvdisasm)
+        whole = self.load(f"{fast.name}_whole", text, whole_call=True)
+        made_whole = made(whole.path, self.folder, nvdisasm)
         different = [what for what, content in made_fast.items() if content != made_whole[what]]
         if "host code" in different and only_names_move(fast.path, whole.path):
             different.remove("host code")
         if not made_fast["machine code"]:
             different.append("no machine code was found")
-        if not flags and not {*map(self.by_one_thread, made_fast["PTX"])} <= {*made_fast["machine code"]}:
+        if not self.flags and not {*map(self.by_one_thread, made_fast["PTX"])} <= {*made_fast["machine code"]}:
             different.append("machine code of one thread of ptxas")
-        if self.has_gpu and file.resolve().parent == CORPUS and computed(fast, text) != computed(whole, text):
+        runs = self.settings.has_gpu and self.file.resolve().parent == CORPUS
+        if runs and computed(fast, text) != computed(whole, text):
             different.append("results")
         return different
 
-    def failure(self, file: pathlib.Path, error: kernix.KernelCompilationError) -> str:
-        """Return what differs if shortcuts cannot build a file: nothing if one call of nvcc cannot either."""
-        text = file.read_text()
+    def failure(self, error: kernix.KernelCompilationError) -> str:
+        """Return what differs if shortcuts cannot build the file: nothing if one call of nvcc cannot either."""
         try:
-            self.load("fails", text, flags_of(text), whole_call=True)
+            self.load("fails", self.text, whole_call=True)
         except kernix.KernelCompilationError:
             return ""
         return f"only one call of nvcc compiles it: {error}"
+
+
+def compare(settings: Settings, file: pathlib.Path) -> bool:
+    """Compare one file, and print what differs. Return whether anything does."""
+    with tempfile.TemporaryDirectory() as folder:
+        difference = Comparison(settings, file, pathlib.Path(folder)).difference()
+    print(f"{file.name}: {difference or 'the same'}", flush=True)
+    return bool(difference)
 
 
 def main() -> int:
@@ -254,22 +276,26 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     parser.add_argument("--arch", default="sm_90", help="of the kernels; several with commas between")
     parser.add_argument("--only-files", action="store_true", help="leave out the kernels of the corpus")
+    parser.add_argument("--short", action="store_true", help="compare each file only after its edit")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="files at the same time")
     arguments = parser.parse_args()
+    settings = Settings(
+        architecture=arguments.arch,
+        short=arguments.short,
+        has_gpu=jax.default_backend() == "gpu",
+        nvdisasm=find_program("nvdisasm"),
+        ptxas=find_program("ptxas"),
+    )
     files = [] if arguments.only_files else sorted(CORPUS.glob("*.cu"))
-    wrong = 0
-    with tempfile.TemporaryDirectory() as folder:
-        verification = Verification(arguments.arch, pathlib.Path(folder))
-        before = counters()
-        for file in [*files, *arguments.files]:
-            try:
-                difference = verification.difference(file)
-            except kernix.KernelCompilationError as error:
-                difference = verification.failure(file, error)
-            wrong += bool(difference)
-            print(f"{file.name}: {difference or 'the same'}", flush=True)
-    compared = len(files) + len(arguments.files)
-    on = "compared, run on a GPU" if verification.has_gpu else "compared"
-    print(f"{compared} files {on}; {wrong} differ")
+    files += arguments.files
+    # The counters are those of a kernixd that runs.
+    first = "// @BE run\n__global__ void run(float* y) { *y = 1; }\n"
+    kernix.load_cuda_inline("starts_kernixd", first, compute_capability=arguments.arch, auto_register=settings.has_gpu)
+    before = counters()
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        wrong = sum(pool.map(compare, itertools.repeat(settings), files))
+    on = "compared, run on a GPU" if settings.has_gpu else "compared"
+    print(f"{len(files)} files {on}; {wrong} differ")
     for name, count in sorted((counters() - before).items()):
         print(f"  {name} {count}")
     return 1 if wrong else 0
