@@ -124,7 +124,7 @@ constexpr uint16_t kMachineCode = 2;
 constexpr char kElf[] = "\177ELF    ";
 
 std::string Entry(uint16_t kind, uint32_t architecture, uint64_t flags, const std::string& content) {
-  return Bytes(kind, 2) + Bytes(0x101, 2) + Bytes(64, 4) + Bytes(content.size(), 8) + Bytes(0, 12) +
+  return Bytes(kind, 2) + Bytes(0x101, 2) + Bytes(64, 4) + Bytes(content.size(), 8) + std::string(12, '\0') +
          Bytes(architecture, 4) + Bytes(0, 8) + Bytes(flags, 8) + Bytes(0, 8) + Bytes(0, 8) + content;
 }
 

@@ -57,7 +57,8 @@ void third(BE::Tensor out, BE::Span<const float> x, float scale) {
 class AttributesTest : public testing::Test {
  protected:
   static void* Library() {
-    static void* library = (new Workshop())->Open(kKernels);
+    static Workshop workshop;
+    static void* library = workshop.Open(kKernels);
     return library;
   }
 
@@ -165,7 +166,8 @@ void with_text(BE::Tensor out, std::string_view s, uint8_t k, int64_t) { Print(o
 class NarrowTest : public testing::Test {
  protected:
   static void* Library() {
-    static void* library = (new Workshop())->Open(kNarrow, {"-Wall", "-Wextra", "-Werror"});
+    static Workshop workshop;
+    static void* library = workshop.Open(kNarrow, {"-Wall", "-Wextra", "-Werror"});
     return library;
   }
 
@@ -251,7 +253,8 @@ void with_scratch(BE::Tensor out, BE::Scratch s, int, std::string_view text = "n
 class DefaultsTest : public testing::Test {
  protected:
   static std::string Call(FakeCall& call, const std::string& function) {
-    static void* library = (new Workshop())->Open(std::string("typedef void* cudaStream_t;\n") + kDefaults);
+    static Workshop workshop;
+    static void* library = workshop.Open(std::string("typedef void* cudaStream_t;\n") + kDefaults);
     char text[256] = {};
     float x = 1;
     if (function == "f") call.Argument(&x, {1}, ffi::kF32);

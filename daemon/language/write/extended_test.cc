@@ -66,7 +66,8 @@ void chosen(const BE::Tensor*, BE::Tensor out, BE::Scratch a) { Print(out, "%zu"
 class ExtendedTest : public testing::Test {
  protected:
   static void* Library() {
-    static void* library = (new Workshop())->Open(kKernels);
+    static Workshop workshop;
+    static void* library = workshop.Open(kKernels);
     return library;
   }
 
@@ -262,7 +263,8 @@ class ScratchSizeTest : public ExtendedTest {
     return Run(call.Attribute("x", x, ffi::kF64), "real", Library());
   }
   static void* Library() {
-    static void* library = (new Workshop())->Open(kSizes, {"-Wall", "-Wextra", "-Werror"});
+    static Workshop workshop;
+    static void* library = workshop.Open(kSizes, {"-Wall", "-Wextra", "-Werror"});
     return library;
   }
 };
@@ -326,12 +328,12 @@ TEST_F(ScratchSizeTest, CompilesInOtherDialects) {
 class DeviceScratchTest : public ExtendedTest {
  protected:
   static void* CudaLibrary() {
+    static Workshop workshop;
     static void* library = [] {
-      auto* workshop = new Workshop();
-      const std::string path = workshop->path() + "/cuda.so";
+      const std::string path = workshop.path() + "/cuda.so";
       const std::string unit = Generate("k.cu", kKernels, v1::LANGUAGE_CUDA);
       const Outcome outcome =
-          workshop->Compile("c++", unit, {workshop->HandlerRuntime(), "-std=c++17", "-fPIC", "-shared", "-o", path});
+          workshop.Compile("c++", unit, {workshop.HandlerRuntime(), "-std=c++17", "-fPIC", "-shared", "-o", path});
       EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
       return dlopen(path.c_str(), RTLD_NOW);
     }();

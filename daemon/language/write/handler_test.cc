@@ -55,7 +55,8 @@ class HandlerTest : public testing::Test {
  protected:
   // One library for all tests of the suite, because compiling takes most of the time.
   static void* Describe() {
-    static void* library = (new Workshop())->Open(kDescribe);
+    static Workshop workshop;
+    static void* library = workshop.Open(kDescribe);
     return library;
   }
 

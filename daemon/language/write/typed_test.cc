@@ -45,7 +45,8 @@ void with_scratch(BE::In<float> x, BE::Out<float> y, BE::Scratch s) { y[0] = x[0
 class TypedTest : public testing::Test {
  protected:
   static std::string Run(FakeCall& call, const std::string& function) {
-    static void* library = (new Workshop())->Open(kKernels);
+    static Workshop workshop;
+    static void* library = workshop.Open(kKernels);
     return call.Call(library, "kernix_handler_" + function);
   }
 
