@@ -20,6 +20,8 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What ThreadSanitizer runs: the programs whose tests start threads of ours.
 THREADED = {"build_test", "cache_test", "client_connection_test", "common_test", "exec_test", "remote_test"}
+# They wait for real compilers most of the time, which no sanitizer watches: they come last.
+SLOW = {"builder_test", "kernel_test"}
 # A forked child does not have its parent's threads; ThreadSanitizer reports them as never joined.
 OPTIONS = {"TSAN_OPTIONS": "report_thread_leaks=0"}
 
@@ -32,9 +34,14 @@ class Run(NamedTuple):
     rooms: frozenset[str]  # the folders of its tests
 
     @property
+    def name(self) -> str:
+        """Return the program's name."""
+        return pathlib.Path(self.program).name
+
+    @property
     def title(self) -> str:
         """Return what the run is called."""
-        return f"{pathlib.Path(self.program).name} ({self.preset})"
+        return f"{self.name} ({self.preset})"
 
 
 def output_of(*command: str) -> str:
@@ -63,7 +70,7 @@ def programs(preset: str) -> list[Run]:
         if marked and program in rooms:
             rooms[program].add(os.path.relpath(pathlib.Path(entry["file"]).parent, ROOT))
     runs = [Run(preset, program, frozenset(rooms[program])) for program in wanted]
-    return [run for run in runs if preset != "tsan" or pathlib.Path(run.program).name in THREADED]
+    return [run for run in runs if preset != "tsan" or run.name in THREADED]
 
 
 def ordered(runs: list[Run]) -> list[Run]:
@@ -71,7 +78,8 @@ def ordered(runs: list[Run]) -> list[Run]:
     commits = int(output_of("git", "rev-list", "--count", "HEAD"))
     begin = commits % len(runs)
     changed = changes()
-    return sorted(runs[begin:] + runs[:begin], key=lambda run: -sum(changed[room] for room in run.rooms))
+    in_turn = runs[begin:] + runs[:begin]
+    return sorted(in_turn, key=lambda run: (run.name in SLOW, -sum(changed[room] for room in run.rooms)))
 
 
 def succeeds(command: list[str], folder: pathlib.Path) -> bool:
@@ -87,7 +95,7 @@ def passes(run: Run) -> bool:
     """Build and run a test program. Return whether both succeed."""
     began = time.monotonic()
     program = ROOT / f"build-{run.preset}" / run.program
-    build = ["cmake", "--build", f"build-{run.preset}", "--target", program.name]
+    build = ["cmake", "--build", f"build-{run.preset}", "--target", run.name]
     passed = succeeds(build, ROOT) and succeeds([str(program)], program.parent)
     print(f"sanitize: {run.title} {'passed' if passed else 'failed'}, {time.monotonic() - began:.0f} s", flush=True)
     return passed

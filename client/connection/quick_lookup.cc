@@ -15,7 +15,6 @@
 #include "client/connection/unix_socket.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/version.h"
 #include "common/wire/quick_lookup.h"
 
 namespace kernix {
@@ -106,10 +105,7 @@ void AnnounceLookup(const ClientEnvironment& environment, const Endpoint& endpoi
 
 std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment, const Endpoint& endpoint,
                                             const v1::LoadRequest& request) {
-  v1::LookupRequest lookup;
-  lookup.set_build_id(BuildId());
-  *lookup.mutable_load() = request;
-  const std::string text = lookup.SerializeAsString();
+  const std::string text = LookupOf(request).SerializeAsString();
   if (text.size() > kMaxLookupBytes) return std::nullopt;
 
   const MonotonicTime deadline = std::chrono::steady_clock::now() + environment.lookup_patience;

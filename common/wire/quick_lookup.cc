@@ -14,6 +14,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/version.h"
 #include "common/os/posix_error.h"
 
 namespace kernix {
@@ -49,6 +50,33 @@ uint64_t DecodeFrameLength(std::string_view bytes) {
 }
 
 }  // namespace
+
+v1::LookupRequest LookupOf(v1::LoadRequest load) {
+  v1::LookupRequest lookup;
+  lookup.set_build_id(BuildId());
+  lookup.mutable_name()->swap(*load.mutable_name());
+  lookup.mutable_toolchain()->Swap(load.mutable_toolchain());
+  lookup.set_batch(load.batch());
+  lookup.set_only_cached(load.only_cached());
+  lookup.set_language(load.language());
+  load.clear_name();
+  load.clear_toolchain();
+  load.clear_batch();
+  load.clear_only_cached();
+  lookup.set_load(load.SerializeAsString());
+  return lookup;
+}
+
+std::optional<v1::LoadRequest> LoadOf(const v1::LookupRequest& lookup) {
+  v1::LoadRequest load;
+  if (!load.ParseFromString(lookup.load())) return std::nullopt;
+  load.set_name(lookup.name());
+  *load.mutable_toolchain() = lookup.toolchain();
+  load.set_batch(lookup.batch());
+  load.set_only_cached(lookup.only_cached());
+  load.set_language(lookup.language());
+  return load;
+}
 
 std::string MakeFrame(std::string_view payload) {
   std::string frame;

@@ -13,11 +13,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "common/os/env.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix {
 
@@ -25,6 +27,12 @@ inline constexpr std::string_view kLookupMagic = "KERNIX\x01\n";
 
 // The longest v1::LookupRequest, because many may be in progress at once. Clients send longer ones through Load.
 inline constexpr size_t kMaxLookupBytes = 2 << 20;
+
+// What asks for a load: the request's own fields, as bytes and beside them.
+v1::LookupRequest LookupOf(v1::LoadRequest load);
+
+// The load that a lookup asks for. nullopt if its bytes are no request.
+std::optional<v1::LoadRequest> LoadOf(const v1::LookupRequest& lookup);
 
 // The bytes before a frame's payload.
 inline constexpr size_t kFrameLengthBytes = 4;

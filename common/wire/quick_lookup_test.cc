@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -14,6 +15,42 @@
 
 namespace kernix {
 namespace {
+
+v1::LoadRequest Request() {
+  v1::LoadRequest load;
+  load.set_name("module");
+  load.set_language(v1::LANGUAGE_CUDA);
+  load.add_source()->set_text("text");
+  load.mutable_toolchain()->set_nvcc("/usr/bin/nvcc");
+  load.set_verbose(true);
+  load.set_batch(true);
+  load.set_only_cached(true);
+  return load;
+}
+
+TEST(LookupTest, HoldsTheWholeRequest) {
+  const std::optional<v1::LoadRequest> load = LoadOf(LookupOf(Request()));
+  ASSERT_TRUE(load);
+  EXPECT_EQ(load->SerializeAsString(), Request().SerializeAsString());
+}
+
+TEST(LookupTest, ItsBytesAreThoseOfWhatIsBuilt) {
+  v1::LoadRequest same = Request();
+  same.set_name("another");
+  same.set_batch(false);
+  same.set_only_cached(false);
+  same.mutable_toolchain()->set_nvcc("/opt/nvcc");
+  EXPECT_EQ(LookupOf(same).load(), LookupOf(Request()).load());
+  v1::LoadRequest other = Request();
+  other.mutable_source(0)->set_text("texts");
+  EXPECT_NE(LookupOf(other).load(), LookupOf(Request()).load());
+}
+
+TEST(LookupTest, OtherBytesAreNoRequest) {
+  v1::LookupRequest lookup = LookupOf(Request());
+  lookup.set_load("\xff");
+  EXPECT_FALSE(LoadOf(lookup));
+}
 
 class QuickLookupTest : public ::testing::Test {
  protected:

@@ -42,9 +42,8 @@ class KernixdLookupTest : public KernixdTest {
   }
 
   static std::string RequestOf(const v1::LoadRequest& load, const std::string& build = std::string(BuildId())) {
-    v1::LookupRequest request;
+    v1::LookupRequest request = LookupOf(load);
     request.set_build_id(build);
-    *request.mutable_load() = load;
     return request.SerializeAsString();
   }
 };

@@ -14,6 +14,7 @@
 #include "common/base/request_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/wire/quick_lookup.h"
 #include "daemon/builder/build.h"
 #include "daemon/builder/builder_parts.h"
 #include "daemon/builder/flights.h"
@@ -50,13 +51,6 @@ constexpr uint64_t kBuildsAtOnce = 256;
 // Longer than any user's loads can take.
 constexpr std::chrono::hours kTurnComes{24 * 365};
 
-// What the answer to a request does not depend on.
-void ForgetAsker(v1::LoadRequest& request) {
-  request.clear_name();
-  request.clear_batch();
-  request.clear_only_cached();
-}
-
 v1::Output AnnounceBuild(const std::string& name, const std::string& reason) {
   v1::Output output;
   output.set_text(StrCat("kernixd: building ", name, ": ", reason, "\n"));
@@ -84,12 +78,12 @@ struct Builder::Impl : BuilderParts {
     std::optional<Digest> request;         // if it should be remembered, should it be a hit
     std::shared_ptr<PlannedLoad> planned;  // null if it has been planned before
   };
-  // `request`: without its name.
-  Asked Know(v1::LoadRequest request, const cache::Tag& tag);
-  bool LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver, const CancellationPtr& cancellation);
+  Asked Know(const v1::LoadRequest& request, const cache::Tag& tag);
+  bool LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver,
+              const CancellationPtr& cancellation);
   bool LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
                    const CancellationPtr& cancellation);
-  bool LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver);
+  bool LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileLook& look, const DeliverHit& deliver);
 
   // What lookups of the same key that look in the upstream now find there. NOT_CACHED: nothing, or there are none.
   absl::StatusOr<v1::LoadResult> JoinLookups(const PlannedLoad& load, LoadObserver& observer,
@@ -149,8 +143,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   trace->Lap("plan");
   const bool verbose = request.verbose();
   if (!load->force && !DependsOnFiles(load->request)) {
-    ForgetAsker(request);
-    load->request_digest = DigestOfRequest(request);
+    load->request_digest = DigestOfLookup(LookupOf(std::move(request)));
   }
   v1::LoadRequest().Swap(&request);  // frees its texts, which may be large; the load has its own copy
   turn.reset();
@@ -200,14 +193,13 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const std::shared_ptr<PlannedL
   return result;
 }
 
-Builder::Impl::Asked Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag) {
+Builder::Impl::Asked Builder::Impl::Know(const v1::LoadRequest& request, const cache::Tag& tag) {
   // Load() finds out what tools these are.
   if (!toolchains.HasFound(request.toolchain(), request.language())) return {};
   const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
   if (!toolchain.ok() || !CheckModuleName(tag.name).ok()) return {};
-  const Digest digest = DigestOfRequest(request);
+  const Digest digest = DigestOfLookup(LookupOf(request));
   if (KnownLoadPtr known = known_loads.Find(digest, *toolchain)) return {std::move(known), digest, nullptr};
-  request.set_name(tag.name);
   const auto turn = TurnToPlan(tag.owner);
   absl::StatusOr<std::shared_ptr<PlannedLoad>> load = Prepare(request, tag.owner, *toolchain);
   if (!load.ok() || !(*load)->request.refusal.ok()) return {};
@@ -215,12 +207,11 @@ Builder::Impl::Asked Builder::Impl::Know(v1::LoadRequest request, const cache::T
   return {(*load)->known, is_certain ? std::optional(digest) : std::nullopt, *std::move(load)};
 }
 
-bool Builder::Impl::LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver,
+bool Builder::Impl::LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver,
                            const CancellationPtr& cancellation) {
   if (request.force_rebuild()) return false;
-  const cache::Tag tag{std::move(*request.mutable_name()), owner};
-  ForgetAsker(request);
-  const Asked asked = Know(std::move(request), tag);
+  const cache::Tag tag{request.name(), owner};
+  const Asked asked = Know(request, tag);
   const KnownLoadPtr& load = asked.known;
   if (load == nullptr) return false;
   std::optional<KnownHit> hit = Find(*load, owner);
@@ -275,23 +266,17 @@ absl::Status Builder::Impl::GiveOut(const PlannedLoad& load, const v1::LoadResul
   return absl::OkStatus();
 }
 
-bool Builder::Impl::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver) {
-  if (request.force_rebuild() || !CheckModuleName(request.name()).ok()) return false;
-  const toolchain::ToolchainPtr toolchain = toolchains.FindKnown(request.toolchain(), request.language(), look);
+bool Builder::Impl::LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileLook& look,
+                                const DeliverHit& deliver) {
+  if (!CheckModuleName(lookup.name()).ok()) return false;
+  const toolchain::ToolchainPtr toolchain = toolchains.FindKnown(lookup.toolchain(), lookup.language(), look);
   if (toolchain == nullptr) return false;
-  cache::Tag tag{std::move(*request.mutable_name()), owner};
-  const bool is_of_batch = request.batch();
-  const bool only_cached = request.only_cached();
-  ForgetAsker(request);
-  const KnownLoadPtr load = known_loads.Find(DigestOfRequest(request), toolchain);
-  request.set_name(tag.name);
-  request.set_batch(is_of_batch);
-  request.set_only_cached(only_cached);
+  const KnownLoadPtr load = known_loads.Find(DigestOfLookup(lookup), toolchain);
   if (load == nullptr || !load->hit || !look.Unchanged(load->hit->headers)) return false;
   const KnownHit& hit = *load->hit;
   if (!cache.LendAgain(load->key, hit.artifact, hit.result.artifact_size(), hit.cache_changes, owner)) return false;
   if (!deliver(hit.result)) return false;
-  cache.Touch(load->key, tag);
+  cache.Touch(load->key, {lookup.name(), owner});
   return true;
 }
 
@@ -332,14 +317,15 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
   return impl_->Load(std::move(request), owner, observer, cancellation);
 }
 
-bool Builder::LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver, CancellationPtr cancellation) {
+bool Builder::LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver,
+                     CancellationPtr cancellation) {
   const Flights::Work work(impl_->flights);
-  return impl_->LookUp(std::move(request), owner, deliver, cancellation);
+  return impl_->LookUp(request, owner, deliver, cancellation);
 }
 
-bool Builder::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver) {
+bool Builder::LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileLook& look, const DeliverHit& deliver) {
   const Flights::Work work(impl_->flights);
-  return impl_->LookUpKnown(request, owner, look, deliver);
+  return impl_->LookUpKnown(lookup, owner, look, deliver);
 }
 
 }  // namespace kernix::build

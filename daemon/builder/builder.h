@@ -85,12 +85,13 @@ class Builder {
   // hit count. Takes what the upstream has, and waits for that until `cancellation` (may be null) fires; but for no
   // build. If Load() would have to build, or would fail, nothing is delivered. Returns true if something was delivered.
   // A request that was looked up before is not checked and planned again.
-  bool LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver, CancellationPtr cancellation = nullptr);
+  bool LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver,
+              CancellationPtr cancellation = nullptr);
 
   // LookUp() for a request that it has delivered a hit for, or that Load() has built, if the answer is still right:
   // compares the files that it follows from with `look`, which must be younger than the request. Reads nothing else,
-  // runs nothing, and waits for no build and no other toolchain. False: ask LookUp(). `request` is unchanged on return.
-  bool LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver);
+  // runs nothing, and waits for no build and no other toolchain. False: ask LookUp().
+  bool LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileLook& look, const DeliverHit& deliver);
 
  private:
   struct Impl;

@@ -8,7 +8,13 @@
 
 namespace kernix::build {
 
-Digest DigestOfRequest(const v1::LoadRequest& request) { return DigestOf(request.SerializeAsString()); }
+Digest DigestOfLookup(const v1::LookupRequest& lookup) {
+  CanonicalHasher hasher("kernix-lookup");
+  hasher.Field("load", lookup.load());
+  hasher.Field("toolchain", lookup.toolchain().SerializeAsString());
+  hasher.Field("language", static_cast<uint64_t>(lookup.language()));
+  return hasher.Finish();
+}
 
 bool DependsOnFiles(const BuildRequest& request) {
   // A library that no folder has is no file yet.

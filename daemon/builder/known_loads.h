@@ -42,8 +42,8 @@ struct KnownLoad {
 
 using KnownLoadPtr = std::shared_ptr<const KnownLoad>;
 
-// The digest of all that a request holds.
-Digest DigestOfRequest(const v1::LoadRequest& request);
+// The digest of what the answer to a lookup depends on.
+Digest DigestOfLookup(const v1::LookupRequest& lookup);
 
 // Whether checking `request` has looked at files that are not the toolchain's: libraries and objects that its flags
 // name, which may be others by the next load, or nvdisasm.

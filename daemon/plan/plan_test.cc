@@ -370,6 +370,7 @@ TEST(PlanTest, TheHandlersThatComeWithKernixdNeedOldNamesOnly) {
                                   "__cxa_throw_bad_array_new_length",
                                   "__gxx_personality_v0",
                                   "__tls_get_addr",
+                                  "bcmp",
                                   "free",
                                   "memcmp",
                                   "memcpy",

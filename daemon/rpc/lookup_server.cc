@@ -110,17 +110,17 @@ class Question {
   // Returns whether the answer was sent; nothing if none is known.
   std::optional<bool> AnswerIfKnown(FileLook& look, const Send& send) {
     if (!readable_) return std::nullopt;
-    v1::LoadRequest& load = *request_.mutable_load();
-    std::optional<v1::ToolchainPaths> toolchain = backend_.toolchains.ChooseByName(load.toolchain(), load.language());
+    std::optional<v1::ToolchainPaths> toolchain =
+        backend_.toolchains.ChooseByName(request_.toolchain(), request_.language());
     if (!toolchain) return std::nullopt;
-    *load.mutable_toolchain() = *std::move(toolchain);
+    *request_.mutable_toolchain() = *std::move(toolchain);
     std::optional<bool> sent;
     const auto deliver = [&](const v1::LoadResult& hit) {
       if (hit.ByteSizeLong() > kMostInLoop) return false;
       sent = send(ReplyWith(hit));
       return *sent;
     };
-    if (backend_.builder.LookUpKnown(load, user_.id(), look, deliver)) Note(true);
+    if (backend_.builder.LookUpKnown(request_, user_.id(), look, deliver)) Note(true);
     return sent;
   }
 
@@ -146,18 +146,18 @@ class Question {
   }
 
   bool LookUp(const build::DeliverHit& deliver, const CancellationPtr& cancellation) {
-    if (LoadCost(request_.load()) > kMostCost) return false;
-    v1::LoadRequest load = request_.load();
-    auto toolchain = backend_.toolchains.Choose(load.toolchain(), load.language());
+    std::optional<v1::LoadRequest> load = LoadOf(request_);
+    if (!load || LoadCost(*load) > kMostCost) return false;
+    auto toolchain = backend_.toolchains.Choose(load->toolchain(), load->language());
     if (!toolchain.ok()) return false;
-    *load.mutable_toolchain() = *std::move(toolchain);
-    return backend_.builder.LookUp(std::move(load), user_.id(), deliver, cancellation);
+    *load->mutable_toolchain() = *std::move(toolchain);
+    return backend_.builder.LookUp(*load, user_.id(), deliver, cancellation);
   }
 
   void Note(bool hit) {
     const auto took = backend_.env.Now() - begun_;
     backend_.metrics.NoteQuickLookup(hit, from_upstream_, took);
-    if (hit) LogHit(user_, request_.load().name(), key_, from_upstream_, std::chrono::duration_cast<Duration>(took));
+    if (hit) LogHit(user_, request_.name(), key_, from_upstream_, std::chrono::duration_cast<Duration>(took));
   }
 
   Backend& backend_;

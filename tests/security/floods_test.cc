@@ -19,7 +19,6 @@
 
 #include "absl/strings/numbers.h"
 #include "common/base/strings.h"
-#include "common/base/version.h"
 #include "common/os/env.h"
 #include "common/wire/quick_lookup.h"
 #include "daemon/transport/unix_peer.h"
@@ -287,10 +286,7 @@ Kernel ManySources(Kernel kernel) {
 absl::StatusOr<std::string> LookUp(uid_t user, const std::string& path, const v1::LoadRequest& load) {
   absl::StatusOr<UniqueFd> connection = ConnectAs(user, path);
   if (!connection.ok()) return connection.status();
-  v1::LookupRequest request;
-  request.set_build_id(BuildId());
-  *request.mutable_load() = load;
-  const std::string text = request.SerializeAsString();
+  const std::string text = LookupOf(load).SerializeAsString();
   EXPECT_LE(text.size(), kMaxLookupBytes);
   const MonotonicTime deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   const absl::Status sent = SendFrame(connection->get(), kLookupMagic, text, deadline);
@@ -357,10 +353,9 @@ void LookUpAtOnce(uid_t user, const std::string& path, const v1::LookupRequest& 
 TEST_F(FloodsTest, LookupsOfManyEmptyPartsStayBounded) {
   Serve();
   const uint64_t before = Peak();
-  v1::LookupRequest request;
-  *request.mutable_load() = CppKernel().request;
-  for (int i = 0; i < 1'000'000; ++i) request.mutable_load()->add_header();
-  LookUpAtOnce(TheUsers().member, socket(), request, 40);
+  v1::LoadRequest load = CppKernel().request;
+  for (int i = 0; i < 1'000'000; ++i) load.add_header();
+  LookUpAtOnce(TheUsers().member, socket(), LookupOf(std::move(load)), 40);
   Judge(kFloods, "lookups of a million empty parts", Grown(before, 500 * kMiB));
   OtherIsServed("another's load after lookups of empty parts");
 }

@@ -12,7 +12,6 @@
 
 #include "absl/strings/numbers.h"
 #include "common/base/strings.h"
-#include "common/base/version.h"
 #include "common/os/env.h"
 #include "common/wire/quick_lookup.h"
 #include "tests/security/http2_flood.h"
@@ -167,10 +166,8 @@ bool Http2FloodsTest::OtherHits() {
   const MonotonicTime deadline = In(kSoon);
   const absl::StatusOr<UniqueFd> connection = ConnectAs(TheUsers().other, socket());
   if (!connection.ok()) return false;
-  v1::LookupRequest request;
-  request.set_build_id(BuildId());
-  *request.mutable_load() = kernel_.request;
-  if (!SendFrame(connection->get(), kLookupMagic, request.SerializeAsString(), deadline).ok()) return false;
+  const std::string request = LookupOf(kernel_.request).SerializeAsString();
+  if (!SendFrame(connection->get(), kLookupMagic, request, deadline).ok()) return false;
   const absl::StatusOr<std::string> hit = ReceiveFrame(connection->get(), 1 << 20, deadline);
   return hit.ok() && !hit->empty();
 }

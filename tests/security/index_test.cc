@@ -8,7 +8,6 @@
 #include <string>
 
 #include "common/base/strings.h"
-#include "common/base/version.h"
 #include "common/wire/quick_lookup.h"
 #include "tests/security/security_fixture.h"
 #include "tests/support/test_util.h"
@@ -76,11 +75,9 @@ void LookUpUnderNames(uid_t user, const std::string& path, v1::LoadRequest load,
   const UniqueFd connection = *ConnectAs(user, path);
   for (int i = 0; i < names; ++i) {
     load.set_name(StrCat(i, std::string(190, 'n')));
-    v1::LookupRequest request;
-    request.set_build_id(BuildId());
-    *request.mutable_load() = load;
+    const std::string request = LookupOf(load).SerializeAsString();
     const MonotonicTime deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    ASSERT_THAT(SendFrame(connection.get(), i == 0 ? kLookupMagic : "", request.SerializeAsString(), deadline), IsOk());
+    ASSERT_THAT(SendFrame(connection.get(), i == 0 ? kLookupMagic : "", request, deadline), IsOk());
     ASSERT_THAT(ReceiveFrame(connection.get(), 1 << 20, deadline), IsOk());
   }
 }

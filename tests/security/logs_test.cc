@@ -10,7 +10,6 @@
 
 #include "absl/strings/numbers.h"
 #include "common/base/strings.h"
-#include "common/base/version.h"
 #include "common/wire/quick_lookup.h"
 #include "tests/security/security_fixture.h"
 #include "tests/support/test_util.h"
@@ -25,12 +24,8 @@ constexpr size_t kMost = 600 << 10;
 // A connection on which `user` asks for `load` again and again.
 class Asker {
  public:
-  Asker(uid_t user, const std::string& path, const v1::LoadRequest& load) : connection_(*ConnectAs(user, path)) {
-    v1::LookupRequest request;
-    request.set_build_id(BuildId());
-    *request.mutable_load() = load;
-    text_ = request.SerializeAsString();
-  }
+  Asker(uid_t user, const std::string& path, const v1::LoadRequest& load)
+      : connection_(*ConnectAs(user, path)), text_(LookupOf(load).SerializeAsString()) {}
 
   // Whether it was a hit.
   bool Ask() {
