@@ -22,23 +22,6 @@ namespace kernix::remote {
 
 namespace {
 
-// Ends a call when the caller is cancelled.
-class EndsWith {
- public:
-  EndsWith(Cancellation* cancellation, grpc::ClientContext& context) : cancellation_(cancellation) {
-    if (cancellation_ != nullptr) id_ = cancellation_->OnCancel([&context] { context.TryCancel(); });
-  }
-  ~EndsWith() {
-    if (cancellation_ != nullptr) cancellation_->Remove(id_);
-  }
-  EndsWith(const EndsWith&) = delete;
-  EndsWith& operator=(const EndsWith&) = delete;
-
- private:
-  Cancellation* const cancellation_;
-  int id_ = 0;
-};
-
 Duration TimeLeft(Env& env, const Limits& limits) {
   return std::max(Duration(0), std::chrono::duration_cast<Duration>(limits.deadline - env.Now()));
 }
@@ -95,7 +78,7 @@ grpc::Status Connection::Try(const Limits& limits, Duration time, const Attempt&
       return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(ToStd(value.status().message())));
     context.AddMetadata(token_->header_name(), *value);
   }
-  const EndsWith ends(limits.cancellation, context);
+  const ScopedOnCancel on_cancel(limits.cancellation, [&context] { context.TryCancel(); });
   return attempt(context);
 }
 

@@ -120,10 +120,9 @@ class PlacingExecutorTest : public ::testing::Test {
   static absl::StatusOr<exec::ActionResult> Perform(const Run& run, const exec::Action& action,
                                                     exec::ActionObserver* observer, Cancellation* cancellation) {
     std::promise<void> cancelled;
-    const int id = cancellation->OnCancel([&] { cancelled.set_value(); });
+    const ScopedOnCancel on_cancel(cancellation, [&] { cancelled.set_value(); });
     if (observer != nullptr) observer->OnStarted(action);
     if (action.step == kWaits) cancelled.get_future().wait();
-    cancellation->Remove(id);
     absl::StatusOr<exec::ActionResult> result = run();
     if (observer != nullptr && result.ok()) observer->OnOutput(result->output);
     if (cancellation->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "cancelled");
