@@ -261,7 +261,7 @@ MUTANTS = [
            "remote_engine_test", "RemoteExecutorTest.AnActionThatNoWorker*:RemoteExecutorTest.TheQueueLimit*"),
     Mutant("an action that runs and is given up for its wait", "daemon/remote/execution.cc",
            "(rang && waits && !has_run)", "rang", "remote_engine_test", "RemoteExecutorTest.AnActionThatRuns*"),
-    Mutant("steps that wait behind one that no worker took", "daemon/remote/worker_pause.cc",
+    Mutant("steps that wait behind one that no worker took", "daemon/remote/circuit_breaker.cc",
            "  why_ = std::move(why);\n", "  static_cast<void>(why);\n", "remote_test", "PlacingExecutorTest.*"),
     Mutant("a result of an earlier run taken for a worker", "daemon/remote/placing_executor.cc",
            "if (end.ok() && !end->ran_earlier)", "if (end.ok())", "remote_test", "PlacingExecutorTest.*"),

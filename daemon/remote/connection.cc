@@ -12,15 +12,121 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/remote/engine_address.h"
 #include "daemon/remote/engine_error.h"
 
 namespace kernix::remote {
 
 namespace {
+
+constexpr std::string_view kUnix = "unix://";
+constexpr std::string_view kPlain = "grpc://";
+constexpr std::string_view kTls = "grpcs://";
+
+absl::Status BadAddress(const std::string& address) {
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("'", address, "' is not the address of an engine. Write grpc://HOST:PORT, grpcs://HOST:PORT ",
+                          "for TLS, or unix:///PATH for a socket of this host."));
+}
+
+std::string_view HostOf(std::string_view place) { return place.substr(0, place.rfind(':')); }
+
+bool IsPlace(std::string_view place) {
+  const size_t colon = place.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || place.find_first_of("/@ \t,") != std::string_view::npos) {
+    return false;
+  }
+  uint32_t port = 0;
+  const std::string_view host = HostOf(place);
+  const bool is_bare_ipv6 = host.find(':') != std::string_view::npos && host.front() != '[';
+  return !is_bare_ipv6 && absl::SimpleAtoi(ToAbsl(place.substr(colon + 1)), &port) && port > 0 && port < 65536;
+}
+
+bool IsThisHost(std::string_view host) { return host == "localhost" || host == "[::1]" || host == "127.0.0.1"; }
+
+}  // namespace
+
+absl::StatusOr<EngineAddress> ParseEngineAddress(const std::string& address) {
+  const std::string_view text = address;
+  if (text.starts_with(kUnix)) {
+    if (text.size() < kUnix.size() + 2 || text[kUnix.size()] != '/') return BadAddress(address);
+    return EngineAddress{.target = address, .tls = false, .on_this_host = true};
+  }
+  const bool tls = text.starts_with(kTls);
+  if (!tls && !text.starts_with(kPlain)) return BadAddress(address);
+  const std::string_view place = text.substr(tls ? kTls.size() : kPlain.size());
+  if (!IsPlace(place)) return BadAddress(address);
+  return EngineAddress{.target = StrCat("dns:///", place), .tls = tls, .on_this_host = IsThisHost(HostOf(place))};
+}
+
+namespace {
+
+absl::Status BadOption(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
+
+absl::Status CheckOptions(const UpstreamOptions& options, const EngineAddress& address) {
+  const bool names_tls_files =
+      !options.ca_file.empty() || !options.certificate_file.empty() || !options.key_file.empty();
+  if (names_tls_files && !address.tls) {
+    return BadOption(StrCat(options.address, " does not use TLS, so ca_file, certificate_file and key_file say ",
+                            "nothing. Write grpcs:// for TLS."));
+  }
+  if (options.certificate_file.empty() != options.key_file.empty()) {
+    return BadOption("A client certificate needs both certificate_file and key_file.");
+  }
+  if (!options.token_file.empty() && !address.tls && !address.on_this_host) {
+    return BadOption(StrCat("The token would travel to ", options.address, " for everybody to read. Use grpcs://."));
+  }
+  return absl::OkStatus();
+}
+
+// The text of a PEM file; of an empty path, an empty text.
+absl::StatusOr<std::string> ReadPem(Env& env, std::string_view option, const std::string& path) {
+  if (path.empty()) return std::string();
+  absl::StatusOr<std::string> text = env.ReadFile(path);
+  if (!text.ok()) return BadOption(StrCat(option, ": ", text.status().message()));
+  if (!absl::StrContains(*text, "-----BEGIN ")) {
+    return BadOption(StrCat(option, ": ", path, " is not a PEM file: nothing in it says '-----BEGIN'."));
+  }
+  return text;
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(Env& env, const UpstreamOptions& options,
+                                                                          const EngineAddress& address) {
+  if (!address.tls) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions tls;
+  KERNIX_ASSIGN_OR_RETURN(tls.pem_root_certs, ReadPem(env, "ca_file", options.ca_file));
+  KERNIX_ASSIGN_OR_RETURN(tls.pem_cert_chain, ReadPem(env, "certificate_file", options.certificate_file));
+  KERNIX_ASSIGN_OR_RETURN(tls.pem_private_key, ReadPem(env, "key_file", options.key_file));
+  return grpc::SslCredentials(tls);
+}
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  // Two objects for one address are two connections: one may have another client certificate.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // By default, gRPC waits a second and up to two minutes before it connects again. We have pauses of our own.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // how long one attempt to connect may take
+  // Notices a dead engine while a command runs. By default, servers take a ping each five minutes at most.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 360'000);
+  // Each retry is counted, and each has the rest of the operation's time.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetUserAgentPrefix("kernixd");
+  return arguments;
+}
+
+// Reads the files that `options` names for TLS. Does not connect. INVALID_REQUEST if one cannot be read, or does not go
+// with the others or with the address.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(Env& env, const UpstreamOptions& options,
+                                                           const EngineAddress& address) {
+  KERNIX_RETURN_IF_ERROR(CheckOptions(options, address));
+  KERNIX_ASSIGN_OR_RETURN(const auto credentials, MakeCredentials(env, options, address));
+  return grpc::CreateCustomChannel(address.target, credentials, Arguments());
+}
 
 Duration TimeLeft(Env& env, const Limits& limits) {
   return std::max(Duration(0), std::chrono::duration_cast<Duration>(limits.deadline - env.Now()));
@@ -87,72 +193,6 @@ bool Connection::WaitToRetry(const Limits& limits, int tries, const grpc::Status
   if (pause >= TimeLeft(env_, limits)) return false;
   counters_.retries.Add();
   return Pause(pause, limits.cancellation);
-}
-
-namespace {
-
-absl::Status BadOption(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
-
-absl::Status CheckOptions(const UpstreamOptions& options, const EngineAddress& address) {
-  const bool names_tls_files =
-      !options.ca_file.empty() || !options.certificate_file.empty() || !options.key_file.empty();
-  if (names_tls_files && !address.tls) {
-    return BadOption(StrCat(options.address, " does not use TLS, so ca_file, certificate_file and key_file say ",
-                            "nothing. Write grpcs:// for TLS."));
-  }
-  if (options.certificate_file.empty() != options.key_file.empty()) {
-    return BadOption("A client certificate needs both certificate_file and key_file.");
-  }
-  if (!options.token_file.empty() && !address.tls && !address.on_this_host) {
-    return BadOption(StrCat("The token would travel to ", options.address, " for everybody to read. Use grpcs://."));
-  }
-  return absl::OkStatus();
-}
-
-// The text of a PEM file; of an empty path, an empty text.
-absl::StatusOr<std::string> ReadPem(Env& env, std::string_view option, const std::string& path) {
-  if (path.empty()) return std::string();
-  absl::StatusOr<std::string> text = env.ReadFile(path);
-  if (!text.ok()) return BadOption(StrCat(option, ": ", text.status().message()));
-  if (!absl::StrContains(*text, "-----BEGIN ")) {
-    return BadOption(StrCat(option, ": ", path, " is not a PEM file: nothing in it says '-----BEGIN'."));
-  }
-  return text;
-}
-
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(Env& env, const UpstreamOptions& options,
-                                                                          const EngineAddress& address) {
-  if (!address.tls) return grpc::InsecureChannelCredentials();
-  grpc::SslCredentialsOptions tls;
-  KERNIX_ASSIGN_OR_RETURN(tls.pem_root_certs, ReadPem(env, "ca_file", options.ca_file));
-  KERNIX_ASSIGN_OR_RETURN(tls.pem_cert_chain, ReadPem(env, "certificate_file", options.certificate_file));
-  KERNIX_ASSIGN_OR_RETURN(tls.pem_private_key, ReadPem(env, "key_file", options.key_file));
-  return grpc::SslCredentials(tls);
-}
-
-grpc::ChannelArguments Arguments() {
-  grpc::ChannelArguments arguments;
-  // Two objects for one address are two connections: one may have another client certificate.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // By default, gRPC waits a second and up to two minutes before it connects again. We have pauses of our own.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // how long one attempt to connect may take
-  // Notices a dead engine while a command runs. By default, servers take a ping each five minutes at most.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 360'000);
-  // Each retry is counted, and each has the rest of the operation's time.
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetUserAgentPrefix("kernixd");
-  return arguments;
-}
-
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(Env& env, const UpstreamOptions& options,
-                                                           const EngineAddress& address) {
-  KERNIX_RETURN_IF_ERROR(CheckOptions(options, address));
-  KERNIX_ASSIGN_OR_RETURN(const auto credentials, MakeCredentials(env, options, address));
-  return grpc::CreateCustomChannel(address.target, credentials, Arguments());
 }
 
 }  // namespace kernix::remote

@@ -22,47 +22,88 @@
 
 namespace kernix::remote {
 
-// Ends the call that follows an action if no worker has taken the action in time. Internal to the room.
+namespace {
 
-// Thread-safe. What an engine says of an action decides: one of which it has said nothing yet does not wait, and one
-// that has begun to run never waits again.
+// Ends the call that follows an action if no worker has taken the action in time. Thread-safe. What an engine says of
+// an action decides: one of which it has said nothing yet does not wait, and one that has begun to run never waits
+// again.
 class QueueWatch {
+  struct State {
+    Mutex mutex;
+    grpc::ClientContext* call ABSL_GUARDED_BY(mutex) = nullptr;
+    bool waits ABSL_GUARDED_BY(mutex) = false;
+    bool has_run ABSL_GUARDED_BY(mutex) = false;
+    bool rang ABSL_GUARDED_BY(mutex) = false;
+    bool late ABSL_GUARDED_BY(mutex) = false;
+
+    void EndIfLate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+      late = late || (rang && waits && !has_run);
+      if (late && call != nullptr) call->TryCancel();
+    }
+  };
+
  public:
   // From now on. 0: no limit.
-  explicit QueueWatch(Duration limit);
-  ~QueueWatch();
+  explicit QueueWatch(Duration limit) {
+    if (limit <= Duration(0)) return;
+    const gpr_timespec end =
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(limit.count(), GPR_TIMESPAN));
+    alarm_.Set(end, [state = state_](bool rang) {
+      const MutexLock lock(state->mutex);
+      state->rang = rang;
+      state->EndIfLate();
+    });
+  }
+  ~QueueWatch() { alarm_.Cancel(); }
   QueueWatch(const QueueWatch&) = delete;
   QueueWatch& operator=(const QueueWatch&) = delete;
 
-  void Waits();
-  void Runs();
+  void Waits() {
+    const MutexLock lock(state_->mutex);
+    state_->waits = true;
+    state_->EndIfLate();
+  }
+  void Runs() {
+    const MutexLock lock(state_->mutex);
+    state_->waits = false;
+    state_->has_run = true;
+  }
 
   // The engine has said last that the action waits.
-  bool waits() const;
+  bool waits() const {
+    const MutexLock lock(state_->mutex);
+    return state_->waits;
+  }
   // The action has waited for too long: its call ends, or must not begin.
-  bool late() const;
+  bool late() const {
+    const MutexLock lock(state_->mutex);
+    return state_->late;
+  }
 
   // A call that follows the action.
   class Call {
    public:
     // Both must outlive it.
-    Call(QueueWatch& watch, grpc::ClientContext& context);
-    ~Call();
+    Call(QueueWatch& watch, grpc::ClientContext& context) : state_(*watch.state_) {
+      const MutexLock lock(state_.mutex);
+      state_.call = &context;
+      state_.EndIfLate();
+    }
+    ~Call() {
+      const MutexLock lock(state_.mutex);
+      state_.call = nullptr;
+    }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
    private:
-    QueueWatch& watch_;
+    State& state_;
   };
 
  private:
-  struct State;
-
-  const std::shared_ptr<State> state_;  // the alarm may ring while it is cancelled
+  const std::shared_ptr<State> state_ = std::make_shared<State>();  // the alarm may ring while it is cancelled
   grpc::Alarm alarm_;
 };
-
-namespace {
 
 namespace longrunning = google::longrunning;
 
@@ -282,66 +323,6 @@ absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, 
   if (is_late && running.was_taken()) return Execution{.timed_out = true};
   if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) return Refused(connection.options(), status);
   return EngineError(status, connection.options(), kAsked);
-}
-
-struct QueueWatch::State {
-  Mutex mutex;
-  grpc::ClientContext* call ABSL_GUARDED_BY(mutex) = nullptr;
-  bool waits ABSL_GUARDED_BY(mutex) = false;
-  bool has_run ABSL_GUARDED_BY(mutex) = false;
-  bool rang ABSL_GUARDED_BY(mutex) = false;
-  bool late ABSL_GUARDED_BY(mutex) = false;
-
-  void EndIfLate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    late = late || (rang && waits && !has_run);
-    if (late && call != nullptr) call->TryCancel();
-  }
-};
-
-QueueWatch::QueueWatch(Duration limit) : state_(std::make_shared<State>()) {
-  if (limit <= Duration(0)) return;
-  const gpr_timespec end =
-      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(limit.count(), GPR_TIMESPAN));
-  alarm_.Set(end, [state = state_](bool rang) {
-    const MutexLock lock(state->mutex);
-    state->rang = rang;
-    state->EndIfLate();
-  });
-}
-
-QueueWatch::~QueueWatch() { alarm_.Cancel(); }
-
-void QueueWatch::Waits() {
-  const MutexLock lock(state_->mutex);
-  state_->waits = true;
-  state_->EndIfLate();
-}
-
-void QueueWatch::Runs() {
-  const MutexLock lock(state_->mutex);
-  state_->waits = false;
-  state_->has_run = true;
-}
-
-bool QueueWatch::waits() const {
-  const MutexLock lock(state_->mutex);
-  return state_->waits;
-}
-
-bool QueueWatch::late() const {
-  const MutexLock lock(state_->mutex);
-  return state_->late;
-}
-
-QueueWatch::Call::Call(QueueWatch& watch, grpc::ClientContext& context) : watch_(watch) {
-  const MutexLock lock(watch_.state_->mutex);
-  watch_.state_->call = &context;
-  watch_.state_->EndIfLate();
-}
-
-QueueWatch::Call::~Call() {
-  const MutexLock lock(watch_.state_->mutex);
-  watch_.state_->call = nullptr;
 }
 
 }  // namespace kernix::remote
