@@ -88,8 +88,7 @@ class WorkerPause {
   void NotTaken(std::string why);
   void Taken();
 
-  bool IsOn() const { return why().has_value(); }
-  // Why it is on.
+  // Why it is on; nothing: it is not.
   std::optional<std::string> why() const;
 
  private:

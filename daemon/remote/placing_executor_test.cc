@@ -304,7 +304,7 @@ TEST_F(PlacingExecutorTest, IfNoWorkerTakesAStepTheNextOnesDoNotWait) {
   EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
   env_.AdvanceClock(WorkerPause::kProbeInterval);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
-  EXPECT_FALSE(pause_.IsOn());
+  EXPECT_EQ(pause_.why(), std::nullopt);
 }
 
 TEST_F(PlacingExecutorTest, AResultOfAnEarlierRunIsNoWorker) {
@@ -317,7 +317,7 @@ TEST_F(PlacingExecutorTest, AResultOfAnEarlierRunIsNoWorker) {
     return result;
   };
   EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
-  EXPECT_TRUE(pause_.IsOn());
+  EXPECT_NE(pause_.why(), std::nullopt);
   EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
 }
 
