@@ -17,8 +17,8 @@
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "daemon/exec/remote_execution.h"
 #include "daemon/remote/engine_error.h"
-#include "daemon/remote/reapi_messages.h"
 
 namespace kernix::remote {
 
@@ -197,7 +197,7 @@ class Running {
     reapi::ExecuteRequest request;
     request.set_instance_name(connection_.options().instance);
     request.set_skip_cache_lookup(options_.skip_cache_lookup);
-    SetDigest(action, *request.mutable_action_digest());
+    *request.mutable_action_digest() = exec::ToReapi(action);
     return connection_.execution().Execute(&context, request);
   }
 
@@ -257,8 +257,13 @@ class Running {
   std::optional<grpc::Status> failure_;  // of this try
 };
 
+absl::Status NotAResult(const UpstreamOptions& options, std::string_view why) {
+  return MakeError(v1::ErrorDetail::INTERNAL,
+                   StrCat("the engine at ", options.address, " sent a result that cannot be used: ", why));
+}
+
 std::optional<exec::BlobDigest> DigestIfAny(bool is_there, const reapi::Digest& message) {
-  return is_there && message.size_bytes() > 0 ? GetDigest(message) : std::nullopt;
+  return is_there && message.size_bytes() > 0 ? exec::FromReapi(message) : std::nullopt;
 }
 
 absl::StatusOr<Execution> ToExecution(const UpstreamOptions& options, const reapi::ExecuteResponse& response) {
@@ -284,14 +289,12 @@ std::string InWords(Duration time) {
 
 // The step may be a short one: it can run elsewhere. The engine has answered, so the code is NOT_FOUND.
 absl::Status NoWorker(const UpstreamOptions& engine, Duration waited) {
-  v1::ErrorDetail detail;
-  detail.set_kind(v1::ErrorDetail::UNREACHABLE);
-  detail.set_code(static_cast<int>(absl::StatusCode::kNotFound));
-  detail.set_message(StrCat("no worker of the engine at ", engine.address, " has taken the action within ",
-                            InWords(waited),
-                            ". Do workers run, and have what upstream.platform names? If they are busy, or take long "
-                            "to start, set a longer upstream.queue_timeout"));
-  return MakeError(std::move(detail));
+  return MakeError(
+      v1::ErrorDetail::UNREACHABLE,
+      StrCat("no worker of the engine at ", engine.address, " has taken the action within ", InWords(waited),
+             ". Do workers run, and have what upstream.platform names? If they are busy, or take long "
+             "to start, set a longer upstream.queue_timeout"),
+      absl::StatusCode::kNotFound);
 }
 
 // It lacks a part of the action, or a worker for it.
@@ -304,6 +307,20 @@ absl::Status Refused(const UpstreamOptions& engine, const grpc::Status& status) 
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<OutputFile>> FilesOf(const UpstreamOptions& options, const reapi::ActionResult& result) {
+  std::vector<OutputFile> files;
+  for (const auto& file : result.output_files()) {
+    const std::optional<exec::BlobDigest> digest = exec::FromReapi(file.digest());
+    if (!digest) return NotAResult(options, StrCat("'", file.path(), "' has no SHA-256 digest"));
+    OutputFile& added = files.emplace_back(OutputFile{file.path(), *digest});
+    // Other bytes count as none: whoever needs the file asks for the blob, and learns more.
+    if (!file.contents().empty() && exec::BlobDigestOf(file.contents()) == *digest) {
+      added.content = exec::MakeContent(file.contents());
+    }
+  }
+  return files;
+}
 
 bool IsNoWorker(const absl::Status& status) {
   return (absl::IsNotFound(status) || absl::IsFailedPrecondition(status)) &&

@@ -11,7 +11,6 @@
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "daemon/exec/action_digest.h"
-#include "daemon/exec/merkle_tree.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "google/longrunning/operations.pb.h"
 #include "tests/support/await.h"

@@ -324,11 +324,8 @@ absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, const 
 }
 
 void SharedResults::Register(MetricsRegistry& registry) const {
-  constexpr char kName[] = "kernix_upstream_lookups_total";
-  constexpr char kHelp[] = "Keys that were looked up in the upstream, by what was found.";
-  registry.AddCounter(kName, kHelp, found_, {{"result", "found"}});
-  registry.AddCounter(kName, kHelp, absent_, {{"result", "absent"}});
-  registry.AddCounter(kName, kHelp, other_headers_, {{"result", "other_headers"}});
+  registry.AddCounters("kernix_upstream_lookups_total", "Keys that were looked up in the upstream, by what was found.",
+                       "result", {{"found", &found_}, {"absent", &absent_}, {"other_headers", &other_headers_}});
   registry.AddCounter("kernix_upstream_results_ignored_total",
                       "Results in the upstream that this node does not believe, or that are damaged.", not_believed_);
   registry.AddCounter("kernix_upstream_results_too_large_total",

@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
 #include "common/base/metrics.h"
-#include "daemon/exec/input_file.h"
+#include "daemon/exec/blob.h"
 #include "daemon/remote/signature.h"
 #include "daemon/remote/upstream.h"
 

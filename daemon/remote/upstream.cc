@@ -17,11 +17,11 @@
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "daemon/exec/remote_execution.h"
 #include "daemon/remote/blob_transfer.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/connection.h"
 #include "daemon/remote/execution.h"
-#include "daemon/remote/reapi_messages.h"
 
 namespace kernix::remote {
 
@@ -211,7 +211,7 @@ absl::StatusOr<std::vector<OutputFile>> Upstream::Impl::FindResult(const Limits&
                                                                    const std::vector<std::string>& along) {
   reapi::GetActionResultRequest request;
   request.set_instance_name(options().instance);
-  SetDigest(action, *request.mutable_action_digest());
+  *request.mutable_action_digest() = exec::ToReapi(action);
   request.mutable_inline_output_files()->Assign(along.begin(), along.end());
   reapi::ActionResult result;
   KERNIX_RETURN_IF_ERROR(connection_->Call(limits, "find a result", [&](grpc::ClientContext& context) {
@@ -225,11 +225,11 @@ absl::Status Upstream::Impl::PutResult(const Limits& limits, const exec::BlobDig
                                        const std::vector<OutputFile>& files) {
   reapi::UpdateActionResultRequest request;
   request.set_instance_name(options().instance);
-  SetDigest(action, *request.mutable_action_digest());
+  *request.mutable_action_digest() = exec::ToReapi(action);
   for (const OutputFile& file : files) {
     reapi::OutputFile& output = *request.mutable_action_result()->add_output_files();
     output.set_path(file.path);
-    SetDigest(file.digest, *output.mutable_digest());
+    *output.mutable_digest() = exec::ToReapi(file.digest);
   }
   return connection_->Call(limits, "keep a result", [&](grpc::ClientContext& context) {
     reapi::ActionResult kept;
@@ -260,9 +260,9 @@ void Upstream::Impl::Register(MetricsRegistry& registry) const {
   const ConnectionCounters& counters = connection_->counters();
   registry.AddCounter("kernix_upstream_retries_total", "Calls of the upstream engine that were tried again.",
                       counters.retries);
-  const std::string bytes = "Bytes of blobs to and from the upstream engine, as they travelled.";
-  registry.AddCounter("kernix_upstream_bytes_total", bytes, counters.bytes_sent, {{"direction", "sent"}});
-  registry.AddCounter("kernix_upstream_bytes_total", bytes, counters.bytes_received, {{"direction", "received"}});
+  registry.AddCounters("kernix_upstream_bytes_total",
+                       "Bytes of blobs to and from the upstream engine, as they travelled.", "direction",
+                       {{"sent", &counters.bytes_sent}, {"received", &counters.bytes_received}});
   registry.AddCounter("kernix_upstream_breaker_openings_total",
                       "How often kernixd stopped asking the upstream engine, because it had failed again and again.",
                       breaker_.openings());

@@ -18,7 +18,6 @@
 #include "common/base/metrics.h"
 #include "common/os/env.h"
 #include "daemon/exec/blob.h"
-#include "daemon/exec/input_file.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::remote {
