@@ -216,6 +216,9 @@ namespace {
 
 constexpr mode_t kBlobMode = 0444;
 
+// The suffix of a blob's file after its digest: debuggers and profilers expect it for libraries.
+constexpr char kBlobSuffix[] = ".so";
+
 }  // namespace
 
 std::string BlobFolder::PathOf(const Digest& digest) const {

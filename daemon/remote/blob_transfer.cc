@@ -58,6 +58,9 @@ namespace {
 constexpr int kLevel = 1;                               // artifacts are small, and a network is fast
 constexpr uint64_t kRoomForFrames = uint64_t{1} << 20;  // an engine may make several frames of a blob
 
+// More than a compressed blob of `size` bytes ever has.
+uint64_t MostCompressedBytes(uint64_t size) { return ZSTD_compressBound(size) + kRoomForFrames; }
+
 }  // namespace
 
 absl::StatusOr<std::string> CompressBlob(std::string_view bytes) {
@@ -67,8 +70,6 @@ absl::StatusOr<std::string> CompressBlob(std::string_view bytes) {
   compressed.resize(size);
   return compressed;
 }
-
-uint64_t MostCompressedBytes(uint64_t size) { return ZSTD_compressBound(size) + kRoomForFrames; }
 
 absl::StatusOr<std::string> DecompressBlob(std::string_view compressed, uint64_t size) {
   std::string bytes(size, '\0');
