@@ -92,13 +92,13 @@ void MeasureSmall(Upstream& upstream) {
 // The least that a client of streams does.
 class PlainClient {
  public:
-  PlainClient(const std::shared_ptr<grpc::Channel>& channel, std::string instance)
-      : streams_(google::bytestream::ByteStream::NewStub(channel)), instance_(std::move(instance)) {}
+  PlainClient(google::bytestream::ByteStream::Stub& streams, std::string instance)
+      : streams_(streams), instance_(std::move(instance)) {}
 
   absl::Status Write(const Blob& blob) {
     grpc::ClientContext context;
     google::bytestream::WriteResponse response;
-    const auto writer = streams_->Write(&context, &response);
+    const auto writer = streams_.Write(&context, &response);
     google::bytestream::WriteRequest request;
     request.set_resource_name(UploadName(instance_, blob.digest, /*zstd=*/false));
     const std::string_view bytes = *blob.content;
@@ -117,7 +117,7 @@ class PlainClient {
     grpc::ClientContext context;
     google::bytestream::ReadRequest request;
     request.set_resource_name(DownloadName(instance_, blob.digest, /*zstd=*/false));
-    const auto reader = streams_->Read(&context, request);
+    const auto reader = streams_.Read(&context, request);
     google::bytestream::ReadResponse response;
     while (reader->Read(&response)) {
     }
@@ -125,7 +125,7 @@ class PlainClient {
   }
 
  private:
-  const std::unique_ptr<google::bytestream::ByteStream::Stub> streams_;
+  google::bytestream::ByteStream::Stub& streams_;
   const std::string instance_;
 };
 
@@ -152,9 +152,8 @@ void MeasureLarge(Upstream& upstream, PlainClient& plain) {
 
 absl::Status Run(const UpstreamOptions& options) {
   KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<Upstream> upstream, Upstream::Open(Env::Posix(), options));
-  KERNIX_ASSIGN_OR_RETURN(const EngineAddress address, ParseEngineAddress(options.address));
-  KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(Env::Posix(), options, address));
-  PlainClient plain(channel, options.instance);
+  KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection, Connection::Open(Env::Posix(), options));
+  PlainClient plain(connection->streams(), options.instance);
   std::printf("| what | median | from, to |\n|---|---|---|\n");
   MeasureSmall(*upstream);
   MeasureLarge(*upstream, plain);

@@ -30,15 +30,8 @@ struct GuardedFolders {
   std::map<FolderKey, std::string> real_paths ABSL_GUARDED_BY(mutex);
 };
 
-GuardedFolders& AllGuarded() {
-  static auto* all = new GuardedFolders;
-  return *all;
-}
-
-[[maybe_unused]] const GuardedFolders& kMadeAtLoad = AllGuarded();
-
 std::optional<std::string> FindGuarded(const FolderKey& key) {
-  GuardedFolders& all = AllGuarded();
+  auto& all = PerProcess<GuardedFolders>::Get();
   const MutexLock lock(all.mutex);
   const auto found = all.real_paths.find(key);
   return found == all.real_paths.end() ? std::nullopt : std::optional(found->second);
@@ -57,7 +50,7 @@ absl::StatusOr<std::string> GuardedFolder(const ClientEnvironment& environment, 
   const FolderKey key(environment.env, folder, owner);
   if (std::optional<std::string> known = FindGuarded(key)) return *std::move(known);
   KERNIX_ASSIGN_OR_RETURN(std::string real, LookAtFolder(environment, folder, owner));
-  GuardedFolders& all = AllGuarded();
+  auto& all = PerProcess<GuardedFolders>::Get();
   const MutexLock lock(all.mutex);
   return all.real_paths.emplace(key, std::move(real)).first->second;
 }

@@ -264,18 +264,13 @@ struct Attempt {
 
 class ScratchStore {
  public:
-  static ScratchStore& Get() {
-    static auto* store = new ScratchStore;
-    return *store;
-  }
-
   absl::StatusOr<std::string> Path(const ClientEnvironment& environment) {
     MutexLock lock(mutex_);
     if (owner_ == getpid()) return path_;  // a parent's folder is removed with the parent
     const std::string parent = environment.get_env("TMPDIR").value_or("/tmp");
     KERNIX_ASSIGN_OR_RETURN(path_, environment.env->CreateTempDirectory(JoinPath(parent, "kernix-oneshot-")));
     owner_ = getpid();
-    [[maybe_unused]] static const int registered = std::atexit([] { Get().Remove(); });
+    [[maybe_unused]] static const int registered = std::atexit([] { PerProcess<ScratchStore>::Get().Remove(); });
     return path_;
   }
 
@@ -289,8 +284,6 @@ class ScratchStore {
   std::string path_ ABSL_GUARDED_BY(mutex_);
   pid_t owner_ ABSL_GUARDED_BY(mutex_) = 0;
 };
-
-[[maybe_unused]] const ScratchStore& kMadeAtLoad = ScratchStore::Get();
 
 // A file without a name: if no daemon can have a place, its log cannot have one either.
 struct NamelessLog {
@@ -361,7 +354,7 @@ absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const
   const bool store_is_at_fault = attempt.exit_code == kExitStoreUnusable || attempt.exit_code == kExitAlreadyRunning;
   if (!store_is_at_fault) return std::move(attempt.oneshot);
 
-  KERNIX_ASSIGN_OR_RETURN(const std::string scratch, ScratchStore::Get().Path(environment));
+  KERNIX_ASSIGN_OR_RETURN(const std::string scratch, PerProcess<ScratchStore>::Get().Path(environment));
   return TryStore(environment, program, scratch, options.start_timeout, caller).oneshot;
 }
 

@@ -27,8 +27,6 @@ std::optional<FileId> IdOf(int fd) {
   return FileId{info.st_dev, info.st_ino};
 }
 
-[[maybe_unused]] const KeptSocket& kMadeAtLoad = KeptSocket::OfProcess();
-
 // How long a client stays awake for its first answer, which is what a new process waits for: going to sleep and waking
 // up takes as long as the answer. Later it sleeps, because many processes that ask again and again would keep the
 // processors from the daemon.
@@ -51,11 +49,6 @@ absl::StatusOr<v1::LookupReply> Ask(int socket, std::string_view prefix, const s
 std::string PlaceOf(const Endpoint& endpoint) { return StrCat(endpoint.socket, "\n", endpoint.store_directory); }
 
 }  // namespace
-
-KeptSocket& KeptSocket::OfProcess() {
-  static auto* kept = new KeptSocket;
-  return *kept;
-}
 
 UniqueFd KeptSocket::Take(const std::string& place) {
   Kept kept;
@@ -92,7 +85,7 @@ void KeptSocket::Drop(Kept kept) {
 
 void AnnounceLookup(const ClientEnvironment& environment, const Endpoint& endpoint) {
   const std::string place = PlaceOf(endpoint);
-  UniqueFd socket = KeptSocket::OfProcess().Take(place);
+  UniqueFd socket = PerProcess<KeptSocket>::Get().Take(place);
   if (!socket.ok()) {
     absl::StatusOr<PeerSocket> peer = ConnectTo(environment, endpoint);
     if (!peer.ok()) return;  // the lookup finds that, too
@@ -100,7 +93,7 @@ void AnnounceLookup(const ClientEnvironment& environment, const Endpoint& endpoi
     const ssize_t sent = send(socket.get(), kLookupMagic.data(), kLookupMagic.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent != static_cast<ssize_t>(kLookupMagic.size())) return;
   }
-  KeptSocket::OfProcess().Keep(place, std::move(socket));
+  PerProcess<KeptSocket>::Get().Keep(place, std::move(socket));
 }
 
 std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment, const Endpoint& endpoint,
@@ -110,7 +103,7 @@ std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment
 
   const MonotonicTime deadline = std::chrono::steady_clock::now() + environment.lookup_patience;
   const std::string place = PlaceOf(endpoint);
-  UniqueFd socket = KeptSocket::OfProcess().Take(place);
+  UniqueFd socket = PerProcess<KeptSocket>::Get().Take(place);
   absl::StatusOr<v1::LookupReply> reply = absl::UnavailableError("not asked yet");
   if (socket.ok()) reply = Ask(socket.get(), "", text, deadline);
   // The daemon closes a connection that has been silent for long.
@@ -124,7 +117,7 @@ std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment
     KeptSocket::End(std::move(socket));
     return std::nullopt;
   }
-  KeptSocket::OfProcess().Keep(place, std::move(socket));
+  PerProcess<KeptSocket>::Get().Keep(place, std::move(socket));
   if (!reply->has_result()) return std::nullopt;
   return std::move(*reply->mutable_result());
 }

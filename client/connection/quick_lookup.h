@@ -19,9 +19,6 @@ namespace kernix {
 // The connection that a process keeps from one lookup to the next: one socket at most. Thread-safe.
 class KeptSocket {
  public:
-  // Never destroyed.
-  static KeptSocket& OfProcess();
-
   // The socket that is kept for `place`, which is then the caller's. None if another one is kept, if it is the parent's
   // (a child has the descriptors of its parent, but must not read what the parent waits for), or if the application has
   // closed it: its number may be another file's by now.

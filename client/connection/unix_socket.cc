@@ -23,11 +23,7 @@ constexpr char kServiceUser[] = "kernix";
 
 // The error for a socket of another user: kind UNREACHABLE, code kPermissionDenied.
 absl::Status RefusedError(std::string_view message) {
-  v1::ErrorDetail detail;
-  detail.set_kind(v1::ErrorDetail::UNREACHABLE);
-  detail.set_code(static_cast<int>(absl::StatusCode::kPermissionDenied));
-  detail.set_message(std::string(message));
-  return MakeError(std::move(detail));
+  return MakeError(v1::ErrorDetail::UNREACHABLE, message, absl::StatusCode::kPermissionDenied);
 }
 
 absl::Status ConnectError(int error, const std::string& path) {

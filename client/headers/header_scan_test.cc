@@ -52,7 +52,7 @@ class HeaderScanTest : public ::testing::Test {
   }
 
   ScratchFolder folder_;
-  HeaderFiles& files_ = HeaderFiles::OfProcess();
+  HeaderFiles& files_ = PerProcess<HeaderFiles>::Get();
 };
 
 TEST_F(HeaderScanTest, ASourceWithoutHeadersNeedsNone) {

@@ -72,8 +72,6 @@ HeaderFilePtr Unpack(const std::string& packed, const FileIdentity& identity) {
   return std::make_shared<const HeaderFile>(HeaderFile{*digest, known.size(), TextFrom(known)});
 }
 
-[[maybe_unused]] const HeaderFiles& kMadeAtLoad = HeaderFiles::OfProcess();
-
 }  // namespace
 
 void HeaderTable::Open() {
@@ -143,11 +141,6 @@ void HeaderTable::Save() {
   std::string text = Serialize(/*only_used=*/false);
   if (text.size() > max_bytes_) text = Serialize(/*only_used=*/true);
   if (text.size() <= max_bytes_) env_.WriteFileDurably(path_, text, 0600).IgnoreError();
-}
-
-HeaderFiles& HeaderFiles::OfProcess() {
-  static auto* files = new HeaderFiles(Env::Posix());
-  return *files;
 }
 
 HeaderFilePtr HeaderFiles::Find(const std::string& path, const FileIdentity& identity) {

@@ -83,10 +83,7 @@ class HeaderTable {
 // the lock.
 class HeaderFiles {
  public:
-  explicit HeaderFiles(Env& env) : env_(env) {}
-
-  // The instance of this process. Never destroyed.
-  static HeaderFiles& OfProcess();
+  explicit HeaderFiles(Env& env = Env::Posix()) : env_(env) {}
 
   // Returns null if `path` does not exist or is not a regular file, and the status of Env::ReadFile() if it cannot be
   // read. If this process does not know the file, looks in `table`, and notes the file there.

@@ -209,7 +209,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadDir(Client& client, Language languag
 LoadedModule FindLoaded(const Client& client, Language language, const std::string& name,
                         const std::vector<Source>& sources, const LoadOptions& options) {
   if (options.verbose || options.force_rebuild || options.begin_anew || options.callbacks.inputs) return {};
-  return LoadMemo::OfProcess().Find(MemoKey(client.options(), language, name, options), sources);
+  return PerProcess<LoadMemo>::Get().Find(MemoKey(client.options(), language, name, options), sources);
 }
 
 absl::StatusOr<LoadedModule> LoadAnew(Client& client, Language language, const std::string& name,
@@ -226,7 +226,7 @@ absl::StatusOr<LoadedModule> LoadAnew(Client& client, Language language, const s
   if (!module.ok()) return module.status();
   std::optional<std::vector<WatchedFile>> files = inputs.Look();
   if (!files) return LoadedModule{.module = *std::move(module)};
-  return LoadMemo::OfProcess().Remember(std::move(key), sources, *std::move(module), *std::move(files));
+  return PerProcess<LoadMemo>::Get().Remember(std::move(key), sources, *std::move(module), *std::move(files));
 }
 
 absl::StatusOr<std::shared_ptr<Module>> Load(Client& client, Language language, const std::string& name,

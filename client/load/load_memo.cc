@@ -90,8 +90,6 @@ bool SameSources(const std::vector<Source>& a, const std::vector<Source>& b) {
   });
 }
 
-[[maybe_unused]] const LoadMemo& kMadeAtLoad = LoadMemo::OfProcess();
-
 }  // namespace
 
 std::string MemoKey(const ClientOptions& client, Language language, const std::string& name,
@@ -105,11 +103,6 @@ std::string MemoKey(const ClientOptions& client, Language language, const std::s
   fields.Add(name);
   AddOptions(options, fields);
   return fields.Take();
-}
-
-LoadMemo& LoadMemo::OfProcess() {
-  static auto* memo = new LoadMemo(Env::Posix());
-  return *memo;
 }
 
 LoadMemo::Place LoadMemo::PlaceOf(std::string key, const std::vector<Source>& sources) {

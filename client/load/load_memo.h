@@ -60,13 +60,9 @@ struct LoadedModule {
 // Thread-safe. Exists until the process ends, and works in a forked child.
 class LoadMemo {
  public:
-  static LoadMemo& OfProcess();
-
   // A program that writes its kernels, such as a tuning run, would fill the process with their texts. What was used
   // longest ago is forgotten: the same load then asks kernixd, and makes another module.
   static constexpr size_t kMostLoads = 4096;
-
-  explicit LoadMemo(Env& env) : env_(env) {}
 
   // The module of an earlier equal load. Null if there is none, or if a file that it depends on has changed.
   LoadedModule Find(const std::string& key, const std::vector<Source>& sources);
@@ -89,7 +85,7 @@ class LoadMemo {
 
   EntryPtr FindEntry(const std::string& key, const std::vector<Source>& sources);
 
-  Env& env_;
+  Env& env_ = Env::Posix();
   ForkSafeMutex mutex_;
   Lru<Place, std::vector<EntryPtr>> entries_ ABSL_GUARDED_BY(mutex_){kMostLoads};  // texts are compared as well
   uint64_t slots_ ABSL_GUARDED_BY(mutex_) = 0;

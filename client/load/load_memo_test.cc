@@ -179,7 +179,7 @@ class LoadMemoTest : public ::testing::Test {
   }
 
   // Not one of our own: fork() would still take its mutex after its end.
-  LoadMemo& memo_ = LoadMemo::OfProcess();
+  LoadMemo& memo_ = PerProcess<LoadMemo>::Get();
   const std::string key_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 

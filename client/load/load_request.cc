@@ -257,7 +257,7 @@ absl::Status ScanUnits(Env& env, HeaderTable& table, HeaderScanRequest scan, con
                        PreparedLoad& load) {
   for (size_t i = 0; i < sources.size(); ++i) {
     scan.sources = {sources[i]};
-    KERNIX_ASSIGN_OR_RETURN(const HeaderScan found, ScanHeaders(env, HeaderFiles::OfProcess(), table, scan));
+    KERNIX_ASSIGN_OR_RETURN(const HeaderScan found, ScanHeaders(env, PerProcess<HeaderFiles>::Get(), table, scan));
     const std::vector<uint32_t> places = load.headers.Merge(found);
     v1::Source& source = *load.request.mutable_source(static_cast<int>(i));
     for (const uint32_t place : places) source.add_include_root(place);
@@ -269,7 +269,7 @@ absl::Status ScanUnits(Env& env, HeaderTable& table, HeaderScanRequest scan, con
 absl::Status ScanTogether(Env& env, HeaderTable& table, HeaderScanRequest scan, std::vector<SourceToScan> sources,
                           PreparedLoad& load) {
   scan.sources = std::move(sources);
-  KERNIX_ASSIGN_OR_RETURN(load.headers, ScanHeaders(env, HeaderFiles::OfProcess(), table, scan));
+  KERNIX_ASSIGN_OR_RETURN(load.headers, ScanHeaders(env, PerProcess<HeaderFiles>::Get(), table, scan));
   for (const uint32_t root : load.headers.quoted_roots) load.request.mutable_options()->add_quoted_include_root(root);
   return absl::OkStatus();
 }

@@ -214,15 +214,8 @@ struct OpenArtifacts {
   absl::flat_hash_map<OfInstance, LibraryPtr> by_code ABSL_GUARDED_BY(mutex);
 };
 
-OpenArtifacts& AllOpen() {
-  static auto* all = new OpenArtifacts;
-  return *all;
-}
-
-[[maybe_unused]] const OpenArtifacts& kMadeAtLoad = AllOpen();
-
 std::optional<OpenArtifact> FindOpen(const OfInstance& digest) {
-  OpenArtifacts& all = AllOpen();
+  auto& all = PerProcess<OpenArtifacts>::Get();
   MutexLock lock(all.mutex);
   const auto found = all.by_digest.find(digest);
   if (found == all.by_digest.end()) return std::nullopt;
@@ -230,7 +223,7 @@ std::optional<OpenArtifact> FindOpen(const OfInstance& digest) {
 }
 
 LibraryPtr FindCode(const OfInstance& code) {
-  OpenArtifacts& all = AllOpen();
+  auto& all = PerProcess<OpenArtifacts>::Get();
   MutexLock lock(all.mutex);
   const auto found = all.by_code.find(code);
   return found == all.by_code.end() ? nullptr : found->second;
@@ -239,7 +232,7 @@ LibraryPtr FindCode(const OfInstance& code) {
 // If two threads open the same code, the first one wins, so that both see the same addresses; what begins anew wins
 // over what was open.
 OpenArtifact Remember(const OfInstance& digest, const OfInstance& code, bool begins_anew, OpenArtifact artifact) {
-  OpenArtifacts& all = AllOpen();
+  auto& all = PerProcess<OpenArtifacts>::Get();
   MutexLock lock(all.mutex);
   if (begins_anew) {
     const LibraryPtr former = std::exchange(all.by_code[code], artifact.library);

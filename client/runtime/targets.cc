@@ -38,13 +38,6 @@ struct Registry {
   std::set<std::string> names ABSL_GUARDED_BY(mutex);  // for trampolines: never removed
 };
 
-Registry& TheRegistry() {
-  static auto* registry = new Registry;
-  return *registry;
-}
-
-[[maybe_unused]] const Registry& kMadeAtLoad = TheRegistry();
-
 absl::Status RegistrationError(const std::string& message) { return MakeError(v1::ErrorDetail::REGISTRATION, message); }
 
 absl::Status CheckNames(std::string_view target, std::string_view platform) {
@@ -165,7 +158,7 @@ Binding Apply(Registry& registry, Target& target, const Live& next) ABSL_EXCLUSI
 }
 
 absl::StatusOr<std::vector<Announcement>> Prepare(const std::vector<Change>& changes, bool replace) {
-  Registry& registry = TheRegistry();
+  auto& registry = PerProcess<Registry>::Get();
   MutexLock lock(registry.mutex);
   KERNIX_RETURN_IF_ERROR(CheckAll(registry, changes, replace));
   return Reserve(registry, changes);
@@ -173,7 +166,7 @@ absl::StatusOr<std::vector<Announcement>> Prepare(const std::vector<Change>& cha
 
 // From now on, a runtime may know the name, whether or not the bind succeeds.
 void NoteTraits(const Change& change) {
-  Registry& registry = TheRegistry();
+  auto& registry = PerProcess<Registry>::Get();
   MutexLock lock(registry.mutex);
   std::optional<uint32_t>& traits = registry.targets.at(change.key).traits;
   if (!traits) traits = change.next.function.traits;
@@ -181,7 +174,7 @@ void NoteTraits(const Change& change) {
 
 // Starts again from the beginning, because another thread may have bound the same names while the runtime was told.
 absl::StatusOr<std::vector<Binding>> Commit(const std::vector<Change>& changes, bool replace) {
-  Registry& registry = TheRegistry();
+  auto& registry = PerProcess<Registry>::Get();
   MutexLock lock(registry.mutex);
   KERNIX_RETURN_IF_ERROR(CheckAll(registry, changes, replace));
   std::vector<Binding> bindings;
@@ -214,7 +207,7 @@ absl::StatusOr<Binding> BindTarget(std::string_view target, std::string_view pla
 }
 
 absl::Status RefuseOnCpu(const std::vector<std::string>& targets, const AnnounceTarget& announce) {
-  Registry& registry = TheRegistry();
+  auto& registry = PerProcess<Registry>::Get();
   for (const std::string& name : targets) {
     const Key key(name, "cpu");
     Handler address = nullptr;
@@ -235,7 +228,7 @@ absl::Status RefuseOnCpu(const std::vector<std::string>& targets, const Announce
 }
 
 std::vector<TargetInfo> ListTargets() {
-  Registry& registry = TheRegistry();
+  auto& registry = PerProcess<Registry>::Get();
   MutexLock lock(registry.mutex);
   std::vector<TargetInfo> list;
   for (const auto& [key, target] : registry.targets) {

@@ -219,13 +219,6 @@ struct Warnings {
   absl::flat_hash_set<std::string> given ABSL_GUARDED_BY(mutex);
 };
 
-Warnings& AllWarnings() {
-  static auto* warnings = new Warnings;
-  return *warnings;
-}
-
-[[maybe_unused]] const Warnings& kMadeAtLoad = AllWarnings();
-
 }  // namespace
 
 absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, v1::Language language) {
@@ -302,7 +295,7 @@ GetEnv GetEnvOf(std::vector<std::string> variables) {
 }
 
 bool IsFirstWarning(const std::string& warning) {
-  Warnings& warnings = AllWarnings();
+  auto& warnings = PerProcess<Warnings>::Get();
   MutexLock lock(warnings.mutex);
   return warnings.given.insert(warning).second;
 }

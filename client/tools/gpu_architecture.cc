@@ -142,13 +142,6 @@ struct KnownAnswers {
   std::map<Key, std::string> architectures ABSL_GUARDED_BY(mutex);
 };
 
-KnownAnswers& AllKnown() {
-  static auto* known = new KnownAnswers;
-  return *known;
-}
-
-[[maybe_unused]] const KnownAnswers& kMadeAtLoad = AllKnown();
-
 }  // namespace
 
 absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& system) {
@@ -165,7 +158,7 @@ absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& sys
 }
 
 absl::StatusOr<std::string> DetectGpuArchitecture() {
-  KnownAnswers& known = AllKnown();
+  auto& known = PerProcess<KnownAnswers>::Get();
   GpuSystem system;
   system.visible_devices = Variable("CUDA_VISIBLE_DEVICES");
   system.device_order = Variable("CUDA_DEVICE_ORDER");

@@ -53,11 +53,7 @@ constexpr char kSystemToolkit[] = "/usr/local/cuda";
 absl::Status ToolchainError(const std::string& message) { return MakeError(v1::ErrorDetail::TOOLCHAIN, message); }
 
 absl::Status NoTool(const std::string& message) {
-  v1::ErrorDetail detail;
-  detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
-  detail.set_code(static_cast<int>(absl::StatusCode::kUnimplemented));
-  detail.set_message(message);
-  return MakeError(std::move(detail));
+  return MakeError(v1::ErrorDetail::TOOLCHAIN, message, absl::StatusCode::kUnimplemented);
 }
 
 std::optional<std::string> FirstCompilerOnPath(Env& env, const GetEnv& get_env, const std::string& name) {

@@ -4,62 +4,52 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <stop_token>
 #include <utility>
-#include <vector>
-
-#include "absl/base/thread_annotations.h"
-#include "common/base/mutex.h"
 
 namespace kernix {
 
 // The canceller and the cancelled work share one object. Thread-safe. A cancellation is final.
 class Cancellation {
  public:
-  // Runs every callback once, in the calling thread. Later calls do nothing.
-  void Cancel();
+  // Runs the callbacks of every ScopedOnCancel once, in the calling thread. Later calls do nothing.
+  void Cancel() { source_.request_stop(); }
 
-  bool cancelled() const;
+  bool cancelled() const { return source_.stop_requested(); }
 
-  // Waits for Cancel(). False if `deadline` passes first.
-  bool AwaitUntil(std::chrono::steady_clock::time_point deadline);
-
-  // Calls `callback` at Cancel(), or immediately if Cancel() has already been called. Returns an id for Remove(). The
-  // callback must not call back into this object and must not block.
-  int OnCancel(std::function<void()> callback);
-
-  // After Remove() returns, the callback is not running and will not run.
-  void Remove(int id);
+  // Of `cancellation`. One that never fires if it is null.
+  static std::stop_token TokenOf(const Cancellation* cancellation) {
+    return cancellation == nullptr ? std::stop_token() : cancellation->source_.get_token();
+  }
 
  private:
-  mutable Mutex mutex_;
-  CondVar changed_;
-  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::pair<int, std::function<void()>>> callbacks_ ABSL_GUARDED_BY(mutex_);
+  std::stop_source source_;
 };
 
 using CancellationPtr = std::shared_ptr<Cancellation>;
 
-// Calls `callback` if `cancellation` (may be null) fires while the object exists.
+// Calls `callback` if `cancellation` (may be null) fires while the object exists, or at once if it has fired. The
+// destructor waits for a callback that runs in another thread. The callback must not block.
 class ScopedOnCancel {
  public:
-  ScopedOnCancel(Cancellation* cancellation, std::function<void()> callback) : cancellation_(cancellation) {
-    if (cancellation_ != nullptr) id_ = cancellation_->OnCancel(std::move(callback));
-  }
-  ~ScopedOnCancel() {
-    if (cancellation_ != nullptr) cancellation_->Remove(id_);
-  }
-  ScopedOnCancel(const ScopedOnCancel&) = delete;
-  ScopedOnCancel& operator=(const ScopedOnCancel&) = delete;
+  ScopedOnCancel(const Cancellation* cancellation, std::function<void()> callback)
+      : callback_(Cancellation::TokenOf(cancellation), std::move(callback)) {}
 
  private:
-  Cancellation* const cancellation_;
-  int id_ = 0;
+  const std::stop_callback<std::function<void()>> callback_;
 };
 
 // Waits. Returns false at once when `cancellation` (which may be null) fires.
-bool Pause(std::chrono::milliseconds time, Cancellation* cancellation);
+inline bool Pause(std::chrono::milliseconds time, const Cancellation* cancellation) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  const std::stop_token token = Cancellation::TokenOf(cancellation);
+  std::condition_variable_any().wait_for(lock, token, time, [] { return false; });
+  return !token.stop_requested();
+}
 
 }  // namespace kernix

@@ -93,9 +93,10 @@ std::chrono::milliseconds RetryAfter(const absl::Status& status) {
   return std::chrono::milliseconds(std::clamp<int64_t>(GetErrorDetail(status).retry_after_ms(), 0, kLongest));
 }
 
-absl::Status MakeError(ErrorKind kind, std::string_view message) {
+absl::Status MakeError(ErrorKind kind, std::string_view message, absl::StatusCode code) {
   v1::ErrorDetail detail;
   detail.set_kind(kind);
+  detail.set_code(static_cast<int>(code));
   detail.set_message(std::string(message));
   return MakeError(std::move(detail));
 }

@@ -15,8 +15,9 @@ namespace kernix {
 
 using ErrorKind = v1::ErrorDetail::Kind;
 
-// An error of `kind`. `message` tells the user what happened, where, and what to do.
-absl::Status MakeError(ErrorKind kind, std::string_view message);
+// An error of `kind`. `message` tells the user what happened, where, and what to do. The code is that of the kind,
+// unless `code` is another one.
+absl::Status MakeError(ErrorKind kind, std::string_view message, absl::StatusCode code = absl::StatusCode::kOk);
 
 // The same for a complete detail. If `detail.code` is zero, it is derived from the kind.
 absl::Status MakeError(v1::ErrorDetail detail);

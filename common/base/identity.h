@@ -3,13 +3,18 @@
 // Who asks. The transport finds that out, once for each connection, which then carries it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "common/base/user_id.h"
-
 namespace kernix {
+
+// A number that stands for a user, in limits, queues and ownership. A local user's is the uid. Stores and the wire keep
+// it as a number.
+enum class UserId : uint32_t {};
+
+constexpr uint32_t ToNumber(UserId user) { return static_cast<uint32_t>(user); }
 
 // Two identities of one id answer alike. Thread-safe.
 class Identity {

@@ -85,6 +85,11 @@ void MetricsRegistry::AddCounter(const std::string& name, const std::string& hel
       [name, labels = std::move(labels), &counter] { return Line(name, labels, StrCat(counter.value())); });
 }
 
+void MetricsRegistry::AddCounters(const std::string& name, const std::string& help, const std::string& label,
+                                  const std::vector<std::pair<std::string, const MetricCounter*>>& counters) {
+  for (const auto& [value, counter] : counters) AddCounter(name, help, *counter, {{label, value}});
+}
+
 void MetricsRegistry::AddHistogram(const std::string& name, const std::string& help, const MetricHistogram& histogram,
                                    Labels labels) {
   Add(name, "histogram", help,

@@ -61,6 +61,9 @@ class MetricsRegistry {
   // A name may be registered again with other labels. All of them form one family, which has the help text of the
   // first.
   void AddCounter(const std::string& name, const std::string& help, const MetricCounter& counter, Labels labels = {});
+  // Counters of one name, by the value of a label.
+  void AddCounters(const std::string& name, const std::string& help, const std::string& label,
+                   const std::vector<std::pair<std::string, const MetricCounter*>>& counters);
   void AddHistogram(const std::string& name, const std::string& help, const MetricHistogram& histogram,
                     Labels labels = {});
   // Text() calls `read`, which must be thread-safe.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The one interface to the operating system: files, clock and processes. Code above common/os never calls open(),
-// fork() or a clock directly, so tests can run the same code on an in-memory file system (MemEnv) or with injected
-// faults (FaultEnv).
+// fork() or, except to wait, a clock directly, so tests can run the same code on an in-memory file system (MemEnv) or
+// with injected faults (FaultEnv).
 //
 // All methods are thread-safe. Errors: kNotFound, kAlreadyExists, kPermissionDenied, kResourceExhausted (no space, no
 // descriptors, quota), and kInternal for the rest. Every message names the path and includes the operating system's
@@ -202,6 +202,8 @@ class Env {
   virtual bool IsPrivateGroup(gid_t group, uid_t user) = 0;
 
   // --- Clock -------------------------------------------------------------------------------------------------------
+  // Not for a wait that only the operating system can end: in poll(), for a condition, for another process. It ends by
+  // the real clock, and so its deadline is of that clock.
   virtual MonotonicTime Now() = 0;
   // Milliseconds since 1970 UTC.
   virtual int64_t UnixMillis() = 0;

@@ -13,13 +13,25 @@ namespace kernix {
 void ProtectAcrossFork(Mutex& mutex);
 
 // A Mutex for process-wide state, protected from its construction on. For objects that are never destroyed.
-//
-// Such an object must be constructed when the library is loaded. If a thread constructed it at its first use, a fork()
-// in that moment would leave a child that waits for ever. The function whose static constructs the object (for callers
-// that run even earlier) is therefore followed by a variable `kMadeAtLoad`, which calls that function.
 class ABSL_LOCKABLE ForkSafeMutex : public Mutex {
  public:
   ForkSafeMutex() { ProtectAcrossFork(*this); }
+};
+
+// The T of this process, with process-wide state and a ForkSafeMutex. It is never destroyed, and constructed when the
+// library is loaded, or earlier by a caller that runs earlier. If a thread constructed it at its first use, a fork() in
+// that moment would leave a child that waits for ever.
+template <typename T>
+class PerProcess {
+ public:
+  static T& Get() {
+    static_cast<void>(&kMadeAtLoad);  // a use, without which there would be no such variable
+    static auto* const object = new T;
+    return *object;
+  }
+
+ private:
+  static inline const bool kMadeAtLoad = (Get(), true);
 };
 
 }  // namespace kernix

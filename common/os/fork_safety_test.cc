@@ -12,14 +12,9 @@
 namespace kernix {
 namespace {
 
-// Leaked, because a protected mutex lives for ever.
-ForkSafeMutex& TestMutex() {
-  static auto* mutex = new ForkSafeMutex;
-  return *mutex;
-}
+ForkSafeMutex& TestMutex() { return PerProcess<ForkSafeMutex>::Get(); }
 
 TEST(ForkSafetyTest, AChildFindsTheLockFree) {
-  TestMutex();  // make it before any fork(): a child cannot finish a construction that another thread began
   std::atomic<bool> stop{false};
   std::vector<std::thread> lockers;
   for (int i = 0; i < 4; ++i) {

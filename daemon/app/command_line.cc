@@ -13,7 +13,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
-#include "daemon/app/config_file.h"
 #include "daemon/app/server.h"
 #include "daemon/app/settings.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/app/config_file.h"
-
 #include <algorithm>
 #include <optional>
 #include <utility>

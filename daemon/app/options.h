@@ -18,21 +18,14 @@
 #include "common/os/env.h"
 #include "daemon/exec/placement.h"
 #include "daemon/plan/shortcuts.h"
+#include "daemon/remote/upstream.h"
 #include "daemon/request/toolchain_policy.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::server {
 
 // The engine of the Remote Execution API that this kernixd shares results through: the table [upstream].
-struct UpstreamSettings {
-  std::string address;           // grpc://HOST:PORT, grpcs://HOST:PORT, unix:///PATH; empty: none
-  std::string instance;          // of the engine; many have one without a name
-  std::string ca_file;           // PEM: who may sign the engine's certificate; empty: the system's
-  std::string certificate_file;  // PEM: this node's own, for engines that ask for one
-  std::string key_file;          // PEM: its key
-  std::string token_file;        // sent with each call
-  std::string token_header = "authorization: Bearer";
-  std::chrono::milliseconds timeout{10'000};  // of one question, with all tries
+struct UpstreamSettings : remote::UpstreamOptions {
   bool read = true;
   bool write = false;
   bool build_once = false;       // lets one node build what several need at the same moment

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_replace.h"
 #include "common/base/version.h"
-#include "daemon/app/config_file.h"
 #include "daemon/app/server.h"
 #include "daemon/app/settings.h"
 #include "tests/support/mem_env.h"
@@ -142,29 +141,30 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
     EXPECT_EQ(parsed.options.disabled_shortcuts,
               (build::Shortcuts{build::Shortcut::kStandIns, build::Shortcut::kLinkStubs}));
     EXPECT_EQ(parsed.options.toolchain_description, "/fleet.toolchain");
-    EXPECT_EQ(parsed.options.upstream, (UpstreamSettings{.address = "grpcs://engine:8980",
-                                                         .instance = "main",
-                                                         .ca_file = "/tls/ca.pem",
-                                                         .certificate_file = "/tls/node.pem",
-                                                         .key_file = "/tls/node.key",
-                                                         .token_file = "/tls/token",
-                                                         .token_header = "x-key",
-                                                         .timeout = milliseconds(19'000),
-                                                         .read = true,
-                                                         .write = true,
-                                                         .build_once = true,
-                                                         .trusted_keys = "a,b",
-                                                         .signing_key_file = "/tls/signing.pem",
-                                                         .steps = exec::Placement::kPreferRemote,
-                                                         .host_compiles = exec::Placement::kOverflow,
-                                                         .device_compiles = exec::Placement::kRemote,
-                                                         .links = exec::Placement::kLocal,
-                                                         .overflow_after = milliseconds(20'000),
-                                                         .queue_timeout = milliseconds(22'000),
-                                                         .jobs = 21,
-                                                         .platform = {{"OSFamily", "linux"}, {"ISA", "x86-64"}},
-                                                         .shipped_folders = {"/opt/cuda", "/opt/more"},
-                                                         .same_tools = true}));
+    UpstreamSettings upstream{{.address = "grpcs://engine:8980",
+                               .instance = "main",
+                               .ca_file = "/tls/ca.pem",
+                               .certificate_file = "/tls/node.pem",
+                               .key_file = "/tls/node.key",
+                               .token_file = "/tls/token",
+                               .token_header = "x-key",
+                               .timeout = milliseconds(19'000)}};
+    upstream.read = true;
+    upstream.write = true;
+    upstream.build_once = true;
+    upstream.trusted_keys = "a,b";
+    upstream.signing_key_file = "/tls/signing.pem";
+    upstream.steps = exec::Placement::kPreferRemote;
+    upstream.host_compiles = exec::Placement::kOverflow;
+    upstream.device_compiles = exec::Placement::kRemote;
+    upstream.links = exec::Placement::kLocal;
+    upstream.overflow_after = milliseconds(20'000);
+    upstream.queue_timeout = milliseconds(22'000);
+    upstream.jobs = 21;
+    upstream.platform = {{"OSFamily", "linux"}, {"ISA", "x86-64"}};
+    upstream.shipped_folders = {"/opt/cuda", "/opt/more"};
+    upstream.same_tools = true;
+    EXPECT_EQ(parsed.options.upstream, upstream);
   };
   WriteConfig(kToolchain);
   expect_all(Parse({"--config", "/kernixd.toml"}));
@@ -185,9 +185,10 @@ trusted_keys = ["a", "b"]
 )");
   const ParsedCommandLine parsed = Parse({"--config=/kernixd.toml", "--upstream-instance=x"});
   ASSERT_FALSE(parsed.exit_now) << parsed.text;
-  EXPECT_EQ(
-      parsed.options.upstream,
-      (UpstreamSettings{.address = "unix:///run/engine.sock", .instance = "x", .write = true, .trusted_keys = "a,b"}));
+  UpstreamSettings expected{{.address = "unix:///run/engine.sock", .instance = "x"}};
+  expected.write = true;
+  expected.trusted_keys = "a,b";
+  EXPECT_EQ(parsed.options.upstream, expected);
 }
 
 TEST_F(OptionsTest, NamesTheFaultsOfAnUpstream) {

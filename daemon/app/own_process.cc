@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/app/own_process.h"
 
+#include <fcntl.h>
 #include <grpc/support/log.h>
 #include <link.h>
 #include <malloc.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,8 +23,24 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
+#include "common/wire/kernixd_exit.h"
 
 namespace kernix::server {
+
+bool Detach(int report) {
+  struct stat info {};
+  if (fstat(report, &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
+  fcntl(report, F_SETFD, FD_CLOEXEC);
+  const pid_t child = fork();
+  if (child != 0) _exit(child > 0 ? kExitOk : kExitFailure);
+  setsid();
+  return true;
+}
+
+void ReportEnd(int report, int exit_code) {
+  const auto code = static_cast<uint8_t>(exit_code);
+  (void)send(report, &code, sizeof(code), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
 namespace {
 
 // A limit that kernixd or a compiler may meet: to what it is raised, and how large is not worth a word.

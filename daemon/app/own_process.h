@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kernixd does about its own process: what it sheds of the program whose load started it, what it holds of the
-// machine's memory, and where gRPC's log goes.
+// What kernixd does about its own process: how it leaves the program whose load has started it, and what it sheds of
+// that program, what it holds of the machine's memory, and where gRPC's log goes.
 #pragma once
 
 #include <string>
 #include <vector>
 
 namespace kernix::server {
+
+// Goes on in a child process, whose parent ends, so that the program need not collect it. Must be called before the
+// first thread starts. `report`: a socket of the program's. False, and nothing, if it is none.
+bool Detach(int report);
+
+// Tells the program, if it still listens, how the detached process ends.
+void ReportEnd(int report, int exit_code);
 
 // What kernixd has of the program whose load started it. That program may run on one core, at a low priority or within
 // limits of its own, but kernixd serves others, too, and compilers have what kernixd has.

@@ -19,7 +19,6 @@
 #include "common/os/env.h"
 #include "common/wire/kernixd_exit.h"
 #include "daemon/app/daemon.h"
-#include "daemon/app/detached.h"
 #include "daemon/app/options.h"
 #include "daemon/app/own_process.h"
 #include "daemon/app/sharing.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/os/env.h"
 #include "daemon/app/options.h"
 
 namespace kernix::server {
@@ -36,5 +37,15 @@ absl::Status CheckOptions(const ServerOptions& options);
 
 // INVALID_ARGUMENT with these problems, one a line; OK if there are none.
 absl::Status AllProblems(const std::vector<std::string>& problems);
+
+// The config file, in TOML.
+
+// Reads `path` into `options`. INVALID_ARGUMENT, with file and line, for invalid TOML, unknown keys and bad values; a
+// line of the message for each.
+// If the file cannot be read, the status of Env::ReadFile().
+absl::Status ReadConfigFile(Env& env, const std::string& path, ServerOptions& options);
+
+// The same for text; `path` appears in messages.
+absl::Status ParseConfig(const std::string& path, std::string_view text, ServerOptions& options);
 
 }  // namespace kernix::server

@@ -20,17 +20,6 @@
 namespace kernix::server {
 namespace {
 
-remote::UpstreamOptions UpstreamOptionsOf(const UpstreamSettings& settings) {
-  return {.address = settings.address,
-          .instance = settings.instance,
-          .ca_file = settings.ca_file,
-          .certificate_file = settings.certificate_file,
-          .key_file = settings.key_file,
-          .token_file = settings.token_file,
-          .token_header = settings.token_header,
-          .timeout = settings.timeout};
-}
-
 absl::StatusOr<remote::SharingTrust> TrustOf(Env& env, const ServerOptions& options) {
   const UpstreamSettings& settings = options.upstream;
   remote::SharingTrust trust;
@@ -73,7 +62,7 @@ absl::StatusOr<std::unique_ptr<Sharing>> Sharing::Open(Env& env, const ServerOpt
   if (options.upstream.address.empty()) return nullptr;
   KERNIX_ASSIGN_OR_RETURN(remote::SharingTrust trust, TrustOf(env, options));
   KERNIX_RETURN_IF_ERROR(CheckShippedFolders(env, options));
-  KERNIX_ASSIGN_OR_RETURN(auto upstream, remote::Upstream::Open(env, UpstreamOptionsOf(options.upstream)));
+  KERNIX_ASSIGN_OR_RETURN(auto upstream, remote::Upstream::Open(env, options.upstream));
   return std::unique_ptr<Sharing>(new Sharing(env, std::move(upstream), std::move(trust), CacheOptionsOf(options)));
 }
 

@@ -14,9 +14,9 @@
 #include "daemon/app/options.h"
 #include "daemon/builder/upstream_cache.h"
 #include "daemon/exec/executor.h"
+#include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/shared_results.h"
 #include "daemon/remote/upstream.h"
-#include "daemon/remote/worker_pause.h"
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::server {

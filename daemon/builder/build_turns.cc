@@ -147,12 +147,10 @@ void BuildTurns::End(const Digest& key, ClaimState state) {
 }
 
 void BuildTurns::Register(MetricsRegistry& registry) const {
-  constexpr char kName[] = "kernix_upstream_turns_total";
-  constexpr char kHelp[] =
-      "Claims of a key that several nodes need: of this node, lost to another node, or taken from one that has gone.";
-  registry.AddCounter(kName, kHelp, own_, {{"turn", "own"}});
-  registry.AddCounter(kName, kHelp, others_, {{"turn", "lost"}});
-  registry.AddCounter(kName, kHelp, abandoned_, {{"turn", "abandoned"}});
+  registry.AddCounters(
+      "kernix_upstream_turns_total",
+      "Claims of a key that several nodes need: of this node, lost to another node, or taken from one that has gone.",
+      "turn", {{"own", &own_}, {"lost", &others_}, {"abandoned", &abandoned_}});
 }
 
 }  // namespace kernix::build

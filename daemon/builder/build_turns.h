@@ -15,7 +15,7 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/work_queue.h"
-#include "daemon/remote/build_claims.h"
+#include "daemon/remote/shared_results.h"
 
 namespace kernix::build {
 

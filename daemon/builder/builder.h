@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
+#include "common/base/identity.h"
 #include "common/base/metrics.h"
-#include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "common/os/file_look.h"
 #include "daemon/builder/load_observer.h"

@@ -1044,6 +1044,7 @@ TEST_F(HeldBuild, AnyNumberOfAskersIsOneBuild) {
     digests.insert(result->artifact_digest());
     if (result->joined()) ++joined;
   }
+  for (int i = 0; i < kAskers; ++i) EXPECT_EQ(t.cache->Purge({.name = StrCat("name ", i)})->entries, 1u);
   EXPECT_EQ(digests.size(), 1u);
   EXPECT_EQ(joined, kAskers - 1);
   EXPECT_EQ(t.Stats().builds, 1u);

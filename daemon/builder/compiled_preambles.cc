@@ -121,11 +121,9 @@ void CompiledPreambles::NoteMisfit(const Digest& preamble, UserId user) {
 }
 
 void CompiledPreambles::Register(MetricsRegistry& registry) const {
-  constexpr char kName[] = "kernix_compiled_preambles_total";
-  constexpr char kHelp[] = "Compiles by the host compiler: with a compiled preamble, or without one, and why.";
-  registry.AddCounter(kName, kHelp, used_, {{"how", "compiled"}});
-  registry.AddCounter(kName, kHelp, not_known_, {{"how", "not_known_yet"}});
-  registry.AddCounter(kName, kHelp, none_, {{"how", "none"}});
+  registry.AddCounters("kernix_compiled_preambles_total",
+                       "Compiles by the host compiler: with a compiled preamble, or without one, and why.", "how",
+                       {{"compiled", &used_}, {"not_known_yet", &not_known_}, {"none", &none_}});
 }
 
 }  // namespace kernix::build

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "common/base/digest.h"
+#include "common/base/identity.h"
 #include "common/base/lru.h"
 #include "common/base/metrics.h"
-#include "common/base/user_id.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/exec/input_tree.h"

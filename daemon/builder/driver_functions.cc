@@ -7,7 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "common/base/strings.h"
-#include "daemon/exec/input_file.h"
+#include "daemon/exec/blob.h"
 
 namespace kernix::build {
 namespace {

@@ -36,7 +36,6 @@ Flight::Result Flight::Await(LoadObserver& observer, bool verbose, const Cancell
   Asker asker{observer, verbose};
   Result result = absl::UnknownError("not done");
   {
-    // Called with the load's Cancellation locked; so our code must not query that Cancellation under our own lock.
     const ScopedOnCancel on_cancel(cancellation.get(), [&] {
       const MutexLock lock(mutex_);
       asker.cancelled = true;

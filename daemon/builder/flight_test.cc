@@ -168,6 +168,18 @@ TEST(FlightTest, WhenTheFetchingAskerFailsAnotherOneFetches) {
   EXPECT_EQ(second.fetches, 1);
 }
 
+TEST(FlightTest, WhoComesSecondMayStartIt) {
+  Flight flight({}, kForever);
+  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join());
+  TestObserver first, second;
+  const auto end = [&](const HeaderContents&) { flight.Complete(ResultWithMs(3)); };
+  EXPECT_THAT(flight.Await(second, false, nullptr, end), IsOk());
+  const auto cancellation = std::make_shared<Cancellation>();
+  cancellation->Cancel();
+  EXPECT_THAT(flight.Await(first, false, cancellation, nullptr), IsOk()) << "it was there when the cancellation came";
+}
+
 TEST(FlightTest, AnAskerWithoutMemoryLeavesLikeOthers) {
   Flight flight({DigestOf("a")}, kForever);
   ASSERT_TRUE(flight.Join());

@@ -9,9 +9,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/digest.h"
+#include "common/base/identity.h"
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
-#include "common/base/user_id.h"
 #include "daemon/builder/load_observer.h"
 
 namespace kernix::build {

@@ -142,12 +142,11 @@ exec::ActionEnd Linker::RunSmall(const Step& step, const SmallLibraries& small, 
 }
 
 void Linker::Register(MetricsRegistry& registry) const {
-  constexpr char kName[] = "kernix_plain_links_total";
-  constexpr char kHelp[] =
+  registry.AddCounters(
+      "kernix_plain_links_total",
       "Links with libraries of the toolchain alone: with stubs of those that the compiler names, or with the whole "
-      "ones.";
-  registry.AddCounter(kName, kHelp, with_stubs_, {{"how", "stubs"}});
-  registry.AddCounter(kName, kHelp, whole_, {{"how", "whole"}});
+      "ones.",
+      "how", {{"stubs", &with_stubs_}, {"whole", &whole_}});
 }
 
 }  // namespace kernix::build

@@ -17,22 +17,17 @@ constexpr size_t kShownKeyDigits = 12;
 
 // A client that has found no compiler, either, says where it has looked.
 absl::Status NoCompiler(const toolchain::Toolchain& toolchain) {
-  v1::ErrorDetail detail;
-  detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
-  detail.set_code(static_cast<int>(absl::StatusCode::kUnimplemented));
-  detail.set_message(StrCat("there is no compiler here, and the cache has only what was built by ",
-                            toolchain::DescribeTools(toolchain), ": install a compiler"));
-  return MakeError(std::move(detail));
+  return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                   StrCat("there is no compiler here, and the cache has only what was built by ",
+                          toolchain::DescribeTools(toolchain), ": install a compiler"),
+                   absl::StatusCode::kUnimplemented);
 }
 
 }  // namespace
 
 absl::Status Outdated(const std::string& what) {
-  v1::ErrorDetail detail;
-  detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
-  detail.set_code(static_cast<int>(absl::StatusCode::kAborted));
-  detail.set_message(StrCat(what, " changed while it was being used: load again"));
-  return MakeError(std::move(detail));
+  return MakeError(v1::ErrorDetail::TOOLCHAIN, StrCat(what, " changed while it was being used: load again"),
+                   absl::StatusCode::kAborted);
 }
 
 absl::Status NotCached(const std::string& name, const Miss& miss) {

@@ -457,23 +457,24 @@ exec::ActionEnd NvccCompiler::Run(const Step& step, const StepRunner::Run& run) 
 }
 
 void NvccCompiler::Register(MetricsRegistry& registry) const {
-  constexpr char kCompiles[] = "kernix_nvcc_compiles_total";
-  constexpr char kCompilesHelp[] = "Compiles by nvcc: in its phases, or by one call of nvcc, and why.";
-  registry.AddCounter(kCompiles, kCompilesHelp, in_phases_, {{"how", "phases"}});
-  registry.AddCounter(kCompiles, kCompilesHelp, not_wanted_, {{"how", "whole_forced"}});
-  registry.AddCounter(kCompiles, kCompilesHelp, not_understood_, {{"how", "whole_not_understood"}});
-  registry.AddCounter(kCompiles, kCompilesHelp, phase_failed_, {{"how", "whole_after_failure"}});
-  registry.AddCounter(kCompiles, kCompilesHelp, again_for_lines_, {{"how", "again_for_lines"}});
-  constexpr char kHeaders[] = "kernix_cuda_runtime_headers_total";
-  constexpr char kHeadersHelp[] =
-      "Compiles in nvcc's phases: with the parts of cuda_runtime.h that the kernel needs, or with all of it, and why.";
-  registry.AddCounter(kHeaders, kHeadersHelp, slim_, {{"how", "parts"}});
-  registry.AddCounter(kHeaders, kHeadersHelp, whole_not_possible_, {{"how", "whole_not_possible"}});
-  registry.AddCounter(kHeaders, kHeadersHelp, whole_not_known_, {{"how", "whole_not_known_yet"}});
-  registry.AddCounter(kHeaders, kHeadersHelp, whole_by_names_, {{"how", "whole_by_names"}});
-  registry.AddCounter(kHeaders, kHeadersHelp, whole_after_preprocessing_, {{"how", "whole_after_preprocessing"}});
-  registry.AddCounter(kHeaders, kHeadersHelp, whole_forced_, {{"how", "whole_forced"}});
-  registry.AddCounter(kHeaders, kHeadersHelp, whole_after_error_, {{"how", "whole_after_error"}});
+  registry.AddCounters("kernix_nvcc_compiles_total",
+                       "Compiles by nvcc: in its phases, or by one call of nvcc, and why.", "how",
+                       {{"phases", &in_phases_},
+                        {"whole_forced", &not_wanted_},
+                        {"whole_not_understood", &not_understood_},
+                        {"whole_after_failure", &phase_failed_},
+                        {"again_for_lines", &again_for_lines_}});
+  registry.AddCounters(
+      "kernix_cuda_runtime_headers_total",
+      "Compiles in nvcc's phases: with the parts of cuda_runtime.h that the kernel needs, or with all of it, and why.",
+      "how",
+      {{"parts", &slim_},
+       {"whole_not_possible", &whole_not_possible_},
+       {"whole_not_known_yet", &whole_not_known_},
+       {"whole_by_names", &whole_by_names_},
+       {"whole_after_preprocessing", &whole_after_preprocessing_},
+       {"whole_forced", &whole_forced_},
+       {"whole_after_error", &whole_after_error_}});
   preambles_.Register(registry);
 }
 

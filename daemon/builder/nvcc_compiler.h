@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "common/base/digest.h"
+#include "common/base/identity.h"
 #include "common/base/lru.h"
 #include "common/base/metrics.h"
-#include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/compiled_preambles.h"
 #include "daemon/builder/learning.h"

@@ -314,7 +314,7 @@ TEST_F(PlanRunnerTest, AFailureIsNotLostToTheCancellationsThatItCauses) {
   executor_.Await(2);
   const ManualExecutor::RunningPtr b = executor_.Take("b");
   std::atomic<bool> b_has_ended = false;
-  b->cancellation->OnCancel([&] {
+  const ScopedOnCancel on_cancel(b->cancellation.get(), [&] {
     b->end.set_value(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it has its chance to come first
     b_has_ended = true;

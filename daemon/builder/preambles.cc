@@ -199,11 +199,9 @@ void Preambles::NoteMisfit(const std::vector<PreambleForm>& forms, UserId user, 
 }
 
 void Preambles::Register(MetricsRegistry& registry) const {
-  constexpr char kName[] = "kernix_preambles_total";
-  constexpr char kHelp[] = "Passes of nvcc's preprocessor: with a kept preamble, or without one, and why.";
-  registry.AddCounter(kName, kHelp, kept_, {{"how", "kept"}});
-  registry.AddCounter(kName, kHelp, not_kept_, {{"how", "not_known_yet"}});
-  registry.AddCounter(kName, kHelp, none_, {{"how", "none"}});
+  registry.AddCounters("kernix_preambles_total",
+                       "Passes of nvcc's preprocessor: with a kept preamble, or without one, and why.", "how",
+                       {{"kept", &kept_}, {"not_known_yet", &not_kept_}, {"none", &none_}});
   registry.AddCounter("kernix_preamble_misfits_total",
                       "Compiles that preprocessed again without kept preambles, which did not fit.", does_not_fit_);
 }

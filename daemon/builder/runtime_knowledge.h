@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "common/base/digest.h"
+#include "common/base/identity.h"
 #include "common/base/lru.h"
-#include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/step_cache.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/os/env.h"
-#include "daemon/exec/input_file.h"
+#include "daemon/exec/blob.h"
 
 namespace kernix::build {
 

@@ -251,15 +251,12 @@ void StepRunner::Register(MetricsRegistry& registry) const {
   parts_->linker.Register(registry);
   registry.AddGauge("kernix_lessons", "What is being learned from builds for later ones, or waits for that.",
                     [this] { return static_cast<int64_t>(LessonsLeft()); });
-  constexpr char kName[] = "kernix_reusable_steps_total";
-  constexpr char kHelp[] =
+  registry.AddCounters(
+      "kernix_reusable_steps_total",
       "Steps whose result can serve other builds: taken from an earlier build, from one at the same time or from "
       "another "
-      "node, or run.";
-  registry.AddCounter(kName, kHelp, reused_, {{"how", "reused"}});
-  registry.AddCounter(kName, kHelp, joined_, {{"how", "joined"}});
-  registry.AddCounter(kName, kHelp, upstream_, {{"how", "upstream"}});
-  registry.AddCounter(kName, kHelp, run_, {{"how", "run"}});
+      "node, or run.",
+      "how", {{"reused", &reused_}, {"joined", &joined_}, {"upstream", &upstream_}, {"run", &run_}});
 }
 
 }  // namespace kernix::build

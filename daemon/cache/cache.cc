@@ -101,15 +101,13 @@ std::string Cache::scratch_directory() const { return StorePaths(options_.direct
 // --- Lookups ---------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<std::optional<Entry>> Cache::Find(const Digest& key) {
-  absl::StatusOr<std::optional<Entry>> entry = actions_->Find(key);
-  if (!entry.ok()) return Wrap(entry.status());
-  if (!entry->has_value()) return entry;
-  Lend((*entry)->artifact, std::nullopt);  // first, so that a blob found sound stays
-  const absl::StatusOr<bool> sound = blobs_->IsSound((*entry)->artifact, (*entry)->size);
-  if (!sound.ok()) return Wrap(sound.status());
-  if (*sound) return entry;
-  Log(LogLevel::kWarning, "cache_artifact_unusable", {{"path", BlobPath((*entry)->artifact)}, {"key", key.Hex()}});
-  KERNIX_RETURN_IF_ERROR(RemoveEntry(key, (*entry)->artifact));
+  KERNIX_ASSIGN_OR_RETURN(std::optional<Entry> entry, Wrap(actions_->Find(key)));
+  if (!entry) return std::nullopt;
+  Lend(entry->artifact, std::nullopt);  // first, so that a blob found sound stays
+  KERNIX_ASSIGN_OR_RETURN(const bool sound, Wrap(blobs_->IsSound(entry->artifact, entry->size)));
+  if (sound) return entry;
+  Log(LogLevel::kWarning, "cache_artifact_unusable", {{"path", BlobPath(entry->artifact)}, {"key", key.Hex()}});
+  KERNIX_RETURN_IF_ERROR(RemoveEntry(key, entry->artifact));
   return std::nullopt;
 }
 
@@ -121,31 +119,24 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> Cache::OpenBlob(const Digest& dige
 
 absl::StatusOr<bool> Cache::Owns(UserId user, const Digest& artifact) {
   if (IsLentTo(user, artifact)) return true;
-  absl::StatusOr<bool> has_tag = journal_->HasTagOf(user, artifact);
-  if (!has_tag.ok()) return Wrap(has_tag.status());
-  return has_tag;
+  return Wrap(journal_->HasTagOf(user, artifact));
 }
 
 absl::StatusOr<std::vector<ListedEntry>> Cache::List(const TagFilter& filter) {
   FlushIfPossible();
-  absl::StatusOr<std::vector<ListedEntry>> entries = journal_->List(filter);
-  if (!entries.ok()) return Wrap(entries.status());
-  return entries;
+  return Wrap(journal_->List(filter));
 }
 
 absl::StatusOr<std::vector<BuiltFrom>> Cache::Recent(const Tag& tag, size_t limit) {
   FlushIfPossible();
-  absl::StatusOr<std::vector<BuiltFrom>> entries = journal_->Recent(tag, limit);
-  if (!entries.ok()) return Wrap(entries.status());
-  return entries;
+  return Wrap(journal_->Recent(tag, limit));
 }
 
 absl::StatusOr<std::optional<v1::BuildTrace>> Cache::TraceOf(const Digest& key) {
-  const absl::StatusOr<std::string> bytes = journal_->TraceOf(key);
-  if (!bytes.ok()) return Wrap(bytes.status());
-  if (bytes->empty()) return std::nullopt;
+  KERNIX_ASSIGN_OR_RETURN(const std::string bytes, Wrap(journal_->TraceOf(key)));
+  if (bytes.empty()) return std::nullopt;
   v1::BuildTrace trace;
-  if (!trace.ParseFromString(*bytes)) return Wrap(absl::DataLossError("index: the trace of a build cannot be read"));
+  if (!trace.ParseFromString(bytes)) return Wrap(absl::DataLossError("index: the trace of a build cannot be read"));
   return trace;
 }
 
@@ -198,10 +189,9 @@ void Cache::SetLimit(uint64_t bytes) {
 }
 
 absl::Status Cache::RemoveEntry(const Digest& key, const std::optional<Digest>& artifact) {
-  const absl::StatusOr<Dropped> dropped = actions_->Remove(key, artifact);
-  if (!dropped.ok()) return Wrap(dropped.status());
-  NoteChanges(dropped->keys);
-  RemoveBlobs(dropped->artifacts);
+  KERNIX_ASSIGN_OR_RETURN(const Dropped dropped, Wrap(actions_->Remove(key, artifact)));
+  NoteChanges(dropped.keys);
+  RemoveBlobs(dropped.artifacts);
   return absl::OkStatus();
 }
 
@@ -211,11 +201,10 @@ absl::StatusOr<PurgeResult> Cache::Purge(const PurgeFilter& filter) {
   if (filter.not_used_for_ms) {
     tags.unused_since_unix_ms = env_.UnixMillis() - static_cast<int64_t>(*filter.not_used_for_ms);
   }
-  const absl::StatusOr<Dropped> dropped = journal_->Purge(tags);
-  if (!dropped.ok()) return Wrap(dropped.status());
-  NoteChanges(dropped->keys);
-  RemoveBlobs(dropped->artifacts);
-  return PurgeResult{dropped->tags, dropped->bytes};
+  KERNIX_ASSIGN_OR_RETURN(const Dropped dropped, Wrap(journal_->Purge(tags)));
+  NoteChanges(dropped.keys);
+  RemoveBlobs(dropped.artifacts);
+  return PurgeResult{dropped.tags, dropped.bytes};
 }
 
 // --- The journal -----------------------------------------------------------------------------------------------------
@@ -264,11 +253,7 @@ void Cache::Register(MetricsRegistry& registry) {
                     [this] { return static_cast<int64_t>(limit_bytes()); });
 }
 
-absl::StatusOr<std::vector<KnownFile>> Cache::LoadKnownFiles() {
-  absl::StatusOr<std::vector<KnownFile>> files = journal_->LoadKnownFiles();
-  if (!files.ok()) return Wrap(files.status());
-  return files;
-}
+absl::StatusOr<std::vector<KnownFile>> Cache::LoadKnownFiles() { return Wrap(journal_->LoadKnownFiles()); }
 
 absl::Status Cache::SaveKnownFiles(const std::vector<KnownFile>& files) {
   if (files.empty()) return absl::OkStatus();

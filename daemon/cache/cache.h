@@ -207,6 +207,10 @@ class Cache {
 
   absl::Status Start();
   absl::Status Wrap(const absl::Status& status) const;
+  template <typename T>
+  absl::StatusOr<T> Wrap(absl::StatusOr<T> result) const {
+    return result.ok() ? std::move(result) : Wrap(result.status());
+  }
   // Reading and cleaning up must work on a full disk, too.
   void FlushIfPossible();
   Totals CountedTotals() const;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/base/digest.h"
-#include "common/base/user_id.h"
+#include "common/base/identity.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::cache {

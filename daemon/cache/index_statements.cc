@@ -61,6 +61,11 @@ std::string SelectTagged(std::string_view rest) {
                 "FROM entry JOIN tag ON tag.key = entry.key ", rest);
 }
 
+// The 32 bytes of a digest, in the form of a column.
+std::string_view ColumnOf(const Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size()};
+}
+
 absl::StatusOr<std::vector<Digest>> ReadDigests(Statement& select) {
   std::vector<Digest> digests;
   while (true) {
@@ -72,10 +77,6 @@ absl::StatusOr<std::vector<Digest>> ReadDigests(Statement& select) {
 }
 
 }  // namespace
-
-std::string_view ColumnOf(const Digest& digest) {
-  return {reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size()};
-}
 
 absl::Status IndexWriter::Open(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(database_, OpenIndexConnection(path));

@@ -18,9 +18,6 @@
 
 namespace kernix::cache {
 
-// The 32 bytes of a digest, in the form of a column.
-std::string_view ColumnOf(const Digest& digest);
-
 // The fields of an entry's row that refer to data shared with other rows.
 struct RowLinks {
   Digest artifact;

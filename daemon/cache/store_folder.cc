@@ -43,13 +43,11 @@ absl::Status Refuse(std::string message) { return MakeError(v1::ErrorDetail::RES
 
 // `holder`: who it is, in words.
 absl::Status HeldError(const StorePaths& paths, const std::string& holder) {
-  v1::ErrorDetail detail;
-  detail.set_kind(v1::ErrorDetail::RESOURCE);
-  detail.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
-  detail.set_message(StrCat("the store ", paths.directory, " is in use by another kernixd",
-                            holder.empty() ? "" : StrCat(" (", holder, ")"),
-                            ": stop that one with `kernixctl shutdown`, or ", kChooseAnother));
-  return MakeError(std::move(detail));
+  return MakeError(v1::ErrorDetail::RESOURCE,
+                   StrCat("the store ", paths.directory, " is in use by another kernixd",
+                          holder.empty() ? "" : StrCat(" (", holder, ")"),
+                          ": stop that one with `kernixctl shutdown`, or ", kChooseAnother),
+                   absl::StatusCode::kUnavailable);
 }
 
 absl::StatusOr<std::unique_ptr<FileLock>> TakeLock(Env& env, const StorePaths& paths, const std::string& socket) {
@@ -217,6 +215,9 @@ absl::Status MoveIndexAside(Env& env, const StorePaths& paths) {
 namespace {
 
 constexpr mode_t kBlobMode = 0444;
+
+// The suffix of a blob's file after its digest: debuggers and profilers expect it for libraries.
+constexpr char kBlobSuffix[] = ".so";
 
 }  // namespace
 

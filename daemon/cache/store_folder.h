@@ -31,9 +31,6 @@ struct StorePaths {
   std::string directory, version, blobs, private_directory, lock, index, steps, toolchains, scratch;
 };
 
-// The suffix of a blob's file after its digest: debuggers and profilers expect it for libraries.
-inline constexpr char kBlobSuffix[] = ".so";
-
 // Creates the folder, refuses a folder that belongs to another user or that others may write to, takes its lock
 // (released when the result is destroyed), checks or writes the layout's number, makes what is missing of the store,
 // and empties the scratch folder. A process that is about to end may still hold the lock: waits two seconds for it.

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/exec/input_file.h"
+#include "daemon/exec/blob.h"
 #include "daemon/exec/input_tree.h"
 
 namespace kernix::exec {

@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "daemon/exec/merkle_tree.h"
 #include "daemon/exec/remote_execution.h"
 
 namespace kernix::exec {

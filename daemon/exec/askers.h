@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "common/base/identity.h"
 #include "common/base/mutex.h"
-#include "common/base/user_id.h"
 
 namespace kernix::exec {
 

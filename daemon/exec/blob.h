@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A blob: bytes, and how the Remote Execution API identifies them.
+// A blob: bytes, and how the Remote Execution API identifies them. And the inputs of an action, which are files of
+// blobs and links.
 #pragma once
 
 #include <compare>
@@ -38,5 +39,27 @@ inline Content MakeContent(std::string bytes) {
   const auto owner = std::make_shared<const Owner>(std::move(bytes));
   return {owner, &owner->view};
 }
+
+struct InputFile {
+  std::string path;  // relative to the action's root
+  BlobDigest digest;
+  Content content = nullptr;  // null until needed
+  bool executable = false;
+};
+
+inline InputFile MakeInput(std::string path, Content content) {
+  const BlobDigest digest = BlobDigestOf(*content);
+  return {std::move(path), digest, std::move(content)};
+}
+
+inline InputFile MakeInput(std::string path, std::string_view text) {
+  return MakeInput(std::move(path), MakeContent(std::string(text)));
+}
+
+// A link in an action's root to a file or folder of the machine.
+struct InputLink {
+  std::string path;    // relative to the root
+  std::string target;  // absolute
+};
 
 }  // namespace kernix::exec

@@ -9,8 +9,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/cancellation.h"
+#include "common/base/identity.h"
 #include "common/base/mutex.h"
-#include "common/base/user_id.h"
 #include "common/os/env.h"
 
 namespace kernix::exec {

@@ -83,9 +83,8 @@ class ExecutorFixture {
 
   absl::StatusOr<ProcessResult> Wait(const ProcessSpec& spec, Cancellation& cancellation) {
     const std::string name = spec.argv.at(1);
-    const int id = cancellation.OnCancel([&] { events_.Add("release " + name); });
+    const ScopedOnCancel on_cancel(&cancellation, [&] { events_.Add("release " + name); });
     events_.WaitFor("release " + name);
-    cancellation.Remove(id);
     if (cancellation.cancelled()) return absl::CancelledError("cancelled");
     return ProcessResult{};
   }

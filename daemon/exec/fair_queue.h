@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/user_id.h"
+#include "common/base/identity.h"
 #include "daemon/exec/askers.h"
 
 namespace kernix::exec {

@@ -16,7 +16,7 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "common/os/file_identity.h"
-#include "daemon/exec/input_file.h"
+#include "daemon/exec/blob.h"
 
 namespace kernix::exec {
 

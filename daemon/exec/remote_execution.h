@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages of the Remote Execution API in the form that is digested. Internal to exec.
+// Messages of the Remote Execution API in the form that is digested. Internal to exec and remote.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "daemon/exec/blob.h"
 
@@ -19,6 +21,13 @@ inline reapi::Digest ToReapi(const BlobDigest& digest) {
   message.set_hash(digest.hash.Hex());
   message.set_size_bytes(static_cast<int64_t>(digest.size));
   return message;
+}
+
+// Nothing if it is not a digest of SHA-256.
+inline std::optional<BlobDigest> FromReapi(const reapi::Digest& message) {
+  const absl::StatusOr<Digest> hash = Digest::FromHex(message.hash());
+  if (!hash.ok() || message.size_bytes() < 0) return std::nullopt;
+  return BlobDigest{*hash, static_cast<uint64_t>(message.size_bytes())};
 }
 
 // Protobuf writes messages without maps and unknown fields in the order of their field numbers. Adds the message to

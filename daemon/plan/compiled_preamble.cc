@@ -132,8 +132,7 @@ bool UndefinesPredefined(std::string_view text) {
   return false;
 }
 
-}  // namespace
-
+// Whether the pragmas of a preprocessed preamble cannot change the meaning of what follows.
 bool LeavesNothingOpen(std::string_view preprocessed) {
   OpenPragmas open;
   for (const absl::string_view view : absl::StrSplit(ToAbsl(preprocessed), '\n')) {
@@ -144,6 +143,8 @@ bool LeavesNothingOpen(std::string_view preprocessed) {
   }
   return open == OpenPragmas();
 }
+
+}  // namespace
 
 bool MayBeCompiled(std::string_view preprocessed) {
   return LeavesNothingOpen(preprocessed) && !UndefinesPredefined(preprocessed);

@@ -38,12 +38,8 @@ std::optional<SplitCompile> SplitHostCompile(const Step& host_compile, const std
 // preamble.
 std::optional<SplitCompile> SplitCppCompile(const Step& compile);
 
-// Whether the pragmas of a preprocessed preamble cannot change the meaning of what follows. A precompiled header loses
-// such state, as that of `#pragma pack(1)`.
-bool LeavesNothingOpen(std::string_view preprocessed);
-
-// The same of what SplitCompile::preprocess has made, which also has the directives for macros: a precompiled header
-// brings back macros of the compiler that a preamble has undefined.
+// Whether what SplitCompile::preprocess has made leaves its pragmas closed, and undefines no macro of the compiler: a
+// precompiled header loses the state of the one, as of `#pragma pack(1)`, and brings back the other.
 bool MayBeCompiled(std::string_view preprocessed);
 
 // The files of the precompiled header's folder. `header`: what SplitCompile::preamble has made.

@@ -7,7 +7,7 @@
 #include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "common/wire/input_root.h"
-#include "daemon/exec/merkle_tree.h"
+#include "daemon/exec/action_digest.h"
 #include "daemon/plan/plan.h"
 
 namespace kernix::build {

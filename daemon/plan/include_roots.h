@@ -14,7 +14,6 @@
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "daemon/exec/blob.h"
-#include "daemon/exec/input_file.h"
 #include "daemon/exec/input_tree.h"
 #include "daemon/request/request.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/base/strings.h"
-#include "daemon/exec/merkle_tree.h"
+#include "daemon/exec/action_digest.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {

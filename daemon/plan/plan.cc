@@ -14,7 +14,7 @@
 #include "common/base/strings.h"
 #include "common/flags/flag_table.h"
 #include "common/wire/input_root.h"
-#include "daemon/exec/merkle_tree.h"
+#include "daemon/exec/action_digest.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/language/write/kernel_headers.h"
 #include "daemon/language/write/prologue.h"

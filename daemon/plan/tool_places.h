@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/exec/input_file.h"
+#include "daemon/exec/blob.h"
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::build {

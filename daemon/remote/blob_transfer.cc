@@ -15,7 +15,7 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/remote/reapi_messages.h"
+#include "daemon/exec/remote_execution.h"
 
 namespace kernix::remote {
 
@@ -58,6 +58,9 @@ namespace {
 constexpr int kLevel = 1;                               // artifacts are small, and a network is fast
 constexpr uint64_t kRoomForFrames = uint64_t{1} << 20;  // an engine may make several frames of a blob
 
+// More than a compressed blob of `size` bytes ever has.
+uint64_t MostCompressedBytes(uint64_t size) { return ZSTD_compressBound(size) + kRoomForFrames; }
+
 }  // namespace
 
 absl::StatusOr<std::string> CompressBlob(std::string_view bytes) {
@@ -67,8 +70,6 @@ absl::StatusOr<std::string> CompressBlob(std::string_view bytes) {
   compressed.resize(size);
   return compressed;
 }
-
-uint64_t MostCompressedBytes(uint64_t size) { return ZSTD_compressBound(size) + kRoomForFrames; }
 
 absl::StatusOr<std::string> DecompressBlob(std::string_view compressed, uint64_t size) {
   std::string bytes(size, '\0');
@@ -244,7 +245,7 @@ absl::Status TakeBatch(const UpstreamOptions& options, const std::vector<exec::B
                        reapi::BatchReadBlobsResponse& response, Blobs& blobs) {
   for (reapi::BatchReadBlobsResponse::Response& one : *response.mutable_responses()) {
     const exec::BlobDigest digest = exec::BlobDigestOf(one.data());
-    if (const auto said = GetDigest(one.digest()); said != digest) {
+    if (const auto said = exec::FromReapi(one.digest()); said != digest) {
       return WrongBytes(options, said.value_or(digest));
     }
     blobs[digest] = exec::MakeContent(std::move(*one.mutable_data()));
@@ -259,7 +260,7 @@ absl::Status ReadBatch(Connection& connection, const Limits& limits, const std::
                        Blobs& blobs) {
   reapi::BatchReadBlobsRequest request;
   request.set_instance_name(connection.options().instance);
-  for (const exec::BlobDigest& digest : digests) SetDigest(digest, *request.add_digests());
+  for (const exec::BlobDigest& digest : digests) *request.add_digests() = exec::ToReapi(digest);
   reapi::BatchReadBlobsResponse response;
   const std::string asked = digests.size() == 1 ? AskedToSend(digests[0]) : StrCat("send ", digests.size(), " blobs");
   KERNIX_RETURN_IF_ERROR(connection.Call(limits, asked, [&](grpc::ClientContext& context) {
@@ -276,7 +277,7 @@ absl::Status WriteBatch(Connection& connection, const Limits& limits, const std:
   uint64_t bytes = 0;
   for (const Blob& blob : blobs) {
     reapi::BatchUpdateBlobsRequest::Request& one = *request.add_requests();
-    SetDigest(blob.digest, *one.mutable_digest());
+    *one.mutable_digest() = exec::ToReapi(blob.digest);
     one.set_data(blob.content->data(), blob.content->size());
     bytes += blob.content->size();
   }
@@ -302,7 +303,7 @@ absl::Status AddMissing(Connection& connection, const Limits& limits, const reap
                                            return connection.storage().FindMissingBlobs(&context, request, &response);
                                          }));
   for (const reapi::Digest& message : response.missing_blob_digests()) {
-    if (const auto digest = GetDigest(message)) missing.insert(*digest);
+    if (const auto digest = exec::FromReapi(message)) missing.insert(*digest);
   }
   return absl::OkStatus();
 }
@@ -316,7 +317,7 @@ absl::StatusOr<std::set<exec::BlobDigest>> FindMissing(Connection& connection, c
     reapi::FindMissingBlobsRequest request;
     request.set_instance_name(connection.options().instance);
     for (; next != digests.end() && request.blob_digests_size() < kMostDigests; ++next) {
-      SetDigest(*next, *request.add_blob_digests());
+      *request.add_blob_digests() = exec::ToReapi(*next);
     }
     KERNIX_RETURN_IF_ERROR(AddMissing(connection, limits, request, missing));
   }

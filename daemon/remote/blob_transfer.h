@@ -54,9 +54,6 @@ BlobBatches SplitIntoBatches(const std::vector<exec::BlobDigest>& digests, uint6
 
 absl::StatusOr<std::string> CompressBlob(std::string_view bytes);
 
-// More than a compressed blob of `size` bytes ever has.
-uint64_t MostCompressedBytes(uint64_t size);
-
 // The `size` bytes that `compressed` stands for. An error if it stands for another number of bytes, or for none.
 absl::StatusOr<std::string> DecompressBlob(std::string_view compressed, uint64_t size);
 

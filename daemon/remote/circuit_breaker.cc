@@ -9,7 +9,7 @@ namespace kernix::remote {
 
 std::optional<CircuitBreaker::Permit> CircuitBreaker::Ask() {
   const MutexLock lock(mutex_);
-  if (state_.health != UpstreamHealth::kBroken) return Permit{};
+  if (state_.health != v1::UpstreamStatus::BROKEN) return Permit{};
   if (probing_ || env_.Now() < next_probe_) return std::nullopt;
   probing_ = true;
   return Permit{.is_probe = true};
@@ -19,13 +19,13 @@ void CircuitBreaker::Answered(Permit permit) {
   const MutexLock lock(mutex_);
   failures_ = 0;
   if (permit.is_probe) probing_ = false;
-  if (state_.health == UpstreamHealth::kAnswers) return;
-  if (state_.health == UpstreamHealth::kBroken) {
+  if (state_.health == v1::UpstreamStatus::ANSWERS) return;
+  if (state_.health == v1::UpstreamStatus::BROKEN) {
     Log(LogLevel::kInfo, "upstream_answers_again",
         {{"address", address_}, {"broken_ms", env_.UnixMillis() - state_.since_unix_ms}});
   }
   if (late_looks_ == 0) pause_ = kFirstPause;
-  Enter(UpstreamHealth::kAnswers);
+  Enter(v1::UpstreamStatus::ANSWERS);
 }
 
 bool CircuitBreaker::Failed(Permit permit, const absl::Status& error) {
@@ -33,19 +33,19 @@ bool CircuitBreaker::Failed(Permit permit, const absl::Status& error) {
   state_.last_error = std::string(error.message());
   if (permit.is_probe) {
     probing_ = false;
-    if (state_.health != UpstreamHealth::kBroken) return false;  // another call has been answered meanwhile
+    if (state_.health != v1::UpstreamStatus::BROKEN) return false;  // another call has been answered meanwhile
     pause_ = std::min(2 * pause_, kLongestPause);
     next_probe_ = env_.Now() + pause_;
     return false;
   }
-  if (state_.health == UpstreamHealth::kBroken || ++failures_ < kFailuresToOpen) return false;
+  if (state_.health == v1::UpstreamStatus::BROKEN || ++failures_ < kFailuresToOpen) return false;
   Open(failures_);
   return true;
 }
 
 void CircuitBreaker::LookWasLate(const absl::Status& error) {
   const MutexLock lock(mutex_);
-  if (state_.health == UpstreamHealth::kBroken || ++late_looks_ < kFailuresToOpen) return;
+  if (state_.health == v1::UpstreamStatus::BROKEN || ++late_looks_ < kFailuresToOpen) return;
   if (late_looks_ > kFailuresToOpen) pause_ = std::min(2 * pause_, kLongestPause);
   state_.last_error = std::string(error.message());
   Open(late_looks_);
@@ -54,7 +54,7 @@ void CircuitBreaker::LookWasLate(const absl::Status& error) {
 void CircuitBreaker::LookFound() {
   const MutexLock lock(mutex_);
   late_looks_ = 0;
-  if (state_.health == UpstreamHealth::kAnswers) pause_ = kFirstPause;
+  if (state_.health == v1::UpstreamStatus::ANSWERS) pause_ = kFirstPause;
 }
 
 void CircuitBreaker::Abandoned(Permit permit) {
@@ -72,12 +72,36 @@ void CircuitBreaker::Open(int failures) {
       {{"address", address_}, {"failures", failures}, {"message", state_.last_error}});
   openings_.Add();
   next_probe_ = env_.Now() + pause_;
-  Enter(UpstreamHealth::kBroken);
+  Enter(v1::UpstreamStatus::BROKEN);
 }
 
-void CircuitBreaker::Enter(UpstreamHealth health) {
+void CircuitBreaker::Enter(v1::UpstreamStatus::Health health) {
   state_.health = health;
   state_.since_unix_ms = env_.UnixMillis();
+}
+
+WorkerPause::Answer WorkerPause::Ask() {
+  const MutexLock lock(mutex_);
+  if (!why_) return Answer::kSend;
+  if (env_.Now() < next_probe_) return Answer::kHold;
+  next_probe_ = env_.Now() + kProbeInterval;
+  return Answer::kProbe;
+}
+
+void WorkerPause::NotTaken(std::string why) {
+  const MutexLock lock(mutex_);
+  why_ = std::move(why);
+  next_probe_ = env_.Now() + kProbeInterval;
+}
+
+void WorkerPause::Taken() {
+  const MutexLock lock(mutex_);
+  why_.reset();
+}
+
+std::optional<std::string> WorkerPause::why() const {
+  const MutexLock lock(mutex_);
+  return why_;
 }
 
 }  // namespace kernix::remote

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps callers from waiting for an engine that does not answer.
+// Keeps callers from waiting, one after the other, for what does not come: an engine that does not answer, and workers
+// that take no action.
 #pragma once
 
 #include <optional>
@@ -55,7 +56,7 @@ class CircuitBreaker {
 
  private:
   void Open(int failures) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Enter(UpstreamHealth health) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Enter(v1::UpstreamStatus::Health health) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Env& env_;
   const std::string address_;
@@ -66,6 +67,34 @@ class CircuitBreaker {
   int late_looks_ ABSL_GUARDED_BY(mutex_) = 0;  // since one found something
   bool probing_ ABSL_GUARDED_BY(mutex_) = false;
   Duration pause_ ABSL_GUARDED_BY(mutex_) = kFirstPause;
+  MonotonicTime next_probe_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Begins when no worker has taken an action within the queue limit, and ends when a worker has taken one. Meanwhile a
+// single action each kProbeInterval finds out, and the others run elsewhere. Thread-safe.
+class WorkerPause {
+ public:
+  static constexpr Duration kProbeInterval = std::chrono::minutes(1);
+
+  enum class Answer { kSend, kProbe, kHold };
+
+  // `env` (the clock) must outlive it.
+  explicit WorkerPause(Env& env) : env_(env) {}
+
+  // For an action that can run elsewhere. kProbe: send it, to find out.
+  Answer Ask();
+
+  // `why`: for people.
+  void NotTaken(std::string why);
+  void Taken();
+
+  // Why it is on; nothing: it is not.
+  std::optional<std::string> why() const;
+
+ private:
+  Env& env_;
+  mutable Mutex mutex_;
+  std::optional<std::string> why_ ABSL_GUARDED_BY(mutex_);
   MonotonicTime next_probe_ ABSL_GUARDED_BY(mutex_);
 };
 

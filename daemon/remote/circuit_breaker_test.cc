@@ -13,7 +13,7 @@ class CircuitBreakerTest : public ::testing::Test {
   void FailOnce() { breaker_.Failed(breaker_.Ask().value(), absl::UnavailableError("away")); }
   void Open() {
     for (int i = 0; i < CircuitBreaker::kFailuresToOpen; ++i) FailOnce();
-    ASSERT_EQ(breaker_.state().health, UpstreamHealth::kBroken);
+    ASSERT_EQ(breaker_.state().health, v1::UpstreamStatus::BROKEN);
   }
 
   MemEnv env_;
@@ -21,11 +21,11 @@ class CircuitBreakerTest : public ::testing::Test {
 };
 
 TEST_F(CircuitBreakerTest, OpensAfterFailuresInARow) {
-  EXPECT_EQ(breaker_.state().health, UpstreamHealth::kUnknown);
+  EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::HEALTH_UNSPECIFIED);
   for (int round = 0; round < 3; ++round) {
     for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) FailOnce();
     breaker_.Answered(breaker_.Ask().value());
-    EXPECT_EQ(breaker_.state().health, UpstreamHealth::kAnswers);
+    EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::ANSWERS);
   }
   EXPECT_EQ(breaker_.openings().value(), 0U);
   Open();
@@ -74,7 +74,7 @@ TEST_F(CircuitBreakerTest, AnAnswerClosesItAndTheNextPauseIsShortAgain) {
       breaker_.Answered(probe);
     }
   }
-  EXPECT_EQ(breaker_.state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::ANSWERS);
   EXPECT_FALSE(breaker_.Ask().value().is_probe);
   Open();
   EXPECT_EQ(breaker_.openings().value(), 2U);
@@ -86,7 +86,7 @@ TEST_F(CircuitBreakerTest, AnAbandonedProbeLeavesItsPlaceToAnother) {
   Open();
   env_.AdvanceClock(CircuitBreaker::kFirstPause);
   breaker_.Abandoned(breaker_.Ask().value());
-  EXPECT_EQ(breaker_.state().health, UpstreamHealth::kBroken);
+  EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::BROKEN);
   EXPECT_TRUE(breaker_.Ask());
 }
 
@@ -96,9 +96,9 @@ TEST_F(CircuitBreakerTest, ALateAnswerOfACallFromBeforeClosesIt) {
   env_.AdvanceClock(CircuitBreaker::kFirstPause);
   const auto probe = breaker_.Ask().value();
   breaker_.Answered(early);
-  EXPECT_EQ(breaker_.state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::ANSWERS);
   breaker_.Failed(probe, absl::UnavailableError("away"));
-  EXPECT_EQ(breaker_.state().health, UpstreamHealth::kAnswers) << "one failure does not open it";
+  EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::ANSWERS) << "one failure does not open it";
 }
 
 // The engine answers the first call of each look.
@@ -112,9 +112,9 @@ TEST_F(CircuitBreakerTest, LooksThatEndByTheirDeadlineOpenIt) {
   for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) look();
   breaker_.LookFound();
   for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) look();
-  EXPECT_EQ(breaker_.state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::ANSWERS);
   look();
-  EXPECT_EQ(breaker_.state().health, UpstreamHealth::kBroken);
+  EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::BROKEN);
   EXPECT_EQ(breaker_.state().last_error, "too slow");
 
   Duration pause = CircuitBreaker::kFirstPause;
@@ -123,14 +123,14 @@ TEST_F(CircuitBreakerTest, LooksThatEndByTheirDeadlineOpenIt) {
     EXPECT_FALSE(breaker_.Ask()) << probes;
     env_.AdvanceClock(Duration(1));
     look();
-    EXPECT_EQ(breaker_.state().health, UpstreamHealth::kBroken) << "one is enough now";
+    EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::BROKEN) << "one is enough now";
     pause = std::min(2 * pause, CircuitBreaker::kLongestPause);
   }
   env_.AdvanceClock(pause);
   breaker_.Answered(breaker_.Ask().value());
   breaker_.LookFound();
   for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) look();
-  EXPECT_EQ(breaker_.state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::ANSWERS);
   look();
   env_.AdvanceClock(CircuitBreaker::kFirstPause);
   EXPECT_TRUE(breaker_.Ask()) << "the pause is short again";

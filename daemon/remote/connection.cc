@@ -12,98 +12,54 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/remote/engine_address.h"
 #include "daemon/remote/engine_error.h"
 
 namespace kernix::remote {
 
 namespace {
 
-// Ends a call when the caller is cancelled.
-class EndsWith {
- public:
-  EndsWith(Cancellation* cancellation, grpc::ClientContext& context) : cancellation_(cancellation) {
-    if (cancellation_ != nullptr) id_ = cancellation_->OnCancel([&context] { context.TryCancel(); });
-  }
-  ~EndsWith() {
-    if (cancellation_ != nullptr) cancellation_->Remove(id_);
-  }
-  EndsWith(const EndsWith&) = delete;
-  EndsWith& operator=(const EndsWith&) = delete;
+constexpr std::string_view kUnix = "unix://";
+constexpr std::string_view kPlain = "grpc://";
+constexpr std::string_view kTls = "grpcs://";
 
- private:
-  Cancellation* const cancellation_;
-  int id_ = 0;
-};
-
-Duration TimeLeft(Env& env, const Limits& limits) {
-  return std::max(Duration(0), std::chrono::duration_cast<Duration>(limits.deadline - env.Now()));
+absl::Status BadAddress(const std::string& address) {
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("'", address, "' is not the address of an engine. Write grpc://HOST:PORT, grpcs://HOST:PORT ",
+                          "for TLS, or unix:///PATH for a socket of this host."));
 }
+
+std::string_view HostOf(std::string_view place) { return place.substr(0, place.rfind(':')); }
+
+bool IsPlace(std::string_view place) {
+  const size_t colon = place.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || place.find_first_of("/@ \t,") != std::string_view::npos) {
+    return false;
+  }
+  uint32_t port = 0;
+  const std::string_view host = HostOf(place);
+  const bool is_bare_ipv6 = host.find(':') != std::string_view::npos && host.front() != '[';
+  return !is_bare_ipv6 && absl::SimpleAtoi(ToAbsl(place.substr(colon + 1)), &port) && port > 0 && port < 65536;
+}
+
+bool IsThisHost(std::string_view host) { return host == "localhost" || host == "[::1]" || host == "127.0.0.1"; }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(Env& env, UpstreamOptions options) {
-  KERNIX_ASSIGN_OR_RETURN(const EngineAddress address, ParseEngineAddress(options.address));
-  KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(env, options, address));
-  KERNIX_ASSIGN_OR_RETURN(TokenHeader header, ParseTokenHeader(options.token_header));
-  std::unique_ptr<Connection> connection(new Connection(env, std::move(options), std::move(header), channel));
-  if (connection->token_ != nullptr) KERNIX_RETURN_IF_ERROR(connection->token_->Value().status());
-  return connection;
-}
-
-Connection::Connection(Env& env, UpstreamOptions options, TokenHeader header,
-                       const std::shared_ptr<grpc::Channel>& channel)
-    : env_(env),
-      options_(std::move(options)),
-      token_(options_.token_file.empty() ? nullptr
-                                         : std::make_unique<TokenFile>(env, options_.token_file, std::move(header))),
-      action_cache_(reapi::ActionCache::NewStub(channel)),
-      storage_(reapi::ContentAddressableStorage::NewStub(channel)),
-      capabilities_(reapi::Capabilities::NewStub(channel)),
-      streams_(google::bytestream::ByteStream::NewStub(channel)),
-      execution_(reapi::Execution::NewStub(channel)),
-      operations_(google::longrunning::Operations::NewStub(channel)) {}
-
-absl::Status Connection::Call(const Limits& limits, std::string_view asked, const Attempt& attempt) {
-  for (int tries = 1;; ++tries) {
-    // Half of the time: a try that hangs leaves time for another.
-    const Duration left = TimeLeft(env_, limits);
-    const grpc::Status status = Try(limits, tries == kMaxTries ? left : left / 2, attempt);
-    if (status.ok()) return absl::OkStatus();
-    if (limits.IsCancelled()) return MakeError(v1::ErrorDetail::CANCELLED, StrCat("cancelled: ", asked));
-    if (!MayWorkLater(status) || tries == kMaxTries || !WaitToRetry(limits, tries, status)) {
-      if (limits.IsCancelled()) return MakeError(v1::ErrorDetail::CANCELLED, StrCat("cancelled: ", asked));
-      return EngineError(status, options_, tries == 1 ? std::string(asked) : StrCat(asked, " in ", tries, " tries"));
-    }
+absl::StatusOr<EngineAddress> ParseEngineAddress(const std::string& address) {
+  const std::string_view text = address;
+  if (text.starts_with(kUnix)) {
+    if (text.size() < kUnix.size() + 2 || text[kUnix.size()] != '/') return BadAddress(address);
+    return EngineAddress{.target = address, .tls = false, .on_this_host = true};
   }
-}
-
-grpc::Status Connection::TryOnce(const Limits& limits, const Attempt& attempt) {
-  return Try(limits, TimeLeft(env_, limits), attempt);
-}
-
-grpc::Status Connection::Try(const Limits& limits, Duration time, const Attempt& attempt) {
-  if (time <= Duration(0)) return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no time was left to ask");
-  grpc::ClientContext context;
-  context.set_deadline(gpr_time_from_millis(time.count(), GPR_TIMESPAN));
-  if (token_ != nullptr) {
-    const absl::StatusOr<std::string> value = token_->Value();
-    if (!value.ok())
-      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(ToStd(value.status().message())));
-    context.AddMetadata(token_->header_name(), *value);
-  }
-  const EndsWith ends(limits.cancellation, context);
-  return attempt(context);
-}
-
-bool Connection::WaitToRetry(const Limits& limits, int tries, const grpc::Status& status) {
-  const Duration pause = std::max(PauseBeforeRetry(tries), AskedPause(status).value_or(Duration(0)));
-  if (pause >= TimeLeft(env_, limits)) return false;
-  counters_.retries.Add();
-  return Pause(pause, limits.cancellation);
+  const bool tls = text.starts_with(kTls);
+  if (!tls && !text.starts_with(kPlain)) return BadAddress(address);
+  const std::string_view place = text.substr(tls ? kTls.size() : kPlain.size());
+  if (!IsPlace(place)) return BadAddress(address);
+  return EngineAddress{.target = StrCat("dns:///", place), .tls = tls, .on_this_host = IsThisHost(HostOf(place))};
 }
 
 namespace {
@@ -163,13 +119,80 @@ grpc::ChannelArguments Arguments() {
   return arguments;
 }
 
-}  // namespace
-
+// Reads the files that `options` names for TLS. Does not connect. INVALID_REQUEST if one cannot be read, or does not go
+// with the others or with the address.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(Env& env, const UpstreamOptions& options,
                                                            const EngineAddress& address) {
   KERNIX_RETURN_IF_ERROR(CheckOptions(options, address));
   KERNIX_ASSIGN_OR_RETURN(const auto credentials, MakeCredentials(env, options, address));
   return grpc::CreateCustomChannel(address.target, credentials, Arguments());
+}
+
+Duration TimeLeft(Env& env, const Limits& limits) {
+  return std::max(Duration(0), std::chrono::duration_cast<Duration>(limits.deadline - env.Now()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(Env& env, UpstreamOptions options) {
+  KERNIX_ASSIGN_OR_RETURN(const EngineAddress address, ParseEngineAddress(options.address));
+  KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(env, options, address));
+  KERNIX_ASSIGN_OR_RETURN(TokenHeader header, ParseTokenHeader(options.token_header));
+  std::unique_ptr<Connection> connection(new Connection(env, std::move(options), std::move(header), channel));
+  if (connection->token_ != nullptr) KERNIX_RETURN_IF_ERROR(connection->token_->Value().status());
+  return connection;
+}
+
+Connection::Connection(Env& env, UpstreamOptions options, TokenHeader header,
+                       const std::shared_ptr<grpc::Channel>& channel)
+    : env_(env),
+      options_(std::move(options)),
+      token_(options_.token_file.empty() ? nullptr
+                                         : std::make_unique<TokenFile>(env, options_.token_file, std::move(header))),
+      action_cache_(reapi::ActionCache::NewStub(channel)),
+      storage_(reapi::ContentAddressableStorage::NewStub(channel)),
+      capabilities_(reapi::Capabilities::NewStub(channel)),
+      streams_(google::bytestream::ByteStream::NewStub(channel)),
+      execution_(reapi::Execution::NewStub(channel)),
+      operations_(google::longrunning::Operations::NewStub(channel)) {}
+
+absl::Status Connection::Call(const Limits& limits, std::string_view asked, const Attempt& attempt) {
+  for (int tries = 1;; ++tries) {
+    // Half of the time: a try that hangs leaves time for another.
+    const Duration left = TimeLeft(env_, limits);
+    const grpc::Status status = Try(limits, tries == kMaxTries ? left : left / 2, attempt);
+    if (status.ok()) return absl::OkStatus();
+    if (limits.IsCancelled()) return MakeError(v1::ErrorDetail::CANCELLED, StrCat("cancelled: ", asked));
+    if (!MayWorkLater(status) || tries == kMaxTries || !WaitToRetry(limits, tries, status)) {
+      if (limits.IsCancelled()) return MakeError(v1::ErrorDetail::CANCELLED, StrCat("cancelled: ", asked));
+      return EngineError(status, options_, tries == 1 ? std::string(asked) : StrCat(asked, " in ", tries, " tries"));
+    }
+  }
+}
+
+grpc::Status Connection::TryOnce(const Limits& limits, const Attempt& attempt) {
+  return Try(limits, TimeLeft(env_, limits), attempt);
+}
+
+grpc::Status Connection::Try(const Limits& limits, Duration time, const Attempt& attempt) {
+  if (time <= Duration(0)) return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no time was left to ask");
+  grpc::ClientContext context;
+  context.set_deadline(gpr_time_from_millis(time.count(), GPR_TIMESPAN));
+  if (token_ != nullptr) {
+    const absl::StatusOr<std::string> value = token_->Value();
+    if (!value.ok())
+      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(ToStd(value.status().message())));
+    context.AddMetadata(token_->header_name(), *value);
+  }
+  const ScopedOnCancel on_cancel(limits.cancellation, [&context] { context.TryCancel(); });
+  return attempt(context);
+}
+
+bool Connection::WaitToRetry(const Limits& limits, int tries, const grpc::Status& status) {
+  const Duration pause = std::max(PauseBeforeRetry(tries), AskedPause(status).value_or(Duration(0)));
+  if (pause >= TimeLeft(env_, limits)) return false;
+  counters_.retries.Add();
+  return Pause(pause, limits.cancellation);
 }
 
 }  // namespace kernix::remote

@@ -19,7 +19,6 @@
 #include "common/base/cancellation.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
-#include "daemon/remote/engine_address.h"
 #include "daemon/remote/token_file.h"
 #include "daemon/remote/upstream.h"
 #include "google/bytestream/bytestream.grpc.pb.h"
@@ -28,6 +27,16 @@
 namespace kernix::remote {
 
 namespace reapi = build::bazel::remote::execution::v2;
+
+// Where an engine listens, as users write it.
+struct EngineAddress {
+  std::string target;  // as gRPC names it
+  bool tls = false;
+  bool on_this_host = false;  // what is sent there cannot be overheard
+};
+
+// Reads grpc://HOST:PORT, grpcs://HOST:PORT or unix:///PATH. Otherwise INVALID_REQUEST, which says what is wrong.
+absl::StatusOr<EngineAddress> ParseEngineAddress(const std::string& address);
 
 struct ConnectionCounters {
   MetricCounter retries;
@@ -81,12 +90,5 @@ class Connection {
   const std::unique_ptr<reapi::Execution::Stub> execution_;
   const std::unique_ptr<google::longrunning::Operations::Stub> operations_;
 };
-
-// The gRPC channel to an engine.
-
-// Reads the files that `options` names for TLS. Does not connect. INVALID_REQUEST if one cannot be read, or does not go
-// with the others or with the address.
-absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(Env& env, const UpstreamOptions& options,
-                                                           const EngineAddress& address);
 
 }  // namespace kernix::remote

@@ -12,8 +12,6 @@
 #include "absl/strings/escaping.h"
 #include "common/base/strings.h"
 #include "daemon/exec/action_digest.h"
-#include "daemon/exec/merkle_tree.h"
-#include "daemon/remote/build_claims.h"
 #include "daemon/remote/shared_results.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/temp_folder.h"

@@ -74,11 +74,8 @@ absl::Status EngineError(const grpc::Status& status, const UpstreamOptions& opti
   const std::string what = StrCat("the engine at ", options.address, " did not ", asked, " (", WordsOf(status), ")");
   if (status.error_code() == grpc::StatusCode::NOT_FOUND) return absl::NotFoundError(what);
   const Meaning meaning = MeaningOf(status, options);
-  v1::ErrorDetail detail;
-  detail.set_kind(meaning.kind);
-  detail.set_code(status.error_code());
-  detail.set_message(meaning.advice.empty() ? what : StrCat(what, ". ", meaning.advice));
-  return MakeError(std::move(detail));
+  return MakeError(meaning.kind, meaning.advice.empty() ? what : StrCat(what, ". ", meaning.advice),
+                   static_cast<absl::StatusCode>(status.error_code()));
 }
 
 namespace {

@@ -17,52 +17,93 @@
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "daemon/exec/remote_execution.h"
 #include "daemon/remote/engine_error.h"
-#include "daemon/remote/reapi_messages.h"
 
 namespace kernix::remote {
 
-// Ends the call that follows an action if no worker has taken the action in time. Internal to the room.
+namespace {
 
-// Thread-safe. What an engine says of an action decides: one of which it has said nothing yet does not wait, and one
-// that has begun to run never waits again.
+// Ends the call that follows an action if no worker has taken the action in time. Thread-safe. What an engine says of
+// an action decides: one of which it has said nothing yet does not wait, and one that has begun to run never waits
+// again.
 class QueueWatch {
+  struct State {
+    Mutex mutex;
+    grpc::ClientContext* call ABSL_GUARDED_BY(mutex) = nullptr;
+    bool waits ABSL_GUARDED_BY(mutex) = false;
+    bool has_run ABSL_GUARDED_BY(mutex) = false;
+    bool rang ABSL_GUARDED_BY(mutex) = false;
+    bool late ABSL_GUARDED_BY(mutex) = false;
+
+    void EndIfLate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+      late = late || (rang && waits && !has_run);
+      if (late && call != nullptr) call->TryCancel();
+    }
+  };
+
  public:
   // From now on. 0: no limit.
-  explicit QueueWatch(Duration limit);
-  ~QueueWatch();
+  explicit QueueWatch(Duration limit) {
+    if (limit <= Duration(0)) return;
+    const gpr_timespec end =
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(limit.count(), GPR_TIMESPAN));
+    alarm_.Set(end, [state = state_](bool rang) {
+      const MutexLock lock(state->mutex);
+      state->rang = rang;
+      state->EndIfLate();
+    });
+  }
+  ~QueueWatch() { alarm_.Cancel(); }
   QueueWatch(const QueueWatch&) = delete;
   QueueWatch& operator=(const QueueWatch&) = delete;
 
-  void Waits();
-  void Runs();
+  void Waits() {
+    const MutexLock lock(state_->mutex);
+    state_->waits = true;
+    state_->EndIfLate();
+  }
+  void Runs() {
+    const MutexLock lock(state_->mutex);
+    state_->waits = false;
+    state_->has_run = true;
+  }
 
   // The engine has said last that the action waits.
-  bool waits() const;
+  bool waits() const {
+    const MutexLock lock(state_->mutex);
+    return state_->waits;
+  }
   // The action has waited for too long: its call ends, or must not begin.
-  bool late() const;
+  bool late() const {
+    const MutexLock lock(state_->mutex);
+    return state_->late;
+  }
 
   // A call that follows the action.
   class Call {
    public:
     // Both must outlive it.
-    Call(QueueWatch& watch, grpc::ClientContext& context);
-    ~Call();
+    Call(QueueWatch& watch, grpc::ClientContext& context) : state_(*watch.state_) {
+      const MutexLock lock(state_.mutex);
+      state_.call = &context;
+      state_.EndIfLate();
+    }
+    ~Call() {
+      const MutexLock lock(state_.mutex);
+      state_.call = nullptr;
+    }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
    private:
-    QueueWatch& watch_;
+    State& state_;
   };
 
  private:
-  struct State;
-
-  const std::shared_ptr<State> state_;  // the alarm may ring while it is cancelled
+  const std::shared_ptr<State> state_ = std::make_shared<State>();  // the alarm may ring while it is cancelled
   grpc::Alarm alarm_;
 };
-
-namespace {
 
 namespace longrunning = google::longrunning;
 
@@ -156,7 +197,7 @@ class Running {
     reapi::ExecuteRequest request;
     request.set_instance_name(connection_.options().instance);
     request.set_skip_cache_lookup(options_.skip_cache_lookup);
-    SetDigest(action, *request.mutable_action_digest());
+    *request.mutable_action_digest() = exec::ToReapi(action);
     return connection_.execution().Execute(&context, request);
   }
 
@@ -216,8 +257,13 @@ class Running {
   std::optional<grpc::Status> failure_;  // of this try
 };
 
+absl::Status NotAResult(const UpstreamOptions& options, std::string_view why) {
+  return MakeError(v1::ErrorDetail::INTERNAL,
+                   StrCat("the engine at ", options.address, " sent a result that cannot be used: ", why));
+}
+
 std::optional<exec::BlobDigest> DigestIfAny(bool is_there, const reapi::Digest& message) {
-  return is_there && message.size_bytes() > 0 ? GetDigest(message) : std::nullopt;
+  return is_there && message.size_bytes() > 0 ? exec::FromReapi(message) : std::nullopt;
 }
 
 absl::StatusOr<Execution> ToExecution(const UpstreamOptions& options, const reapi::ExecuteResponse& response) {
@@ -243,14 +289,12 @@ std::string InWords(Duration time) {
 
 // The step may be a short one: it can run elsewhere. The engine has answered, so the code is NOT_FOUND.
 absl::Status NoWorker(const UpstreamOptions& engine, Duration waited) {
-  v1::ErrorDetail detail;
-  detail.set_kind(v1::ErrorDetail::UNREACHABLE);
-  detail.set_code(static_cast<int>(absl::StatusCode::kNotFound));
-  detail.set_message(StrCat("no worker of the engine at ", engine.address, " has taken the action within ",
-                            InWords(waited),
-                            ". Do workers run, and have what upstream.platform names? If they are busy, or take long "
-                            "to start, set a longer upstream.queue_timeout"));
-  return MakeError(std::move(detail));
+  return MakeError(
+      v1::ErrorDetail::UNREACHABLE,
+      StrCat("no worker of the engine at ", engine.address, " has taken the action within ", InWords(waited),
+             ". Do workers run, and have what upstream.platform names? If they are busy, or take long "
+             "to start, set a longer upstream.queue_timeout"),
+      absl::StatusCode::kNotFound);
 }
 
 // It lacks a part of the action, or a worker for it.
@@ -263,6 +307,20 @@ absl::Status Refused(const UpstreamOptions& engine, const grpc::Status& status) 
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<OutputFile>> FilesOf(const UpstreamOptions& options, const reapi::ActionResult& result) {
+  std::vector<OutputFile> files;
+  for (const auto& file : result.output_files()) {
+    const std::optional<exec::BlobDigest> digest = exec::FromReapi(file.digest());
+    if (!digest) return NotAResult(options, StrCat("'", file.path(), "' has no SHA-256 digest"));
+    OutputFile& added = files.emplace_back(OutputFile{file.path(), *digest});
+    // Other bytes count as none: whoever needs the file asks for the blob, and learns more.
+    if (!file.contents().empty() && exec::BlobDigestOf(file.contents()) == *digest) {
+      added.content = exec::MakeContent(file.contents());
+    }
+  }
+  return files;
+}
 
 bool IsNoWorker(const absl::Status& status) {
   return (absl::IsNotFound(status) || absl::IsFailedPrecondition(status)) &&
@@ -282,66 +340,6 @@ absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, 
   if (is_late && running.was_taken()) return Execution{.timed_out = true};
   if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) return Refused(connection.options(), status);
   return EngineError(status, connection.options(), kAsked);
-}
-
-struct QueueWatch::State {
-  Mutex mutex;
-  grpc::ClientContext* call ABSL_GUARDED_BY(mutex) = nullptr;
-  bool waits ABSL_GUARDED_BY(mutex) = false;
-  bool has_run ABSL_GUARDED_BY(mutex) = false;
-  bool rang ABSL_GUARDED_BY(mutex) = false;
-  bool late ABSL_GUARDED_BY(mutex) = false;
-
-  void EndIfLate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    late = late || (rang && waits && !has_run);
-    if (late && call != nullptr) call->TryCancel();
-  }
-};
-
-QueueWatch::QueueWatch(Duration limit) : state_(std::make_shared<State>()) {
-  if (limit <= Duration(0)) return;
-  const gpr_timespec end =
-      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(limit.count(), GPR_TIMESPAN));
-  alarm_.Set(end, [state = state_](bool rang) {
-    const MutexLock lock(state->mutex);
-    state->rang = rang;
-    state->EndIfLate();
-  });
-}
-
-QueueWatch::~QueueWatch() { alarm_.Cancel(); }
-
-void QueueWatch::Waits() {
-  const MutexLock lock(state_->mutex);
-  state_->waits = true;
-  state_->EndIfLate();
-}
-
-void QueueWatch::Runs() {
-  const MutexLock lock(state_->mutex);
-  state_->waits = false;
-  state_->has_run = true;
-}
-
-bool QueueWatch::waits() const {
-  const MutexLock lock(state_->mutex);
-  return state_->waits;
-}
-
-bool QueueWatch::late() const {
-  const MutexLock lock(state_->mutex);
-  return state_->late;
-}
-
-QueueWatch::Call::Call(QueueWatch& watch, grpc::ClientContext& context) : watch_(watch) {
-  const MutexLock lock(watch_.state_->mutex);
-  watch_.state_->call = &context;
-  watch_.state_->EndIfLate();
-}
-
-QueueWatch::Call::~Call() {
-  const MutexLock lock(watch_.state_->mutex);
-  watch_.state_->call = nullptr;
 }
 
 }  // namespace kernix::remote

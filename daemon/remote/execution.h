@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One execution of an action by an engine: its stream, which may break, and its end. Internal to the room.
+// One execution of an action by an engine: its stream, which may break, its end, and the files of its result. Internal
+// to the room.
 #pragma once
+
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,5 +20,8 @@ namespace kernix::remote {
 // the action. If the action still waits for a worker then, the error is one of IsNoWorker().
 absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, const exec::BlobDigest& action,
                                   const ExecuteOptions& options);
+
+// The files of a result. INTERNAL if one has no digest of SHA-256.
+absl::StatusOr<std::vector<OutputFile>> FilesOf(const UpstreamOptions& options, const reapi::ActionResult& result);
 
 }  // namespace kernix::remote

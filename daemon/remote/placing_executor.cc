@@ -142,18 +142,14 @@ PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::uni
       remote_(std::move(remote)) {}
 
 void PlacingExecutor::Register(MetricsRegistry& registry) const {
-  constexpr char kPlaced[] = "kernix_placed_steps_total";
-  constexpr char kPlacedHelp[] = "Steps that were given to this machine, or to the workers of the upstream.";
-  registry.AddCounter(kPlaced, kPlacedHelp, here_, {{"place", "local"}});
-  registry.AddCounter(kPlaced, kPlacedHelp, there_, {{"place", "remote"}});
-  constexpr char kInstead[] = "kernix_steps_run_here_instead_total";
-  constexpr char kInsteadHelp[] =
+  registry.AddCounters("kernix_placed_steps_total",
+                       "Steps that were given to this machine, or to the workers of the upstream.", "place",
+                       {{"local", &here_}, {"remote", &there_}});
+  registry.AddCounters(
+      "kernix_steps_run_here_instead_total",
       "Steps that should have run on a worker: which the engine failed, which were not sent because no worker took "
-      "earlier ones, which ended with an error there, or which no worker can run.";
-  registry.AddCounter(kInstead, kInsteadHelp, fell_back_, {{"why", "engine"}});
-  registry.AddCounter(kInstead, kInsteadHelp, held_, {{"why", "pause"}});
-  registry.AddCounter(kInstead, kInsteadHelp, ran_again_, {{"why", "command"}});
-  registry.AddCounter(kInstead, kInsteadHelp, only_here_, {{"why", "step"}});
+      "earlier ones, which ended with an error there, or which no worker can run.",
+      "why", {{"engine", &fell_back_}, {"pause", &held_}, {"command", &ran_again_}, {"step", &only_here_}});
   registry.AddCounter("kernix_steps_failed_on_workers_alone_total",
                       "Steps that failed on a worker and succeeded here: the worker lacks a tool, or has another one.",
                       failed_there_alone_);

@@ -16,7 +16,7 @@
 #include "common/os/env.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/placement.h"
-#include "daemon/remote/worker_pause.h"
+#include "daemon/remote/circuit_breaker.h"
 
 namespace kernix::remote {
 

@@ -120,10 +120,9 @@ class PlacingExecutorTest : public ::testing::Test {
   static absl::StatusOr<exec::ActionResult> Perform(const Run& run, const exec::Action& action,
                                                     exec::ActionObserver* observer, Cancellation* cancellation) {
     std::promise<void> cancelled;
-    const int id = cancellation->OnCancel([&] { cancelled.set_value(); });
+    const ScopedOnCancel on_cancel(cancellation, [&] { cancelled.set_value(); });
     if (observer != nullptr) observer->OnStarted(action);
     if (action.step == kWaits) cancelled.get_future().wait();
-    cancellation->Remove(id);
     absl::StatusOr<exec::ActionResult> result = run();
     if (observer != nullptr && result.ok()) observer->OnOutput(result->output);
     if (cancellation->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "cancelled");
@@ -305,7 +304,7 @@ TEST_F(PlacingExecutorTest, IfNoWorkerTakesAStepTheNextOnesDoNotWait) {
   EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
   env_.AdvanceClock(WorkerPause::kProbeInterval);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
-  EXPECT_FALSE(pause_.IsOn());
+  EXPECT_EQ(pause_.why(), std::nullopt);
 }
 
 TEST_F(PlacingExecutorTest, AResultOfAnEarlierRunIsNoWorker) {
@@ -318,7 +317,7 @@ TEST_F(PlacingExecutorTest, AResultOfAnEarlierRunIsNoWorker) {
     return result;
   };
   EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
-  EXPECT_TRUE(pause_.IsOn());
+  EXPECT_NE(pause_.why(), std::nullopt);
   EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
 }
 

@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "common/os/env.h"
 #include "daemon/exec/executor.h"
+#include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/upstream.h"
-#include "daemon/remote/worker_pause.h"
 
 namespace kernix::remote {
 

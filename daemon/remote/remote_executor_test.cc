@@ -11,7 +11,6 @@
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "daemon/exec/action_digest.h"
-#include "daemon/exec/merkle_tree.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "google/longrunning/operations.pb.h"
 #include "tests/support/await.h"
@@ -133,7 +132,7 @@ TEST_F(RemoteExecutorTest, ACompileThatFailsIsAResult) {
   EXPECT_THAT(result->output, HasSubstr("a.cc:1:18: error: 'nothing' was not declared"));
   EXPECT_TRUE(result->outputs.empty() || !result->outputs.contains("out/a.o"));
   EXPECT_THAT(notes.events, ElementsAre("started compile", "output " + result->output));
-  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(upstream_->state().health, v1::UpstreamStatus::ANSWERS);
 }
 
 // Some engines keep failures. A worker may have been mended since.
@@ -244,7 +243,7 @@ TEST_F(RemoteExecutorTest, ACancelledActionEndsOnTheEngineToo) {
   EXPECT_EQ(KindOf(AwaitValue("the end", std::move(result)).status()), v1::ErrorDetail::CANCELLED);
   EXPECT_EQ(proxy_.Calls("CancelOperation"), 1);
   EXPECT_EQ(numbers_.Calls("execute", "cancelled"), 1);
-  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(upstream_->state().health, v1::UpstreamStatus::ANSWERS);
 }
 
 TEST_F(RemoteExecutorTest, AStreamThatBreaksIsPickedUp) {
@@ -355,7 +354,7 @@ TEST_F(RemoteExecutorTest, APreconditionThatFailsIsTriedAgainAndSaysNothingOfThe
   for (int i = 0; i < CircuitBreaker::kFailuresToOpen; ++i) {
     EXPECT_TRUE(IsNoWorker(upstream_->Execute(exec::BlobDigestOf("an action"), {}, nullptr).status()));
   }
-  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(upstream_->state().health, v1::UpstreamStatus::ANSWERS);
 }
 
 TEST_F(RemoteExecutorTest, APreconditionOfAnotherCallThatFailsIsAFailureOfTheEngine) {
@@ -366,7 +365,7 @@ TEST_F(RemoteExecutorTest, APreconditionOfAnotherCallThatFailsIsAFailureOfTheEng
     EXPECT_FALSE(IsNoWorker(status)) << status;
     EXPECT_EQ(proxy_.Calls("Execute"), 0);
   }
-  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kBroken);
+  EXPECT_EQ(upstream_->state().health, v1::UpstreamStatus::BROKEN);
 }
 
 TEST_F(RemoteExecutorTest, AnEngineThatFindsOutLateWhatItLacksIsNotAskedAgain) {
@@ -404,7 +403,7 @@ TEST_F(RemoteExecutorTest, AnActionThatNoWorkerTakesIsGivenUpAtTheQueueLimit) {
     EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("within 300 ms"), HasSubstr("upstream.queue_timeout")));
     EXPECT_EQ(proxy_.Calls("CancelOperation"), i);
   }
-  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(upstream_->state().health, v1::UpstreamStatus::ANSWERS);
   EXPECT_EQ(numbers_.Calls("execute", "absent"), CircuitBreaker::kFailuresToOpen);
 }
 
@@ -498,7 +497,7 @@ TEST_F(RemoteExecutorTest, TheEnginesTimeLimitIsALimitOfTheStep) {
     EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("time limit"));
   }
-  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(upstream_->state().health, v1::UpstreamStatus::ANSWERS);
 }
 
 TEST_F(RemoteExecutorTest, AStepThatDoesNotEndIsStopped) {

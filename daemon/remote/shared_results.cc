@@ -36,6 +36,36 @@ constexpr uint64_t kMostEarlyBytes = 3 << 19;  // with a statement, one message 
 // A build with all of CUDA's libraries reads some 2,000.
 constexpr int kMostHeaders = 20'000;
 
+namespace reapi = exec::reapi;
+
+// An address in an action cache for what is no result of a command: no engine could run the action behind it. Engines
+// may ask for the blobs that it names.
+struct ResultAddress {
+  exec::BlobDigest action;
+  std::vector<Blob> blobs;  // the action, its command and its empty input root
+};
+
+Blob BlobOf(std::string bytes) {
+  const exec::BlobDigest digest = exec::BlobDigestOf(bytes);
+  return {digest, exec::MakeContent(std::move(bytes))};
+}
+
+// `what` and `salt` make the address.
+ResultAddress MakeAddress(std::string_view what, const Digest& salt) {
+  reapi::Command command;
+  command.add_arguments("kernixd");
+  command.add_arguments(std::string(what));
+  Blob command_blob = BlobOf(command.SerializeAsString());
+  Blob empty_folder = BlobOf(reapi::Directory().SerializeAsString());
+  reapi::Action action;
+  *action.mutable_command_digest() = exec::ToReapi(command_blob.digest);
+  *action.mutable_input_root_digest() = exec::ToReapi(empty_folder.digest);
+  action.set_salt(salt.Raw());
+  Blob action_blob = BlobOf(action.SerializeAsString());
+  const exec::BlobDigest digest = action_blob.digest;
+  return {digest, {std::move(command_blob), std::move(empty_folder), std::move(action_blob)}};
+}
+
 ResultAddress AddressOfLists(const Digest& key) { return MakeAddress(kHeadersFile, key); }
 
 ResultAddress AddressOfResult(const Digest& key, const std::vector<SharedHeader>& headers) {
@@ -294,11 +324,8 @@ absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, const 
 }
 
 void SharedResults::Register(MetricsRegistry& registry) const {
-  constexpr char kName[] = "kernix_upstream_lookups_total";
-  constexpr char kHelp[] = "Keys that were looked up in the upstream, by what was found.";
-  registry.AddCounter(kName, kHelp, found_, {{"result", "found"}});
-  registry.AddCounter(kName, kHelp, absent_, {{"result", "absent"}});
-  registry.AddCounter(kName, kHelp, other_headers_, {{"result", "other_headers"}});
+  registry.AddCounters("kernix_upstream_lookups_total", "Keys that were looked up in the upstream, by what was found.",
+                       "result", {{"found", &found_}, {"absent", &absent_}, {"other_headers", &other_headers_}});
   registry.AddCounter("kernix_upstream_results_ignored_total",
                       "Results in the upstream that this node does not believe, or that are damaged.", not_believed_);
   registry.AddCounter("kernix_upstream_results_too_large_total",
@@ -308,26 +335,44 @@ void SharedResults::Register(MetricsRegistry& registry) const {
                       written_);
 }
 
-namespace reapi = exec::reapi;
+namespace {
 
-Blob BlobOf(std::string bytes) {
-  const exec::BlobDigest digest = exec::BlobDigestOf(bytes);
-  return {digest, exec::MakeContent(std::move(bytes))};
+constexpr char kClaimFile[] = "claim";
+constexpr uint64_t kMostClaimBytes = 4096;
+
+// A node of another release may have written another number.
+ClaimState StateOf(const internal::Claim& claim) {
+  return internal::Claim::State_IsValid(claim.state()) ? static_cast<ClaimState>(claim.state()) : ClaimState::kBuilding;
 }
 
-ResultAddress MakeAddress(std::string_view what, const Digest& salt) {
-  reapi::Command command;
-  command.add_arguments("kernixd");
-  command.add_arguments(std::string(what));
-  Blob command_blob = BlobOf(command.SerializeAsString());
-  Blob empty_folder = BlobOf(reapi::Directory().SerializeAsString());
-  reapi::Action action;
-  *action.mutable_command_digest() = exec::ToReapi(command_blob.digest);
-  *action.mutable_input_root_digest() = exec::ToReapi(empty_folder.digest);
-  action.set_salt(salt.Raw());
-  Blob action_blob = BlobOf(action.SerializeAsString());
-  const exec::BlobDigest digest = action_blob.digest;
-  return {digest, {std::move(command_blob), std::move(empty_folder), std::move(action_blob)}};
+}  // namespace
+
+absl::StatusOr<std::optional<BuildClaim>> BuildClaims::Read(const Digest& key, const Limits& limits) {
+  KERNIX_ASSIGN_OR_RETURN(const auto files,
+                          upstream_.FindResult(MakeAddress(kClaimFile, key).action, {kClaimFile}, limits));
+  if (!files || files->size() != 1) return std::nullopt;
+  exec::Content content = files->front().content;
+  if (content == nullptr) {
+    const auto contents = upstream_.Read({files->front().digest}, kMostClaimBytes, limits);
+    if (absl::IsNotFound(contents.status())) return std::nullopt;
+    if (!contents.ok()) return contents.status();
+    content = contents->front();
+  }
+  const auto claim = Parse<internal::Claim>(*content);
+  if (!claim) return std::nullopt;
+  return BuildClaim{claim->node(), claim->beat(), StateOf(*claim)};
+}
+
+absl::Status BuildClaims::Write(const Digest& key, uint64_t beat, ClaimState state, const Limits& limits) {
+  internal::Claim claim;
+  claim.set_node(node_);
+  claim.set_beat(beat);
+  claim.set_state(static_cast<internal::Claim::State>(state));
+  ResultAddress address = MakeAddress(kClaimFile, key);
+  const Blob content = BlobOf(claim.SerializeAsString());
+  address.blobs.push_back(content);
+  KERNIX_RETURN_IF_ERROR(upstream_.Write(address.blobs, limits));
+  return upstream_.PutResult(address.action, {{kClaimFile, content.digest}}, limits);
 }
 
 }  // namespace kernix::remote

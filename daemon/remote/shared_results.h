@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Results that nodes share through an upstream, found by key.
+// What nodes share through an upstream, by key: results, and who builds one that several need.
 //
 // A key does not cover the headers of the toolchain that a build reads: a node takes a result only if its own headers
 // are the same. Results of one key with different headers stand side by side, in two levels of the action cache:
@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
 #include "common/base/metrics.h"
-#include "daemon/exec/input_file.h"
+#include "daemon/exec/blob.h"
 #include "daemon/remote/signature.h"
 #include "daemon/remote/upstream.h"
 
@@ -83,7 +83,7 @@ class SharedResults {
   uint64_t TokenVersion() const { return upstream_.TokenVersion(); }
 
   // False: the upstream is known to be broken, so that calls would fail at once.
-  bool IsAnswered() const { return upstream_.state().health != UpstreamHealth::kBroken; }
+  bool IsAnswered() const { return upstream_.state().health != v1::UpstreamStatus::BROKEN; }
 
   // The registry must not be read after the object is destroyed.
   void Register(MetricsRegistry& registry) const;
@@ -114,16 +114,40 @@ class SharedResults {
   MetricCounter written_;
 };
 
-// An address in an action cache for what is no result of a command: no engine could run the action behind it. Engines
-// may ask for the blobs that it names. Internal to the room.
-struct ResultAddress {
-  exec::BlobDigest action;
-  std::vector<Blob> blobs;  // the action, its command and its empty input root
+// Which node builds a key that several need: a note in the action cache, which has no locks.
+
+// The numbers are those of a Claim in shared_result.proto.
+enum class ClaimState {
+  kBuilding,
+  kBuilt,   // the result was written
+  kFailed,  // the compiler refuses, or the result cannot be shared: other nodes should build by themselves
+  kLeft,    // it is no longer built there: another node should take over
 };
 
-// `what` and `salt` make the address.
-ResultAddress MakeAddress(std::string_view what, const Digest& salt);
+struct BuildClaim {
+  std::string node;
+  uint64_t beat = 0;  // grows while the node builds
+  ClaimState state = ClaimState::kBuilding;
+  bool operator==(const BuildClaim&) const = default;
+};
 
-Blob BlobOf(std::string bytes);
+// Thread-safe. Calls block until their limits, as those of Upstream. Errors are the upstream's.
+class BuildClaims {
+ public:
+  // `node`: a name that no other process has. `upstream` must outlive it.
+  BuildClaims(Upstream& upstream, std::string node) : upstream_(upstream), node_(std::move(node)) {}
+
+  const std::string& node() const { return node_; }
+
+  // The last claim of `key`; nullopt: none.
+  absl::StatusOr<std::optional<BuildClaim>> Read(const Digest& key, const Limits& limits);
+
+  // Replaces whatever claim there is by one of this node.
+  absl::Status Write(const Digest& key, uint64_t beat, ClaimState state, const Limits& limits);
+
+ private:
+  Upstream& upstream_;
+  const std::string node_;
+};
 
 }  // namespace kernix::remote

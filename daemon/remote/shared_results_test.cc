@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "daemon/remote/reapi_messages.h"
+#include "daemon/exec/remote_execution.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/fault_proxy.h"
 #include "tests/support/temp_folder.h"
@@ -184,7 +184,7 @@ TEST_F(SharedResultsTest, WhatComesAlongIsNotAskedForAgain) {
 
   const auto send_along = [&](google::protobuf::Message& message) {
     for (auto& file : *static_cast<reapi::ActionResult&>(message).mutable_output_files()) {
-      const auto content = upstream_->Read({GetDigest(file.digest()).value()}, kNoLimit);
+      const auto content = upstream_->Read({exec::FromReapi(file.digest()).value()}, kNoLimit);
       file.set_contents(std::string(*content.value().front()));
     }
   };

@@ -8,7 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
-#include "daemon/exec/merkle_tree.h"
+#include "daemon/exec/action_digest.h"
 
 namespace kernix::remote {
 namespace {

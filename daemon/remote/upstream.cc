@@ -17,21 +17,18 @@
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "daemon/exec/remote_execution.h"
 #include "daemon/remote/blob_transfer.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/connection.h"
 #include "daemon/remote/execution.h"
-#include "daemon/remote/reapi_messages.h"
 
 namespace kernix::remote {
 
-// Counts the calls of Upstream. Internal to the room.
+namespace {
 
 enum class UpstreamCall { kFacts, kFindResult, kPutResult, kRead, kWrite, kExecute };
-
-inline constexpr size_t kUpstreamCalls = 6;
-inline constexpr std::array<const char*, kUpstreamCalls> kUpstreamCallNames = {"facts", "find_result", "put_result",
-                                                                               "read",  "write",       "execute"};
+constexpr std::array kCallNames = {"facts", "find_result", "put_result", "read", "write", "execute"};
 
 // How a call ended.
 enum class UpstreamOutcome {
@@ -41,12 +38,9 @@ enum class UpstreamOutcome {
   kRefused,    // by the circuit breaker: the engine was not asked
   kCancelled,  // by the caller
 };
+constexpr std::array kOutcomeNames = {"done", "absent", "failed", "refused", "cancelled"};
 
-inline constexpr size_t kUpstreamOutcomes = 5;
-inline constexpr std::array<const char*, kUpstreamOutcomes> kUpstreamOutcomeNames = {"done", "absent", "failed",
-                                                                                     "refused", "cancelled"};
-
-// Thread-safe.
+// Counts the calls of Upstream. Thread-safe.
 class UpstreamMetrics {
  public:
   void Count(UpstreamCall call, UpstreamOutcome outcome) {
@@ -54,14 +48,22 @@ class UpstreamMetrics {
   }
   void Observe(UpstreamCall call, double seconds) { seconds_[static_cast<size_t>(call)].Observe(seconds); }
 
-  void Register(MetricsRegistry& registry) const;
+  void Register(MetricsRegistry& registry) const {
+    for (size_t call = 0; call < kCallNames.size(); ++call) {
+      for (size_t outcome = 0; outcome < kOutcomeNames.size(); ++outcome) {
+        registry.AddCounter("kernix_upstream_calls_total",
+                            "What the upstream engine was asked for, and how that ended.", counts_[call][outcome],
+                            {{"call", kCallNames[call]}, {"outcome", kOutcomeNames[outcome]}});
+      }
+      registry.AddHistogram("kernix_upstream_seconds", "How long the upstream engine took, with all retries.",
+                            seconds_[call], {{"call", kCallNames[call]}});
+    }
+  }
 
  private:
-  std::array<std::array<MetricCounter, kUpstreamOutcomes>, kUpstreamCalls> counts_;
-  std::array<MetricHistogram, kUpstreamCalls> seconds_;
+  std::array<std::array<MetricCounter, kOutcomeNames.size()>, kCallNames.size()> counts_;
+  std::array<MetricHistogram, kCallNames.size()> seconds_;
 };
-
-namespace {
 
 // More time for calls that move bytes, on a slow network.
 Duration TimeFor(uint64_t bytes) { return std::chrono::seconds(bytes >> 20); }
@@ -123,9 +125,8 @@ class Upstream::Impl {
   const UpstreamOptions& options() const { return connection_->options(); }
 
   // Runs `work` unless the breaker is open, and tells breaker and metrics how it ended. `bytes`: that it may move.
-  template <typename Result>
-  Result Perform(UpstreamCall call, uint64_t bytes, const Limits& callers,
-                 const std::function<Result(const Limits&)>& work);
+  template <typename Work>
+  auto Perform(UpstreamCall call, uint64_t bytes, const Limits& callers, const Work& work) -> decltype(work(callers));
 
   absl::StatusOr<UpstreamFacts> Facts(const Limits& limits);
   std::optional<UpstreamFacts> known_facts() const;
@@ -151,9 +152,9 @@ class Upstream::Impl {
   std::optional<UpstreamFacts> facts_ ABSL_GUARDED_BY(mutex_);
 };
 
-template <typename Result>
-Result Upstream::Impl::Perform(UpstreamCall call, uint64_t bytes, const Limits& callers,
-                               const std::function<Result(const Limits&)>& work) {
+template <typename Work>
+auto Upstream::Impl::Perform(UpstreamCall call, uint64_t bytes, const Limits& callers, const Work& work)
+    -> decltype(work(callers)) {
   const std::optional<CircuitBreaker::Permit> permit = breaker_.Ask();
   if (!permit) {
     metrics_.Count(call, UpstreamOutcome::kRefused);
@@ -161,7 +162,7 @@ Result Upstream::Impl::Perform(UpstreamCall call, uint64_t bytes, const Limits& 
   }
   const MonotonicTime begin = env_.Now();
   const Limits limits(callers.cancellation, std::min(begin + options().timeout, callers.deadline) + TimeFor(bytes));
-  Result result = CatchExceptions("the upstream engine", [&] { return work(limits); });
+  auto result = CatchExceptions("the upstream engine", [&] { return work(limits); });
   metrics_.Observe(call, std::chrono::duration<double>(env_.Now() - begin).count());
   Report(call, *permit, StatusOf(result));
   return result;
@@ -211,7 +212,7 @@ absl::StatusOr<std::vector<OutputFile>> Upstream::Impl::FindResult(const Limits&
                                                                    const std::vector<std::string>& along) {
   reapi::GetActionResultRequest request;
   request.set_instance_name(options().instance);
-  SetDigest(action, *request.mutable_action_digest());
+  *request.mutable_action_digest() = exec::ToReapi(action);
   request.mutable_inline_output_files()->Assign(along.begin(), along.end());
   reapi::ActionResult result;
   KERNIX_RETURN_IF_ERROR(connection_->Call(limits, "find a result", [&](grpc::ClientContext& context) {
@@ -225,11 +226,11 @@ absl::Status Upstream::Impl::PutResult(const Limits& limits, const exec::BlobDig
                                        const std::vector<OutputFile>& files) {
   reapi::UpdateActionResultRequest request;
   request.set_instance_name(options().instance);
-  SetDigest(action, *request.mutable_action_digest());
+  *request.mutable_action_digest() = exec::ToReapi(action);
   for (const OutputFile& file : files) {
     reapi::OutputFile& output = *request.mutable_action_result()->add_output_files();
     output.set_path(file.path);
-    SetDigest(file.digest, *output.mutable_digest());
+    *output.mutable_digest() = exec::ToReapi(file.digest);
   }
   return connection_->Call(limits, "keep a result", [&](grpc::ClientContext& context) {
     reapi::ActionResult kept;
@@ -260,9 +261,9 @@ void Upstream::Impl::Register(MetricsRegistry& registry) const {
   const ConnectionCounters& counters = connection_->counters();
   registry.AddCounter("kernix_upstream_retries_total", "Calls of the upstream engine that were tried again.",
                       counters.retries);
-  const std::string bytes = "Bytes of blobs to and from the upstream engine, as they travelled.";
-  registry.AddCounter("kernix_upstream_bytes_total", bytes, counters.bytes_sent, {{"direction", "sent"}});
-  registry.AddCounter("kernix_upstream_bytes_total", bytes, counters.bytes_received, {{"direction", "received"}});
+  registry.AddCounters("kernix_upstream_bytes_total",
+                       "Bytes of blobs to and from the upstream engine, as they travelled.", "direction",
+                       {{"sent", &counters.bytes_sent}, {"received", &counters.bytes_received}});
   registry.AddCounter("kernix_upstream_breaker_openings_total",
                       "How often kernixd stopped asking the upstream engine, because it had failed again and again.",
                       breaker_.openings());
@@ -278,14 +279,13 @@ absl::StatusOr<std::unique_ptr<Upstream>> Upstream::Open(Env& env, UpstreamOptio
 
 absl::StatusOr<UpstreamFacts> Upstream::Facts(const Limits& limits) {
   if (const std::optional<UpstreamFacts> known = impl_->known_facts()) return *known;
-  return impl_->Perform<absl::StatusOr<UpstreamFacts>>(UpstreamCall::kFacts, 0, limits,
-                                                       [&](const Limits& own) { return impl_->Facts(own); });
+  return impl_->Perform(UpstreamCall::kFacts, 0, limits, [&](const Limits& own) { return impl_->Facts(own); });
 }
 
 absl::StatusOr<std::optional<std::vector<OutputFile>>> Upstream::FindResult(const exec::BlobDigest& action,
                                                                             const std::vector<std::string>& along,
                                                                             const Limits& limits) {
-  absl::StatusOr<std::vector<OutputFile>> files = impl_->Perform<absl::StatusOr<std::vector<OutputFile>>>(
+  absl::StatusOr<std::vector<OutputFile>> files = impl_->Perform(
       UpstreamCall::kFindResult, 0, limits, [&](const Limits& own) { return impl_->FindResult(own, action, along); });
   if (files.ok()) return std::make_optional(*std::move(files));
   if (absl::IsNotFound(files.status())) return std::nullopt;
@@ -294,8 +294,8 @@ absl::StatusOr<std::optional<std::vector<OutputFile>>> Upstream::FindResult(cons
 
 absl::Status Upstream::PutResult(const exec::BlobDigest& action, const std::vector<OutputFile>& files,
                                  const Limits& limits) {
-  return impl_->Perform<absl::Status>(UpstreamCall::kPutResult, 0, limits,
-                                      [&](const Limits& own) { return impl_->PutResult(own, action, files); });
+  return impl_->Perform(UpstreamCall::kPutResult, 0, limits,
+                        [&](const Limits& own) { return impl_->PutResult(own, action, files); });
 }
 
 absl::StatusOr<std::vector<exec::Content>> Upstream::Read(const std::vector<exec::BlobDigest>& digests,
@@ -308,12 +308,12 @@ absl::StatusOr<std::vector<exec::Content>> Upstream::Read(const std::vector<exec
     return MakeError(v1::ErrorDetail::RESOURCE, StrCat(distinct.size(), " blobs of the engine at ", address(),
                                                        " have more than ", max_bytes, " bytes, which is the limit"));
   }
-  KERNIX_ASSIGN_OR_RETURN(const Blobs blobs,
-                          impl_->Perform<absl::StatusOr<Blobs>>(
-                              UpstreamCall::kRead, *bytes, limits, [&](const Limits& own) -> absl::StatusOr<Blobs> {
-                                KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, impl_->Facts(own));
-                                return ReadBlobs(impl_->connection(), own, facts, distinct);
-                              }));
+  KERNIX_ASSIGN_OR_RETURN(
+      const Blobs blobs,
+      impl_->Perform(UpstreamCall::kRead, *bytes, limits, [&](const Limits& own) -> absl::StatusOr<Blobs> {
+        KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, impl_->Facts(own));
+        return ReadBlobs(impl_->connection(), own, facts, distinct);
+      }));
   std::vector<exec::Content> contents;
   for (const exec::BlobDigest& digest : digests) contents.push_back(blobs.at(digest));
   return contents;
@@ -333,17 +333,16 @@ absl::Status Upstream::Write(const std::vector<Blob>& blobs, const Limits& limit
 absl::Status Upstream::Write(std::set<exec::BlobDigest> digests, const LoadBlob& load, const Limits& limits) {
   std::erase_if(digests, [](const exec::BlobDigest& digest) { return digest.size == 0; });  // each engine has that one
   if (digests.empty()) return absl::OkStatus();
-  return impl_->Perform<absl::Status>(UpstreamCall::kWrite, 0, limits,
-                                      [&](const Limits& own) { return impl_->Write(own, digests, load); });
+  return impl_->Perform(UpstreamCall::kWrite, 0, limits,
+                        [&](const Limits& own) { return impl_->Write(own, digests, load); });
 }
 
 absl::StatusOr<Execution> Upstream::Execute(const exec::BlobDigest& action, const ExecuteOptions& options,
                                             const Limits& limits) {
-  return impl_->Perform<absl::StatusOr<Execution>>(UpstreamCall::kExecute, 0, limits,
-                                                   [&](Limits own) -> absl::StatusOr<Execution> {
-                                                     own.deadline += options.time_limit;
-                                                     return remote::Execute(impl_->connection(), own, action, options);
-                                                   });
+  return impl_->Perform(UpstreamCall::kExecute, 0, limits, [&](Limits own) -> absl::StatusOr<Execution> {
+    own.deadline += options.time_limit;
+    return remote::Execute(impl_->connection(), own, action, options);
+  });
 }
 
 void Upstream::NoteLook(const absl::Status& end, bool has_found) {
@@ -356,17 +355,5 @@ UpstreamState Upstream::state() const { return impl_->state(); }
 const std::string& Upstream::address() const { return impl_->options().address; }
 Duration Upstream::timeout() const { return impl_->options().timeout; }
 void Upstream::Register(MetricsRegistry& registry) const { impl_->Register(registry); }
-
-void UpstreamMetrics::Register(MetricsRegistry& registry) const {
-  for (size_t call = 0; call < kUpstreamCalls; ++call) {
-    for (size_t outcome = 0; outcome < kUpstreamOutcomes; ++outcome) {
-      registry.AddCounter("kernix_upstream_calls_total", "What the upstream engine was asked for, and how that ended.",
-                          counts_[call][outcome],
-                          {{"call", kUpstreamCallNames[call]}, {"outcome", kUpstreamOutcomeNames[outcome]}});
-    }
-    registry.AddHistogram("kernix_upstream_seconds", "How long the upstream engine took, with all retries.",
-                          seconds_[call], {{"call", kUpstreamCallNames[call]}});
-  }
-}
 
 }  // namespace kernix::remote

@@ -18,16 +18,16 @@
 #include "common/base/metrics.h"
 #include "common/os/env.h"
 #include "daemon/exec/blob.h"
-#include "daemon/exec/input_file.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix::remote {
 
 struct UpstreamOptions {
-  std::string address;   // grpc://HOST:PORT, grpcs://HOST:PORT (TLS) or unix:///PATH
+  std::string address;   // grpc://HOST:PORT, grpcs://HOST:PORT (TLS) or unix:///PATH; empty: none
   std::string instance;  // the engine's name for a cache of its own; empty is a name, too
   // PEM files, read once. No `ca_file`: the machine's own authorities. Client certificate and key: both or neither.
-  std::string ca_file;
-  std::string certificate_file;
+  std::string ca_file;           // who may sign the engine's certificate
+  std::string certificate_file;  // this node's own, for engines that ask for one
   std::string key_file;
   // Its text is sent in the header of that name, after the scheme (see token_file.h). Read again when the file has
   // changed. Needs TLS, a Unix socket or an address of this host.
@@ -35,6 +35,8 @@ struct UpstreamOptions {
   std::string token_header = "authorization: Bearer";
   // Of a call of this class with all of its retries. A call that moves bytes has a second more for each MiB of them.
   Duration timeout{std::chrono::seconds(10)};
+
+  bool operator==(const UpstreamOptions&) const = default;
 };
 
 // What ends a call of Upstream, which may take several calls of the engine.
@@ -94,14 +96,9 @@ struct Execution {
   std::optional<exec::BlobDigest> stdout_digest, stderr_digest;
 };
 
-enum class UpstreamHealth {
-  kUnknown,  // not asked yet
-  kAnswers,
-  kBroken,  // the last calls failed, and so do all calls, until the engine answers a single one again
-};
-
 struct UpstreamState {
-  UpstreamHealth health = UpstreamHealth::kUnknown;
+  // BROKEN: the last calls failed, and so do all calls, until the engine answers a single one again.
+  v1::UpstreamStatus::Health health = v1::UpstreamStatus::HEALTH_UNSPECIFIED;
   int64_t since_unix_ms = 0;           // since when it answers or is broken
   std::string last_error;              // empty: none yet
   std::optional<UpstreamFacts> facts;  // nothing: not known yet

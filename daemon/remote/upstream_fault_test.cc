@@ -227,7 +227,7 @@ TEST_F(UpstreamFaultTest, ACancelledCallEndsAndBlamesNobody) {
     EXPECT_EQ(KindOf(status), v1::ErrorDetail::CANCELLED) << status;
   }
   EXPECT_EQ(numbers_.Calls("read", "cancelled"), 2 * CircuitBreaker::kFailuresToOpen);
-  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(upstream_->state().health, v1::UpstreamStatus::ANSWERS);
 }
 
 TEST_F(UpstreamFaultTest, ABrokenEngineIsLeftAloneAndAskedFromTimeToTime) {
@@ -238,7 +238,7 @@ TEST_F(UpstreamFaultTest, ABrokenEngineIsLeftAloneAndAskedFromTimeToTime) {
   EXPECT_THAT(find(), HasError(absl::StatusCode::kUnavailable, HasSubstr("ill")));
   EXPECT_EQ(KindOf(ReadBoth()), v1::ErrorDetail::UNREACHABLE);
   EXPECT_EQ(proxy_.Calls("GetActionResult"), calls) << "it was asked";
-  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kBroken);
+  EXPECT_EQ(upstream_->state().health, v1::UpstreamStatus::BROKEN);
   EXPECT_THAT(upstream_->state().last_error, HasSubstr("ill"));
 
   env_.AdvanceClock(CircuitBreaker::kFirstPause);
@@ -250,7 +250,7 @@ TEST_F(UpstreamFaultTest, ABrokenEngineIsLeftAloneAndAskedFromTimeToTime) {
   env_.AdvanceClock(2 * CircuitBreaker::kFirstPause);
   EXPECT_THAT(find(), IsOk());
   EXPECT_THAT(ReadBoth(), IsOk());
-  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(upstream_->state().health, v1::UpstreamStatus::ANSWERS);
   EXPECT_EQ(numbers_["kernix_upstream_breaker_openings_total"], 1);
   EXPECT_EQ(proxy_.Calls("GetCapabilities"), 2) << "what the engine can do is asked again after a break";
 }
@@ -271,10 +271,10 @@ TEST_F(UpstreamFaultTest, AnEngineWithWhichAllLooksAreLateIsLeftAlone) {
   };
   proxy_.Inject({.method = "BatchReadBlobs", .times = 0, .hang = true});
   for (int i = 0; i < CircuitBreaker::kFailuresToOpen; ++i) {
-    EXPECT_EQ(upstream->state().health, UpstreamHealth::kAnswers);
+    EXPECT_EQ(upstream->state().health, v1::UpstreamStatus::ANSWERS);
     EXPECT_EQ(look().code(), absl::StatusCode::kDeadlineExceeded);
   }
-  EXPECT_EQ(upstream->state().health, UpstreamHealth::kBroken);
+  EXPECT_EQ(upstream->state().health, v1::UpstreamStatus::BROKEN);
   const int calls = proxy_.Calls("GetActionResult");
   EXPECT_EQ(look().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(proxy_.Calls("GetActionResult"), calls) << "it was asked";
@@ -287,7 +287,7 @@ TEST_F(UpstreamFaultTest, AnEngineWithWhichAllLooksAreLateIsLeftAlone) {
   proxy_.Clear();
   env_.AdvanceClock(CircuitBreaker::kFirstPause);
   EXPECT_THAT(look(), IsOk());
-  EXPECT_EQ(upstream->state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(upstream->state().health, v1::UpstreamStatus::ANSWERS);
 }
 
 TEST_F(UpstreamFaultTest, AnEngineWithoutSha256IsRefused) {

@@ -49,7 +49,7 @@ class UpstreamTest : public ::testing::Test {
 testing::CasdProcess* UpstreamTest::engine_ = nullptr;
 
 TEST_F(UpstreamTest, SaysWhatTheEngineCanDo) {
-  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kUnknown);
+  EXPECT_EQ(upstream_->state().health, v1::UpstreamStatus::HEALTH_UNSPECIFIED);
   const auto facts = upstream_->Facts();
   ASSERT_THAT(facts, IsOk());
   EXPECT_EQ(facts->max_batch_bytes, kBatchBytes);
@@ -59,7 +59,7 @@ TEST_F(UpstreamTest, SaysWhatTheEngineCanDo) {
   EXPECT_THAT(upstream_->Facts(), IsOk());
   EXPECT_EQ(numbers_.Calls("facts", "done"), 1);
   const UpstreamState state = upstream_->state();
-  EXPECT_EQ(state.health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(state.health, v1::UpstreamStatus::ANSWERS);
   EXPECT_TRUE(state.facts);
   EXPECT_GT(state.since_unix_ms, 0);
 }
@@ -182,7 +182,7 @@ TEST_F(UpstreamTest, WithoutAnEngineItFailsWithinItsTimeAndThenAtOnce) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("was not asked"));
   EXPECT_EQ(numbers.Calls("write", "refused"), 1);
   EXPECT_EQ(numbers["kernix_upstream_retries_total"], 3 * CircuitBreaker::kFailuresToOpen);
-  EXPECT_EQ(upstream->state().health, UpstreamHealth::kBroken);
+  EXPECT_EQ(upstream->state().health, v1::UpstreamStatus::BROKEN);
 }
 
 TEST(UpstreamOpenTest, OptionsThatDoNotGoTogetherAreRefused) {

@@ -75,7 +75,7 @@ TEST_F(UpstreamTlsTest, ATokenIsSentAndReadAgainWhenItIsReplaced) {
   ExpectError(*upstream, v1::ErrorDetail::INVALID_REQUEST, options.token_file);
   folder_.Write("token", "right-token\n");
   ExpectRoundTrip(*upstream);
-  EXPECT_EQ(upstream->state().health, UpstreamHealth::kAnswers);
+  EXPECT_EQ(upstream->state().health, v1::UpstreamStatus::ANSWERS);
 }
 
 // BuildBuddy's way.

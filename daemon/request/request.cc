@@ -16,7 +16,6 @@
 #include "common/wire/input_root.h"
 #include "daemon/language/read/function_name.h"
 #include "daemon/language/read/resolve.h"
-#include "daemon/language/read/unit_functions.h"
 #include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/language/write/translation_unit.h"

@@ -11,14 +11,15 @@
 #include <vector>
 
 #include "common/base/metrics.h"
+#include "common/base/strings.h"
 #include "common/os/env.h"
 #include "daemon/builder/builder.h"
 #include "daemon/cache/cache.h"
 #include "daemon/exec/byte_quota.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/placement.h"
+#include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/upstream.h"
-#include "daemon/remote/worker_pause.h"
 #include "daemon/request/toolchain_policy.h"
 #include "daemon/rpc/load_gate.h"
 #include "daemon/rpc/service_metrics.h"
@@ -69,10 +70,14 @@ struct Backend {
   std::function<absl::StatusOr<ReloadReport>()> reload;
 };
 
-// What kernixd does when somebody has removed its store.
-
 // If the store's files are no longer in place, closes the gate, asks the daemon to stop, and returns true: a client
 // that finds the gate closed comes back to the next daemon, which makes the store anew. Looks at a dozen files.
-bool LeaveLostStore(Backend& backend);
+inline bool LeaveLostStore(Backend& backend) {
+  const std::string lost = backend.cache.FirstLost();
+  if (lost.empty()) return false;
+  backend.gate.Close();
+  backend.request_stop(StrCat(lost, " was removed or exchanged"), Duration{0});
+  return true;
+}
 
 }  // namespace kernix::server

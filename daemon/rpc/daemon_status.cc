@@ -96,18 +96,6 @@ absl::Status AddCache(const Backend& backend, const Identity& caller, bool all, 
   return absl::OkStatus();
 }
 
-v1::UpstreamStatus::Health ToProto(remote::UpstreamHealth health) {
-  switch (health) {
-    case remote::UpstreamHealth::kUnknown:
-      break;
-    case remote::UpstreamHealth::kAnswers:
-      return v1::UpstreamStatus::ANSWERS;
-    case remote::UpstreamHealth::kBroken:
-      return v1::UpstreamStatus::BROKEN;
-  }
-  return v1::UpstreamStatus::HEALTH_UNSPECIFIED;
-}
-
 // An engine that is broken has said so elsewhere.
 std::string WhyNoSteps(const Backend& backend, const remote::UpstreamState& state) {
   if (backend.options.placements.AllLocal()) return "";
@@ -124,7 +112,7 @@ void AddUpstream(const Backend& backend, v1::GetStatusResponse& response) {
   const remote::UpstreamState state = backend.upstream->state();
   v1::UpstreamStatus& proto = *response.mutable_upstream();
   proto.set_address(backend.upstream->address());
-  proto.set_health(ToProto(state.health));
+  proto.set_health(state.health);
   proto.set_since_unix_ms(state.since_unix_ms);
   proto.set_last_error(state.last_error);
   proto.set_reads(backend.options.reads_upstream);

@@ -30,12 +30,8 @@ absl::Status NoSuchArtifact(const Digest& artifact) {
   return absl::NotFoundError(StrCat("this kernixd has no artifact ", artifact.Hex(), " of yours: load it again"));
 }
 
-absl::Status NoTrace(absl::StatusCode code, std::string message) {
-  v1::ErrorDetail detail;
-  detail.set_kind(v1::ErrorDetail::INVALID_REQUEST);
-  detail.set_code(static_cast<int>(code));
-  detail.set_message(std::move(message));
-  return MakeError(std::move(detail));
+absl::Status NoTrace(absl::StatusCode code, std::string_view message) {
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST, message, code);
 }
 
 absl::Status Stream(ReadableFile& file, grpc::ServerWriter<v1::ArtifactChunk>& writer) {

@@ -111,10 +111,8 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     if (bytes > limit) return Invalid(TooLarge("the headers that this load needs are", bytes, limit));
     KERNIX_RETURN_IF_ERROR(ReserveUpload(bytes));
     AskFor(digests, bytes);
-    const int id = cancellation_->OnCancel([this] { CancelUpload(); });
-    absl::StatusOr<build::HeaderContents> contents = WaitForUpload(UploadTime(bytes));
-    cancellation_->Remove(id);
-    return contents;
+    const ScopedOnCancel on_cancel(cancellation_.get(), [this] { CancelUpload(); });
+    return WaitForUpload(UploadTime(bytes));
   }
 
   void OnProgress(const v1::Progress& progress) override {

@@ -14,7 +14,6 @@
 #include "common/base/cancellation.h"
 #include "common/base/identity.h"
 #include "common/base/mutex.h"
-#include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "kernix/v1/kernix.pb.h"
 

@@ -392,9 +392,10 @@ void LookupServer::AnswerInThread(LookupConnection& connection, std::string text
   try {
     std::thread([this, cancellation, pass = *std::move(pass), text = std::move(text),
                  own = std::move(released)]() mutable {
-      const int on_cancel = cancellation->OnCancel([&] { own->End(); });
-      const bool goes_on = AnswerSlowly(backend_, reading_, *own, text, options_.patience, cancellation);
-      cancellation->Remove(on_cancel);
+      const bool goes_on = [&] {
+        const ScopedOnCancel on_cancel(cancellation.get(), [&] { own->End(); });
+        return AnswerSlowly(backend_, reading_, *own, text, options_.patience, cancellation);
+      }();
       if (goes_on) {
         own->Finish();
         Pass(std::move(own));

@@ -21,8 +21,6 @@ constexpr char kLoadName[] = "kernix_load_seconds";
 constexpr char kLoadHelp[] = "How long loads took, from the request to the answer.";
 constexpr char kQuickName[] = "kernix_quick_lookup_seconds";
 constexpr char kQuickHelp[] = "How long quick lookups took. After a miss, the client asks again with a load.";
-constexpr char kFilesName[] = "kernix_lookup_files_total";
-constexpr char kFilesHelp[] = "Files that quick lookups looked at, and those that were watched instead.";
 
 }  // namespace
 
@@ -34,8 +32,9 @@ void ServiceMetrics::Register(MetricsRegistry& registry) const {
   registry.AddHistogram(kLoadName, kLoadHelp, not_cached_, {{"outcome", "not_cached"}});
   registry.AddHistogram(kQuickName, kQuickHelp, quick_hits_, {{"outcome", "hit"}});
   registry.AddHistogram(kQuickName, kQuickHelp, quick_misses_, {{"outcome", "miss"}});
-  registry.AddCounter(kFilesName, kFilesHelp, files_looked_at_, {{"way", "looked_at"}});
-  registry.AddCounter(kFilesName, kFilesHelp, files_watched_, {{"way", "watched"}});
+  registry.AddCounters("kernix_lookup_files_total",
+                       "Files that quick lookups looked at, and those that were watched instead.", "way",
+                       {{"looked_at", &files_looked_at_}, {"watched", &files_watched_}});
   for (size_t i = 0; i < kRefusalCount; ++i) {
     registry.AddCounter("kernix_refusals_total", "Requests and connections that were turned away.", refusals_[i],
                         {{"reason", kReasons[i]}});

@@ -252,11 +252,7 @@ absl::Status ToolchainRegistry::LackOf(const v1::ToolchainPaths& paths) const {
       paths.host_compiler().empty()
           ? StrCat("there is no C++ compiler: install g++ or clang++, or set ", compiler_setting_, " to one")
           : StrCat("there is no nvcc: ", kHowToGetNvcc);
-  v1::ErrorDetail detail;
-  detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
-  detail.set_code(static_cast<int>(absl::StatusCode::kUnimplemented));
-  detail.set_message(what);
-  return MakeError(std::move(detail));
+  return MakeError(v1::ErrorDetail::TOOLCHAIN, what, absl::StatusCode::kUnimplemented);
 }
 
 ToolchainPtr ToolchainRegistry::Complete(Toolchain toolchain) const {

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/user_id.h"
+#include "common/base/identity.h"
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "daemon/transport/unix_peer.h"

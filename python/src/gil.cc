@@ -27,13 +27,6 @@ struct State {
   std::optional<std::thread::id> ended_by ABSL_GUARDED_BY(mutex);
 };
 
-State& TheState() {
-  static auto* state = new State;
-  return *state;
-}
-
-[[maybe_unused]] const State& kMadeAtLoad = TheState();
-
 // A forked child does not have its parent's threads.
 void ForgetParents(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   if (state.process == getpid()) return;
@@ -42,7 +35,7 @@ void ForgetParents(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
 }
 
 pid_t Enter() {
-  State& state = TheState();
+  auto& state = PerProcess<State>::Get();
   MutexLock lock(state.mutex);
   ForgetParents(state);
   ++state.threads;
@@ -50,7 +43,7 @@ pid_t Enter() {
 }
 
 void Leave(pid_t process) {
-  State& state = TheState();
+  auto& state = PerProcess<State>::Get();
   MutexLock lock(state.mutex);
   ForgetParents(state);
   if (process == state.process) --state.threads;
@@ -62,7 +55,7 @@ void StopIfPythonEnds() {
 }
 
 void AwaitThreads() {
-  State& state = TheState();
+  auto& state = PerProcess<State>::Get();
   MutexLock lock(state.mutex);
   ForgetParents(state);
   state.ended_by = std::this_thread::get_id();
@@ -79,7 +72,7 @@ void AtExit() {
 }  // namespace
 
 bool PythonEnds() {
-  State& state = TheState();
+  auto& state = PerProcess<State>::Get();
   MutexLock lock(state.mutex);
   return state.ended_by && *state.ended_by != std::this_thread::get_id();
 }

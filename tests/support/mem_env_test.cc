@@ -76,9 +76,8 @@ TEST(MemEnvTest, ACancelledProgramIsCancelled) {
   MemEnv env;
   env.SetProgram("/bin/cc", [](const ProcessSpec&, Cancellation* cancellation) -> absl::StatusOr<ProcessResult> {
     std::promise<void> cancelled;
-    const int id = cancellation->OnCancel([&] { cancelled.set_value(); });
+    const ScopedOnCancel on_cancel(cancellation, [&] { cancelled.set_value(); });
     AwaitValue("the cancellation", cancelled.get_future());
-    cancellation->Remove(id);
     return ProcessResult{};
   });
   Cancellation cancellation;

@@ -10,8 +10,6 @@
 namespace kernix::language {
 namespace {
 
-using Tokens = absl::Span<const Token>;
-
 constexpr size_t kMaxType = 50;  // tokens
 
 // The type if it can be a parameter's type, that is, not an array, a function or a pack.

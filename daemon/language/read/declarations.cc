@@ -30,6 +30,10 @@ bool IsOneOf(const Token& token, std::initializer_list<std::string_view> words) 
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return token.Is(word); });
 }
 
+bool Contains(Tokens tokens, std::string_view word) {
+  return std::any_of(tokens.begin(), tokens.end(), [word](const Token& token) { return token.Is(word); });
+}
+
 size_t AfterBrackets(Tokens tokens, size_t at) {
   int depth = 0;
   for (; at < tokens.size(); ++at) {

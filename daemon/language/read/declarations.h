@@ -25,6 +25,7 @@ inline bool IsOpen(const Token& token) { return token.Is("(") || token.Is("[") |
 inline bool IsClose(const Token& token) { return token.Is(")") || token.Is("]") || token.Is("}"); }
 
 bool IsOneOf(const Token& token, std::initializer_list<std::string_view> words);
+bool Contains(Tokens tokens, std::string_view word);
 
 // The index after the bracket that closes the one at `at`; the end if none does.
 size_t AfterBrackets(Tokens tokens, size_t at);

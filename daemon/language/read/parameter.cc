@@ -6,14 +6,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "common/base/strings.h"
+#include "daemon/language/read/declarations.h"
 #include "daemon/language/read/signature.h"
 #include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/words.h"
 
 namespace kernix::language {
 namespace {
-
-using Tokens = absl::Span<const Token>;
 
 constexpr std::string_view kUnderstood =
     "a parameter is a BE::In<T>, a BE::Out<T>, a BE::Tensor (const for an input), 'int64_t stream' or a cudaStream_t, "
@@ -255,10 +254,6 @@ bool IsQualifier(const Token& token) {
          token.Is("struct") || token.Is("class");
 }
 
-bool Holds(Tokens tokens, std::string_view text) {
-  return std::any_of(tokens.begin(), tokens.end(), [text](const Token& token) { return token.Is(text); });
-}
-
 // Replaces the type of a parameter, or of an array's elements, by the type behind its alias, repeatedly. False if the
 // source declares a type that cannot be replaced.
 bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
@@ -274,8 +269,8 @@ bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
     if (!aliased->has_value()) return false;
     const std::vector<Token>& meaning = **aliased;
     // `const P` makes the pointer const, not its target; it has no effect on a reference.
-    const bool compound = Holds(meaning, "*") || Holds(meaning, "&");
-    if (compound && Holds(tokens, "const")) return false;
+    const bool compound = Contains(meaning, "*") || Contains(meaning, "&");
+    if (compound && Contains(tokens, "const")) return false;
     const auto place = tokens.erase(type);
     tokens.insert(place, meaning.begin(), meaning.end());
   }
@@ -502,11 +497,7 @@ std::vector<Token> Essential(Tokens tokens, bool& has_default) {
       result.push_back(tokens[i]);
       continue;
     }
-    int depth = 0;
-    for (i += gnu ? 1 : 0; i < tokens.size(); ++i) {
-      if (tokens[i].Is("(") || tokens[i].Is("[")) ++depth;
-      if ((tokens[i].Is(")") || tokens[i].Is("]")) && --depth == 0) break;
-    }
+    i = AfterBrackets(tokens, gnu ? i + 1 : i) - 1;
   }
   return result;
 }

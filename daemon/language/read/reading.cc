@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
@@ -37,6 +38,21 @@ absl::Status NotRead(std::string_view message) {
   absl::Status status = MakeError(v1::ErrorDetail::INVALID_REQUEST, message);
   status.SetPayload(kForCompiler, absl::Cord());
   return status;
+}
+
+absl::Status NoAnnotation(absl::Span<const SourceText> sources) {
+  return NotRead(StrCat(LabelsOf(sources),
+                        ": no '// @BE <function>' annotation says what to export. Add one above the function, or pass "
+                        "'functions'"));
+}
+
+std::string LabelsOf(absl::Span<const SourceText> sources) {
+  return absl::StrJoin(sources, ", ", [](std::string* out, const SourceText& s) { out->append(s.label); });
+}
+
+bool MayMean(const FunctionName& name, const Signature& signature) {
+  const bool in_scope = name.scope.empty() || name.scope == signature.scope;
+  return in_scope && name.is_template != signature.template_parameters.empty();
 }
 
 bool IsForCompiler(const absl::Status& status) { return status.GetPayload(kForCompiler).has_value(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the sources of a request within limits.
+// What both ways to resolve functions (resolve.h) share: reading the sources within limits, and words of errors.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/cxx/preprocessor.h"
+#include "daemon/language/read/function_name.h"
 #include "daemon/language/read/resolve.h"
+#include "daemon/language/read/signature.h"
 #include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/source_text.h"
 #include "kernix/v1/kernix.pb.h"
@@ -43,6 +45,16 @@ std::string FindOpenBrace(absl::Span<const SourceText> sources);
 
 // An INVALID_REQUEST that IsForCompiler().
 absl::Status NotRead(std::string_view message);
+
+// That error for sources that do not say what to export.
+absl::Status NoAnnotation(absl::Span<const SourceText> sources);
+
+// For messages: "a.cu, b.cu".
+std::string LabelsOf(absl::Span<const SourceText> sources);
+
+// Whether `name` may be that of the function: it has the same scope, if it has one, and template arguments if the
+// function is a template.
+bool MayMean(const FunctionName& name, const Signature& signature);
 
 // Like ResolveFunctions(), for sources that have been read.
 absl::StatusOr<std::vector<FunctionSpec>> ResolveRead(absl::Span<const SourceText> sources, Preprocessed read,

@@ -34,10 +34,6 @@ struct Wanted {
   std::optional<Annotation> annotation;
 };
 
-std::string LabelsOf(absl::Span<const SourceText> sources) {
-  return absl::StrJoin(sources, ", ", [](std::string* out, const SourceText& s) { out->append(s.label); });
-}
-
 class Resolver {
  public:
   Resolver(absl::Span<const SourceText> sources, Preprocessed read, ReadingBudget& budget)
@@ -62,8 +58,6 @@ class Resolver {
     return StrCat(sources_[static_cast<size_t>(source)].label, ":", line);
   }
 
-  std::string Labels() const { return LabelsOf(sources_); }
-
   absl::StatusOr<std::vector<Wanted>> WantedByAnnotations() const {
     std::vector<Wanted> wanted;
     for (Annotation& annotation : FindAnnotations(preprocessed_.comments)) {
@@ -73,11 +67,7 @@ class Resolver {
       }
       wanted.push_back({annotation.name, annotation.tokens, annotation});
     }
-    if (wanted.empty()) {
-      return NotRead(StrCat(Labels(),
-                            ": no '// @BE <function>' annotation says what to export. Add one above the "
-                            "function, or pass 'functions'"));
-    }
+    if (wanted.empty()) return NoAnnotation(sources_);
     return wanted;
   }
 
@@ -116,8 +106,7 @@ class Resolver {
     const auto found = found_.find(name.base);
     if (found == found_.end()) return absl::OkStatus();
     for (const Signature& signature : found->second) {
-      const bool in_scope = name.scope.empty() || name.scope == signature.scope;
-      if (!in_scope || name.is_template == signature.template_parameters.empty()) continue;
+      if (!MayMean(name, signature)) continue;
       AddSignature(meant_, name.is_template ? Instantiate(signature, name.template_arguments, budget_.instance_tokens)
                                             : signature);
     }
@@ -198,7 +187,7 @@ class Resolver {
     if (!function.tokens.empty() && (preprocessed_.includes_user_headers || by_macro)) return absl::OkStatus();
     if (!function.annotation.has_value()) {
       if (function.tokens.empty()) return absl::OkStatus();  // inference says what is missing
-      return NotRead(StrCat("function '", function.name, "': nothing in ", Labels(), " defines it.",
+      return NotRead(StrCat("function '", function.name, "': nothing in ", LabelsOf(sources_), " defines it.",
                             OtherFunctions(function.name)));
     }
     return Located(function, NotRead(StrCat("an annotation without a function: nothing here defines '", function.name,
@@ -276,8 +265,8 @@ class Resolver {
           StrCat("function '", name, "' is a template: name the instance to export, such as '", name, "<float>'"));
     }
     if (candidates.empty()) {
-      return NotRead(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", Labels(), ", so ",
-                            purpose,
+      return NotRead(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", LabelsOf(sources_),
+                            ", so ", purpose,
                             " cannot be inferred. Name the tokens, such as arg, ret, stream, attr.<name>:<type>.",
                             OtherFunctions(name), AboutHandlersOfXla()));
     }

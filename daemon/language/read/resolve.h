@@ -24,6 +24,13 @@ absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<Sou
                                                            const v1::Functions& functions,
                                                            const std::vector<std::string>& definitions = {});
 
+// Like ResolveFunctions(), for sources that are compiled separately: returns the functions that each source exports, in
+// the order of `sources`. An annotation belongs to its own source, a listed function to the source that defines it;
+// sources may export nothing. INVALID_REQUEST if two sources define or annotate a function, or none does.
+absl::StatusOr<std::vector<std::vector<FunctionSpec>>> ResolveUnitFunctions(
+    const std::vector<SourceText>& sources, const v1::Functions& functions,
+    const std::vector<std::string>& definitions = {});
+
 // Whether an error of ResolveFunctions() or ResolveUnitFunctions() says that the sources lack something, or have
 // something that cannot be read. Sources that do not compile often give such errors: the compiler knows better.
 bool IsForCompiler(const absl::Status& status);

@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "common/base/strings.h"
+#include "daemon/language/read/declarations.h"
 #include "daemon/language/spec/words.h"
 
 namespace kernix::language {
 namespace {
-
-using Tokens = absl::Span<const Token>;
 
 // Sources come from other users: declarations that are longer or more deeply nested than people write are not read.
 constexpr size_t kMaxNesting = 200;
@@ -37,9 +36,6 @@ size_t AfterClosing(Tokens tokens, size_t open) {
   return tokens.size();
 }
 
-bool Opens(const Token& token) { return token.Is("(") || token.Is("[") || token.Is("{"); }
-bool Closes(const Token& token) { return token.Is(")") || token.Is("]") || token.Is("}"); }
-
 // tokens[open] is '<'. Returns the index after its '>' if it begins template arguments; the next index if it is a
 // comparison.
 size_t AfterAngle(Tokens tokens, size_t open) {
@@ -48,7 +44,7 @@ size_t AfterAngle(Tokens tokens, size_t open) {
   int angles = 0;
   int depth = 0;
   for (size_t i = open; i < end; ++i) {
-    depth += Opens(tokens[i]) ? 1 : Closes(tokens[i]) ? -1 : 0;
+    depth += IsOpen(tokens[i]) ? 1 : IsClose(tokens[i]) ? -1 : 0;
     if (depth < 0 || (depth == 0 && tokens[i].Is("="))) break;
     if (depth == 0 && tokens[i].Is("<")) ++angles;
     if (depth == 0 && tokens[i].Is(">") && --angles == 0) return i + 1;
@@ -59,11 +55,7 @@ size_t AfterAngle(Tokens tokens, size_t open) {
 // The index after the [[attributes]] that begin at `i`.
 size_t AfterAttributes(Tokens tokens, size_t i) {
   while (i + 1 < tokens.size() && tokens[i].Is("[") && tokens[i + 1].Is("[")) {
-    int depth = 0;
-    do {
-      depth += Opens(tokens[i]) ? 1 : Closes(tokens[i]) ? -1 : 0;
-      ++i;
-    } while (i < tokens.size() && depth > 0);
+    i = AfterBrackets(tokens, i);
   }
   return i;
 }
@@ -79,10 +71,6 @@ bool HasAssignment(Tokens tokens) {
   return false;
 }
 
-bool Contains(Tokens tokens, std::string_view text) {
-  return std::any_of(tokens.begin(), tokens.end(), [text](const Token& token) { return token.Is(text); });
-}
-
 // Only commas outside all brackets separate parameters.
 std::vector<SignatureParameter> ReadParameters(Tokens list, const Aliases& aliases, bool of_kernel) {
   std::vector<SignatureParameter> parameters;
@@ -90,7 +78,7 @@ std::vector<SignatureParameter> ReadParameters(Tokens list, const Aliases& alias
   int depth = 0;
   size_t begin = 0;
   for (size_t i = 0; i < list.size() && parameters.size() < kMaxParameters;) {
-    depth += Opens(list[i]) ? 1 : Closes(list[i]) ? -1 : 0;
+    depth += IsOpen(list[i]) ? 1 : IsClose(list[i]) ? -1 : 0;
     if (list[i].Is(",") && depth == 0) {
       parameters.push_back(ReadParameter(list.subspan(begin, i - begin), aliases, of_kernel));
       begin = i + 1;
@@ -199,7 +187,7 @@ std::vector<TemplateParameter> ConsumeTemplate(Tokens& head) {
   int round = 0;  // inside parentheses, '<' is a comparison
   size_t begin = open + 1;
   for (size_t i = open; i < head.size(); ++i) {
-    round += Opens(head[i]) ? 1 : Closes(head[i]) ? -1 : 0;
+    round += IsOpen(head[i]) ? 1 : IsClose(head[i]) ? -1 : 0;
     if (round == 0 && head[i].Is("<")) ++depth;
     if (round == 0 && head[i].Is(">")) --depth;
     if (round > 0 || depth > 1 || (depth == 1 && !head[i].Is(","))) continue;

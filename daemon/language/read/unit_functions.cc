@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/language/read/unit_functions.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_join.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -15,6 +13,7 @@
 #include "common/cxx/preprocessor.h"
 #include "daemon/language/read/function_name.h"
 #include "daemon/language/read/reading.h"
+#include "daemon/language/read/resolve.h"
 #include "daemon/language/read/signature.h"
 #include "daemon/language/spec/source_text.h"
 
@@ -55,10 +54,6 @@ class UnitResolver {
 
   std::string Where(const Place& place) const { return StrCat(sources_[place.source].label, ":", place.line); }
 
-  std::string Labels() const {
-    return absl::StrJoin(sources_, ", ", [](std::string* out, const SourceText& s) { out->append(s.label); });
-  }
-
   absl::Status ByAnnotations(std::vector<v1::Functions>& by_source) const {
     std::map<std::string, std::pair<FunctionName, Place>> annotated;
     bool any = false;
@@ -75,10 +70,7 @@ class UnitResolver {
         return Invalid(StrCat(Where(place), ": ", SameExport(other, *name), ", also at ", Where(other_place)));
       }
     }
-    if (any) return absl::OkStatus();
-    return NotRead(StrCat(Labels(),
-                          ": no '// @BE <function>' annotation says what to export. Add one above the function, or "
-                          "pass 'functions'"));
+    return any ? absl::OkStatus() : NoAnnotation(sources_);
   }
 
   absl::Status ByList(const v1::Functions& functions, std::vector<v1::Functions>& by_source) {
@@ -124,7 +116,7 @@ class UnitResolver {
     }
     if (places.size() == 1) return places[0].source;
     if (places.empty()) {
-      return NotRead(StrCat("function '", name.callee, "' is in none of the sources ", Labels(),
+      return NotRead(StrCat("function '", name.callee, "' is in none of the sources ", LabelsOf(sources_),
                             ", so no unit can export it: define it in one of them"));
     }
     return Invalid(StrCat("function '", name.callee, "' is in several sources (", Where(places[0]), ", ",
@@ -138,19 +130,14 @@ class UnitResolver {
     const auto found = definitions_.find(name.base);
     if (found == definitions_.end()) return all;
     const bool host = std::any_of(found->second.begin(), found->second.end(), [&](const Definition& definition) {
-      return IsMeant(definition.signature, name) && !definition.signature.is_global;
+      return MayMean(name, definition.signature) && !definition.signature.is_global;
     });
     for (const Definition& definition : found->second) {
-      if (!IsMeant(definition.signature, name) || (host && definition.signature.is_global)) continue;
+      if (!MayMean(name, definition.signature) || (host && definition.signature.is_global)) continue;
       AddPlace(all, definition.place);
       if (name.is_template || definition.signature.TakesTensors()) AddPlace(with_tensors, definition.place);
     }
     return with_tensors.empty() ? all : with_tensors;
-  }
-
-  static bool IsMeant(const Signature& signature, const FunctionName& name) {
-    const bool in_scope = name.scope.empty() || name.scope == signature.scope;
-    return in_scope && name.is_template != signature.template_parameters.empty();
   }
 
   // Counts each source once.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/language/read/unit_functions.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
+#include "daemon/language/read/resolve.h"
 #include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/source_text.h"
 #include "kernix/v1/kernix.pb.h"

@@ -8,21 +8,16 @@
 #include "absl/types/span.h"
 #include "common/cxx/lexer.h"
 #include "common/cxx/preprocessor.h"
+#include "daemon/language/read/declarations.h"
 
 namespace kernix::language {
 namespace {
-
-using Tokens = absl::Span<const Token>;
 
 // Bounds the work for each use of an input, and for each statement: a text may be written to be slow to read. What is
 // longer is not warned about.
 constexpr size_t kMostTokens = 256;
 constexpr size_t kMostInputs = 256;
 constexpr size_t kMostFound = 20;
-
-bool HasWord(Tokens tokens, std::string_view word) {
-  return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) { return token.Is(word); });
-}
 
 // Reads one text from left to right, statement by statement.
 class Reader {
@@ -72,7 +67,7 @@ class Reader {
     const Token& object = tokens_[at_ - 2];
     if (!inputs_.contains(object.text)) return;
     const size_t end = EndOfCall();
-    if (end == 0 || HasWord(tokens_.subspan(at_, end - at_), "const")) return;
+    if (end == 0 || Contains(tokens_.subspan(at_, end - at_), "const")) return;
     const bool is_written = IsElementWritten(end) || IsDereferencedAndWritten(end);
     if (is_written || IsKeptWritable(end)) found_.push_back({std::string(object.text), object.line});
   }
@@ -128,9 +123,9 @@ class Reader {
     if (equals == before.size()) return false;
     const Tokens declaration = before.subspan(0, equals);
     const Tokens cast = before.subspan(equals + 1);
-    if (declaration.empty() || declaration.front().Is("*") || !HasWord(declaration, "*")) return false;
+    if (declaration.empty() || declaration.front().Is("*") || !Contains(declaration, "*")) return false;
     for (const std::string_view other : {"const", "auto", "(", "[", ".", "->"}) {
-      if (HasWord(declaration, other)) return false;
+      if (Contains(declaration, other)) return false;
     }
     return cast.empty() || cast.front().Is("(") || cast.front().text.ends_with("_cast");
   }

@@ -571,41 +571,26 @@ std::string Literal(std::string_view text) {
 }
 
 void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::string& out) {
-  bool strings = false;
-  bool attributes = false;
-  bool blocks = false;
-  bool narrowed = false;
-  bool defaults = false;
-  bool extended = false;
-  bool scratch = false;
-  bool typed = false;
-  bool launched = false;
-  bool mapped = false;
-  for (const FunctionSpec& function : functions) {
-    attributes |= function.CountOf(ParameterKind::kAttribute) > 0;
-    extended |= function.IsExtended();
-    typed |= function.HasTyped();
-    launched |= function.is_global;
-    scratch |= function.CountOf(ParameterKind::kScratch) > 0;
-    for (const Parameter& parameter : function.parameters) {
-      strings |= parameter.attribute_type == AttributeType::kString;
-      blocks |= IsBlock(parameter);
-      narrowed |= IsNarrowed(parameter);
-      defaults |= parameter.has_default;
-      mapped |= parameter.IsTensorMap();
-    }
-  }
-  if (strings) out += "#include <string_view>\n";
-  out += "#include \"brainevent/internal/handler.h\"\n";
-  if (attributes) out += "#include \"brainevent/internal/scalars.h\"\n";
-  if (blocks) out += "#include \"brainevent/internal/attributes.h\"\n";
-  if (narrowed) out += "#include \"brainevent/internal/conversions.h\"\n";
-  if (defaults) out += "#include \"brainevent/internal/defaults.h\"\n";
-  if (extended) out += "#include \"brainevent/internal/extended.h\"\n";
-  if (typed) out += "#include \"brainevent/internal/typed_arrays.h\"\n";
-  if (launched) out += "#include \"brainevent/internal/launch.h\"\n";
-  if (mapped) out += "#include \"brainevent/internal/tensor_map.h\"\n";
-  if (scratch) out += "#include \"brainevent/internal/scratch_memory.h\"\n";
+  const auto any_has = [&](ParameterKind kind) {
+    return std::ranges::any_of(functions, [kind](const FunctionSpec& f) { return f.CountOf(kind) > 0; });
+  };
+  const auto any_parameter = [&](const auto& holds) {
+    return std::ranges::any_of(functions,
+                               [&](const FunctionSpec& f) { return std::ranges::any_of(f.parameters, holds); });
+  };
+  const auto include_if = [&out](bool needed, std::string_view header) {
+    if (needed) StrAppend(&out, "#include \"brainevent/internal/", header, "\"\n");
+  };
+  const auto is_string = [](const Parameter& p) { return p.attribute_type == AttributeType::kString; };
+  if (any_parameter(is_string)) out += "#include <string_view>\n";
+  include_if(true, "handler.h");
+  include_if(any_has(ParameterKind::kAttribute), "scalars.h");
+  include_if(any_parameter(IsBlock), "attributes.h");
+  include_if(std::ranges::any_of(functions, &FunctionSpec::IsExtended), "extended.h");
+  include_if(std::ranges::any_of(functions, &FunctionSpec::HasTyped), "typed_arrays.h");
+  include_if(std::ranges::any_of(functions, &FunctionSpec::is_global), "launch.h");
+  include_if(any_parameter(&Parameter::IsTensorMap), "tensor_map.h");
+  include_if(any_has(ParameterKind::kScratch), "scratch_memory.h");
 }
 
 void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {

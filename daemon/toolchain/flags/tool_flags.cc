@@ -74,8 +74,12 @@ absl::Status NoIdentifier(std::string_view flag, std::string_view name) {
   return RefuseFlag(flag, StrCat("\"", name, "\" is not a macro name"));
 }
 
-}  // namespace
+// -D and -U become lines of the source instead of words of a command. So no shell, and no tool that takes @file for
+// further flags, can misread a macro.
 
+// Adds the line that is equivalent to -D`text` ("X", "X=1", "F(x)=x"): "#define X 1", without a line end. `flag` is the
+// flag as the user gave it. INVALID_REQUEST for a name that is not an identifier, or a value that would continue on the
+// next line.
 absl::Status AddDefinition(std::string_view flag, std::string_view text, std::vector<std::string>& lines) {
   const size_t equals = text.find('=');
   std::string_view name = text.substr(0, equals);
@@ -87,6 +91,7 @@ absl::Status AddDefinition(std::string_view flag, std::string_view text, std::ve
   return absl::OkStatus();
 }
 
+// The same for -U.
 absl::Status AddUndefinition(std::string_view flag, std::string_view name, std::vector<std::string>& lines) {
   if (!IsIdentifier(name)) return NoIdentifier(flag, name);
   lines.push_back(StrCat("#undef ", name));
@@ -94,8 +99,6 @@ absl::Status AddUndefinition(std::string_view flag, std::string_view name, std::
 }
 
 // Flags of g++ and clang++.
-
-namespace {
 
 using flags::Flag;
 using flags::Meaning;

@@ -11,7 +11,6 @@
 #include <typeinfo>
 
 #include "brainevent/internal/attributes.h"
-#include "brainevent/internal/conversions.h"
 #include "brainevent/internal/extended.h"
 #include "brainevent/internal/handler.h"
 #include "brainevent/internal/scalars.h"

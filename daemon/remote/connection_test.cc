@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/remote/engine_address.h"
+#include "daemon/remote/connection.h"
 
 #include <gtest/gtest.h>
 
