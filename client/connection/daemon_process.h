@@ -83,11 +83,11 @@ class DaemonWatch {
   // Sends SIGTERM to it. The daemon drains as it is set to, and stops at once if it has been draining already.
   absl::Status Terminate() const;
 
-  // Whether the daemon has ended, even if another one has its place by now.
+  // Whether the daemon has ended, even if another one has its run folder by now.
   bool Gone() const;
 
  private:
-  bool PlaceIsLeft() const;
+  bool RunFolderIsLeft() const;
 
   const ClientEnvironment& environment_;
   const Endpoint& endpoint_;

@@ -22,20 +22,20 @@ class KeptSocket {
   // Never destroyed.
   static KeptSocket& OfProcess();
 
-  // The socket that is kept for `place`, which is then the caller's. None if another one is kept, if it is the parent's
-  // (a child has the descriptors of its parent, but must not read what the parent waits for), or if the application has
-  // closed it: its number may be another file's by now.
-  UniqueFd Take(const std::string& place);
+  // The socket that is kept for `address`, which is then the caller's. None if another one is kept, if it is the
+  // parent's (a child has the descriptors of its parent, but must not read what the parent waits for), or if the
+  // application has closed it: its number may be another file's by now.
+  UniqueFd Take(const std::string& address);
 
-  // Keeps `socket` in place of the one before it.
-  void Keep(std::string place, UniqueFd socket);
+  // Keeps `socket` instead of the one before it.
+  void Keep(std::string address, UniqueFd socket);
 
   // Ends a connection that this process has made. Closing alone is not enough if another thread has forked.
   static void End(UniqueFd socket);
 
  private:
   struct Kept {
-    std::string place;
+    std::string address;
     UniqueFd socket;
     std::optional<FileId> id;
     pid_t owner = 0;

@@ -30,7 +30,7 @@ enum ExitCode : int {
 };
 
 // Where an option's value goes: a switch, a text, one text for each time that it is given, a number.
-using Place = std::variant<bool*, std::string*, std::vector<std::string>*, int*, uint32_t*>;
+using Variable = std::variant<bool*, std::string*, std::vector<std::string>*, int*, uint32_t*>;
 
 // What the shells complete a value with, unless the option has choices.
 enum class Names { kNone, kFiles, kFolders };
@@ -48,18 +48,18 @@ struct OptionRules {
 
 struct Option {
   std::string spelling;  // "-o,--output", or "file" for what is given without a dash
-  Place place;           // lives as long as the command
+  Variable variable;     // lives as long as the command
   std::string help;
   OptionRules rules = {};
 };
 
-// What the parser adds to a command and answers itself, so these have no place.
+// What the parser adds to a command and answers itself, so these set no variable.
 inline const Option kHelp{"-h,--help", static_cast<bool*>(nullptr), "Print this help message and exit"};
 inline const Option kVersion{"--version", static_cast<bool*>(nullptr), "Display program version information and exit"};
 
 // Positional options are given without a dash.
 inline bool IsPositional(const Option& option) { return option.spelling.front() != '-'; }
-inline bool IsSwitch(const Option& option) { return std::holds_alternative<bool*>(option.place); }
+inline bool IsSwitch(const Option& option) { return std::holds_alternative<bool*>(option.variable); }
 
 // What stands for the value of an option that is not positional and no switch: "FILE", "ptx|sass".
 std::string ValueWord(const Option& option);

@@ -21,7 +21,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 
 namespace kernix::ctl {
 namespace {

@@ -16,7 +16,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "common/wire/input_root.h"
 #include "kernix/error.h"
 

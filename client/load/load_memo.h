@@ -83,15 +83,15 @@ class LoadMemo {
   };
   using EntryPtr = std::shared_ptr<const Entry>;
 
-  // An entry's place: the key of a load, with a hash of its sources. A program may load thousands of texts by one key.
-  using Place = std::pair<std::string, size_t>;
-  static Place PlaceOf(std::string key, const std::vector<Source>& sources);
+  // The key of a load, with a hash of its sources. A program may load thousands of texts by one key.
+  using MapKey = std::pair<std::string, size_t>;
+  static MapKey MapKeyOf(std::string key, const std::vector<Source>& sources);
 
   EntryPtr FindEntry(const std::string& key, const std::vector<Source>& sources);
 
   Env& env_;
   ForkSafeMutex mutex_;
-  Lru<Place, std::vector<EntryPtr>> entries_ ABSL_GUARDED_BY(mutex_){kMostLoads};  // texts are compared as well
+  Lru<MapKey, std::vector<EntryPtr>> entries_ ABSL_GUARDED_BY(mutex_){kMostLoads};  // texts are compared as well
   uint64_t slots_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t removals_ ABSL_GUARDED_BY(mutex_) = 0;  // CacheRemovals() at the last Remember()
 };

@@ -18,7 +18,7 @@ namespace kernix::server {
 // How long a folder stays after its last change: its log may tell why the daemon ended.
 inline constexpr std::chrono::hours kKeepRunFolder{24 * 7};
 
-// Removes those folders beside `own` (see DaemonPlace) whose daemon is gone, whose files are older than
+// Removes those folders beside `own` (see RunFolder) whose daemon is gone, whose files are older than
 // kKeepRunFolder, and which nobody is about to use. Never a folder that holds anything else. Logs what it removes and
 // what it cannot remove.
 void RemoveDeadRunFolders(Env& env, const std::string& own);
@@ -27,16 +27,16 @@ void RemoveDeadRunFolders(Env& env, const std::string& own);
 
 // By inotify, on each file and on the folders and links of its way, not on the names in these folders: what others do
 // beside the files wakes nobody. A hint only: some files cannot be watched, and no watch may be had.
-class PlaceWatch {
+class OwnFilesWatch {
  public:
-  explicit PlaceWatch(std::vector<std::string> paths);
+  explicit OwnFilesWatch(std::vector<std::string> paths);
 
   // Becomes readable when something has happened; negative if the kernel watches not all of it, for want of watches.
   int events() const { return is_complete_ ? events_.get() : -1; }
   // Has POLLPRI when something was mounted or unmounted.
   int mounts() const { return mounts_.get(); }
 
-  // Forgets what has happened, and watches what is at these places now. Look at the files after that.
+  // Forgets what has happened, and watches what the paths lead to now. Check the files after that.
   void Renew();
 
  private:

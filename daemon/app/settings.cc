@@ -167,7 +167,7 @@ std::vector<Setting> MakeSettings() {
   using O = ServerOptions;
   using U = UpstreamSettings;
   return {
-      {"socket", "PATH", "Unix socket to listen on (default: the place that belongs to the store)", SetPath<&O::socket>,
+      {"socket", "PATH", "Unix socket to listen on (default: in the store's run folder)", SetPath<&O::socket>,
        Same<&O::socket>},
       {"store_directory", "DIR",
        "where artifacts are kept; \"A:B\" also reads B (default: $KERNIX_CACHE_DIR, else ~/.cache/kernix)",
@@ -259,16 +259,16 @@ std::vector<Setting> MakeSettings() {
        .is_list = true},
       {"upstream.signing_key_file", "PATH", "sign what is written with this Ed25519 key",
        SetPath<&O::upstream, &U::signing_key_file>, Same<&O::upstream, &U::signing_key_file>},
-      {"upstream.steps", "PLACE",
+      {"upstream.steps", "PLACEMENT",
        "where the steps of builds run: local, remote, prefer-remote or overflow (default: local)",
        SetPlacement<&O::upstream, &U::steps>, Same<&O::upstream, &U::steps>},
-      {"upstream.host_compiles", "PLACE",
+      {"upstream.host_compiles", "PLACEMENT",
        "the same for what the host compiler takes part in (default: as upstream.steps)",
        SetPlacement<&O::upstream, &U::host_compiles>, Same<&O::upstream, &U::host_compiles>},
-      {"upstream.device_compiles", "PLACE",
+      {"upstream.device_compiles", "PLACEMENT",
        "the same for nvcc's own programs: cicc, ptxas, ... (default: as upstream.steps)",
        SetPlacement<&O::upstream, &U::device_compiles>, Same<&O::upstream, &U::device_compiles>},
-      {"upstream.links", "PLACE", "the same for links (default: as upstream.steps)",
+      {"upstream.links", "PLACEMENT", "the same for links (default: as upstream.steps)",
        SetPlacement<&O::upstream, &U::links>, Same<&O::upstream, &U::links>},
       {"upstream.overflow_after", "TIME", "with overflow: a step that would wait here for longer runs on a worker",
        SetDuration<&O::upstream, &U::overflow_after>, Same<&O::upstream, &U::overflow_after>},
@@ -299,16 +299,16 @@ std::vector<Setting> MakeSettings() {
 absl::Status CheckShared(const ServerOptions& options) {
   std::vector<std::string> problems;
   if (!options.socket_group.empty() && !options.shared) {
-    problems.push_back(StrCat(options.PlaceOf("socket_group"),
+    problems.push_back(StrCat(options.OriginOf("socket_group"),
                               "socket_group requires shared = true: a private daemon serves only its own user"));
   }
   if (!options.admin_group.empty() && !options.shared) {
-    problems.push_back(StrCat(options.PlaceOf("admin_group"),
+    problems.push_back(StrCat(options.OriginOf("admin_group"),
                               "admin_group requires shared = true: a private daemon obeys only its own user and root"));
   }
   if (options.shared && options.toolchains.empty() && options.toolchain_description.empty()) {
     problems.push_back(
-        StrCat(options.PlaceOf("shared"),
+        StrCat(options.OriginOf("shared"),
                "a shared daemon compiles only with toolchains that its config file registers: "
                "add at least one [[toolchain]] table with name and host_compiler, or, if this node has no "
                "compiler, toolchain_description"));
@@ -323,7 +323,7 @@ void CheckOverflow(const ServerOptions& options, std::vector<std::string>& probl
     problems.emplace_back("overflow needs upstream.overflow_after: how long a step may wait here, such as \"2s\"");
   }
   if (has_time && !upstream.Placements().Has(exec::Placement::kOverflow)) {
-    problems.push_back(StrCat(options.PlaceOf("upstream.overflow_after"),
+    problems.push_back(StrCat(options.OriginOf("upstream.overflow_after"),
                               "upstream.overflow_after has no effect: no kind of step runs by \"overflow\""));
   }
 }
@@ -333,7 +333,7 @@ void CheckImage(const ServerOptions& options, std::vector<std::string>& problems
   const auto image = options.upstream.platform.find("container-image");
   if (image == options.upstream.platform.end() || options.upstream.same_tools) return;
   if (absl::StrContains(image->second, "@sha256:")) return;
-  problems.push_back(StrCat(options.PlaceOf("upstream.platform"),
+  problems.push_back(StrCat(options.OriginOf("upstream.platform"),
                             "upstream.platform: name the container-image by its "
                             "digest (...@sha256:...), since keys of artifacts stand for its tools: \"",
                             image->second, "\" may be another image tomorrow"));
@@ -344,10 +344,10 @@ void CheckWorkers(const ServerOptions& options, std::vector<std::string>& proble
   CheckOverflow(options, problems);
   CheckImage(options, problems);
   if (upstream.jobs == 0) {
-    problems.push_back(StrCat(options.PlaceOf("upstream.jobs"), "upstream.jobs must be at least 1"));
+    problems.push_back(StrCat(options.OriginOf("upstream.jobs"), "upstream.jobs must be at least 1"));
   }
   if (upstream.queue_timeout && upstream.queue_timeout->count() == 0) {
-    problems.push_back(StrCat(options.PlaceOf("upstream.queue_timeout"),
+    problems.push_back(StrCat(options.OriginOf("upstream.queue_timeout"),
                               "upstream.queue_timeout must not be 0: without workers, steps would wait for as long as "
                               "they may run"));
   }
@@ -369,18 +369,18 @@ absl::Status CheckUpstream(const ServerOptions& options) {
     problems.emplace_back("the settings of an upstream have no effect without upstream.address");
   }
   if (upstream.timeout.count() == 0) {
-    problems.push_back(StrCat(options.PlaceOf("upstream.timeout"),
+    problems.push_back(StrCat(options.OriginOf("upstream.timeout"),
                               "upstream.timeout must not be 0: loads would wait for an engine that hangs"));
   }
   const bool builds = options.toolchain_description.empty() || upstream.WorkersRunAll();
   if (upstream.build_once && !(upstream.read && (upstream.write || !builds))) {
-    problems.push_back(StrCat(options.PlaceOf("upstream.build_once"),
+    problems.push_back(StrCat(options.OriginOf("upstream.build_once"),
                               "upstream.build_once needs upstream.read and upstream.write: a node that waits for "
                               "others must find what they write, and write what they wait for. (One with a "
                               "toolchain_description and no workers need not write.)"));
   }
   if (!builds && !upstream.read) {
-    problems.push_back(StrCat(options.PlaceOf("toolchain_description"),
+    problems.push_back(StrCat(options.OriginOf("toolchain_description"),
                               "toolchain_description needs upstream.read, for what other nodes have built, or "
                               "upstream.steps, for workers that compile"));
   }
@@ -417,9 +417,9 @@ UserBounds ServerOptions::BoundsPerUser() const {
           .request_bytes = max_request_bytes_per_user.value_or(shared ? 512ull << 20 : 0)};
 }
 
-std::string ServerOptions::PlaceOf(std::string_view setting) const {
-  const auto found = places.find(std::string(setting));
-  return found == places.end() ? "" : found->second;
+std::string ServerOptions::OriginOf(std::string_view setting) const {
+  const auto found = origins.find(std::string(setting));
+  return found == origins.end() ? "" : found->second;
 }
 
 std::string Setting::Flag() const { return StrCat("--", absl::StrReplaceAll(ToAbsl(name), {{"_", "-"}, {".", "-"}})); }

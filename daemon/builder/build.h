@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One build, from its first look into the cache to the end of its flight.
+// One build, from its first lookup in the cache to the end of its flight.
 #pragma once
 
 #include <memory>

@@ -68,7 +68,7 @@ absl::StatusOr<std::optional<BuildClaim>> BuildTurns::ReadOrRecall(const Digest&
 // Whatever claims say: a hostile writer could say something new each time, or undo this node's own claim.
 bool BuildTurns::WaitsForTooLong(const Wait& wait) const { return wait.seen && env_.Now() - wait.begun > kLongestWait; }
 
-// What was written just before the claim said so may have come just after the look for it.
+// What was written just before the claim said so may have come just after the query for it.
 bool BuildTurns::MustWait(const BuildClaim& claim, Wait& wait) {
   const bool is_news = wait.seen != claim;
   if (is_news) {

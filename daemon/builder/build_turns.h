@@ -30,7 +30,7 @@ class BuildTurns {
   static constexpr Duration kBeat{2'000};
   // A node that has said nothing for this long has gone.
   static constexpr Duration kSilence{7'000};
-  // The least and the longest time between a claim and the look at it.
+  // The least and the longest time between a claim and reading it again.
   static constexpr Duration kSettle{20};
   static constexpr Duration kLongestSettle{2'000};
   // Then a load builds, whatever other nodes say.
@@ -41,8 +41,8 @@ class BuildTurns {
     std::optional<remote::BuildClaim> seen;
     MonotonicTime begun;   // when something was seen first
     MonotonicTime since;   // when that was seen first
-    Duration pause{0};     // before the next look
-    bool settles = false;  // this node has written a claim, and looks next whether it has stayed
+    Duration pause{0};     // before the next query
+    bool settles = false;  // this node has written a claim, and next checks whether it has stayed
     int claims = 0;        // how often it has written that
   };
 
@@ -52,13 +52,13 @@ class BuildTurns {
       : env_(env), claims_(claims), work_(work), stopped_(stopped) {}
 
   // Whether this node should build `key`, which the upstream did not have a moment ago. It then must call End(). False:
-  // look for the result again after `wait.pause`, which is vain while `wait.settles`, and ask again with the same
+  // ask for the result again after `wait.pause`, which is vain while `wait.settles`, and ask again with the same
   // `wait`; while that settles, even if nobody wants the result any more. If the upstream does not answer, the node
   // builds. Blocks for two calls of the upstream, until `limits` at most.
   bool MayBuild(const Digest& key, Wait& wait, const remote::Limits& limits);
 
   // For a node that builds nothing: whether another node builds `key`, which the upstream did not have a moment ago.
-  // True: look for the result again after `wait.pause`, and ask again with the same `wait`. Blocks for a call.
+  // True: ask for the result again after `wait.pause`, and ask again with the same `wait`. Blocks for a call.
   bool OtherBuilds(const Digest& key, Wait& wait, const remote::Limits& limits);
 
   // The build of `key` has ended, and its result was written if `state` says so. Does nothing if this node has no turn.

@@ -14,7 +14,7 @@
 #include "common/base/metrics.h"
 #include "common/base/user_id.h"
 #include "common/os/env.h"
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 #include "daemon/builder/load_observer.h"
 #include "daemon/cache/cache.h"
 #include "daemon/exec/executor.h"
@@ -88,9 +88,9 @@ class Builder {
   bool LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver, CancellationPtr cancellation = nullptr);
 
   // LookUp() for a request that it has delivered a hit for, or that Load() has built, if the answer is still right:
-  // compares the files that it follows from with `look`, which must be younger than the request. Reads nothing else,
+  // compares the files that it follows from with `check`, which must be younger than the request. Reads nothing else,
   // runs nothing, and waits for no build and no other toolchain. False: ask LookUp(). `request` is unchanged on return.
-  bool LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver);
+  bool LookUpKnown(v1::LoadRequest& request, UserId owner, FileCheck& check, const DeliverHit& deliver);
 
  private:
   struct Impl;

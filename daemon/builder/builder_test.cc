@@ -326,7 +326,7 @@ class RankingExecutor : public exec::Executor {
       : env_(env), executor_(exec::MakeInlineExecutor(env, {scratch_directory})) {}
   exec::ActionEnd Run(const exec::Action& action, const exec::AskersPtr& askers, exec::ActionObserver* observer,
                       const CancellationPtr& cancellation) override {
-    const uint64_t rank = askers->Places(action.rank, action.batch_rank).front().rank;
+    const uint64_t rank = askers->Positions(action.rank, action.batch_rank).front().rank;
     rank_of[action.step] = rank;
     memory_of[action.step] = action.memory_estimate_bytes;
     if (action.step == "compile") ranks.push_back(rank);
@@ -716,14 +716,14 @@ TEST_F(BuilderTest, ARequestThatIsKnownFindsWhatHasChanged) {
   EXPECT_FALSE(is_hit(request));
 }
 
-// Without reading anything, and after one look at each file.
+// Without reading anything, and after one check of each file.
 TEST_F(BuilderTest, AKnownHitIsRightAsLongAsNothingHasChanged) {
   TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
   const auto take = [](const v1::LoadResult&) { return true; };
   const auto is_known = [&](const v1::LoadRequest& request) {
     v1::LoadRequest asked = request;
-    FileLook look(t.env);
-    const bool known = t.builder->LookUpKnown(asked, UserId{0}, look, take);
+    FileCheck check(t.env);
+    const bool known = t.builder->LookUpKnown(asked, UserId{0}, check, take);
     EXPECT_EQ(asked.SerializeAsString(), request.SerializeAsString());
     return known;
   };
@@ -766,10 +766,10 @@ TEST_F(BuilderTest, AKnownHitWhoseArtifactIsDamagedIsNone) {
   ASSERT_THAT(built, IsOk());
   const auto take = [](const v1::LoadResult&) { return true; };
   ASSERT_TRUE(t.builder->LookUp(request, UserId{0}, take));
-  FileLook look(t.env);
-  EXPECT_TRUE(t.builder->LookUpKnown(request, UserId{0}, look, take));
+  FileCheck check(t.env);
+  EXPECT_TRUE(t.builder->LookUpKnown(request, UserId{0}, check, take));
   ASSERT_THAT(t.env.WriteFile(built->artifact_path(), "damaged", 0444), IsOk());
-  EXPECT_FALSE(t.builder->LookUpKnown(request, UserId{0}, look, take));
+  EXPECT_FALSE(t.builder->LookUpKnown(request, UserId{0}, check, take));
 }
 
 TEST_F(BuilderTest, AFileOfAFlagThatHasChangedIsNoHit) {

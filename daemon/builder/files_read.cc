@@ -25,7 +25,7 @@
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/compiled_preamble.h"
 #include "daemon/plan/plan.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 #include "daemon/toolchain/description.h"
 
 namespace kernix::build {

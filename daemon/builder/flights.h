@@ -14,8 +14,8 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/flight.h"
-#include "daemon/builder/look_budget.h"
 #include "daemon/builder/planned_load.h"
+#include "daemon/builder/upstream_budget.h"
 
 namespace kernix::build {
 
@@ -50,17 +50,17 @@ class Flights {
   // this lookup.
   absl::StatusOr<FlightPtr> JoinOrMake(const PlannedLoad& load, bool& mine);
 
-  // Joins the lookups of a key that look in the upstream now. Null if there are none.
+  // Joins the lookups of a key that ask the upstream now. Null if there are none.
   FlightPtr JoinLookups(const Digest& key);
 
   // Nobody joins it any more.
   void Forget(const FlightPtr& flight);
 
-  // Remembers for a moment that a lookup has asked the upstream for this key in vain, and what that has left of its
-  // budget: the load that follows it need not ask again.
-  void NoteVainLook(const Digest& key, LookBudgetPtr looks);
-  // Null if no lookup has. Forgets it, too.
-  LookBudgetPtr TakeVainLook(const Digest& key);
+  // Remembers for a moment that the upstream had nothing for this key when a lookup asked, and the rest of the lookup's
+  // budget. The load that follows need not ask again.
+  void NoteEmptyQuery(const Digest& key, UpstreamBudgetPtr budget);
+  // Null if no lookup has asked. Forgets the query.
+  UpstreamBudgetPtr TakeEmptyQuery(const Digest& key);
 
  private:
   struct Key {
@@ -74,9 +74,9 @@ class Flights {
       return H::combine(std::move(hash), key.load, key.effort, key.needs_workers);
     }
   };
-  struct VainLook {
+  struct EmptyQuery {
     MonotonicTime end;
-    LookBudgetPtr looks;
+    UpstreamBudgetPtr budget;
   };
 
   // Null if there is none that takes askers.
@@ -91,7 +91,7 @@ class Flights {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int work_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<Key, FlightPtr> flights_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<Digest, VainLook> vain_looks_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Digest, EmptyQuery> empty_queries_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::build

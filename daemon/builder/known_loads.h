@@ -16,7 +16,7 @@
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/base/user_id.h"
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 #include "daemon/request/request.h"
 #include "daemon/toolchain/toolchain.h"
 #include "kernix/v1/kernix.pb.h"
@@ -28,7 +28,7 @@ namespace kernix::build {
 struct KnownHit {
   v1::LoadResult result;
   Digest artifact;
-  FileLook::Files headers;  // those of the toolchain that the build has read
+  FileCheck::Files headers;  // those of the toolchain that the build has read
   uint64_t cache_changes = 0;
 };
 
@@ -83,7 +83,7 @@ class KnownLoads {
   const size_t limit_;
   Mutex mutex_;
   Lru<Digest, Kept> loads_ ABSL_GUARDED_BY(mutex_);
-  std::vector<FileLook::Files> header_lists_ ABSL_GUARDED_BY(mutex_);
+  std::vector<FileCheck::Files> header_lists_ ABSL_GUARDED_BY(mutex_);
   size_t headers_ ABSL_GUARDED_BY(mutex_) = 0;  // in all lists
 };
 

@@ -159,8 +159,8 @@ TEST_F(MissTest, ALookupServesALoadThatMayNotCompile) {
   request_.set_only_cached(false);
   ASSERT_THAT(builder_.Load(request_), IsOk());
   request_.set_only_cached(true);
-  FileLook look(builder_.env);
-  EXPECT_TRUE(builder_.builder->LookUpKnown(request_, UserId{1000}, look, deliver)) << "the build is known";
+  FileCheck check(builder_.env);
+  EXPECT_TRUE(builder_.builder->LookUpKnown(request_, UserId{1000}, check, deliver)) << "the build is known";
   EXPECT_TRUE(request_.only_cached()) << "the request is unchanged";
   EXPECT_TRUE(builder_.builder->LookUp(request_, UserId{1000}, deliver));
 }

@@ -208,7 +208,7 @@ void StepRunner::End(const StepOfUser& key, StepFlight& flight, const exec::Acti
 }
 
 void StepRunner::AskersChanged(const exec::Askers& askers) {
-  IgnoreExceptions("places stay as they were", [&] { executor_.AskersChanged(askers); });
+  IgnoreExceptions("positions stay as they were", [&] { executor_.AskersChanged(askers); });
   const MutexLock lock(mutex_);
   for (const auto& [key, flight] : running_) flight->changed.NotifyAll();
 }
@@ -216,7 +216,7 @@ void StepRunner::AskersChanged(const exec::Askers& askers) {
 exec::ActionEnd StepRunner::FindOrRun(const Reusable& reusable) {
   const Run& run = reusable.run;
   std::optional<exec::ActionResult> found =
-      cache_.FindUpstream(reusable.key, reusable.step, run.toolchain, run.looks, run.cancellation);
+      cache_.FindUpstream(reusable.key, reusable.step, run.toolchain, run.budget, run.cancellation);
   if (!found) return RunAndKeep(reusable);
   upstream_.Add();
   reusable.timed.TakesResult(v1::TracedStep::UPSTREAM);

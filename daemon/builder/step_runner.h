@@ -46,7 +46,7 @@ class StepRunner {
     toolchain::ToolchainPtr toolchain = nullptr;  // of the step; null: its result is neither kept nor reused
     CompileMode mode = CompileMode::kFast;        // of the plan
     size_t share = 1;                             // see RunPlan()
-    LookBudgetPtr looks = nullptr;                // of the load; null: each step has a bound of its own
+    UpstreamBudgetPtr budget = nullptr;           // of the load; null: each step has a bound of its own
     HeldOutputsPtr outputs = nullptr;             // of the plan; null: what phases make stays in memory
     StepObserver* observer = nullptr;             // may be null
     CancellationPtr cancellation = nullptr;       // may be null
@@ -59,7 +59,8 @@ class StepRunner {
   // Runs `action` as one command, whatever earlier steps have made.
   exec::ActionEnd RunCommand(const exec::Action& action, const Run& run);
 
-  // Must be called when somebody has joined or left `askers`. Does not throw: without memory, places stay as they were.
+  // Must be called when somebody has joined or left `askers`. Does not throw: without memory, positions stay as they
+  // were.
   void AskersChanged(const exec::Askers& askers);
 
   // How many steps wait for the same one of another build.

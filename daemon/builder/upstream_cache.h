@@ -17,7 +17,7 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/build_turns.h"
-#include "daemon/builder/look_budget.h"
+#include "daemon/builder/upstream_budget.h"
 #include "daemon/builder/work_queue.h"
 #include "daemon/cache/entry.h"
 #include "daemon/remote/shared_results.h"
@@ -38,8 +38,8 @@ struct UpstreamCacheOptions {
 // How far one goes for a result that is not in this host's caches.
 enum class Effort {
   kBuild,
-  kWait,  // takes what the upstream has, and waits for a node that builds it
-  kLook,  // takes what the upstream has now: what a lookup can wait for
+  kWait,    // takes what the upstream has, and waits for a node that builds it
+  kLookup,  // takes what the upstream has now: what a lookup can wait for
 };
 
 // Asks in the caller's thread, and writes in threads of its own. Whatever goes wrong there is no error of a load: the
@@ -52,9 +52,9 @@ class UpstreamCache {
     toolchain::ToolchainPtr toolchain;
     uint64_t room = UINT64_MAX;  // how many bytes it may have
     CancellationPtr cancellation = nullptr;
-    Effort effort = Effort::kLook;
-    bool is_absent = false;         // it was looked for a moment ago
-    LookBudgetPtr looks = nullptr;  // of the load; null: this look has one of its own
+    Effort effort = Effort::kLookup;
+    bool is_absent = false;              // it was looked for a moment ago
+    UpstreamBudgetPtr budget = nullptr;  // of the load; null: this query has one of its own
   };
 
   // How much may wait to be written. What comes above that is lost to others.
@@ -72,7 +72,7 @@ class UpstreamCache {
   ~UpstreamCache();
 
   // For all that one load asks: the time limit of one call of the upstream.
-  LookBudgetPtr NewBudget() const { return std::make_shared<LookBudget>(env_, results_.timeout()); }
+  UpstreamBudgetPtr NewBudget() const { return std::make_shared<UpstreamBudget>(env_, results_.timeout()); }
 
   // Nothing if there is no such result, if the upstream does not answer while the budget lasts, or if the cancellation
   // (may be null) fires. Blocks. With `build_once`, Effort::kBuild and kWait wait while another node builds it, which
@@ -100,9 +100,9 @@ class UpstreamCache {
   void Register(MetricsRegistry& registry) const;
 
  private:
-  // Looks until this node should build it (Effort::kBuild), or nobody does.
+  // Asks until this node should build it (Effort::kBuild), or nobody does.
   std::optional<remote::SharedResult> Await(Wanted wanted);
-  std::optional<remote::SharedResult> FindNow(const Wanted& wanted, const LookBudget::Look& look);
+  std::optional<remote::SharedResult> FindNow(const Wanted& wanted, const UpstreamBudget::Query& query);
   bool Reserve(uint64_t bytes);
   void Write(const Digest& key, const remote::SharedResult& result, uint64_t bytes);
   bool TryToWrite(const Digest& key, const remote::SharedResult& result);

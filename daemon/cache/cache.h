@@ -40,7 +40,7 @@
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 #include "daemon/cache/blob_store.h"
 #include "daemon/cache/journal.h"
 #include "kernix/v1/kernix.pb.h"
@@ -91,8 +91,8 @@ struct CacheParts {
   std::shared_ptr<ActionCache> actions;
   std::shared_ptr<BlobStore> blobs;
   std::shared_ptr<Journal> journal;
-  std::unique_ptr<FileLock> lock;       // held as long as the cache lives; may be null
-  std::unique_ptr<FilesInPlace> files;  // without which they work no more; may be null
+  std::unique_ptr<FileLock> lock;   // held as long as the cache lives; may be null
+  std::unique_ptr<OwnFiles> files;  // without which they work no more; may be null
 };
 
 using MakeTrace = std::function<v1::BuildTrace()>;
@@ -237,7 +237,7 @@ class Cache {
   std::atomic<uint64_t> limit_bytes_;
   std::array<std::atomic<uint64_t>, 4096> changes_{};
   const std::unique_ptr<FileLock> lock_;  // destroyed last
-  const std::unique_ptr<FilesInPlace> files_;
+  const std::unique_ptr<OwnFiles> files_;
   const std::shared_ptr<ActionCache> actions_;
   const std::shared_ptr<BlobStore> blobs_;
   const std::shared_ptr<Journal> journal_;

@@ -15,8 +15,8 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
+#include "common/os/file_check.h"
 #include "common/os/file_identity.h"
-#include "common/os/file_look.h"
 #include "daemon/cache/blob_store.h"
 
 namespace kernix::cache {
@@ -41,7 +41,7 @@ inline constexpr char kBlobSuffix[] = ".so";
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths, const std::string& socket = "");
 
 // What a store consists of while a process uses it. Call it once the store is claimed and its index open.
-std::unique_ptr<FilesInPlace> FilesOfStore(Env& env, const StorePaths& paths);
+std::unique_ptr<OwnFiles> FilesOfStore(Env& env, const StorePaths& paths);
 
 // Renames the index's files to "index.sqlite.damaged...", replacing an older such set.
 absl::Status MoveIndexAside(Env& env, const StorePaths& paths);

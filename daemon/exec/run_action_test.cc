@@ -226,17 +226,17 @@ TEST_F(RunActionTest, ASourceMaySpeakOfMemory) {
   EXPECT_EQ(Run(MakeAction())->exit_code, 1);
 }
 
-TEST_F(RunActionTest, TheLimitsOfTheCommandAreThoseOfThePlace) {
+TEST_F(RunActionTest, TheLimitsOfTheCommandAreThoseOfTheOptions) {
   Action action = MakeAction();
   action.jobs = 3;
   action.timeout = std::chrono::milliseconds(1500);
   SetTool([&](const ProcessSpec& spec) { Write(spec.working_directory + "/out/a.o", "object"); });
-  const ActionPlace place{.scratch_directory = kScratch,
-                          .max_output_bytes = 1000,
-                          .max_process_memory_bytes = 2000,
-                          .max_processes = 30,
-                          .niceness = 7};
-  ASSERT_TRUE(RunAction(env_, place, action, nullptr, nullptr).ok());
+  const RunOptions options{.scratch_directory = kScratch,
+                           .max_output_bytes = 1000,
+                           .max_process_memory_bytes = 2000,
+                           .max_processes = 30,
+                           .niceness = 7};
+  ASSERT_TRUE(RunAction(env_, options, action, nullptr, nullptr).ok());
   const ProcessSpec spec = mem_.Processes().at(0);
   EXPECT_EQ(spec.max_file_bytes, 1000u);
   EXPECT_EQ(spec.max_address_space_bytes, 2000u);
@@ -294,8 +294,8 @@ TEST_F(RunActionTest, OfTwoLimitsTheOneThatAppliedIsNamed) {
   ASSERT_TRUE(mem_.CreateDirectories("/proc/self", 0755).ok());
   Write("/proc/self/limits", "Max file size             5000                 5000                 bytes     \n");
   const auto error = [&](uint64_t max_output_bytes) {
-    const ActionPlace place{kScratch, max_output_bytes};
-    return GetErrorDetail(RunAction(env_, place, MakeAction(), nullptr, nullptr).status()).message();
+    const RunOptions options{kScratch, max_output_bytes};
+    return GetErrorDetail(RunAction(env_, options, MakeAction(), nullptr, nullptr).status()).message();
   };
   EXPECT_THAT(error(5'000), HasSubstr("larger than 5000 bytes, this kernixd's max_output_bytes"));
   EXPECT_THAT(error(10'000), HasSubstr("larger than 5000 bytes, the limit that kernixd itself runs under"));

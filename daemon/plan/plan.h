@@ -15,7 +15,7 @@
 //   kernix-slim/         in nvcc's phases, perhaps: a stand-in for the toolkit's cuda_runtime.h (slim_phases.h)
 //   kernix-preamble/     in nvcc's phases, perhaps: the macros of a kept preamble (preamble.h)
 //   kernix-compiled/     perhaps: a preamble that is compiled already (compiled_preamble.h)
-//   toolchain/           links to folders of the toolchain (tool_places.h): commands name no place of this machine
+//   toolchain/           links to folders of the toolchain (tool_paths.h): commands name no path of this machine
 //   inc/0, inc/1, ...    the request's include roots, searched in this order (see input_root.h for headers above a
 //                        root): links to trees that all steps and later builds share
 // Diagnostics name a user's header as "inc/<root>/<path>".

@@ -14,7 +14,7 @@
 
 #include "common/flags/languages.h"
 #include "daemon/plan/plan.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 
 namespace kernix::build {
 
@@ -43,7 +43,7 @@ struct PlannedUnit {
 struct PlanInputs {
   const BuildRequest& request;
   PlanLimits limits;
-  ToolPlaces places = {};
+  ToolPaths tools = {};
   std::map<std::string, std::string> environment = {};  // of every step
   std::vector<PlannedUnit> units = {};
   MountedTrees kernel_headers = nullptr;         // alone

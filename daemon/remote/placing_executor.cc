@@ -93,25 +93,25 @@ absl::Status LacksTool(std::string_view tool, const exec::ActionResult& there) {
 
 }  // namespace
 
-PlaceQueue::Place PlaceQueue::Enter(const exec::Action& action) {
+WaitEstimate::Entry WaitEstimate::Enter(const exec::Action& action) {
   const MutexLock lock(mutex_);
-  Place place{.kind = exec::KindOfStep(action.step), .jobs = std::clamp(action.jobs, 1, max_jobs_)};
-  place.cost = expected_.try_emplace(place.kind, kFirstGuess).first->second;
-  jobs_ += place.jobs;
-  cost_ += place.cost * place.jobs;
-  return place;
+  Entry entry{.kind = exec::KindOfStep(action.step), .jobs = std::clamp(action.jobs, 1, max_jobs_)};
+  entry.cost = expected_.try_emplace(entry.kind, kFirstGuess).first->second;
+  jobs_ += entry.jobs;
+  cost_ += entry.cost * entry.jobs;
+  return entry;
 }
 
-void PlaceQueue::Leave(const Place& place, const absl::StatusOr<exec::ActionResult>& result) {
+void WaitEstimate::Leave(const Entry& entry, const absl::StatusOr<exec::ActionResult>& result) {
   const MutexLock lock(mutex_);
-  jobs_ -= place.jobs;
-  cost_ -= place.cost * place.jobs;
+  jobs_ -= entry.jobs;
+  cost_ -= entry.cost * entry.jobs;
   if (!result.ok()) return;
-  Duration& expected = expected_.at(place.kind);
+  Duration& expected = expected_.at(entry.kind);
   expected = Adjusted(expected, result->wall);
 }
 
-Duration PlaceQueue::WaitFor(int jobs) const {
+Duration WaitEstimate::WaitFor(int jobs) const {
   const MutexLock lock(mutex_);
   if (jobs_ + std::clamp(jobs, 1, max_jobs_) <= max_jobs_) return Duration(0);
   return cost_ / max_jobs_;
@@ -119,14 +119,14 @@ Duration PlaceQueue::WaitFor(int jobs) const {
 
 namespace {
 
-// Has `queue` know of the action while it is in the place.
-exec::ActionEnd RunIn(exec::Executor& place, PlaceQueue& queue, const exec::Action& action,
+// Runs the action, and counts it in `wait` until it ends.
+exec::ActionEnd RunIn(exec::Executor& executor, WaitEstimate& wait, const exec::Action& action,
                       const exec::AskersPtr& askers, exec::ActionObserver* observer,
                       const CancellationPtr& cancellation) {
-  const PlaceQueue::Place entry = queue.Enter(action);
+  const WaitEstimate::Entry entry = wait.Enter(action);
   exec::ActionEnd end = CatchExceptions("the step could not be queued",
-                                        [&] { return place.Run(action, askers, observer, cancellation); });
-  queue.Leave(entry, end);
+                                        [&] { return executor.Run(action, askers, observer, cancellation); });
+  wait.Leave(entry, end);
   return end;
 }
 
@@ -136,8 +136,8 @@ PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::uni
                                  const PlacingOptions& options, WorkerPause& pause)
     : options_(options),
       pause_(pause),
-      here_queue_(local->load().max_jobs),
-      there_queue_(remote->load().max_jobs),
+      here_wait_(local->load().max_jobs),
+      there_wait_(remote->load().max_jobs),
       local_(std::move(local)),
       remote_(std::move(remote)) {}
 
@@ -200,13 +200,13 @@ bool PlacingExecutor::RunsThere(const exec::Action& action) {
 // The queue of the workers is only that of this machine's actions: what others have them do shows in how long these
 // take.
 bool PlacingExecutor::FlowsOver(const exec::Action& action) const {
-  const Duration here = here_queue_.WaitFor(action.jobs);
-  return here > options_.overflow_after && here >= there_queue_.WaitFor(action.jobs);
+  const Duration here = here_wait_.WaitFor(action.jobs);
+  return here > options_.overflow_after && here >= there_wait_.WaitFor(action.jobs);
 }
 
 exec::ActionEnd PlacingExecutor::RunHere(const Job& job) {
   here_.Add();
-  return RunIn(*local_, here_queue_, job.action, job.askers, job.observer, job.cancellation);
+  return RunIn(*local_, here_wait_, job.action, job.askers, job.observer, job.cancellation);
 }
 
 exec::ActionEnd PlacingExecutor::RunOnlyThere(const Job& job) {
@@ -242,7 +242,7 @@ exec::ActionEnd PlacingExecutor::TryThere(const Job& job, bool is_probe) {
 
 exec::ActionEnd PlacingExecutor::SendThere(exec::Action action, const Job& job) {
   there_.Add();
-  exec::ActionEnd end = RunIn(*remote_, there_queue_, action, job.askers, job.observer, job.cancellation);
+  exec::ActionEnd end = RunIn(*remote_, there_wait_, action, job.askers, job.observer, job.cancellation);
   if (IsNoWorker(end.status())) pause_.NotTaken(GetErrorDetail(end.status()).message());
   if (end.ok() && !end->ran_earlier) pause_.Taken();
   return end;

@@ -148,14 +148,14 @@ uint64_t BytesOf(const std::vector<exec::BlobDigest>& files) {
 absl::StatusOr<std::optional<SharedResult>> SharedResults::Find(const Digest& key,
                                                                 const DigestOfHeader& digest_of_header,
                                                                 uint64_t max_bytes, const Limits& limits) {
-  absl::StatusOr<std::optional<SharedResult>> result = Look(key, digest_of_header, max_bytes, limits);
-  upstream_.NoteLook(result.status(), result.ok() && result->has_value());
+  absl::StatusOr<std::optional<SharedResult>> result = FindNow(key, digest_of_header, max_bytes, limits);
+  upstream_.NoteQuery(result.status(), result.ok() && result->has_value());
   return result;
 }
 
-absl::StatusOr<std::optional<SharedResult>> SharedResults::Look(const Digest& key,
-                                                                const DigestOfHeader& digest_of_header,
-                                                                uint64_t max_bytes, const Limits& limits) {
+absl::StatusOr<std::optional<SharedResult>> SharedResults::FindNow(const Digest& key,
+                                                                   const DigestOfHeader& digest_of_header,
+                                                                   uint64_t max_bytes, const Limits& limits) {
   KERNIX_ASSIGN_OR_RETURN(const std::vector<HeaderNames> lists, ReadLists(key, limits));
   for (const HeaderNames& names : lists) {
     const std::optional<std::vector<SharedHeader>> headers = OwnHeaders(names, digest_of_header);

@@ -92,8 +92,8 @@ class SharedResults {
   using HeaderNames = std::vector<std::string>;
   using Contents = std::map<exec::BlobDigest, exec::Content>;
 
-  absl::StatusOr<std::optional<SharedResult>> Look(const Digest& key, const DigestOfHeader& digest_of_header,
-                                                   uint64_t max_bytes, const Limits& limits);
+  absl::StatusOr<std::optional<SharedResult>> FindNow(const Digest& key, const DigestOfHeader& digest_of_header,
+                                                      uint64_t max_bytes, const Limits& limits);
   absl::StatusOr<std::vector<HeaderNames>> ReadLists(const Digest& key, const Limits& limits);
   absl::StatusOr<std::optional<SharedResult>> FindWith(const Digest& key, const std::vector<SharedHeader>& headers,
                                                        uint64_t max_bytes, const Limits& limits);

@@ -346,9 +346,9 @@ absl::StatusOr<Execution> Upstream::Execute(const exec::BlobDigest& action, cons
                                                    });
 }
 
-void Upstream::NoteLook(const absl::Status& end, bool has_found) {
-  if (absl::IsDeadlineExceeded(end)) impl_->breaker().LookWasLate(end);
-  if (has_found) impl_->breaker().LookFound();
+void Upstream::NoteQuery(const absl::Status& end, bool has_found) {
+  if (absl::IsDeadlineExceeded(end)) impl_->breaker().QueryWasLate(end);
+  if (has_found) impl_->breaker().QueryFound();
 }
 
 uint64_t Upstream::TokenVersion() const { return impl_->connection().TokenVersion(); }

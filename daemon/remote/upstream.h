@@ -159,9 +159,9 @@ class Upstream {
   absl::StatusOr<Execution> Execute(const exec::BlobDigest& action, const ExecuteOptions& options,
                                     const Limits& limits = {});
 
-  // How several calls with one deadline have ended, which look for one thing. An engine with which all end by the
-  // deadline is broken, though it answers some calls.
-  void NoteLook(const absl::Status& end, bool has_found);
+  // How a query has ended: several calls with one deadline, which ask for one thing. An engine with which all end by
+  // the deadline is broken, though it answers some calls.
+  void NoteQuery(const absl::Status& end, bool has_found);
 
   // Grows when the token file has been renewed. 0: there is none.
   uint64_t TokenVersion() const;

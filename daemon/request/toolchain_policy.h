@@ -21,7 +21,7 @@ namespace kernix::server {
 struct RegisteredToolchain {
   std::string name;
   v1::ToolchainPaths paths;
-  std::string place = {};  // in the config file, for messages: "/etc/kernix/kernixd.toml:7: "
+  std::string origin = {};  // in the config file, for messages: "/etc/kernix/kernixd.toml:7: "
 };
 
 // Whether both register the same tools under the same names, in the same order.

@@ -24,12 +24,12 @@ namespace kernix::server {
 class LoadGate {
  public:
   // Held for the duration of a load. The gate must outlive it.
-  class Pass {
+  class Permit {
    public:
-    Pass(LoadGate& gate, int id) : gate_(gate), id_(id) {}
-    ~Pass() { gate_.Leave(id_); }
-    Pass(const Pass&) = delete;
-    Pass& operator=(const Pass&) = delete;
+    Permit(LoadGate& gate, int id) : gate_(gate), id_(id) {}
+    ~Permit() { gate_.Leave(id_); }
+    Permit(const Permit&) = delete;
+    Permit& operator=(const Permit&) = delete;
 
    private:
     LoadGate& gate_;
@@ -37,7 +37,7 @@ class LoadGate {
   };
 
   // kUnavailable if the gate is closed. `cancellation` lets the gate cancel the load.
-  absl::StatusOr<std::unique_ptr<Pass>> Enter(CancellationPtr cancellation);
+  absl::StatusOr<std::unique_ptr<Permit>> Enter(CancellationPtr cancellation);
 
   // After this, no load enters.
   void Close();
@@ -75,12 +75,12 @@ class LoadBoard {
   };
 
   // Held as long as the load runs. The board must outlive it.
-  class Place {
+  class Listing {
    public:
-    Place(LoadBoard& board, int id) : board_(board), id_(id) {}
-    ~Place() { board_.Remove(id_); }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
+    Listing(LoadBoard& board, int id) : board_(board), id_(id) {}
+    ~Listing() { board_.Remove(id_); }
+    Listing(const Listing&) = delete;
+    Listing& operator=(const Listing&) = delete;
 
     void Note(const v1::Progress& progress) { board_.Note(id_, progress); }
 
@@ -89,7 +89,7 @@ class LoadBoard {
     const int id_;
   };
 
-  std::unique_ptr<Place> Add(UserId owner, const v1::LoadRequest& request, MonotonicTime begin);
+  std::unique_ptr<Listing> Add(UserId owner, const v1::LoadRequest& request, MonotonicTime begin);
 
   // The oldest first.
   std::vector<Load> List() const;
@@ -112,12 +112,12 @@ class UserLimit {
   UserLimit(Env& env, std::string things, std::string setting, int most);
 
   // Held as long as the thing exists. The limit must outlive it.
-  class Pass {
+  class Permit {
    public:
-    Pass(UserLimit& limit, UserId user) : limit_(limit), user_(user) {}
-    ~Pass() { limit_.Leave(user_); }
-    Pass(const Pass&) = delete;
-    Pass& operator=(const Pass&) = delete;
+    Permit(UserLimit& limit, UserId user) : limit_(limit), user_(user) {}
+    ~Permit() { limit_.Leave(user_); }
+    Permit(const Permit&) = delete;
+    Permit& operator=(const Permit&) = delete;
 
    private:
     UserLimit& limit_;
@@ -125,7 +125,7 @@ class UserLimit {
   };
 
   // MakeBusyError(), with what to do, if `user` already has the allowed number.
-  absl::StatusOr<std::unique_ptr<Pass>> Enter(const Identity& user);
+  absl::StatusOr<std::unique_ptr<Permit>> Enter(const Identity& user);
 
   // How long somebody should wait who was refused, here or for another reason that passes when one of these things
   // ends.

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/identity.h"
 #include "common/base/mutex.h"
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 #include "common/os/unique_fd.h"
 #include "common/wire/quick_lookup.h"
 #include "daemon/exec/byte_quota.h"
@@ -44,7 +44,7 @@ struct LookupOptions {
 class LookupConnection;
 
 // Answers lookups. One thread reads what clients ask, and answers all questions that it finds waiting together: those
-// whose answers are known after one look at the files that these follow from. Each of the others gets a thread of its
+// whose answers are known after one check of the files that these follow from. Each of the others gets a thread of its
 // own. Lookups do not count as loads under way: a client whose lookup is refused or cut off makes a load and learns the
 // reason. Thread-safe.
 class LookupServer {
@@ -88,7 +88,7 @@ class LookupServer {
   bool GoesOn();
   void Round();
   int Timeout() const;
-  void Pass(ConnectionPtr connection);
+  void HandOver(ConnectionPtr connection);
   void TakeArrivals(std::vector<LookupConnection*>& asked);
   bool Read(LookupConnection& connection);
   void Answer(const std::vector<LookupConnection*>& asked);
@@ -122,7 +122,7 @@ class LookupServer {
   Connections waiting_;  // for the next question
   std::map<UserId, int> kept_of_user_;
   MonotonicTime awake_until_;
-  Lookout lookout_;
+  FileChecker file_checker_;
 
   std::thread thread_;
 };

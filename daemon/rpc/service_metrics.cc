@@ -34,7 +34,7 @@ void ServiceMetrics::Register(MetricsRegistry& registry) const {
   registry.AddHistogram(kLoadName, kLoadHelp, not_cached_, {{"outcome", "not_cached"}});
   registry.AddHistogram(kQuickName, kQuickHelp, quick_hits_, {{"outcome", "hit"}});
   registry.AddHistogram(kQuickName, kQuickHelp, quick_misses_, {{"outcome", "miss"}});
-  registry.AddCounter(kFilesName, kFilesHelp, files_looked_at_, {{"way", "looked_at"}});
+  registry.AddCounter(kFilesName, kFilesHelp, files_checked_, {{"way", "looked_at"}});
   registry.AddCounter(kFilesName, kFilesHelp, files_watched_, {{"way", "watched"}});
   for (size_t i = 0; i < kRefusalCount; ++i) {
     registry.AddCounter("kernix_refusals_total", "Requests and connections that were turned away.", refusals_[i],
@@ -47,9 +47,9 @@ void ServiceMetrics::NoteQuickLookup(bool hit, bool from_upstream, Time took) {
   (hit ? hits : quick_misses_).Observe(Seconds(took));
 }
 
-void ServiceMetrics::NoteLook(const FileLook& look) {
-  files_looked_at_.Add(look.looked_at());
-  files_watched_.Add(look.spared());
+void ServiceMetrics::NoteFileCheck(const FileCheck& check) {
+  files_checked_.Add(check.checked());
+  files_watched_.Add(check.spared());
 }
 
 void ServiceMetrics::NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took) {

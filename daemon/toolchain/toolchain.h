@@ -19,7 +19,7 @@
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 #include "daemon/toolchain/file_digests.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -134,9 +134,9 @@ class ToolchainRegistry {
   // Whether Resolve() has found these tools before, however they have changed since.
   bool HasFound(const v1::ToolchainPaths& paths, v1::Language language);
 
-  // What the last Resolve() of these tools has found, if `look` sees its files unchanged; else null. Runs no tool,
+  // What the last Resolve() of these tools has found, if `check` finds its files unchanged; else null. Runs no tool,
   // reads no file, and waits for nobody.
-  ToolchainPtr FindKnown(const v1::ToolchainPaths& paths, v1::Language language, FileLook& look);
+  ToolchainPtr FindKnown(const v1::ToolchainPaths& paths, v1::Language language, FileCheck& check);
 
   // The tools that Resolve() has found at least once.
   std::vector<UsedTools> Used();

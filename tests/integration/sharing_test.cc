@@ -120,7 +120,7 @@ TEST_F(ClientSharingTest, ANodeThatDoesNotBelieveItselfSaysSo) {
     SetVariable("KERNIX_UPSTREAM_TRUSTED_KEYS", trusted);
     Here({"compile", Write("one.cpp", "#include \"brainevent/common.h\"\n// @BE one ret\nvoid one(BE::Tensor) {}\n")});
     StopHere();
-    const std::string log = Env::Posix().ReadFile(Place().log).value_or("");
+    const std::string log = Env::Posix().ReadFile(RunFolderOfStore().log).value_or("");
     EXPECT_THAT(log, HasSubstr(" ready"));
     return log;
   };

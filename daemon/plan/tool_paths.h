@@ -33,7 +33,7 @@ std::string LocalPath(const std::vector<NamedFolder>& folders, const std::string
 // The folder of the links: "toolchain/host", "toolchain/cuda", ....
 inline constexpr char kLinkFolder[] = "toolchain";
 
-struct ToolPlaces {
+struct ToolPaths {
   std::string host_compiler;
   std::string nvcc;  // this and the following are empty without a CUDA toolkit
   std::vector<std::string> include_directories;
@@ -47,7 +47,7 @@ struct ToolPlaces {
 };
 
 // TOOLCHAIN if nvcc, or a host compiler that it calls, has a name that a shell would interpret.
-absl::StatusOr<ToolPlaces> FindToolPlaces(const toolchain::Toolchain& toolchain);
+absl::StatusOr<ToolPaths> FindToolPaths(const toolchain::Toolchain& toolchain);
 
 // The environment of the toolchain's actions. It contains no place of this machine, and no folder that depends on the
 // working folder: what names a folder is absolute once placeholders are replaced.
