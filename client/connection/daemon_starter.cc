@@ -129,7 +129,7 @@ class DaemonStarter {
     return Unreachable(StrCat("another process has been starting kernixd for ", options_.start_timeout.count(),
                               " ms without success. It holds ", endpoint_.run_folder.start_lock,
                               ": find it with `fuser ", endpoint_.run_folder.start_lock, "`, and end it if it hangs. ",
-                              "What kernixd said is in ", endpoint_.run_folder.log));
+                              "kernixd's log is ", endpoint_.run_folder.log));
   }
 
  private:

@@ -175,7 +175,7 @@ absl::StatusOr<Endpoint> CreateOwnEndpoint(const ClientEnvironment& environment,
 
 absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
   if (!options.address.empty() && !options.store_directory.empty()) {
-    return Invalid("an address and a store were both given: a daemon that is named has its own store");
+    return Invalid("both an address and a store were given: the daemon at an address has its own store");
   }
   if (!options.address.empty()) return NamedEndpoint(options.address, "address");
   if (!options.store_directory.empty()) return OwnEndpoint(environment, options);

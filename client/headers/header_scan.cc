@@ -281,7 +281,7 @@ class Scan {
       return BadInclude(
           lookup.label, lookup.include,
           StrCat("this is ", lookup.file ? PathOf(*lookup.file) : std::string("the toolchain's header"), ", but ",
-                 PathOf(*path), " is included by the same name elsewhere and would be found first. Rename one."));
+                 PathOf(*path), " is included by the same name elsewhere and comes first. Rename one."));
     }
     return absl::OkStatus();
   }

@@ -149,7 +149,7 @@ void BuildTurns::End(const Digest& key, ClaimState state) {
 void BuildTurns::Register(MetricsRegistry& registry) const {
   constexpr char kName[] = "kernix_upstream_turns_total";
   constexpr char kHelp[] =
-      "Claims of a key that several nodes need: of this node, lost to another node, or taken from one that has gone.";
+      "Claims of a key that several nodes need: this node's, lost to another node, or taken from a node that has gone.";
   registry.AddCounter(kName, kHelp, own_, {{"turn", "own"}});
   registry.AddCounter(kName, kHelp, others_, {{"turn", "lost"}});
   registry.AddCounter(kName, kHelp, abandoned_, {{"turn", "abandoned"}});

@@ -30,7 +30,7 @@ absl::Status TooLarge(std::string_view whose, uint64_t limit, std::string_view w
 }
 
 absl::Status NotHeld(const absl::Status& status) {
-  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("cannot set aside what a step has made: ", status.message()));
+  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("cannot keep the output of a step: ", status.message()));
 }
 
 }  // namespace

@@ -144,8 +144,7 @@ exec::ActionEnd Linker::RunSmall(const Step& step, const SmallLibraries& small, 
 void Linker::Register(MetricsRegistry& registry) const {
   constexpr char kName[] = "kernix_plain_links_total";
   constexpr char kHelp[] =
-      "Links with libraries of the toolchain alone: with stubs of those that the compiler names, or with the whole "
-      "ones.";
+      "Links with libraries of the toolchain only: with stubs of the libraries, or with the whole ones.";
   registry.AddCounter(kName, kHelp, with_stubs_, {{"how", "stubs"}});
   registry.AddCounter(kName, kHelp, whole_, {{"how", "whole"}});
 }

@@ -122,7 +122,7 @@ TEST_F(MissTest, ALoadThatMayNotCompileHitsOrNamesTheNearest) {
   request_.set_only_cached(true);
   const absl::Status nothing = builder_.Load(request_).status();
   EXPECT_EQ(KindOf(nothing), v1::ErrorDetail::NOT_CACHED);
-  EXPECT_THAT(std::string(nothing.message()), AllOf(HasSubstr("\"module\""), HasSubstr("nothing of this name")));
+  EXPECT_THAT(std::string(nothing.message()), AllOf(HasSubstr("\"module\""), HasSubstr("no kernel of this name")));
 
   request_.set_only_cached(false);
   const auto built = builder_.Load(request_);

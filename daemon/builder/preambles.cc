@@ -205,7 +205,7 @@ void Preambles::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kName, kHelp, not_kept_, {{"how", "not_known_yet"}});
   registry.AddCounter(kName, kHelp, none_, {{"how", "none"}});
   registry.AddCounter("kernix_preamble_misfits_total",
-                      "Compiles that preprocessed again without kept preambles, which did not fit.", does_not_fit_);
+                      "Compiles that preprocessed again, because a kept preamble did not fit.", does_not_fit_);
 }
 
 }  // namespace kernix::build

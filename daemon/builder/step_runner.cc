@@ -249,12 +249,11 @@ void StepRunner::Register(MetricsRegistry& registry) const {
   parts_->nvcc.Register(registry);
   parts_->compiled_preambles.Register(registry);
   parts_->linker.Register(registry);
-  registry.AddGauge("kernix_lessons", "What is being learned from builds for later ones, or waits for that.",
+  registry.AddGauge("kernix_lessons", "Preparations of shortcuts for later builds: running and waiting.",
                     [this] { return static_cast<int64_t>(LessonsLeft()); });
   constexpr char kName[] = "kernix_reusable_steps_total";
   constexpr char kHelp[] =
-      "Steps whose result can serve other builds: taken from an earlier build, from one at the same time or from "
-      "another "
+      "Steps whose result can serve other builds: taken from an earlier build, from a concurrent one or from another "
       "node, or run.";
   registry.AddCounter(kName, kHelp, reused_, {{"how", "reused"}});
   registry.AddCounter(kName, kHelp, joined_, {{"how", "joined"}});

@@ -225,17 +225,14 @@ bool UpstreamCache::PauseWrites(Duration pause) {
 
 void UpstreamCache::Register(MetricsRegistry& registry) const {
   if (turns_) turns_->Register(registry);
-  registry.AddCounter("kernix_upstream_results_lost_total",
-                      "Results that could not be written to the upstream, or waited for too long.", lost_);
+  registry.AddCounter("kernix_upstream_results_lost_total", "Results not written to the upstream, or not in time.",
+                      lost_);
   registry.AddCounter("kernix_upstream_writes_with_new_token_total",
-                      "Writes of results that the engine refused for their token, and that were tried again with a "
-                      "renewed one.",
-                      renewed_);
-  registry.AddGauge("kernix_upstream_waiting_bytes", "Bytes of results that wait to be written to the upstream.",
-                    [this] {
-                      const MutexLock lock(mutex_);
-                      return static_cast<int64_t>(waiting_bytes_);
-                    });
+                      "Writes of results refused for their token, and tried again with a new one.", renewed_);
+  registry.AddGauge("kernix_upstream_waiting_bytes", "Bytes of results waiting to be written to the upstream.", [this] {
+    const MutexLock lock(mutex_);
+    return static_cast<int64_t>(waiting_bytes_);
+  });
 }
 
 }  // namespace kernix::build

@@ -274,7 +274,7 @@ TEST_F(SharingTest, ANodeWithoutCompilersTakesWhatAnotherOneHasBuilt) {
     EXPECT_EQ(KindOf(missing.status()), v1::ErrorDetail::NOT_CACHED);
     EXPECT_THAT(missing.status().message(),
                 AllOf(HasSubstr("this node has no compiler for module \"module\""),
-                      HasSubstr(StrCat("the engine at ", engine_->address(), " has none that fits")),
+                      HasSubstr(StrCat("the engine at ", engine_->address(), " has no matching result")),
                       HasSubstr("prefetch them on a node with /usr/bin/g++")));
     builds.Build(request);
   }

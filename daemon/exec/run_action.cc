@@ -226,8 +226,8 @@ std::string TooLarge(Env& env, uint64_t max_output_bytes) {
     return StrCat(kOutputTooLarge, " ", WhatToRaise(max_output_bytes));
   }
   return StrCat(kOutputTooLarge, " ", limit ? StrCat(*limit, " bytes") : "it may",
-                ", the limit that kernixd itself runs under: raise it (ulimit -f; LimitFSIZE= of a systemd unit), or "
-                "make the kernel's static data smaller");
+                ", kernixd's own limit: raise it (ulimit -f; LimitFSIZE= of a systemd unit), or make the kernel's "
+                "static data smaller");
 }
 
 // Some tools misreport a full disk; cudafe++ reports an error of its own. The files that they wrote are still there.

@@ -298,8 +298,8 @@ TEST_F(RunActionTest, OfTwoLimitsTheOneThatAppliedIsNamed) {
     return GetErrorDetail(RunAction(env_, options, MakeAction(), nullptr, nullptr).status()).message();
   };
   EXPECT_THAT(error(5'000), HasSubstr("larger than 5000 bytes, this kernixd's max_output_bytes"));
-  EXPECT_THAT(error(10'000), HasSubstr("larger than 5000 bytes, the limit that kernixd itself runs under"));
-  EXPECT_THAT(error(0), HasSubstr("larger than 5000 bytes, the limit that kernixd itself runs under"));
+  EXPECT_THAT(error(10'000), HasSubstr("larger than 5000 bytes, kernixd's own limit"));
+  EXPECT_THAT(error(0), HasSubstr("larger than 5000 bytes, kernixd's own limit"));
 }
 
 // Runs on the real operating system: it cuts output into pieces as pipes do, and the scratch folder's path has a link.
@@ -400,7 +400,7 @@ TEST(RunActionRealTest, ALimitThatKernixdWasStartedWithIsNamedAsSuch) {
   action.outputs = {"big.o"};
   const auto result = RunAction(Env::Posix(), {temp.path(), /*max_output_bytes=*/0}, action, nullptr, nullptr);
   const std::string message = GetErrorDetail(result.status()).message();
-  EXPECT_THAT(message, HasSubstr("made a file larger than 1048576 bytes, the limit that kernixd itself runs under"));
+  EXPECT_THAT(message, HasSubstr("made a file larger than 1048576 bytes, kernixd's own limit"));
   EXPECT_THAT(message, HasSubstr("ulimit -f"));
   EXPECT_THAT(message, Not(HasSubstr("max_output_bytes")));
 }

@@ -248,8 +248,8 @@ absl::Status NoWorker(const UpstreamOptions& engine, Duration waited) {
   detail.set_code(static_cast<int>(absl::StatusCode::kNotFound));
   detail.set_message(StrCat("no worker of the engine at ", engine.address, " has taken the action within ",
                             InWords(waited),
-                            ". Do workers run, and have what upstream.platform names? If they are busy, or take long "
-                            "to start, set a longer upstream.queue_timeout"));
+                            ". Do workers run, and match upstream.platform? If they are busy, or take long to start, "
+                            "set a longer upstream.queue_timeout"));
   return MakeError(std::move(detail));
 }
 
@@ -257,8 +257,7 @@ absl::Status NoWorker(const UpstreamOptions& engine, Duration waited) {
 absl::Status Refused(const UpstreamOptions& engine, const grpc::Status& status) {
   v1::ErrorDetail detail = GetErrorDetail(EngineError(status, engine, kAsked));
   detail.set_kind(v1::ErrorDetail::UNREACHABLE);
-  detail.mutable_message()->append(
-      ". It lacks a part of the action, or a worker that has what upstream.platform names.");
+  detail.mutable_message()->append(". It lacks a part of the action, or a worker that matches upstream.platform.");
   return MakeError(std::move(detail));
 }
 

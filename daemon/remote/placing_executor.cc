@@ -53,10 +53,10 @@ class OutputLater final : public exec::ActionObserver {
   std::string output_;
 };
 
-constexpr char kNoCompilerHere[] = "This node has no compiler, so steps run nowhere else: tell whoever administers it";
+constexpr char kNoCompilerHere[] = "This node has no compiler, so steps run nowhere else: tell its administrator";
 constexpr char kOnlyRemote[] =
-    "The settings of this kernixd (\"remote\") let such steps run nowhere else: tell whoever administers it, or set "
-    "\"prefer-remote\", with which they run on this machine meanwhile";
+    "The settings of this kernixd (\"remote\") let such steps run nowhere else: tell its administrator, or set "
+    "\"prefer-remote\", which lets them run on this machine meanwhile";
 
 // RESOURCE: nothing else on this machine helps, so the load ends.
 absl::Status NowhereElse(const std::string& step, const absl::Status& why, std::string_view advice) {
@@ -84,11 +84,11 @@ bool SeemsToLackTool(std::string_view tool, const exec::ActionResult& there) {
 }
 
 absl::Status LacksTool(std::string_view tool, const exec::ActionResult& there) {
-  return MakeError(v1::ErrorDetail::RESOURCE,
-                   StrCat("the worker seems to lack ", tool, " (", FailureThere(there),
-                          "). Give workers the tools of this node, or those of its toolchain_description, by an image "
-                          "that upstream.platform names, or send along those that work in any place, such as nvcc's, "
-                          "with upstream.shipped_folders"));
+  return MakeError(
+      v1::ErrorDetail::RESOURCE,
+      StrCat("the worker seems to lack ", tool, " (", FailureThere(there),
+             "). Give workers the tools of this node, or those of its toolchain_description, by an image that "
+             "upstream.platform names, or ship relocatable ones, such as nvcc's, with upstream.shipped_folders"));
 }
 
 }  // namespace
@@ -143,13 +143,13 @@ PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::uni
 
 void PlacingExecutor::Register(MetricsRegistry& registry) const {
   constexpr char kPlaced[] = "kernix_placed_steps_total";
-  constexpr char kPlacedHelp[] = "Steps that were given to this machine, or to the workers of the upstream.";
+  constexpr char kPlacedHelp[] = "Steps given to this machine, or to the workers of the upstream.";
   registry.AddCounter(kPlaced, kPlacedHelp, here_, {{"place", "local"}});
   registry.AddCounter(kPlaced, kPlacedHelp, there_, {{"place", "remote"}});
   constexpr char kInstead[] = "kernix_steps_run_here_instead_total";
   constexpr char kInsteadHelp[] =
-      "Steps that should have run on a worker: which the engine failed, which were not sent because no worker took "
-      "earlier ones, which ended with an error there, or which no worker can run.";
+      "Steps that ran here instead of on a worker: the engine failed them, no worker took earlier ones, their command "
+      "failed there, or no worker can run them.";
   registry.AddCounter(kInstead, kInsteadHelp, fell_back_, {{"why", "engine"}});
   registry.AddCounter(kInstead, kInsteadHelp, held_, {{"why", "pause"}});
   registry.AddCounter(kInstead, kInsteadHelp, ran_again_, {{"why", "command"}});

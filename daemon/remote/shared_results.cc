@@ -295,16 +295,15 @@ absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, const 
 
 void SharedResults::Register(MetricsRegistry& registry) const {
   constexpr char kName[] = "kernix_upstream_lookups_total";
-  constexpr char kHelp[] = "Keys that were looked up in the upstream, by what was found.";
+  constexpr char kHelp[] = "Lookups of keys in the upstream, by outcome.";
   registry.AddCounter(kName, kHelp, found_, {{"result", "found"}});
   registry.AddCounter(kName, kHelp, absent_, {{"result", "absent"}});
   registry.AddCounter(kName, kHelp, other_headers_, {{"result", "other_headers"}});
   registry.AddCounter("kernix_upstream_results_ignored_total",
-                      "Results in the upstream that this node does not believe, or that are damaged.", not_believed_);
+                      "Results in the upstream that this node does not trust, or that are damaged.", not_believed_);
   registry.AddCounter("kernix_upstream_results_too_large_total",
-                      "Results in the upstream that this node has not taken, since it has no room for them.",
-                      too_large_);
-  registry.AddCounter("kernix_upstream_results_written_total", "Results that this node has written to the upstream.",
+                      "Results in the upstream that are too large for this node.", too_large_);
+  registry.AddCounter("kernix_upstream_results_written_total", "Results of this node written to the upstream.",
                       written_);
 }
 

@@ -181,8 +181,8 @@ void Upstream::Impl::Report(UpstreamCall call, CircuitBreaker::Permit permit, co
 
 absl::Status Upstream::Impl::Broken() const {
   return MakeError(v1::ErrorDetail::UNREACHABLE,
-                   StrCat("the engine at ", options().address, " was not asked, since it has failed several times: ",
-                          breaker_.state().last_error, " It is asked again from time to time."));
+                   StrCat("the engine at ", options().address, " was not asked, because it has failed several times: ",
+                          breaker_.state().last_error, " kernixd asks it again from time to time."));
 }
 
 std::optional<UpstreamFacts> Upstream::Impl::known_facts() const {
@@ -258,13 +258,12 @@ UpstreamState Upstream::Impl::state() const {
 void Upstream::Impl::Register(MetricsRegistry& registry) const {
   metrics_.Register(registry);
   const ConnectionCounters& counters = connection_->counters();
-  registry.AddCounter("kernix_upstream_retries_total", "Calls of the upstream engine that were tried again.",
-                      counters.retries);
-  const std::string bytes = "Bytes of blobs to and from the upstream engine, as they travelled.";
+  registry.AddCounter("kernix_upstream_retries_total", "Repeated calls of the upstream engine.", counters.retries);
+  const std::string bytes = "Bytes of blobs to and from the upstream engine, on the wire.";
   registry.AddCounter("kernix_upstream_bytes_total", bytes, counters.bytes_sent, {{"direction", "sent"}});
   registry.AddCounter("kernix_upstream_bytes_total", bytes, counters.bytes_received, {{"direction", "received"}});
   registry.AddCounter("kernix_upstream_breaker_openings_total",
-                      "How often kernixd stopped asking the upstream engine, because it had failed again and again.",
+                      "How often kernixd stopped asking the upstream engine after repeated failures.",
                       breaker_.openings());
 }
 
@@ -360,7 +359,7 @@ void Upstream::Register(MetricsRegistry& registry) const { impl_->Register(regis
 void UpstreamMetrics::Register(MetricsRegistry& registry) const {
   for (size_t call = 0; call < kUpstreamCalls; ++call) {
     for (size_t outcome = 0; outcome < kUpstreamOutcomes; ++outcome) {
-      registry.AddCounter("kernix_upstream_calls_total", "What the upstream engine was asked for, and how that ended.",
+      registry.AddCounter("kernix_upstream_calls_total", "Calls of the upstream engine, by outcome.",
                           counts_[call][outcome],
                           {{"call", kUpstreamCallNames[call]}, {"outcome", kUpstreamOutcomeNames[outcome]}});
     }

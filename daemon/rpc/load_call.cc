@@ -108,7 +108,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     if (digests.empty()) return build::HeaderContents{};
     const uint64_t limit = backend_.options.max_request_bytes;
     const uint64_t bytes = UploadBytes(std::exchange(header_sizes_, {}), digests);
-    if (bytes > limit) return Invalid(TooLarge("the headers that this load needs are", bytes, limit));
+    if (bytes > limit) return Invalid(TooLarge("the headers of this load are", bytes, limit));
     KERNIX_RETURN_IF_ERROR(ReserveUpload(bytes));
     AskFor(digests, bytes);
     const int id = cancellation_->OnCancel([this] { CancelUpload(); });
@@ -296,7 +296,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     if (!ok) {
       upload.status = Invalid("the client ended its side of the call before it had sent the requested headers");
     } else if (!incoming_.has_blob()) {
-      upload.status = Invalid("the client was asked for headers and sent something else");
+      upload.status = Invalid("kernixd asked for headers, and the client sent something else");
     } else {
       upload.status = upload.receiver.Add(incoming_.blob());
     }
@@ -318,10 +318,10 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     while (!upload_->done) {
       if (!upload_changed_.WaitUntil(mutex_, deadline) && !upload_->done) {
         upload_->done = true;
-        upload_->status = MakeError(
-            v1::ErrorDetail::RESOURCE,
-            StrCat("this client did not send the headers requested from it within ",
-                   std::chrono::duration<double>(timeout).count(), " s (kernixd's upload_timeout): was it stopped?"));
+        upload_->status =
+            MakeError(v1::ErrorDetail::RESOURCE, StrCat("this client did not send the requested headers within ",
+                                                        std::chrono::duration<double>(timeout).count(),
+                                                        " s (kernixd's upload_timeout): was it stopped?"));
       }
     }
     const std::unique_ptr<Upload> upload = std::move(upload_);

@@ -105,8 +105,7 @@ absl::StatusOr<std::unique_ptr<UserLimit::Permit>> UserLimit::Enter(const Identi
   User& user = users_[identity.id()];
   if (most_ > 0 && user.count >= most_) {
     return MakeBusyError(StrCat("user ", identity.name(), " has ", user.count, " ", things_,
-                                " under way, the most that this kernixd allows one user: wait for some of them, or "
-                                "raise ",
+                                " under way, this kernixd's limit for one user: wait for some of them, or raise ",
                                 setting_, " in its config"),
                          TurnOf(user));
   }

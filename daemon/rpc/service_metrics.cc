@@ -22,7 +22,7 @@ constexpr char kLoadHelp[] = "How long loads took, from the request to the answe
 constexpr char kQuickName[] = "kernix_quick_lookup_seconds";
 constexpr char kQuickHelp[] = "How long quick lookups took. After a miss, the client asks again with a load.";
 constexpr char kFilesName[] = "kernix_lookup_files_total";
-constexpr char kFilesHelp[] = "Files that quick lookups looked at, and those that were watched instead.";
+constexpr char kFilesHelp[] = "Toolchain files that quick lookups checked, and files that were watched instead.";
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void ServiceMetrics::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kFilesName, kFilesHelp, files_checked_, {{"way", "looked_at"}});
   registry.AddCounter(kFilesName, kFilesHelp, files_watched_, {{"way", "watched"}});
   for (size_t i = 0; i < kRefusalCount; ++i) {
-    registry.AddCounter("kernix_refusals_total", "Requests and connections that were turned away.", refusals_[i],
+    registry.AddCounter("kernix_refusals_total", "Refused requests and connections.", refusals_[i],
                         {{"reason", kReasons[i]}});
   }
 }

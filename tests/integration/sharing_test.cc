@@ -179,7 +179,7 @@ TEST_F(FreshNodeTest, SaysThatItsEngineRunsNoSteps) {
                         static_cast<reapi::ServerCapabilities&>(message).clear_execution_capabilities();
                       }});
   Start(cache_alone.address(), {"--upstream-steps=prefer-remote"});
-  EXPECT_TRUE(EventuallySays("\"refuses_steps\": \"the engine runs no actions: it is a cache alone."));
+  EXPECT_TRUE(EventuallySays("\"refuses_steps\": \"the engine runs no actions: it is only a cache."));
   EXPECT_THAT(Status(""), HasSubstr("no steps run there: the engine runs no actions"));
 }
 
