@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The folders that a load's headers are looked up in, and the lookup.
+// The folders to search for a load's headers, and the search.
 #pragma once
 
 #include <cstdint>

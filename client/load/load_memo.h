@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this process remembers of its loads, and the files and folders that each depends on.
+// This process's memory of its loads, and the files and folders that each depends on.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ class LoadInputs {
  public:
   explicit LoadInputs(Env& env) : env_(env), begun_unix_ms_(env.UnixMillis()) {}
 
-  // `files`: the headers, objects and libraries that the load can reach. `searched`: the folders in which one of them
-  // was looked for; they need not exist. A file that appears in such a folder changes the folder's times. It may hide a
-  // file that was found, or be one that was not. All paths are absolute.
+  // `files`: the headers, objects and libraries that the load can reach. `searched`: the folders that were searched for
+  // them; they need not exist. A file that appears in such a folder changes the folder's times. It may hide a found
+  // file, or be a missing one. All paths are absolute.
   void Add(const std::vector<std::string>& files, const std::set<std::string>& searched);
 
   // All of them.
@@ -62,8 +62,8 @@ class LoadMemo {
  public:
   static LoadMemo& OfProcess();
 
-  // A program that writes its kernels, such as a tuning run, would fill the process with their texts. What was used
-  // longest ago is forgotten: the same load then asks kernixd, and makes another module.
+  // A program that generates its kernels, such as a tuning run, would fill the process with their texts. The memo
+  // forgets the least recently used load: the same load then asks kernixd, and makes another module.
   static constexpr size_t kMostLoads = 4096;
 
   explicit LoadMemo(Env& env) : env_(env) {}

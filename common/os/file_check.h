@@ -77,14 +77,14 @@ class FileChecker {
   FileCheck::KnownLists known_{kMostLists};
 };
 
-// Notices that files of a running process were removed, or exchanged for others of their names.
+// Notices that files of a running process were removed or replaced.
 
-// Knows files and folders by their names, and which they were. Thread-safe once all are added.
+// The names and identities of files and folders. Thread-safe once all are added.
 class OwnFiles {
  public:
   explicit OwnFiles(Env& env) : env_(env) {}
 
-  // Notes what `path` leads to now. What is not there is not missed later either.
+  // Notes the file that `path` leads to now. If there is none, its absence is no loss later.
   void Add(const std::string& path);
   // The same for a file that may have another name yet.
   void Add(const std::string& path, const FileId& id) { files_[path] = id; }
@@ -101,7 +101,7 @@ class OwnFiles {
 
 // Whether to load again because files have changed.
 
-// What the latest load has seen of the files and folders that it depends on. Not thread-safe.
+// The state of the files and folders that the latest load depends on, as it has seen them. Not thread-safe.
 class SeenFiles {
  public:
   explicit SeenFiles(Env& env) : env_(env) {}
@@ -110,8 +110,8 @@ class SeenFiles {
   // something else. True before the first load.
   bool Changed(const std::vector<std::string>& paths);
 
-  // Notes what a load has seen that has begun after Changed() and has ended now. It depends on `paths`, of which it may
-  // have found some. What might have changed while it ran counts as changed.
+  // Notes the state for a load that began after Changed() and has ended now. It depends on `paths`, some of which may
+  // not exist. A file that might have changed while the load ran counts as changed.
   void NoteLoad(const std::vector<std::string>& paths);
 
  private:

@@ -77,8 +77,8 @@ absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_en
 // The socket of a machine's service.
 inline constexpr char kServiceSocket[] = "/run/kernix/kernixd.sock";
 
-// What a store's lock says about the kernixd that holds it. The same user's processes may look for it in different
-// run folders, for example with and without XDG_RUNTIME_DIR, but there can be only one.
+// The kernixd that holds a store, from the store's lock. The same user's processes may look for it in different run
+// folders, for example with and without XDG_RUNTIME_DIR, but there can be only one.
 
 // The name of the file in a store's private folder.
 inline constexpr char kHolderFile[] = "owner";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kernixd does about its own process: what it sheds of the program whose load started it, what it holds of the
-// machine's memory, and where gRPC's log goes.
+// What kernixd does about its own process: settings inherited from the program whose load started it, its memory, and
+// gRPC's log.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace kernix::server {
 
-// What kernixd has of the program whose load started it. That program may run on one core, at a low priority or within
-// limits of its own, but kernixd serves others, too, and compilers have what kernixd has.
+// Settings that kernixd inherits from the program whose load started it. That program may run on one core, at a low
+// priority or within limits of its own, but kernixd serves others, too, and compilers have what kernixd has.
 
 // Takes all processors that this process may have, the usual priorities for processor, memory and disk, the usual
 // umask, and its limits as far as it may raise them. Returns what remains, in words. Call it before the first thread
 // starts.
 std::vector<std::string> ShedInherited();
 
-// What this process holds of the machine's memory.
+// The memory of this process.
 
 // Makes all threads allocate from one arena. Must be called before the first thread starts.
 void LimitArenas();

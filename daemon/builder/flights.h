@@ -21,15 +21,15 @@ namespace kernix::build {
 
 using FlightPtr = std::shared_ptr<Flight>;
 
-// Loads of one key join the same flight, unless their efforts differ: a load that may build would wait in vain for one
-// that may not. A load that must not build joins only a running build. A load with local compilers never joins a build
-// that needs workers. Thread-safe.
+// Loads of one key join the same flight, unless their efforts differ: a load that may build must not wait for one that
+// may not. A load that must not build joins only a running build. A load with local compilers never joins a build that
+// needs workers. Thread-safe.
 class Flights {
  public:
   // `env` must outlive this object. `linger`: see Flight.
   Flights(Env& env, std::chrono::milliseconds linger) : env_(env), linger_(linger) {}
 
-  // What StopAndWait() waits for: a load, a lookup or a build. A build ends in another thread than it begins.
+  // StopAndWait() waits for these: loads, lookups and builds. A build ends in another thread than it begins.
   void BeginWork();
   void EndWork();
   class Work {
@@ -43,11 +43,11 @@ class Flights {
     Flights& flights_;
   };
 
-  // Cancels what runs, and waits until all work has ended. CANCELLED for whoever asks for a flight from now on.
+  // Cancels all work, and waits until it has ended. From now on, JoinOrMake() returns CANCELLED.
   void StopAndWait();
 
-  // Joins the flight of `load`, making one if needed. `mine`: this call made it. Null: a load flies that does more than
-  // this lookup.
+  // Joins the flight of `load`, making one if needed. `mine`: this call made it. Null: there is a flight of a load that
+  // does more than this lookup.
   absl::StatusOr<FlightPtr> JoinOrMake(const PlannedLoad& load, bool& mine);
 
   // Joins the lookups of a key that ask the upstream now. Null if there are none.

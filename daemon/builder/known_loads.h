@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of loads that were built or looked up before. Processes that load the same kernels send the same
-// requests, and the daemon need not check and plan them each time, nor read what it has answered before.
+// Loads that were built or looked up before. Processes with the same kernels send the same requests: for a known one,
+// the daemon need not check and plan again, nor read its answer.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct KnownHit {
   uint64_t cache_changes = 0;
 };
 
-// What a lookup needs to know of a load. It follows from the request, its toolchain and the files that its flags name.
+// A load's data for a lookup. They follow from the request, its toolchain and the files that its flags name.
 struct KnownLoad {
   Digest key;
   toolchain::ToolchainPtr toolchain;
@@ -42,15 +42,15 @@ struct KnownLoad {
 
 using KnownLoadPtr = std::shared_ptr<const KnownLoad>;
 
-// The digest of all that a request holds.
+// The digest of a whole request.
 Digest DigestOfRequest(const v1::LoadRequest& request);
 
-// Whether checking `request` has looked at files that are not the toolchain's: libraries and objects that its flags
-// name, which may be others by the next load, or nvdisasm.
+// Whether the check of `request` has read files outside the toolchain: nvdisasm, or libraries and objects that its
+// flags name, which may change by the next load.
 bool DependsOnFiles(const BuildRequest& request);
 
-// Keeps loads by the digest of their request, at most `limit`. A load makes room for another one if it is of the user
-// with most of them, and of these the one that was used longest ago. Thread-safe.
+// Keeps loads by the digest of their request, at most `limit`. When it is full, the user with the most loads loses the
+// least recently used one. Thread-safe.
 class KnownLoads {
  public:
   // Loads with longer warnings are not kept.

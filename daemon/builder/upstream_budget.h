@@ -17,7 +17,7 @@ class UpstreamBudget {
  public:
   UpstreamBudget(Env& env, Duration total) : env_(env), total_(total), left_(total) {}
 
-  // A time in which the upstream is asked. What several take at the same time is spent once.
+  // The time of one query. Concurrent queries spend it once.
   class Query {
    public:
     explicit Query(UpstreamBudget& budget) : budget_(budget), deadline_(budget.Begin()) {}

@@ -14,7 +14,7 @@
 //   <directory>/artifacts/abcd....so    content, by SHA-256; read-only once there
 //   <directory>/private/                0700; its content is for the store's owner only
 //     lock, owner                       held by the one process that uses the store, and the identity of that process
-//     index.sqlite                      WAL. A process that can open its files can hold up every commit
+//     index.sqlite                      WAL. A process that can open its files can block every commit
 //     steps/                            results of steps, see step_store.h
 //     tmp/                              scratch folders; emptied at start
 //
@@ -186,7 +186,7 @@ class Cache {
   absl::Status Flush();
 
   // The first of the store's files and folders that somebody has removed or exchanged; empty: none. After that, the
-  // store works no more, and what is at its place belongs to others: only a new Cache can make it anew.
+  // store works no more, and the files at its path belong to others: only a new Cache can make it anew.
   std::string FirstLost() const { return files_ == nullptr ? "" : files_->FirstLost(); }
   // Their names.
   std::vector<std::string> Files() const { return files_ == nullptr ? std::vector<std::string>() : files_->Names(); }

@@ -34,13 +34,13 @@ struct StorePaths {
 // The suffix of a blob's file after its digest: debuggers and profilers expect it for libraries.
 inline constexpr char kBlobSuffix[] = ".so";
 
-// Creates the folder, refuses a folder that belongs to another user or that others may write to, takes its lock
-// (released when the result is destroyed), checks or writes the layout's number, makes what is missing of the store,
-// and empties the scratch folder. A process that is about to end may still hold the lock: waits two seconds for it.
+// Creates the folder, and refuses one that belongs to another user or that others may write to. Takes its lock
+// (released when the result is destroyed), checks or writes the layout's number, makes missing parts of the store, and
+// empties the scratch folder. A process that is about to end may still hold the lock: waits two seconds for it.
 // `socket`: see CacheOptions.
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths, const std::string& socket = "");
 
-// What a store consists of while a process uses it. Call it once the store is claimed and its index open.
+// The files of a store while a process uses it. Call it once the store is claimed and its index open.
 std::unique_ptr<OwnFiles> FilesOfStore(Env& env, const StorePaths& paths);
 
 // Renames the index's files to "index.sqlite.damaged...", replacing an older such set.

@@ -33,8 +33,8 @@ struct QueuePosition {
   auto operator<=>(const QueuePosition&) const = default;
 };
 
-// All actions of a build share the object, so that each has the best position that one of the askers can give it. They
-// come and go while the actions wait: Executor::AskersChanged() has the queue look again. Thread-safe.
+// All actions of a build share the object: each has the best position of its askers. Askers come and go while the
+// actions wait: Executor::AskersChanged() updates the queue. Thread-safe.
 class Askers {
  public:
   Askers() = default;
@@ -42,7 +42,7 @@ class Askers {
 
   // Both return whether others wait as well, so that positions may have changed.
   bool Join(const Asker& asker);
-  // The last asker keeps the position, in which what is left of the build ends.
+  // After the last asker has left, the rest of the build keeps that asker's position.
   bool Leave(const Asker& asker);
 
   // One position for each user. `rank`, `batch_rank`: see Action.

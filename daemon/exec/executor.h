@@ -69,10 +69,10 @@ using ActionRunner =
 
 // Serves users in turn (see FairQueue), and each user's actions by rank. An action has the best of the positions that
 // its askers give it. The weight of an action is the larger of its shares of the pool's jobs and of the pool's memory
-// (0: any number of bytes). The next action starts when its jobs and its memory estimate fit into what the running
-// actions leave free; until then, no other action overtakes it. An action that exceeds a whole limit runs alone. The
-// destructor cancels all queued and running actions and waits for them. Actions that wait hear of their positions once
-// in `between_tellings` at most.
+// (0: any number of bytes). The next action starts when its jobs and its memory estimate fit beside the running
+// actions; until then, no other action overtakes it. An action that exceeds a whole limit runs alone. The destructor
+// cancels all queued and running actions and waits for them. Waiting actions learn their positions once in
+// `between_tellings` at most.
 std::unique_ptr<Executor> MakePoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget_bytes,
                                            Duration between_tellings = Duration(100));
 

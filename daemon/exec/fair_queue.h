@@ -20,14 +20,15 @@ namespace kernix::exec {
 // Each item has a weight of at least 1, such as the number of jobs that it keeps busy, and a position in the line of
 // each user who waits for it. The queue serves the first item in the line of the user whose running items (served, not
 // finished) weigh least. Among equals, it chooses the user who has been served least since these users have been
-// waiting side by side, then the user who came first. So many or large items of one user delay another user only by
-// what is running at the moment. A line is in the order of ranks, lower ones first, and among equals of arrival.
+// waiting side by side, then the user who came first. So one user's many or large items delay another user only by the
+// items that run at the moment. A line is in the order of ranks, lower ones first, and among equals of arrival.
 //
-// An item that several users wait for is served in the turn of the first of them, and runs for that user alone: whoever
-// puts items into others' lines gets no more turns, and whoever joins an item pays in turns if they come first.
+// An item that several users wait for is served in the turn of the first of them, and runs for that user alone. So a
+// user gets no more turns by putting items into others' lines, and a user who joins an item and comes first pays a
+// turn.
 //
-// No user waits forever: serving one user moves that user's next turn back, and the first item of the user whose turn
-// it is stays next until it is taken, or somebody who waits for it comes or goes.
+// No user waits forever: serving a user moves that user's next turn back. The first item of the next user stays next
+// until it is taken, or until an asker of it comes or goes.
 //
 // Not thread-safe.
 template <typename Item>

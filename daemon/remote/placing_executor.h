@@ -30,7 +30,7 @@ struct PlacingOptions {
 // How long an executor's actions would wait, from the times of its earlier ones. Thread-safe.
 class WaitEstimate {
  public:
-  // What a step is expected to take while none of its kind (exec::KindOfStep) has ended there.
+  // The expected time of a step while none of its kind (exec::KindOfStep) has ended there.
   static constexpr Duration kFirstGuess = std::chrono::seconds(1);
 
   explicit WaitEstimate(int max_jobs) : max_jobs_(max_jobs) {}
@@ -59,17 +59,17 @@ class WaitEstimate {
 
 // An action that needs a worker has the placement kRemote, whatever the options say.
 //
-// An action that a worker cannot run (CheckRunsRemotely) runs here, unless its placement is kRemote. So does one that
-// the engine, not its own command, has failed: its observer then hears once more that it waits and starts. The log has
-// one line when that begins, and one when workers work again. With kRemote, such an error is a RESOURCE error that
-// says so.
+// An action that a worker cannot run (CheckRunsRemotely) runs here, unless its placement is kRemote. So does an action
+// that failed because of the engine, not of its own command: its observer then hears again that it waits and starts.
+// The log has one line when that begins, and one when workers work again. With kRemote, such an error is a RESOURCE
+// error that says so.
 //
-// If no worker has taken an action (IsNoWorker()), the pause begins: what may run here does, but for the probes.
+// If no worker has taken an action (IsNoWorker()), the pause begins: actions that may run here do, except for probes.
 //
-// A command that fails on a worker runs here, too, and its end here is what counts: the worker may lack the tool, and
-// no exit code says so for certain. If it succeeds here, the log has one line for each kind of step. With kRemote, the
-// failure is the command's own, or a RESOURCE error if the worker seems to lack the tool. An observer hears the output
-// of the run that counts. Thread-safe.
+// A command that fails on a worker runs here, too, and its outcome here counts: the worker may lack the tool, and no
+// exit code proves that. If it succeeds here, the log has one line for each kind of step. With kRemote, the failure is
+// the command's own, or a RESOURCE error if the worker seems to lack the tool. An observer hears the output of the run
+// that counts. Thread-safe.
 class PlacingExecutor final : public exec::Executor {
  public:
   // `pause` must outlive it.

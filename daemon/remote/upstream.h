@@ -37,7 +37,7 @@ struct UpstreamOptions {
   Duration timeout{std::chrono::seconds(10)};
 };
 
-// What ends a call of Upstream, which may take several calls of the engine.
+// The limits of a call of Upstream, which may take several calls of the engine.
 struct Limits {
   // Most callers have no deadline but the upstream's. NOLINTNEXTLINE(google-explicit-constructor)
   Limits(Cancellation* cancelled_by = nullptr, MonotonicTime until = MonotonicTime::max())
@@ -62,7 +62,7 @@ struct OutputFile {
   bool operator==(const OutputFile&) const = default;
 };
 
-// What the engine says of itself.
+// The engine's capabilities.
 struct UpstreamFacts {
   uint64_t max_batch_bytes = 0;    // that this class puts into one message
   bool may_write_results = false;  // the engine lets clients put results; a token may still be refused
@@ -112,8 +112,8 @@ struct UpstreamState {
 bool IsNoWorker(const absl::Status& status);
 
 // Thread-safe. Each call blocks until it is done, until the timeout, or until its `limits`, so that several calls can
-// have one deadline. It tries again, a few times and after pauses, what the engine says may work later. Errors name the
-// address, what was asked, the engine's own words and what to do:
+// have one deadline. If the engine says that a call may work later, it tries again, a few times and after pauses.
+// Errors name the address, what was asked, the engine's own words and what to do:
 //   UNREACHABLE      no answer in time, or the engine is known to be broken
 //   INVALID_REQUEST  the engine does not know the instance, or refuses the token or the client certificate
 //   RESOURCE         the engine has no room, or the blobs are larger than the caller takes

@@ -69,10 +69,10 @@ struct Backend {
   std::function<absl::StatusOr<ReloadReport>()> reload;
 };
 
-// What kernixd does when somebody has removed its store.
+// For a store that somebody has removed.
 
 // If the store's files are no longer in place, closes the gate, asks the daemon to stop, and returns true: a client
-// that finds the gate closed comes back to the next daemon, which makes the store anew. Looks at a dozen files.
+// that finds the gate closed comes back to the next daemon, which makes a new store. Checks a dozen files.
 bool LeaveLostStore(Backend& backend);
 
 }  // namespace kernix::server

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loads of a daemon: all enter and leave here, a board shows those that have not ended, and a limit says how many
-// things of a kind each user may have at once.
+// The loads of a daemon: a gate that all enter and leave, a board of the running ones, and limits of the number of
+// things that each user may have at once.
 #pragma once
 
 #include <map>
@@ -61,7 +61,7 @@ class LoadGate {
   std::map<int, CancellationPtr> inside_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The loads that have not ended, for people who ask what the daemon does.
+// The running loads, for status.
 
 // Thread-safe.
 class LoadBoard {
@@ -103,8 +103,8 @@ class LoadBoard {
   std::map<int, Load> loads_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Limits how many things of one kind each user may have at once. Tells those who do not get in when to ask again: one
-// after the other, as fast as others have left lately. Thread-safe.
+// Limits how many things of one kind each user may have at once. Tells refused callers when to ask again: one after the
+// other, as fast as others have left lately. Thread-safe.
 class UserLimit {
  public:
   // `things` and `setting` appear in the refusal: "fetches of artifacts", "max_fetches_per_user". `most` 0: no limit.
@@ -127,8 +127,8 @@ class UserLimit {
   // MakeBusyError(), with what to do, if `user` already has the allowed number.
   absl::StatusOr<std::unique_ptr<Permit>> Enter(const Identity& user);
 
-  // How long somebody should wait who was refused, here or for another reason that passes when one of these things
-  // ends.
+  // How long a refused caller should wait, for a refusal here or for another shortage that ends with one of these
+  // things.
   Duration NextTurn(UserId user);
 
   // Changes the limit. Users who have more than that keep it.

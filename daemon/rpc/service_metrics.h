@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the services count and log: how loads end, and what is refused.
+// What the services count and log: the ends of loads, and refusals.
 #pragma once
 
 #include <array>

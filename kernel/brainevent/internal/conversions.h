@@ -3,7 +3,7 @@
 // Attributes whose declared type differs from the type of the function's parameter, which may not be able to hold every
 // value. The generated code includes this header only for functions that have one.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/internal/scalars.h"
 

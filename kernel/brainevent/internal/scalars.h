@@ -3,7 +3,7 @@
 // Attributes in general, and scalar attributes. The generated code includes this header only for functions with
 // attributes.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/internal/handler.h"
 
