@@ -11,8 +11,8 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/folders.h"
 #include "common/os/fork_safety.h"
-#include "common/os/places.h"
 #include "common/os/private_directory.h"
 #include "common/wire/call_status.h"
 

@@ -20,7 +20,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/flags/languages.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "common/os/private_directory.h"
 #include "common/wire/call_status.h"
 

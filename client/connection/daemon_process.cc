@@ -208,18 +208,18 @@ absl::Status DaemonWatch::Terminate() const {
 }
 
 bool DaemonWatch::Gone() const {
-  if (!process_.ok()) return PlaceIsLeft();
+  if (!process_.ok()) return RunFolderIsLeft();
   pollfd ended{process_.get(), POLLIN, 0};
   return poll(&ended, 1, 0) > 0;
 }
 
-// For this user's own daemon, the lock tells, if there is one: that daemon may have another place.
-bool DaemonWatch::PlaceIsLeft() const {
+// For this user's own daemon, the lock tells, if there is one: that daemon may have another run folder.
+bool DaemonWatch::RunFolderIsLeft() const {
   const absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
   if (peer.ok()) return peer->pid != listener_;
   if (!absl::IsNotFound(peer.status())) return false;
   if (endpoint_.kind != EndpointKind::kOwn) return true;
-  const auto lock = environment_.env->TryLockFile(endpoint_.place.lock);
+  const auto lock = environment_.env->TryLockFile(endpoint_.run_folder.lock);
   return lock.ok() || absl::IsNotFound(lock.status());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the kernixd that a client starts, starts it so that it outlives this process, and watches one that ends.
+// Finds the kernixd that a client starts, starts it detached from this process, and watches an ending one.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ namespace kernix {
 
 // Returns `named` (ClientOptions::kernixd), otherwise $KERNIXD, otherwise a kernixd near the file that contains this
 // code (in its folder, in bin/ below it, or in ../bin), otherwise one on PATH. The result is the absolute path of an
-// executable. UNREACHABLE lists the searched places.
+// executable. UNREACHABLE lists the searched paths.
 absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, const std::string& named);
 
 struct DaemonCommand {
@@ -39,8 +39,8 @@ class DaemonProcess {
   // no descriptor, no signal setting, and only the given environment.
   static absl::StatusOr<DaemonProcess> Start(const DaemonCommand& command);
 
-  // The same for a daemon that leaves this process, which then need not collect it: $KERNIX_STARTED_BY_CLIENT has
-  // kernixd go on in a child of its own, and tell its exit code through kInheritedSocket.
+  // The same for a daemon that leaves this process, which then need not collect it: with $KERNIX_STARTED_BY_CLIENT,
+  // kernixd goes on in its own child, and reports its exit code through kInheritedSocket.
   static absl::StatusOr<DaemonProcess> StartDetached(DaemonCommand command);
 
   // A detached daemon keeps running. Its parent, our child, ends at once; any other daemon ends when its connection is
@@ -80,14 +80,14 @@ class DaemonWatch {
   // first two arguments.
   DaemonWatch(const ClientEnvironment& environment, const Endpoint& endpoint, pid_t pid);
 
-  // Sends SIGTERM to it. The daemon drains as it is set to, and stops at once if it has been draining already.
+  // Sends SIGTERM to it. The daemon drains for its `drain_timeout`, and stops at once if it is draining already.
   absl::Status Terminate() const;
 
-  // Whether the daemon has ended, even if another one has its place by now.
+  // Whether the daemon has ended, even if another one has its run folder by now.
   bool Gone() const;
 
  private:
-  bool PlaceIsLeft() const;
+  bool RunFolderIsLeft() const;
 
   const ClientEnvironment& environment_;
   const Endpoint& endpoint_;

@@ -26,8 +26,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "common/os/folders.h"
 #include "common/os/fork_safety.h"
-#include "common/os/places.h"
 #include "common/wire/call_status.h"
 #include "common/wire/kernixd_exit.h"
 
@@ -119,7 +119,7 @@ class DaemonStarter {
       absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
       if (peer.ok()) return greet(*std::move(peer));
       if (absl::IsPermissionDenied(peer.status())) return peer.status();
-      const auto lock = environment_.env->TryLockFile(endpoint_.place.start_lock);
+      const auto lock = environment_.env->TryLockFile(endpoint_.run_folder.start_lock);
       if (lock.ok()) return StartLocked(unwanted, greet);
       if (!absl::IsUnavailable(lock.status())) {
         return WithOneshotHelp(Unreachable(StrCat("kernixd cannot be started: ", lock.status().message())));
@@ -127,9 +127,9 @@ class DaemonStarter {
     } while (PauseLonger(pause));
     if (caller_.GaveUp()) return GivenUp();
     return Unreachable(StrCat("another process has been starting kernixd for ", options_.start_timeout.count(),
-                              " ms without success. It holds ", endpoint_.place.start_lock, ": find it with `fuser ",
-                              endpoint_.place.start_lock, "`, and end it if it hangs. ", "What kernixd said is in ",
-                              endpoint_.place.log));
+                              " ms without success. It holds ", endpoint_.run_folder.start_lock,
+                              ": find it with `fuser ", endpoint_.run_folder.start_lock, "`, and end it if it hangs. ",
+                              "kernixd's log is ", endpoint_.run_folder.log));
   }
 
  private:
@@ -145,7 +145,7 @@ class DaemonStarter {
     return peer;
   }
 
-  bool PlaceIsFree() { return environment_.env->TryLockFile(endpoint_.place.lock).ok(); }
+  bool RunFolderIsFree() { return environment_.env->TryLockFile(endpoint_.run_folder.lock).ok(); }
 
   absl::Status StartLocked(std::optional<pid_t> unwanted, const Greet& greet) {
     // Another client may have started it before this one got the lock.
@@ -156,12 +156,12 @@ class DaemonStarter {
       leaving.reset(static_cast<int>(syscall(SYS_pidfd_open, *unwanted, 0)));
       AskToStop(*unwanted);
     }
-    peer = AwaitPlace(unwanted, leaving);
+    peer = AwaitRunFolder(unwanted, leaving);
     if (peer.ok()) return greet(*std::move(peer));
     if (!absl::IsNotFound(peer.status())) return peer.status();
 
     DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
-    command.log = endpoint_.place.log;
+    command.log = endpoint_.run_folder.log;
     command.environment["KERNIX_LOG_FILE"] = command.log;
     if (!endpoint_.first_compiler.empty()) command.environment["KERNIX_FIRST_COMPILER"] = endpoint_.first_compiler;
     command.arguments = {"--socket", endpoint_.socket, "--store-directory",
@@ -187,20 +187,20 @@ class DaemonStarter {
   }
 
   // A daemon that has removed its socket may still be working on accepted loads. A daemon that another client has just
-  // started may not listen yet. A daemon at another place (see ConnectTo) holds the store until its process ends.
-  // Returns kNotFound if place and store are free.
-  absl::StatusOr<PeerSocket> AwaitPlace(std::optional<pid_t> unwanted, const UniqueFd& leaving) {
+  // started may not listen yet. A daemon with another run folder (see ConnectTo) holds the store until its process
+  // ends. Returns kNotFound if run folder and store are free.
+  absl::StatusOr<PeerSocket> AwaitRunFolder(std::optional<pid_t> unwanted, const UniqueFd& leaving) {
     milliseconds pause = kShortestPause;
     do {
       absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
       if (peer.ok()) return peer;
-      if (HasEnded(leaving) && PlaceIsFree()) return absl::NotFoundError("nobody holds the place");
+      if (HasEnded(leaving) && RunFolderIsFree()) return absl::NotFoundError("nobody holds the run folder");
     } while (PauseLonger(pause));
     if (caller_.GaveUp()) return GivenUp();
-    return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.place.lock,
+    return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.run_folder.lock,
                               " and has not released it within ", options_.start_timeout.count(),
-                              " ms: try again when its builds are done, or find it with `fuser ", endpoint_.place.lock,
-                              "` and kill it. Its log is ", endpoint_.place.log));
+                              " ms: try again when its builds are done, or find it with `fuser ",
+                              endpoint_.run_folder.lock, "` and kill it. Its log is ", endpoint_.run_folder.log));
   }
 
   // The daemon may not answer for a moment, when other waiting clients fill its queue.
@@ -225,25 +225,25 @@ class DaemonStarter {
                               " was started but did not answer at ", endpoint_.socket, " within ",
                               options_.start_timeout.count(),
                               " ms: try again when the machine is less busy, or kill that process if it hangs. ",
-                              WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
+                              WhatItsLogSays(*environment_.env, endpoint_.run_folder.log, log_start)));
   }
 
-  // Returns OK if another daemon has the place, so that waiting for it makes sense. One that holds the store and
+  // Returns OK if another daemon has the run folder: wait for it. One that holds the store and
   // listens nowhere does not answer later either: kernixd itself has waited for its end.
   absl::Status JudgeExit(int exit_code, size_t log_start) {
-    if (exit_code == kExitAlreadyRunning && !PlaceIsFree()) return absl::OkStatus();
+    if (exit_code == kExitAlreadyRunning && !RunFolderIsFree()) return absl::OkStatus();
     const ErrorKind kind = exit_code == kExitStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
     absl::Status status =
         MakeError(kind, StrCat("kernixd could not be started: ", program_, " ended with ", DescribeExit(exit_code),
-                               ". ", WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
-    const bool place_is_at_fault = exit_code == kExitFailure || exit_code == kExitAlreadyRunning;
-    return place_is_at_fault ? WithOneshotHelp(std::move(status)) : status;
+                               ". ", WhatItsLogSays(*environment_.env, endpoint_.run_folder.log, log_start)));
+    const bool run_folder_is_at_fault = exit_code == kExitFailure || exit_code == kExitAlreadyRunning;
+    return run_folder_is_at_fault ? WithOneshotHelp(std::move(status)) : status;
   }
 
-  // If the start lock were released before the daemon holds the place, the next client would start another daemon.
+  // If the start lock were released before the daemon holds the run folder, the next client would start another daemon.
   void AwaitHold(DaemonProcess& process) {
     const MonotonicTime deadline = std::chrono::steady_clock::now() + kHoldPatience;
-    while (PlaceIsFree() && !process.ExitCode() && std::chrono::steady_clock::now() < deadline) {
+    while (RunFolderIsFree() && !process.ExitCode() && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(kShortestPause);
     }
   }
@@ -285,7 +285,7 @@ class ScratchStore {
   pid_t owner_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// A file without a name: if no daemon can have a place, its log cannot have one either.
+// A file without a name: where no daemon can have a run folder, its log has none either.
 struct NamelessLog {
   NamelessLog()
       : fd(AboveStandardStreams(UniqueFd(memfd_create("kernixd.log", MFD_CLOEXEC)))),

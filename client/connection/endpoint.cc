@@ -13,7 +13,7 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "common/os/private_directory.h"
 #include "common/os/user_entry.h"
 
@@ -35,24 +35,24 @@ std::string UsualPath(const GetEnv& get_env) {
   return home ? JoinPath(*home, ".config/kernix/client.toml") : "";
 }
 
-std::string Place(const std::string& path, const toml::source_region& source) {
+std::string LineIn(const std::string& path, const toml::source_region& source) {
   return StrCat(path, ":", source.begin.line);
 }
 
 absl::StatusOr<ConfigFile> Parse(const std::string& path, const std::string& text) {
   const toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {
-    return Invalid(StrCat(Place(path, parsed.error().source()), ": ", parsed.error().description()));
+    return Invalid(StrCat(LineIn(path, parsed.error().source()), ": ", parsed.error().description()));
   }
   ConfigFile config{.path = path};
   for (const auto& [key, value] : parsed.table()) {
     if (key.str() != "address") {
       return Invalid(
-          StrCat(Place(path, value.source()), ": unknown key \"", key.str(), "\"; the known key is: address"));
+          StrCat(LineIn(path, value.source()), ": unknown key \"", key.str(), "\"; the known key is: address"));
     }
     const std::optional<std::string> address = value.value_exact<std::string>();
     if (!address)
-      return Invalid(StrCat(Place(path, value.source()), ": address must be a string such as \"unix:/path\""));
+      return Invalid(StrCat(LineIn(path, value.source()), ": address must be a string such as \"unix:/path\""));
     config.address = *address;
   }
   return config;
@@ -127,26 +127,26 @@ absl::StatusOr<Endpoint> ServiceOrOwn(const ClientEnvironment& environment, cons
   return own;
 }
 
-absl::StatusOr<Endpoint> EndpointAt(decltype(FindPlaceForStore)& place_for_store, const ClientEnvironment& environment,
+absl::StatusOr<Endpoint> EndpointAt(decltype(FindRunFolderForStore)& run_folder, const ClientEnvironment& environment,
                                     const ClientOptions& options) {
   Endpoint endpoint{.kind = EndpointKind::kOwn, .origin = "this user's own daemon"};
   KERNIX_ASSIGN_OR_RETURN(StoreList stores, UserStores(*environment.env, environment.get_env, environment.uid,
                                                        "the store", options.store_directory));
   endpoint.store_directory = std::move(stores.written);
   endpoint.read_stores = std::move(stores.read);
-  absl::StatusOr<DaemonPlace> place =
-      place_for_store(*environment.env, environment.get_env, environment.uid, endpoint.store_directory);
-  if (!place.ok()) {
-    endpoint.unusable = place.status();
+  absl::StatusOr<RunFolder> folder =
+      run_folder(*environment.env, environment.get_env, environment.uid, endpoint.store_directory);
+  if (!folder.ok()) {
+    endpoint.unusable = folder.status();
     return endpoint;
   }
-  endpoint.place = *std::move(place);
-  endpoint.socket = endpoint.place.socket;
-  endpoint.warning = endpoint.place.warning;
+  endpoint.run_folder = *std::move(folder);
+  endpoint.socket = endpoint.run_folder.socket;
+  endpoint.warning = endpoint.run_folder.warning;
   return endpoint;
 }
 
-// Where the daemon that holds the endpoint's store listens, if that is another place than the endpoint's; else empty.
+// Where the daemon that holds the endpoint's store listens, if not at the endpoint's own socket; else empty.
 std::string SocketElsewhere(const ClientEnvironment& environment, const Endpoint& endpoint) {
   if (endpoint.kind != EndpointKind::kOwn) return "";
   std::string socket = SocketOfStoreHolder(*environment.env, endpoint.store_directory);
@@ -166,16 +166,16 @@ absl::StatusOr<ConfigFile> ReadConfigFile(const ClientEnvironment& environment) 
 }
 
 absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
-  return EndpointAt(FindPlaceForStore, environment, options);
+  return EndpointAt(FindRunFolderForStore, environment, options);
 }
 
 absl::StatusOr<Endpoint> CreateOwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
-  return EndpointAt(PlaceForStore, environment, options);
+  return EndpointAt(RunFolderForStore, environment, options);
 }
 
 absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
   if (!options.address.empty() && !options.store_directory.empty()) {
-    return Invalid("an address and a store were both given: a daemon that is named has its own store");
+    return Invalid("both an address and a store were given: the daemon at an address has its own store");
   }
   if (!options.address.empty()) return NamedEndpoint(options.address, "address");
   if (!options.store_directory.empty()) return OwnEndpoint(environment, options);

@@ -16,12 +16,12 @@
 #include "client/connection/unix_socket.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "kernix/client.h"
 
 namespace kernix {
 
-// The client's inputs from its process and machine. Injected, so that a test can set the user and the places.
+// The client's inputs from its process and machine. Injected, so that a test can set the user and the folders.
 struct ClientEnvironment {
   Env* env = &Env::Posix();
   GetEnv get_env = ProcessGetEnv;
@@ -42,7 +42,7 @@ struct ConfigFile {
 };
 
 // Returns INVALID_REQUEST, with file and line, for invalid TOML, an unknown key, a value of the wrong type, or an
-// unreadable file that $KERNIX_CONFIG names. A missing file at the usual places is not an error.
+// unreadable file that $KERNIX_CONFIG names. A missing file at a default path is not an error.
 absl::StatusOr<ConfigFile> ReadConfigFile(const ClientEnvironment& environment);
 
 enum class EndpointKind {
@@ -61,9 +61,9 @@ struct Endpoint {
   // Only for kOwn.
   std::string store_directory;
   std::vector<std::string> read_stores;  // where a daemon that this client starts looks, too
-  DaemonPlace place;
+  RunFolder run_folder;
   std::string first_compiler;  // of a C++ load that is to be made: a daemon that starts for it looks at that at once
-  absl::Status unusable;       // not OK: why no daemon can have a place; then only a oneshot daemon can serve
+  absl::Status unusable;       // not OK: why no daemon can have a run folder; then only a oneshot daemon can serve
 };
 
 // Uses the first of these that is set: ClientOptions::address; ClientOptions::store_directory (with this user's own
@@ -75,14 +75,15 @@ struct Endpoint {
 // with a store.
 absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
 
-// This user's own daemon, whatever the environment names. If another user owns the folder for its place, `warning`
-// names that user, and the daemon has another place, or none (`unusable`). A client that only looks for a daemon leaves
+// This user's own daemon, whatever the environment names. If another user owns the run folder, `warning`
+// names that user, and the daemon has another one, or none (`unusable`). A client that only looks for a daemon leaves
 // no folder behind; one that starts a daemon has to create it.
 absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
 absl::StatusOr<Endpoint> CreateOwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
 
-// Connects as ConnectUnix() does to the daemon of `endpoint`. If none listens at the place of this user's own daemon,
-// connects to the daemon that holds the store: a process with another environment has started it at another place.
+// Connects as ConnectUnix() does to the daemon of `endpoint`. If none listens in the run folder of this user's own
+// daemon, connects to the daemon that holds the store: a process with another environment has started it with another
+// run folder.
 absl::StatusOr<PeerSocket> ConnectTo(const ClientEnvironment& environment, const Endpoint& endpoint);
 
 // For this user's own daemon: the process that holds the store, whether or not anybody can connect to it.

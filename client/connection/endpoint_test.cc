@@ -175,7 +175,7 @@ TEST_F(EndpointTest, AStoreMustBeAnAbsolutePath) {
   EXPECT_EQ(KindOf(Resolve().status()), v1::ErrorDetail::INVALID_REQUEST);
 }
 
-TEST_F(EndpointTest, WhereSomebodyElseHasTheRuntimeDirectoryTheStoreHasThePlaceAndHeIsNamed) {
+TEST_F(EndpointTest, WhereSomebodyElseHasTheRuntimeDirectoryTheRunFolderIsInTheStoreAndHeIsNamed) {
   KERNIX_NEED_ROOT("giving a folder away takes root");
   const std::string taken = JoinPath(directory_, "kernix");
   ASSERT_TRUE(Env::Posix().CreateDirectories(taken, 0700).ok());

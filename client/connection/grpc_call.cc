@@ -170,7 +170,7 @@ void Http2Connection::Cancel() {
 }
 
 absl::Status Http2Connection::Send() {
-  if (owner_ != getpid()) return Ended("it belongs to the process that has forked this one");
+  if (owner_ != getpid()) return Ended("it belongs to the parent process");
   while (true) {
     while (unsent_.size() < kPiece) {
       const uint8_t* frame = nullptr;

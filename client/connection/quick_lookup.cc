@@ -46,24 +46,24 @@ absl::StatusOr<v1::LookupReply> Ask(int socket, std::string_view prefix, const s
   return reply;
 }
 
-std::string PlaceOf(const Endpoint& endpoint) { return StrCat(endpoint.socket, "\n", endpoint.store_directory); }
+std::string AddressOf(const Endpoint& endpoint) { return StrCat(endpoint.socket, "\n", endpoint.store_directory); }
 
 }  // namespace
 
-UniqueFd KeptSocket::Take(const std::string& place) {
+UniqueFd KeptSocket::Take(const std::string& address) {
   Kept kept;
   {
     const MutexLock lock(mutex_);
     kept = std::exchange(kept_, {});
   }
   const bool ours = kept.socket.ok() && kept.owner == getpid() && IdOf(kept.socket.get()) == kept.id;
-  if (ours && kept.place == place) return std::move(kept.socket);
+  if (ours && kept.address == address) return std::move(kept.socket);
   Drop(std::move(kept));
   return {};
 }
 
-void KeptSocket::Keep(std::string place, UniqueFd socket) {
-  Kept kept{.place = std::move(place), .id = IdOf(socket.get()), .owner = getpid()};
+void KeptSocket::Keep(std::string address, UniqueFd socket) {
+  Kept kept{.address = std::move(address), .id = IdOf(socket.get()), .owner = getpid()};
   kept.socket = std::move(socket);
   {
     const MutexLock lock(mutex_);
@@ -84,8 +84,8 @@ void KeptSocket::Drop(Kept kept) {
 }
 
 void AnnounceLookup(const ClientEnvironment& environment, const Endpoint& endpoint) {
-  const std::string place = PlaceOf(endpoint);
-  UniqueFd socket = PerProcess<KeptSocket>::Get().Take(place);
+  const std::string address = AddressOf(endpoint);
+  UniqueFd socket = PerProcess<KeptSocket>::Get().Take(address);
   if (!socket.ok()) {
     absl::StatusOr<PeerSocket> peer = ConnectTo(environment, endpoint);
     if (!peer.ok()) return;  // the lookup finds that, too
@@ -93,7 +93,7 @@ void AnnounceLookup(const ClientEnvironment& environment, const Endpoint& endpoi
     const ssize_t sent = send(socket.get(), kLookupMagic.data(), kLookupMagic.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent != static_cast<ssize_t>(kLookupMagic.size())) return;
   }
-  PerProcess<KeptSocket>::Get().Keep(place, std::move(socket));
+  PerProcess<KeptSocket>::Get().Keep(address, std::move(socket));
 }
 
 std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment, const Endpoint& endpoint,
@@ -102,8 +102,8 @@ std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment
   if (text.size() > kMaxLookupBytes) return std::nullopt;
 
   const MonotonicTime deadline = std::chrono::steady_clock::now() + environment.lookup_patience;
-  const std::string place = PlaceOf(endpoint);
-  UniqueFd socket = PerProcess<KeptSocket>::Get().Take(place);
+  const std::string address = AddressOf(endpoint);
+  UniqueFd socket = PerProcess<KeptSocket>::Get().Take(address);
   absl::StatusOr<v1::LookupReply> reply = absl::UnavailableError("not asked yet");
   if (socket.ok()) reply = Ask(socket.get(), "", text, deadline);
   // The daemon closes a connection that has been silent for long.
@@ -117,7 +117,7 @@ std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment
     KeptSocket::End(std::move(socket));
     return std::nullopt;
   }
-  PerProcess<KeptSocket>::Get().Keep(place, std::move(socket));
+  PerProcess<KeptSocket>::Get().Keep(address, std::move(socket));
   if (!reply->has_result()) return std::nullopt;
   return std::move(*reply->mutable_result());
 }

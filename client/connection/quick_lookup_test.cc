@@ -15,11 +15,11 @@ namespace {
 
 class KeptSocketTest : public testing::Test {
  protected:
-  // Keeps one end of a connection for `place`, and returns the other end.
-  UniqueFd Keep(const std::string& place) {
+  // Keeps one end of a connection for `address`, and returns the other end.
+  UniqueFd Keep(const std::string& address) {
     auto [kept, other] = MakeSocketPair().value();
     number_ = kept.get();
-    socket_.Keep(place, std::move(kept));
+    socket_.Keep(address, std::move(kept));
     return std::move(other);
   }
 
@@ -41,7 +41,7 @@ TEST_F(KeptSocketTest, IsTakenOnce) {
   EXPECT_FALSE(IsClosed(other));
 }
 
-TEST_F(KeptSocketTest, OneForAnotherPlaceIsClosed) {
+TEST_F(KeptSocketTest, OneForAnotherAddressIsClosed) {
   const UniqueFd other = Keep("a");
   EXPECT_FALSE(socket_.Take("b").ok());
   EXPECT_TRUE(IsClosed(other));

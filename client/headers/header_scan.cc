@@ -132,7 +132,7 @@ class Scan {
     return absl::OkStatus();
   }
 
-  // The compiler reads this header at its place, together with the headers that it includes in quotes from there. Its
+  // The compiler reads this header where it is, together with the headers that it includes in quotes from there. Its
   // other includes may resolve to any header.
   absl::Status FollowAbsolute(const std::string& path) {
     if (absolute_.contains(path)) return absl::OkStatus();
@@ -163,12 +163,12 @@ class Scan {
 
   // Adds the file if it exists.
   absl::StatusOr<std::optional<RootedPath>> Try(uint32_t root, const std::string& folder, const std::string& name) {
-    std::optional<RootedPath> place = PlaceOf(root, folder, name);
-    if (place) searched_.insert(Dirname(PathOf(*place)));
-    if (!place || !NoteFoldersPassed(root, folder, name)) return std::optional<RootedPath>();
-    KERNIX_ASSIGN_OR_RETURN(const bool is_there, Add(*place));
-    if (!is_there) place.reset();
-    return place;
+    std::optional<RootedPath> path = RootedPathOf(root, folder, name);
+    if (path) searched_.insert(Dirname(PathOf(*path)));
+    if (!path || !NoteFoldersPassed(root, folder, name)) return std::optional<RootedPath>();
+    KERNIX_ASSIGN_OR_RETURN(const bool is_there, Add(*path));
+    if (!is_there) path.reset();
+    return path;
   }
 
   // Returns false if one of the folders does not exist, or if ".." leads elsewhere from it than the name suggests, as
@@ -184,16 +184,16 @@ class Scan {
   }
 
   // Returns false if the file does not exist.
-  absl::StatusOr<bool> Add(const RootedPath& place) {
-    if (taken_.contains(place)) return true;
-    KERNIX_ASSIGN_OR_RETURN(HeaderFilePtr file, files_.Get(PathOf(place), table_));
+  absl::StatusOr<bool> Add(const RootedPath& path) {
+    if (taken_.contains(path)) return true;
+    KERNIX_ASSIGN_OR_RETURN(HeaderFilePtr file, files_.Get(PathOf(path), table_));
     if (file == nullptr) return false;
-    taken_.emplace(place, file);
-    unread_.emplace_back(place, std::move(file));
+    taken_.emplace(path, file);
+    unread_.emplace_back(path, std::move(file));
     return true;
   }
 
-  std::string PathOf(const RootedPath& place) const { return JoinPath(roots_[place.root].folder, place.path); }
+  std::string PathOf(const RootedPath& path) const { return JoinPath(roots_[path.root].folder, path.path); }
 
   // Repeats until nothing new appears. Macros may be defined after the lines that use them, so those lines are examined
   // again.
@@ -207,10 +207,10 @@ class Scan {
 
   absl::Status FollowUnread() {
     while (!unread_.empty()) {
-      const auto [place, file] = std::move(unread_.front());
+      const auto [path, file] = std::move(unread_.front());
       unread_.pop_front();
-      const std::string folder = Dirname(place.path);
-      const Includer includer{.label = PathOf(place), .root = place.root, .folder = folder == "." ? "" : folder};
+      const std::string folder = Dirname(path.path);
+      const Includer includer{.label = PathOf(path), .root = path.root, .folder = folder == "." ? "" : folder};
       KERNIX_RETURN_IF_ERROR(FollowText(includer, file->text));
     }
     return absl::OkStatus();
@@ -274,14 +274,14 @@ class Scan {
   absl::Status CheckShadow(const Resolution& lookup) const {
     for (uint32_t root = 0; root < roots_.size(); ++root) {
       if (lookup.include.target.form == IncludeForm::kAngled && roots_[root].only_quoted) continue;
-      const std::optional<RootedPath> place = PlaceOf(root, "", lookup.include.target.name);
-      const auto first = place ? taken_.find(*place) : taken_.end();
+      const std::optional<RootedPath> path = RootedPathOf(root, "", lookup.include.target.name);
+      const auto first = path ? taken_.find(*path) : taken_.end();
       if (first == taken_.end()) continue;
       if (lookup.file && taken_.at(*lookup.file)->digest == first->second->digest) return absl::OkStatus();
       return BadInclude(
           lookup.label, lookup.include,
           StrCat("this is ", lookup.file ? PathOf(*lookup.file) : std::string("the toolchain's header"), ", but ",
-                 PathOf(*place), " is included by the same name elsewhere and would be found first. Rename one."));
+                 PathOf(*path), " is included by the same name elsewhere and comes first. Rename one."));
     }
     return absl::OkStatus();
   }
@@ -295,18 +295,18 @@ class Scan {
       scan.roots.push_back(roots_[root].folder);
       if (roots_[root].only_quoted) scan.quoted_roots.push_back(root);
     }
-    for (const auto& [place, file] : taken_) {
-      if (!IsValidUtf8(place.path)) {
+    for (const auto& [path, file] : taken_) {
+      if (!IsValidUtf8(path.path)) {
         return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                         StrCat("the header's name is not UTF-8: ", ToValidUtf8(PathOf(place))));
+                         StrCat("the header's name is not UTF-8: ", ToValidUtf8(PathOf(path))));
       }
       v1::Header header;
-      header.set_include_root(place.root);
-      header.set_path(place.path);
+      header.set_include_root(path.root);
+      header.set_path(path.path);
       header.set_digest(file->digest.Raw());
       header.set_size(file->size);
       scan.headers.push_back(std::move(header));
-      scan.files.emplace(file->digest, PathOf(place));
+      scan.files.emplace(file->digest, PathOf(path));
     }
     AddFolders(scan);
     return scan;
@@ -342,18 +342,19 @@ class Scan {
   std::vector<Resolution> source_lookups_;
 };
 
-// Adds `more`, whose roots are at `places`. A header that both lists contain is added once.
-void MergeHeaders(std::vector<v1::Header>& headers, std::vector<v1::Header> more, const std::vector<uint32_t>& places) {
+// Adds `more`, whose roots now have the indices `new_roots`. A header that both lists contain is added once.
+void MergeHeaders(std::vector<v1::Header>& headers, std::vector<v1::Header> more,
+                  const std::vector<uint32_t>& new_roots) {
   for (v1::Header& header : more) {
-    header.set_include_root(places[header.include_root()]);
+    header.set_include_root(new_roots[header.include_root()]);
     headers.push_back(std::move(header));
   }
-  const auto place = [](const v1::Header& header) {
+  const auto rooted = [](const v1::Header& header) {
     return std::pair<uint32_t, std::string_view>(header.include_root(), header.path());
   };
-  std::sort(headers.begin(), headers.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  std::sort(headers.begin(), headers.end(), [&](const auto& a, const auto& b) { return rooted(a) < rooted(b); });
   headers.erase(
-      std::unique(headers.begin(), headers.end(), [&](const auto& a, const auto& b) { return place(a) == place(b); }),
+      std::unique(headers.begin(), headers.end(), [&](const auto& a, const auto& b) { return rooted(a) == rooted(b); }),
       headers.end());
 }
 
@@ -369,19 +370,19 @@ absl::StatusOr<std::string> HeaderScan::Read(Env& env, const Digest& digest) con
 }
 
 std::vector<uint32_t> HeaderScan::Merge(const HeaderScan& other) {
-  std::vector<uint32_t> places;
+  std::vector<uint32_t> new_roots;
   for (const std::string& root : other.roots) {
     const auto known = std::find(roots.begin(), roots.end(), root);
-    places.push_back(static_cast<uint32_t>(known - roots.begin()));
+    new_roots.push_back(static_cast<uint32_t>(known - roots.begin()));
     if (known == roots.end()) roots.push_back(root);
   }
   include_root_count = static_cast<uint32_t>(roots.size());
-  MergeHeaders(headers, other.headers, places);
-  MergeHeaders(folders, other.folders, places);
+  MergeHeaders(headers, other.headers, new_roots);
+  MergeHeaders(folders, other.folders, new_roots);
   absolute_headers.insert(absolute_headers.end(), other.absolute_headers.begin(), other.absolute_headers.end());
   files.insert(other.files.begin(), other.files.end());
   searched.insert(other.searched.begin(), other.searched.end());
-  return places;
+  return new_roots;
 }
 
 absl::StatusOr<HeaderScan> ScanHeaders(Env& env, HeaderFiles& files, HeaderTable& table,

@@ -42,8 +42,8 @@ struct HeaderScan {
   std::vector<std::string> absolute_headers;
   // Absolute folders of the include roots, by index. Only for messages; never sent.
   std::vector<std::string> roots;
-  // Absolute folders in which a header was looked for; they need not exist. A header that appears later, and
-  // that would change what was found, appears in one of these or makes one of them.
+  // Absolute folders that were searched for a header; they need not exist. A header that appears later, and that would
+  // change what was found, appears in one of these or makes one of them.
   std::set<std::string> searched;
   // The files with the content, by digest.
   absl::flat_hash_map<Digest, std::string> files;

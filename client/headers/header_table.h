@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this process and earlier ones of this user have found in header files, so that a fresh process reads very little
-// of a tree with thousands of headers. What processes share is a file of the user, <store>/headers/table.
+// The facts about header files that this process and earlier ones of this user have read: a fresh process then reads
+// very little of a tree with thousands of headers. Processes share a file of the user, <store>/headers/table.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ using PrivateFolder = std::function<absl::StatusOr<std::string>()>;
 // was read, on a file system that shows all changes immediately. Not thread-safe.
 class HeaderTable {
  public:
-  // Before a load has looked for this many files, the table is not opened, and it is not saved for fewer. Reading a few
+  // A load opens the table only after it has asked for this many files, and does not save it for fewer. Reading a few
   // headers is faster.
   static constexpr size_t kWorthwhile = 32;
   // When the file would exceed this size, it starts again with the rows that the current load used.
@@ -86,7 +86,7 @@ class HeaderFiles {
   explicit HeaderFiles(Env& env = Env::Posix()) : env_(env) {}
 
   // Returns null if `path` does not exist or is not a regular file, and the status of Env::ReadFile() if it cannot be
-  // read. If this process does not know the file, looks in `table`, and notes the file there.
+  // read. If this process does not know the file, searches `table`, and notes the file there.
   absl::StatusOr<HeaderFilePtr> Get(const std::string& path, HeaderTable& table);
 
  private:

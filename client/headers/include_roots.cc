@@ -98,7 +98,7 @@ std::vector<IncludeRoot> MakeIncludeRoots(Env& env, const std::vector<std::strin
   return roots;
 }
 
-std::optional<RootedPath> PlaceOf(uint32_t root, std::string_view folder, std::string_view name) {
+std::optional<RootedPath> RootedPathOf(uint32_t root, std::string_view folder, std::string_view name) {
   if (name.starts_with('/')) return std::nullopt;
   std::string path = NormalizePath(JoinPath(folder, name));
   std::string_view below = path;

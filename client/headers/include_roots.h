@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The folders that a load's headers are looked up in, and the lookup.
+// The folders to search for a load's headers, and the search.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct IncludeRoot {
   bool only_quoted = false;  // a source's own folder, which `#include <x>` does not search
 };
 
-// A file's place below a root, as the daemon sees it.
+// A file's path below a root, as the daemon sees it.
 struct RootedPath {
   uint32_t root = 0;
   std::string path;  // normalised; may begin with "..", up to kMaxClimb times
@@ -34,9 +34,9 @@ std::vector<IncludeRoot> MakeIncludeRoots(Env& env, const std::vector<std::strin
                                           const std::vector<std::string>& include_paths,
                                           const std::vector<std::string>& toolchain_folders);
 
-// The place that `name` leads to from `folder`, as seen from root `root`. Returns nullopt if it is not a file, or is
+// Where `name` leads to from `folder`, as seen from root `root`. Returns nullopt if it is not a file, or is
 // too far above the root.
-std::optional<RootedPath> PlaceOf(uint32_t root, std::string_view folder, std::string_view name);
+std::optional<RootedPath> RootedPathOf(uint32_t root, std::string_view folder, std::string_view name);
 
 // The folders, as seen from the root, that `name` enters from `folder` and leaves again: "a/../b.h" passes through "a".
 // They must exist, because the kernel walks through them.

@@ -24,7 +24,7 @@ struct BatchResult {
 };
 
 struct BatchItem {
-  std::string label;  // what its errors are about: a file, a module
+  std::string label;  // the subject of its errors: a file, a module
   // Does the load, with these callbacks. Called from any thread, once.
   std::function<absl::StatusOr<BatchResult>(const LoadCallbacks& callbacks)> run;
 };
@@ -32,9 +32,9 @@ struct BatchItem {
 // Where a module comes from, as reports count it.
 std::string OriginOf(bool from_upstream, bool cache_hit, bool joined);
 
-// Runs all items, `at_once` at a time, and prints what each gave, or the error, as soon as it is there; at the end, a
-// report on stderr. A terminal shows one progress line for all, unless `verbose`. Ctrl-C cancels what is left. Returns
-// kOk, or the exit code of the first item that failed.
+// Runs all items, `at_once` at a time, and prints each result or error at once; at the end, a report on stderr. A
+// terminal shows one progress line for all, unless `verbose`. Ctrl-C cancels what is left. Returns kOk, or the exit
+// code of the first item that failed.
 int RunBatch(const std::vector<BatchItem>& items, size_t at_once, bool verbose);
 
 // -j, whose default is what `at_once` holds.

@@ -152,8 +152,8 @@ std::string Json(const Tier& tier) {
 }
 
 constexpr char kStatsDetails[] =
-    R"(The counts start at the creation of the store. Those of each tier (the store, the upstream, builds) start with the
-daemon; a shared one shows them to its administrators. Starts the daemon if none is running.
+    R"(The counts start at the creation of the store, but those of each tier (the store, the upstream, builds) with the
+daemon. A shared daemon shows the latter to its administrators. Starts the daemon if none is running.
 
 Examples:
   kernixctl cache stats
@@ -201,7 +201,7 @@ std::string Text(const CacheStats& stats) {
 // --- List
 
 constexpr char kListDetails[] =
-    R"(Lists an entry once for each user and name that it was loaded under (its tags), the last used first.
+    R"(Lists an entry once for each of its tags (the user and the name of a load), the last used first.
 Users see their own tags; administrators see all.
 
 Examples:
@@ -262,7 +262,7 @@ struct PurgeFlags {
 absl::StatusOr<PurgeFilter> FilterFor(const PurgeFlags& flags) {
   if (flags.name.empty() && flags.older_than.empty() && !flags.all) {
     return absl::InvalidArgumentError(
-        "cache purge needs to know what to remove: --name NAME, --older-than AGE (such as 30d), or --all for "
+        "name the entries to remove: --name NAME, --older-than AGE (such as 30d), or --all for "
         "everything");
   }
   PurgeFilter filter{.name = flags.name};
@@ -356,7 +356,7 @@ Command CachePurgeCommand(const ClientOptions& options) {
                       {"--name", &flags->name, "Remove modules with this name", {.excludes = "--all"}},
                       {"--older-than",
                        &flags->older_than,
-                       "Remove entries that have not been used for this long: 90s, 10m, 2h, 7d",
+                       "Remove entries not used for this long: 90s, 10m, 2h, 7d",
                        {.excludes = "--all"}}},
           .run = [&options, flags] { return RunPurge(options, *flags); }};
 }

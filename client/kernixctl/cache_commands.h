@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `kernixctl cache stats`: what each tier of a daemon's cache (its store, the upstream, builds) has done since the
-// daemon began, out of its metrics in Prometheus' text format. A sample that is not there counts as 0.
+// `kernixctl cache stats`: the work of each tier of a daemon's cache (its store, the upstream, builds) since the
+// daemon's start, from its metrics in Prometheus' text format. A missing sample is 0.
 #pragma once
 
 #include <map>

@@ -106,7 +106,7 @@ std::vector<Option> AllOptions(const Command& command) {
 Option SitePackages(std::vector<std::string>& site_packages) {
   return {"--site-packages",
           &site_packages,
-          "Folders of a Python that may contain nvcc in the layout of PyPI wheels, and JAX",
+          "A Python's folders to search for nvcc from PyPI wheels, and for JAX",
           {.variable = "KERNIX_SITE_PACKAGES", .names = Names::kFolders}};
 }
 
@@ -127,7 +127,7 @@ Command RootCommand(ClientOptions& options) {
                        {.names = Names::kFiles}},
                       {"--store",
                        &options.store_directory,
-                       "Talk to this user's daemon that serves this cache folder",
+                       "Talk to this user's daemon for this cache folder",
                        {.names = Names::kFolders}}},
           .subcommands = {StatusCommand(options), CacheCommand(options), TraceCommand(options), CompileCommand(options),
                           BuildCommand(options), RecordCommand(), PrefetchCommand(options), DescribeCommand(options),

@@ -30,12 +30,12 @@ enum ExitCode : int {
 };
 
 // Where an option's value goes: a switch, a text, one text for each time that it is given, a number.
-using Place = std::variant<bool*, std::string*, std::vector<std::string>*, int*, uint32_t*>;
+using Variable = std::variant<bool*, std::string*, std::vector<std::string>*, int*, uint32_t*>;
 
-// What the shells complete a value with, unless the option has choices.
+// Completions of a value, unless the option has choices.
 enum class Names { kNone, kFiles, kFolders };
 
-// What few options have.
+// Rarely used properties of options.
 struct OptionRules {
   bool required = false;
   std::string excludes = {};  // the spelling of an option before this one that may not be given as well
@@ -48,20 +48,20 @@ struct OptionRules {
 
 struct Option {
   std::string spelling;  // "-o,--output", or "file" for what is given without a dash
-  Place place;           // lives as long as the command
+  Variable variable;     // lives as long as the command
   std::string help;
   OptionRules rules = {};
 };
 
-// What the parser adds to a command and answers itself, so these have no place.
+// Options that the parser adds to a command and answers itself; they set no variable.
 inline const Option kHelp{"-h,--help", static_cast<bool*>(nullptr), "Print this help message and exit"};
 inline const Option kVersion{"--version", static_cast<bool*>(nullptr), "Display program version information and exit"};
 
 // Positional options are given without a dash.
 inline bool IsPositional(const Option& option) { return option.spelling.front() != '-'; }
-inline bool IsSwitch(const Option& option) { return std::holds_alternative<bool*>(option.place); }
+inline bool IsSwitch(const Option& option) { return std::holds_alternative<bool*>(option.variable); }
 
-// What stands for the value of an option that is not positional and no switch: "FILE", "ptx|sass".
+// The placeholder for the value of an option that is neither positional nor a switch: "FILE", "ptx|sass".
 std::string ValueWord(const Option& option);
 
 // Either has subcommands, one of which must be given, or runs.
@@ -111,8 +111,8 @@ Option PolicyOption(std::string& policy);
 // every command and option of the kernixctl that the user types.
 inline constexpr std::string_view kCompletionRequest = "__complete";
 
-// What the last of `words`, the arguments up to the cursor, may become: lines of a word, a tab, and what it means; or
-// the line ":files" or ":folders". `words` may be split at '=', as bash splits them.
+// Completions of the last of `words`, the arguments up to the cursor: lines of a word, a tab, and its meaning; or the
+// line ":files" or ":folders". `words` may be split at '=', as bash splits them.
 std::string CompletionLines(const Command& root, const std::vector<std::string>& words);
 
 // The whole of main().

@@ -12,28 +12,28 @@
 namespace kernix::ctl {
 namespace {
 
-CLI::Option* AddAt(bool* place, CLI::App& app, const Option& option) {
-  return app.add_flag(option.spelling, *place, option.help);
+CLI::Option* AddAt(bool* variable, CLI::App& app, const Option& option) {
+  return app.add_flag(option.spelling, *variable, option.help);
 }
 
-CLI::Option* AddAt(std::string* place, CLI::App& app, const Option& option) {
-  return app.add_option(option.spelling, *place, option.help);
+CLI::Option* AddAt(std::string* variable, CLI::App& app, const Option& option) {
+  return app.add_option(option.spelling, *variable, option.help);
 }
 
-CLI::Option* AddAt(std::vector<std::string>* place, CLI::App& app, const Option& option) {
-  CLI::Option* added = app.add_option(option.spelling, *place, option.help);
+CLI::Option* AddAt(std::vector<std::string>* variable, CLI::App& app, const Option& option) {
+  CLI::Option* added = app.add_option(option.spelling, *variable, option.help);
   return added->get_positional() ? added : added->allow_extra_args(false);
 }
 
 template <typename Number>
-CLI::Option* AddAt(Number* place, CLI::App& app, const Option& option) {
-  return app.add_option(option.spelling, *place, option.help)
+CLI::Option* AddAt(Number* variable, CLI::App& app, const Option& option) {
+  return app.add_option(option.spelling, *variable, option.help)
       ->check(
           CLI::Range(static_cast<Number>(option.rules.least), static_cast<Number>(option.rules.most)).description(""));
 }
 
 void AddOption(CLI::App& app, const Option& option) {
-  CLI::Option* added = std::visit([&](auto* place) { return AddAt(place, app, option); }, option.place);
+  CLI::Option* added = std::visit([&](auto* variable) { return AddAt(variable, app, option); }, option.variable);
   const OptionRules& rules = option.rules;
   if (!IsSwitch(option)) added->type_name(IsPositional(option) ? "" : ValueWord(option));
   added->required(rules.required);

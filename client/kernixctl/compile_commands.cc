@@ -21,7 +21,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 
 namespace kernix::ctl {
 namespace {
@@ -30,8 +30,8 @@ namespace {
 
 constexpr char kCompileDetails[] =
     R"(Compiles each file through the daemon, or finds it in the cache, and opens the result to check that it
-loads. Without --function, the `// @BE name [tokens]` lines of a file say what it exports. With --name or
---separate, all files form one module: one translation unit together, in order, or one each.
+loads. By default, exports the functions of the `// @BE name [tokens]` lines. With --name or --separate, all files
+form one module: one translation unit together, in order, or one each.
 
 Exit codes: 3 no daemon, 4 the code does not compile, 5 no usable compiler, 6 not in the cache, 130 interrupted.
 
@@ -63,7 +63,7 @@ int CompileAll(Client& client, const CompileFlags& flags) {
     if (code == kNoDaemon || code == kInterrupted) break;
   }
   if (result == kCompilation && flags.build_directory.empty()) {
-    std::cerr << "kernixctl: -v shows the commands; --build-directory DIR keeps one that failed, to run it again\n";
+    std::cerr << "kernixctl: -v shows the commands; --build-directory DIR keeps a failed one, to run it again\n";
   }
   return result;
 }
@@ -73,10 +73,10 @@ int CompileAll(Client& client, const CompileFlags& flags) {
 constexpr char kBuildDetails[] =
     R"(Compiles many files side by side through the daemon, each into a module of its own, as `compile` does. Programs that
 load the same files with the same options later find them in the cache. A folder stands for the .cu, .cpp, .cc and .cxx
-files in it and below it that have a `// @BE` line. What is for CUDA does not concern C++ files. What fails does not
-keep the others from being built.
+files in it and below it that have a `// @BE` line. Options for CUDA do not affect C++ files. If a file fails, the
+others are still built.
 
-Exit codes: that of the first file that failed: 3 no daemon, 4 the code does not compile, 5 no usable compiler, 6 not in
+Exit codes: the first failed file's: 3 no daemon, 4 the code does not compile, 5 no usable compiler, 6 not in
 the cache; 130 interrupted.
 
 Examples:
@@ -96,7 +96,7 @@ absl::StatusOr<std::vector<std::string>> SourcesIn(const std::string& folder) {
   std::erase_if(files, [](const std::string& file) { return !ExportsSomething(file); });
   if (!files.empty()) return files;
   return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   StrCat("no source below ", folder, " has a `// @BE` line, which would export a function"));
+                   StrCat("no source below ", folder, " has a `// @BE` line, which exports a function"));
 }
 
 // Leaves out what a load of C++ refuses.

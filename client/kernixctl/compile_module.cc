@@ -155,7 +155,7 @@ std::vector<Option> OptionsOfEachModule(CompileFlags& flags) {
       {"--use-fast-math", &flags.load.use_fast_math, "CUDA: faster, less exact arithmetic"},
       {"--no-cuda-graph", &flags.no_cuda_graph, "CUDA: do not let XLA capture the functions into CUDA graphs"},
       SitePackages(flags.site_packages),
-      {"--keep", &flags.load.keep, "CUDA: keep PTX, machine code as text and what ptxas says of each kernel"},
+      {"--keep", &flags.load.keep, "CUDA: keep PTX, machine code as text and ptxas's report of each kernel"},
       PolicyOption(flags.policy),
       {"--force", &flags.load.force_rebuild, "Compile even if the cache has the result"},
       {"-v,--verbose", &flags.load.verbose, "Show commands, compiler output and progress"},
@@ -186,11 +186,11 @@ std::vector<Option> CompileOptions(CompileFlags& flags) {
           {"--build-directory",
            &flags.build_directory,
            "Write the generated source, the artifact and the kept files to this folder; after a compile error "
-           "NAME.failed, where run.sh runs the command again",
+           "NAME.failed, whose run.sh runs the command again",
            {.names = Names::kFolders}},
           {"--jobs",
            &flags.load.max_parallel_jobs,
-           "Limit the compile jobs that run at a time (default: the daemon's limit)",
+           "Limit the number of compile jobs at a time (default: the daemon's limit)",
            {.least = 1, .most = std::numeric_limits<uint32_t>::max()}},
       });
   return options;
@@ -253,7 +253,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadModule(Client& client, const std::ve
 void SaveFailure(const absl::Status& error, const std::vector<std::string>& files, const CompileFlags& flags) {
   if (flags.build_directory.empty() || DescribeError(error).category != ErrorCategory::kCompilation) return;
   const auto script = SaveFailedCommand(error, JoinPath(flags.build_directory, NameOf(files, flags) + ".failed"));
-  if (script.ok()) std::cerr << "kernixctl: to run the command that failed again: " << Printable(*script) << "\n";
+  if (script.ok()) std::cerr << "kernixctl: to run the failed command again: " << Printable(*script) << "\n";
 }
 
 absl::Status Deliver(const Module& module, const std::vector<std::string>& files, const CompileFlags& flags) {

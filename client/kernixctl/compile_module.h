@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags of `compile`, `build` and `watch`, the loads that they ask for, and what becomes of a module that was
-// loaded.
+// The flags of `compile`, `build` and `watch`, their loads, and the output of loaded modules.
 #pragma once
 
 #include <cstdint>

@@ -126,7 +126,7 @@ if [[ $funcstack[1] == _kernixctl ]]; then _kernixctl "$@"; else compdef _kernix
 )";
 
 constexpr char kDetails[] =
-    R"(Prints a script for the shell. An installation has it in its place already; elsewhere, add a line to ~/.bashrc or,
+    R"(Prints a script for the shell. An installation has it already; otherwise, add a line to ~/.bashrc or,
 below compinit, to ~/.zshrc.
 
 Examples:

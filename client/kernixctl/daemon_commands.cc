@@ -18,8 +18,8 @@ namespace kernix::ctl {
 namespace {
 
 constexpr char kStatusDetails[] =
-    R"(Shows the daemon, the loads that have not ended, the compilers and whether they can be used, the
-upstream and whether it answers, and the cache by user. Of other users it shows numbers only; administrators see everything. Never starts a daemon: exit
+    R"(Shows the daemon, its running loads, its compilers, its upstream and the cache by user, with their problems.
+Users see only the number of others' loads and entries; administrators see everything. Never starts a daemon: exit
 code 3 means that none is running.
 
 Examples:
@@ -221,7 +221,7 @@ std::string Text(const Report& report) {
 // --- Metrics, reload, shutdown
 
 constexpr char kMetricsDetails[] =
-    R"(The metrics since the start of the daemon, in Prometheus' text format. Only for the daemon's
+    R"(Prints the metrics since the start of the daemon, in Prometheus' text format. Only for the daemon's
 administrators. Never starts a daemon: exit code 3 means that none is running.
 
 Examples:
@@ -229,9 +229,9 @@ Examples:
   kernixctl --address unix:/run/kernix/kernixd.sock metrics > /var/lib/node_exporter/kernix.prom)";
 
 constexpr char kReloadDetails[] =
-    R"(Has the daemon read its config file again, as SIGHUP does, and prints which settings have changed and which
-change only at its next start. If the file is wrong, nothing changes. Only for the daemon's administrators. Never
-starts a daemon: exit code 3 means that none is running.
+    R"(Has the daemon read its config file again, as SIGHUP does, and prints the settings that have changed, and
+those that change only at its next start. If the file is wrong, nothing changes. Only for the daemon's
+administrators. Never starts a daemon: exit code 3 means that none is running.
 
 Examples:
   kernixctl --address unix:/run/kernix/kernixd.sock reload
@@ -287,7 +287,7 @@ Command StatusCommand(const ClientOptions& options) {
     return *json ? Json(report) : Text(report);
   };
   return {.name = "status",
-          .summary = "Show which daemon answers, and what it does",
+          .summary = "Show the daemon and its work",
           .details = kStatusDetails,
           .options = {{"--json", json.get(), "Print one JSON object"}},
           .run = [&options, answer] { return PrintAnswer(options, answer); }};

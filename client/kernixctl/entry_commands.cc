@@ -34,8 +34,8 @@ namespace {
 
 // What --help says about KEY.
 constexpr char kKeyHelp[] =
-    R"(KEY is the beginning of an entry's key, as `kernixctl cache list` shows it: enough digits to tell it from all
-other entries that you may see. Never starts a daemon: exit code 3 means that none is running.)";
+    R"(KEY is an unambiguous beginning of an entry's key, as `kernixctl cache list` shows it. Never starts a daemon: exit
+code 3 means that none is running.)";
 
 // One entry; an element for each of its tags.
 using EntryTags = google::protobuf::RepeatedPtrField<v1::CacheEntry>;
@@ -128,7 +128,7 @@ absl::StatusOr<std::vector<KernelResources>> KernelsOf(const v1::CacheEntry& ent
 std::string KernelText(const v1::CacheEntry& entry) {
   if (entry.architecture().empty()) return "";
   const absl::StatusOr<std::vector<KernelResources>> kernels = KernelsOf(entry);
-  if (!kernels.ok()) return StrCat("\nwhat the kernels use is not known: ", ToStd(kernels.status().message()), "\n");
+  if (!kernels.ok()) return StrCat("\nthe kernels' resources are not known: ", ToStd(kernels.status().message()), "\n");
   return kernels->empty() ? "" : StrCat("\n", KernelTable(*kernels));
 }
 
@@ -197,9 +197,9 @@ int RunShow(const ClientOptions& options, const ShowFlags& flags) {
 
 constexpr char kTraceExamples[] = R"(
 
-Prints a line for each step of the build that made the entry, in the order in which the steps began: how long it waited
-for its turn and how long it took, and a bar on the time axis of the build. With -o or --json, the same as a trace for
-chrome://tracing and Perfetto (https://ui.perfetto.dev).
+Prints a line for each step of the entry's build, in the order of their starts: the step's waiting time, its running
+time, and a bar on the time axis of the build. With -o or --json, writes the same as a trace for chrome://tracing and
+Perfetto (https://ui.perfetto.dev).
 
 Examples:
   kernixctl trace 5d0c2f
@@ -249,7 +249,7 @@ int RunTrace(const ClientOptions& options, const TraceFlags& flags) {
 Command CacheShowCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<ShowFlags>();
   return {.name = "show",
-          .summary = "Show one entry: functions, options, compilers, file, what its kernels use",
+          .summary = "Show one entry: functions, options, compilers, file, kernels' resources",
           .details = StrCat(kKeyHelp, kShowExamples),
           .options = {{"key", &flags->key, "The beginning of the entry's key", {.required = true}},
                       {"--json", &flags->json, "Print one JSON object"}},
@@ -259,7 +259,7 @@ Command CacheShowCommand(const ClientOptions& options) {
 Command TraceCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<TraceFlags>();
   return {.name = "trace",
-          .summary = "Show where the time of a build went, by step",
+          .summary = "Show the times of a build, by step",
           .details = StrCat(kKeyHelp, kTraceExamples),
           .options = {{"key", &flags->key, "The beginning of the entry's key", {.required = true}},
                       {"-o,--output",

@@ -32,7 +32,7 @@ absl::StatusOr<std::chrono::milliseconds> ParseAge(std::string_view text);
 // escaped in the cells, because cells may contain names that other users chose.
 std::string FormatTable(std::vector<std::vector<std::string>> rows);
 
-// A JSON array of what `json_of` makes of each element.
+// A JSON array of the results of `json_of` for each element.
 template <typename Elements, typename JsonOf>
 std::string JsonOfAll(const Elements& elements, const JsonOf& json_of) {
   std::vector<std::string> texts;

@@ -39,9 +39,9 @@ namespace {
 // --- Doctor
 
 constexpr char kDoctorDetails[] =
-    R"(Looks at everything that a load needs and compiles one kernel for each language. Each line begins with ok, warn or
-fail; below a warning or a failure stands what to do. Starts this user's daemon if none is running. A machine without
-a GPU or without nvcc gets warnings: C++ kernels work there.
+    R"(Checks everything that a load needs, and compiles one kernel for each language. Each line begins with ok, warn or
+fail; the text below a warning or a failure says what to do. Starts this user's daemon if none is running. A machine
+without a GPU or without nvcc gets warnings: C++ kernels work there.
 
 Exit codes: 0 nothing failed, 1 something failed.
 
@@ -106,7 +106,7 @@ Finding CheckCompiler(const ClientEnvironment& environment, const ClientOptions&
   if (found.ok()) return Ok(subject, cuda ? found->nvcc() : found->host_compiler());
   const std::optional<std::string> description = environment.get_env("KERNIX_TOOLCHAIN_DESCRIPTION");
   if (description && LacksTools(found.status())) {
-    return Ok(subject, StrCat("none here: loads go by the description ", *description));
+    return Ok(subject, StrCat("none here: loads use the description ", *description));
   }
   return Problem(cuda ? Finding::State::kWarn : Finding::State::kFail, subject, found.status());
 }
@@ -262,9 +262,9 @@ int RunDoctor(const ClientOptions& options, bool json) {
 // --- Describe
 
 constexpr char kDescribeDetails[] =
-    R"(Writes down the compilers that loads find here, and the digests of their headers, for nodes without compilers: with the
-file as the setting toolchain_description, the kernixd there takes what nodes with these compilers have built. Without
-nvcc, the description serves C++ only. CXX chooses the C++ compiler, as for loads.
+    R"(Describes the compilers of loads on this machine, and the digests of their headers, for nodes without compilers:
+with the file as the setting toolchain_description, the kernixd there takes results of nodes with these compilers.
+Without nvcc, the description serves C++ only. CXX chooses the C++ compiler, as for loads.
 
 Examples:
   kernixctl describe -o fleet.toolchain

@@ -23,7 +23,7 @@ using internal::ManifestLine;
 using internal::ManifestText;
 
 constexpr uint32_t kVersion = 1;
-constexpr char kRecordAgain[] = "record it again, or copy it again from where it is whole";
+constexpr char kRecordAgain[] = "record it again, or copy it again from a whole one";
 
 std::string Json(const ManifestLine& line) {
   google::protobuf::util::JsonPrintOptions options;
@@ -101,7 +101,7 @@ class Reader {
     const uint32_t version = line->kernix_manifest().version();
     if (version == kVersion) return line->kernix_manifest();
     return Error(StrCat("this manifest has version ", version, " of the format, and this kernixctl reads version ",
-                        kVersion, ": use the kernixctl that has recorded it"));
+                        kVersion, ": use the kernixctl that recorded it"));
   }
 
   absl::Status ReadLine(Recording& recording) {
@@ -124,7 +124,7 @@ class Reader {
     if (!digests.ok()) return Error(ToStd(digests.status().message()));
     for (const Digest& digest : *digests) {
       if (recording.texts.contains(digest)) continue;
-      return Error(StrCat("the manifest lacks the text ", digest.Hex(), " of this load, or it was changed"));
+      return Error(StrCat("the manifest lacks the text ", digest.Hex(), " of this load, or the load was changed"));
     }
     recording.loads.push_back(std::move(load));
     return absl::OkStatus();

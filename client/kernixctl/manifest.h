@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file that `record` writes and `prefetch` reads: a JSON object on each line. The first one says which version of
-// the format it is, and how many lines follow; then come the texts, by digest, and the loads, by name. So the same
-// loads make the same file, and whoever compares two of them sees what has changed.
+// The file that `record` writes and `prefetch` reads: a JSON object on each line. The first one has the version of the
+// format, and the number of the next lines; then come the texts, by digest, and the loads, by name. So the same loads
+// make the same file, and a comparison of two files shows the changes.
 #pragma once
 
 #include <string>

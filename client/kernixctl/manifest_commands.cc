@@ -121,12 +121,12 @@ absl::StatusOr<int> RunInForeground(const std::vector<std::string>& words, const
 }
 
 constexpr char kRecordDetails[] =
-    R"(Runs COMMAND and writes a manifest of all that it loads, in all its processes, from the cache or not: for each load
-the sources, the headers, the options, and the key. `kernixctl prefetch` makes another machine have these kernels. What
-does not travel: files that flags name (a library's folder, for example) have to be at the same place there.
+    R"(Runs COMMAND and writes a manifest of all loads in all its processes, hits included: for each load the sources,
+the headers, the options, and the key. `kernixctl prefetch` puts these kernels into another machine's cache. The
+manifest does not contain files that flags name (a library's folder, for example): they must have the same path there.
 
-Exit codes: that of COMMAND, 128 + N if signal N ended it; 126 or 127 if it cannot be started; 1 if it succeeds and the
-manifest cannot be written.
+Exit codes: COMMAND's, 128 + N if signal N ended it; 126 or 127 if it cannot start; 1 if it succeeds but the manifest
+cannot be written.
 
 Examples:
   kernixctl record -o kernels.manifest -- python train.py --steps 1
@@ -183,14 +183,14 @@ int RunRecord(const RecordFlags& flags) {
 // --- Prefetch
 
 constexpr char kPrefetchDetails[] =
-    R"(Makes this machine's cache have the kernels of a manifest that `kernixctl record` has written: those that are not
-there are compiled. With --policy cached, nothing is compiled, and what is not there is named as missing. Compilers are
-found as `compile` finds them. A load that left its architecture to the GPU gets that of the GPU here; without a GPU, it
-keeps the recorded one.
+    R"(Puts the kernels of a manifest of `kernixctl record` into this machine's cache, and compiles the missing ones.
+With --policy cached, compiles nothing, and lists the missing kernels. Finds compilers as `compile` does. A load that
+left its architecture to the GPU gets that of the GPU here; without a GPU, the recorded one.
 
-With --ready-file, the file is removed at first, and made when all kernels are there: for a probe of an orchestrator.
+With --ready-file, removes the file at the start, and creates it when all kernels are in the cache, for an
+orchestrator's probe.
 
-Exit codes: 0 all are there; else that of the first load that failed: 3 no daemon, 4 the code does not compile, 5 no
+Exit codes: 0 all are in the cache; else the first failed load's: 3 no daemon, 4 the code does not compile, 5 no
 usable compiler, 6 not in the cache; 130 interrupted.
 
 Examples:
@@ -314,7 +314,7 @@ int RunPrefetch(const ClientOptions& options, const PrefetchFlags& flags) {
 Command RecordCommand() {
   const auto flags = std::make_shared<RecordFlags>();
   return {.name = "record",
-          .summary = "Run a command, and note what it loads",
+          .summary = "Run a command, and record its loads",
           .details = kRecordDetails,
           .options = {{"-o,--output",
                        &flags->output,
@@ -327,16 +327,16 @@ Command RecordCommand() {
 Command PrefetchCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<PrefetchFlags>();
   return {.name = "prefetch",
-          .summary = "Have the kernels of a manifest in the cache",
+          .summary = "Put the kernels of a manifest into the cache",
           .details = kPrefetchDetails,
           .options = {{"manifest",
                        &flags->manifest,
-                       "What `kernixctl record` has written",
+                       "A manifest of `kernixctl record`",
                        {.required = true, .names = Names::kFiles}},
                       AtOnce(flags->at_once),
                       {"--ready-file",
                        &flags->ready_file,
-                       "Make this file when all kernels are there; remove it at first",
+                       "Create this file when all kernels are in the cache; remove it at the start",
                        {.names = Names::kFiles}},
                       PolicyOption(flags->policy),
                       SitePackages(flags->site_packages),

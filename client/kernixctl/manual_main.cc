@@ -43,7 +43,7 @@ std::string Usage(const std::string& path, const Command& command) {
   if (!command.subcommands.empty()) StrAppend(&usage, " COMMAND");
   for (const Option& option : command.options) {
     if (IsPositional(option)) {
-      const bool several = std::holds_alternative<std::vector<std::string>*>(option.place);
+      const bool several = std::holds_alternative<std::vector<std::string>*>(option.variable);
       StrAppend(&usage, " ", TermOf(option), several ? "..." : "");
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The output of `compile` for a loaded module, and what kernels use of a GPU, for people and for programs.
+// The output of `compile` for a loaded module, and kernels' resources, for people and for programs.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace kernix::ctl {
 
-// A row for each kernel and architecture, below a line of titles. "?" stands for what is not known.
+// A row for each kernel and architecture, below a line of titles. "?" stands for unknown values.
 std::string KernelTable(const std::vector<KernelResources>& kernels);
 
-// A JSON array with an object for each of them; null stands for what is not known.
+// A JSON array with an object for each of them; null stands for unknown values.
 std::string KernelsJson(const std::vector<KernelResources>& kernels);
 
 // A module and its source files.

@@ -43,8 +43,8 @@ struct FlagFiles {
 FlagFiles FindFlagFiles(Env& env, v1::Language language, const std::vector<std::string>& compile_flags,
                         const std::vector<std::string>& link_flags);
 
-// `error`, with advice if the compiler failed on sources that are CUDA in a load of C++: what it says about
-// `__global__` does not help.
+// `error`, with advice if the compiler failed on sources that are CUDA in a load of C++: its message about `__global__`
+// does not help.
 absl::Status WithCudaAdvice(const v1::LoadRequest& request, const absl::Status& error);
 
 }  // namespace kernix

@@ -16,7 +16,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "common/wire/input_root.h"
 #include "kernix/error.h"
 
@@ -123,8 +123,8 @@ bool IsInside(const std::string& path) {
 absl::Status CheckThereIsOne(const v1::FailedCommand& command) {
   if (!command.word().empty()) return absl::OkStatus();
   return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   "this error has no command that can be run again: only an error of a compiler or linker has one, "
-                   "from a kernixd of your own, and for sources of up to 32 MiB");
+                   "this error has no command to run again: only errors of a compiler or linker have one, from your "
+                   "own kernixd, and for sources of up to 32 MiB");
 }
 
 absl::Status CheckInside(const v1::FailedCommand& command) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a user learns of a compile: names in a compiler's output become the user's paths, an error gets a category, and
-// a command that failed becomes a folder in which a user can run it again.
+// a failed command becomes a folder for running it again.
 #pragma once
 
 #include <string>

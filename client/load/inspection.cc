@@ -102,8 +102,8 @@ std::vector<KernelResources> ReportedByPtxas(const ModuleTexts& texts) {
 }
 
 absl::Status Unreadable(const Module& module, const absl::Status& why) {
-  return Invalid(StrCat("cannot read what the kernels of module \"", module.name(), "\" use: ", ToStd(why.message()),
-                        ". Load it again with `keep`, which keeps what ptxas says of them"));
+  return Invalid(StrCat("cannot read the resources of the kernels of module \"", module.name(), "\": ",
+                        ToStd(why.message()), ". Load it again with `keep`, which keeps what ptxas says of them"));
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 //
 // nvcc embeds fat binaries in a library: for each unit, PTX and the machine code of each architecture. That is a cubin,
 // an ELF file whose sections .nv.info hold attributes of the kernels. NVIDIA documents neither format. Tests compare
-// what is read with what ptxas says. The bounds of every read are checked, because a compiler may have produced the
-// file from a hostile user's source.
+// the figures with ptxas's report. The bounds of every read are checked, because a compiler may have produced the file
+// from a hostile user's source.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct MachineCode {
 // kDataLoss if an entry does not end where it should.
 absl::StatusOr<std::vector<MachineCode>> MachineCodeIn(std::string_view section);
 
-// What a kernel spills: bytes for each thread, summed over the instructions.
+// A kernel's spills: bytes for each thread, summed over the instructions.
 struct Spills {
   uint64_t stored = 0;
   uint64_t loaded = 0;
@@ -41,8 +41,8 @@ struct Spills {
 // are of a kind that is not known, or do not fit the code.
 std::optional<Spills> SpillsOf(std::string_view code, std::string_view marks);
 
-// What the kernels in the machine code of `artifact`, an ELF shared object, use of a GPU. By architecture, in the order
-// of the file; none if there is no machine code. Returns kUnimplemented if the machine code is compressed, and
+// The GPU resources of the kernels in the machine code of `artifact`, an ELF shared object. By architecture, in the
+// order of the file; none if there is no machine code. Returns kUnimplemented if the machine code is compressed, and
 // kInvalidArgument or kDataLoss if `artifact` is damaged.
 absl::StatusOr<std::vector<KernelResources>> KernelsInArtifact(std::string_view artifact);
 

@@ -105,16 +105,16 @@ std::string MemoKey(const ClientOptions& client, Language language, const std::s
   return fields.Take();
 }
 
-LoadMemo::Place LoadMemo::PlaceOf(std::string key, const std::vector<Source>& sources) {
+LoadMemo::MapKey LoadMemo::MapKeyOf(std::string key, const std::vector<Source>& sources) {
   size_t hash = 0;
   for (const Source& source : sources) hash = absl::HashOf(hash, source.text, source.label, source.path);
   return {std::move(key), hash};
 }
 
 LoadMemo::EntryPtr LoadMemo::FindEntry(const std::string& key, const std::vector<Source>& sources) {
-  const Place place = PlaceOf(key, sources);
+  const MapKey map_key = MapKeyOf(key, sources);
   const MutexLock lock(mutex_);
-  const std::vector<EntryPtr>* const found = entries_.Find(place);
+  const std::vector<EntryPtr>* const found = entries_.Find(map_key);
   if (found == nullptr) return nullptr;
   for (const EntryPtr& entry : *found) {
     if (SameSources(entry->sources, sources)) return entry;
@@ -129,13 +129,13 @@ LoadedModule LoadMemo::Find(const std::string& key, const std::vector<Source>& s
 
 LoadedModule LoadMemo::Remember(std::string key, std::vector<Source> sources, std::shared_ptr<Module> module,
                                 std::vector<WatchedFile> inputs) {
-  const Place place = PlaceOf(std::move(key), sources);
+  const MapKey map_key = MapKeyOf(std::move(key), sources);
   Entry entry{.sources = std::move(sources), .loaded = {.module = std::move(module)}, .inputs = std::move(inputs)};
   const uint64_t removals = CacheRemovals();
   const MutexLock lock(mutex_);
   if (std::exchange(removals_, removals) != removals) entries_.Clear();  // no key finds them any more
-  if (!entries_.Contains(place)) entries_.Put(place, {});
-  std::vector<EntryPtr>& alike = *entries_.Find(place);
+  if (!entries_.Contains(map_key)) entries_.Put(map_key, {});
+  std::vector<EntryPtr>& alike = *entries_.Find(map_key);
   auto same = std::find_if(alike.begin(), alike.end(),
                            [&](const EntryPtr& other) { return SameSources(other->sources, entry.sources); });
   entry.loaded.slot = same == alike.end() ? ++slots_ : (*same)->loaded.slot;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this process remembers of its loads, and the files and folders that each depends on.
+// This process's memory of its loads, and the files and folders that each depends on.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ class LoadInputs {
  public:
   explicit LoadInputs(Env& env) : env_(env), begun_unix_ms_(env.UnixMillis()) {}
 
-  // `files`: the headers, objects and libraries that the load can reach. `searched`: the folders in which one of them
-  // was looked for; they need not exist. A file that appears in such a folder changes the folder's times. It may hide a
-  // file that was found, or be one that was not. All paths are absolute.
+  // `files`: the headers, objects and libraries that the load can reach. `searched`: the folders that were searched for
+  // them; they need not exist. A file that appears in such a folder changes the folder's times. It may hide a found
+  // file, or be a missing one. All paths are absolute.
   void Add(const std::vector<std::string>& files, const std::set<std::string>& searched);
 
   // All of them.
@@ -60,8 +60,8 @@ struct LoadedModule {
 // Thread-safe. Exists until the process ends, and works in a forked child.
 class LoadMemo {
  public:
-  // A program that writes its kernels, such as a tuning run, would fill the process with their texts. What was used
-  // longest ago is forgotten: the same load then asks kernixd, and makes another module.
+  // A program that generates its kernels, such as a tuning run, would fill the process with their texts. The memo
+  // forgets the least recently used load: the same load then asks kernixd, and makes another module.
   static constexpr size_t kMostLoads = 4096;
 
   // The module of an earlier equal load. Null if there is none, or if a file that it depends on has changed.
@@ -79,15 +79,15 @@ class LoadMemo {
   };
   using EntryPtr = std::shared_ptr<const Entry>;
 
-  // An entry's place: the key of a load, with a hash of its sources. A program may load thousands of texts by one key.
-  using Place = std::pair<std::string, size_t>;
-  static Place PlaceOf(std::string key, const std::vector<Source>& sources);
+  // The key of a load, with a hash of its sources. A program may load thousands of texts by one key.
+  using MapKey = std::pair<std::string, size_t>;
+  static MapKey MapKeyOf(std::string key, const std::vector<Source>& sources);
 
   EntryPtr FindEntry(const std::string& key, const std::vector<Source>& sources);
 
   Env& env_ = Env::Posix();
   ForkSafeMutex mutex_;
-  Lru<Place, std::vector<EntryPtr>> entries_ ABSL_GUARDED_BY(mutex_){kMostLoads};  // texts are compared as well
+  Lru<MapKey, std::vector<EntryPtr>> entries_ ABSL_GUARDED_BY(mutex_){kMostLoads};  // texts are compared as well
   uint64_t slots_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t removals_ ABSL_GUARDED_BY(mutex_) = 0;  // CacheRemovals() at the last Remember()
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A load's request to the daemon: whether it may compile (its own option, else $KERNIX_POLICY), and what it is made of.
+// A load's request to the daemon: its policy (its own option, else $KERNIX_POLICY), and its contents.
 #pragma once
 
 #include <string>
@@ -19,14 +19,14 @@
 
 namespace kernix {
 
-// What users write: "build", "cached".
+// Users' spelling: "build", "cached".
 extern const std::vector<std::string> kPolicyNames;
 
-// The policy of this name. INVALID_REQUEST lists the names; `where` says who gave it: "policy".
+// The policy of this name. INVALID_REQUEST lists the names; `where` names its source: "policy".
 absl::StatusOr<LoadPolicy> PolicyNamed(std::string_view name, std::string_view where);
 
-// The policy of a load with these options. INVALID_REQUEST if the variable has no such value, or if the load must not
-// compile and must compile.
+// The policy of a load with these options. INVALID_REQUEST if the variable has another value, or if the load both must
+// not and must compile.
 absl::StatusOr<LoadPolicy> PolicyOf(const LoadOptions& options, const GetEnv& get_env);
 
 struct PreparedLoad {
@@ -42,11 +42,11 @@ struct PreparedLoad {
 
 struct RequestToSend {
   v1::LoadRequest request;
-  // Why the request names no compiler: what to tell the user if kernixd cannot serve it without. OK: it names one.
+  // Why the request names no compiler: the error if kernixd cannot serve it without. OK: it names one.
   absl::Status no_tools;
 };
 
-// What a load needs from its surroundings.
+// A load's inputs from its process.
 struct LoadSurroundings {
   Env& env;
   const GetEnv& get_env;
@@ -55,7 +55,7 @@ struct LoadSurroundings {
 };
 
 // Checks the arguments as far as that is possible without a compiler, and finds the toolchain, the GPU and the headers.
-// Returns INVALID_REQUEST and TOOLCHAIN errors. That there is no compiler is none: kernixd may know results without.
+// Returns INVALID_REQUEST and TOOLCHAIN errors. A missing compiler is no error: kernixd may have the result.
 absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, v1::Language language,
                                          const std::string& name, const std::vector<Source>& sources,
                                          const LoadOptions& options);
@@ -64,7 +64,7 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, v
 // chooses. An architecture that was the GPU's becomes that of the GPU here, if there is one. Returns TOOLCHAIN errors.
 absl::StatusOr<RequestToSend> RequestHere(const LoadSurroundings& surroundings, const v1::RecordedLoad& load);
 
-// `answer`, or why the request names no compiler if that is what kernixd has refused it for.
+// `answer`; or, if kernixd has refused the request because it names no compiler, the reason for that.
 absl::Status WithoutTools(const absl::Status& answer, const absl::Status& no_tools);
 
 }  // namespace kernix

@@ -15,7 +15,7 @@
 
 namespace kernix {
 
-// The public languages have the numbers of the wire's. One that this client does not know counts as C++.
+// The public languages have the numbers of the wire's. An unknown language is C++.
 inline v1::Language ToWire(Language language) { return static_cast<v1::Language>(language); }
 inline Language FromWire(v1::Language language) { return static_cast<Language>(TraitsOf(language).language); }
 inline const LanguageTraits& TraitsOf(Language language) { return TraitsOf(ToWire(language)); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The loads of a command, for `kernixctl record`: each process of the command notes a load in a folder as soon as it
-// has succeeded. What a file holds decides its name, so processes share the folder without a lock, nothing is there
-// twice, and what a process has noted stays when it is killed.
+// has succeeded. A file's name is a digest of its content, so processes share the folder without a lock, nothing is
+// there twice, and the notes of a killed process stay.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ namespace kernix {
 // Names the folder. It must exist.
 inline constexpr char kRecordVariable[] = "KERNIX_RECORD";
 
-// What a folder holds, and a manifest.
+// The content of a folder, and of a manifest.
 struct Recording {
   std::map<Digest, std::string> texts;  // of sources and headers
   std::vector<v1::RecordedLoad> loads;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Handlers that stand for others: how a handler is asked for its traits, what answers under a name without live code,
-// and trampolines, whose code can be replaced while it is being called.
+// Handlers for names: the query of a handler's traits, the handler of a name without live code, and trampolines, whose
+// code can be replaced during calls.
 #pragma once
 
 #include <atomic>
@@ -25,11 +25,11 @@ Handler ReservedHandler(uint32_t traits);
 // The handler of a CUDA function's name on the CPU: each call is an error that says where the function runs.
 XLA_FFI_Error* CudaFunctionOnCpu(XLA_FFI_CallFrame* frame, const char* target);
 
-// A function whose code can be replaced while it is being called.
+// A function whose code can be replaced during calls.
 //
 // A few bytes of machine code at a fixed address that jump through an atomic pointer, with a name as second argument.
-// It exists for ever, because any holder of the address may call it at any time. A forked child has its own copies.
-// Cheap to copy.
+// It exists until the process ends, because any holder of the address may call it at any time. A forked child has its
+// own copies. Cheap to copy.
 class Trampoline {
  public:
   // The address to call. It never changes.
@@ -39,14 +39,14 @@ class Trampoline {
   // thread-safe.
   Handler handler() const { return reinterpret_cast<Handler>(slot_->handler.load(std::memory_order_acquire)); }
   void SetHandler(Handler next) { slot_->handler.store(reinterpret_cast<void*>(next), std::memory_order_release); }
-  // The same for code that takes a name, which must stay valid for ever. For a moment, calls of the earlier code may
-  // get the new name.
+  // The same for code that takes a name, which must stay valid until the process ends. For a moment, calls of the
+  // earlier code may get the new name.
   void SetHandler(NamedHandler next, const char* name) {
     slot_->name.store(name, std::memory_order_release);
     slot_->handler.store(reinterpret_cast<void*>(next), std::memory_order_release);
   }
 
-  // What the machine code reads.
+  // The data that the machine code reads.
   struct Slot {
     std::atomic<const char*> name = nullptr;
     std::atomic<void*> handler = nullptr;  // a Handler or a NamedHandler

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens artifacts in this process, after a check that its C and C++ runtimes are new enough, and CUDA's libraries,
-// which an artifact names without a folder: those of the client's own environment, which JAX uses, too.
+// Opens artifacts in this process, after a check that its C and C++ runtimes are new enough. Also opens CUDA's
+// libraries, which an artifact names without a folder: those of the client's own environment, which JAX uses, too.
 #pragma once
 
 #include <functional>
@@ -71,11 +71,10 @@ struct OpenArtifact {
 // The folders to search first for libraries that an artifact needs. Called only if the artifact needs libraries.
 using LibraryDirectories = std::function<std::vector<std::string>()>;
 
-// Opens `artifact`, or returns what an earlier call opened for the same digest and instance, even from another path.
-// Where the system gives no memory that can be run, code that is open already is shared in any case. Returns kNotFound
-// if the file is gone, also if it disappears during the call (it was evicted: load again). Otherwise returns LOAD
-// errors: a runtime of this process is too old, a library that the artifact needs is missing, or the file is not a
-// library. Thread-safe.
+// Opens `artifact`, or returns what an earlier call opened for the same digest and instance, even from another path. If
+// the system forbids executable memory, loads always share code that is open already. Returns kNotFound if the file is
+// gone, also if it disappears during the call (it was evicted: load again). Otherwise returns LOAD errors: a runtime of
+// this process is too old, a library that the artifact needs is missing, or the file is not a library. Thread-safe.
 absl::StatusOr<OpenArtifact> OpenLibrary(const Artifact& artifact, const LibraryDirectories& directories);
 
 }  // namespace kernix

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the user's environment variables request of a compile. The daemon never sees the environment: each variable that
-// a compiler (or brainevent) would read becomes a field of the request, or a warning that names it.
+// The effects of the user's environment variables on a compile. The daemon never sees the environment: each variable
+// that a compiler (or brainevent) would read becomes a field of the request, or a warning that names it.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_en
 // "NAME=value" of those variables without which a compiler may not run, as far as they are set.
 std::vector<std::string> VariablesOfCompilers(const GetEnv& get_env);
 
-// The names of the variables that a daemon which a client has started reads as its settings.
+// The names of the variables that a client-started daemon reads as its settings.
 std::vector<std::string> DaemonVariables();
 
 // Warnings about those of `variables` ("NAME=value") that begin with BRAINEVENT_ or KERNIX_ and that kernix does not
@@ -51,12 +51,12 @@ std::vector<std::string> ProcessVariables();
 std::string AbsolutePath(std::string_view path);
 
 // The `variables` ("NAME=value") that a load depends on, in one text: if two texts are equal, none of them has changed.
-// They tell where tools and headers are, which GPU is the first, and which daemon and store to use.
+// They decide the tools and headers, the first GPU, the daemon and the store.
 std::string VariablesOfLoads(const std::vector<std::string>& variables);
 // The same for this process. No other thread may change its variables during the call.
 std::string VariablesOfLoads();
 
-// Reads from `variables` as ProcessGetEnv() does from the process's environment: an empty variable counts as absent.
+// Reads from `variables` as ProcessGetEnv() does from the process's environment: an empty variable is absent.
 GetEnv GetEnvOf(std::vector<std::string> variables);
 
 // Returns true the first time that this process asks about `warning`, so that a load does not repeat the warnings of
@@ -77,7 +77,7 @@ struct LoadWarning {
 // The text of a warning with how to switch it off, or nullopt if the user has done so.
 std::optional<std::string> ShownWarning(const GetEnv& get_env, std::string_view name, std::string_view text);
 
-// What is wrong with $KERNIX_WARNINGS.
+// Warnings about $KERNIX_WARNINGS itself.
 std::vector<std::string> WarningsAboutSwitches(const GetEnv& get_env);
 
 }  // namespace kernix

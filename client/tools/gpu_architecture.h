@@ -25,7 +25,7 @@ struct GpuSystem {
 // Returns "sm_90" or the like for the first GPU that CUDA would show. Asks the driver's management library (NVML),
 // which leaves the process unchanged (no CUDA context; a later fork is safe). Asks CUDA itself only if NVML does not
 // answer, or cannot tell which of several different GPUs CUDA counts first. A TOOLCHAIN error says why there is no GPU
-// and what to pass.
+// and which option to pass.
 absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& system);
 
 // The same for this process. Remembers the answer; thread-safe.

@@ -19,7 +19,7 @@ namespace kernix {
 // Whether `path` is an executable file, or a link to one.
 bool IsProgram(Env& env, const std::string& path);
 
-// The first program `name` on $PATH that `fits`, as an absolute path. Looks no further.
+// The first program `name` on $PATH that `fits`, as an absolute path. Stops there.
 std::optional<std::string> FirstOnPath(Env& env, const GetEnv& get_env, const std::string& name,
                                        const std::function<bool(const std::string& program)>& fits);
 
@@ -38,14 +38,14 @@ struct ToolchainSearch {
 // The host compiler is the requested one, $CXX, or c++, g++ or clang++ on PATH, in this order; compiler launchers
 // (ccache...) are skipped. nvcc is at $BRAINEVENT_NVCC_PATH, $CUDA_HOME, $CUDA_PATH, on PATH, in /usr/local/cuda, or in
 // the wheels, in this order; if $BRAINEVENT_NVCC_PREFER is "pip", the wheels come before PATH. TOOLCHAIN errors list
-// the searched places and what to install; see LacksTools(). Costs a few stat calls.
+// the searched paths and what to install; see LacksTools(). Costs a few stat calls.
 absl::StatusOr<v1::ToolchainPaths> FindToolchain(Env& env, const GetEnv& get_env, const ToolchainSearch& search);
 
-// Whether `status` says that there is no compiler, by FindToolchain() or by a kernixd that was sent none. Not if one
-// was asked for that is not there.
+// Whether `status` says that there is no compiler, by FindToolchain() or by a kernixd that was sent none. Not if a
+// requested compiler is missing.
 bool LacksTools(const absl::Status& status);
 
-// Warnings about $CUDA_HOME and $CUDA_PATH if the search for nvcc looks there in vain.
+// Warnings about $CUDA_HOME and $CUDA_PATH if they have no nvcc.
 std::vector<std::string> CudaRootWarnings(Env& env, const GetEnv& get_env);
 
 }  // namespace kernix

@@ -73,7 +73,7 @@ class ElfImage {
   // All versions that the object requires ("GLIBC_2.34", "GLIBCXX_3.4.30", ...), in file order.
   absl::StatusOr<std::vector<std::string>> NeededVersions() const;
 
-  // What the object imports, in the order of its table.
+  // The object's imports, in the order of its table.
   absl::StatusOr<std::vector<Import>> Imports() const;
 
   // The object's own name (its DT_SONAME entry). kNotFound if it has none.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // kernix's own code throws nothing, but the standard library does: std::bad_alloc where something is too large, and
-// std::logic_error where kernix has a fault. What one user asks for must then fail alone.
+// std::logic_error where kernix has a fault. Then only that user's request must fail.
 #pragma once
 
 #include <exception>

@@ -46,7 +46,7 @@ void Log(LogLevel level, std::string_view event, std::initializer_list<LogField>
 // lines there were.
 void LogOf(std::string_view account, LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
 
-// Writes these lines for whoever has fallen silent. Call it from time to time, and with `all` at the end, whether or
+// Writes the counts of those who have fallen silent. Call it from time to time, and with `all` at the end, whether or
 // not the minute is over.
 void LogLeftOut(bool all = false);
 
@@ -62,8 +62,8 @@ void SetLogWatcher(LogWatcher watcher);
 
 // How much others may have a program write to its log.
 //
-// So many bytes in each window of time for each account. What is beyond is counted, and told when the window is over.
-// Thread-safe.
+// So many bytes in each window of time for each account. Further lines are counted, and the count is logged when the
+// window is over. Thread-safe.
 class LogBudget {
  public:
   using Time = std::chrono::steady_clock::time_point;

@@ -15,13 +15,13 @@
 
 namespace kernix {
 
-// A map of at most `limit` elements. What was used longest ago makes room for what is new. Not thread-safe.
+// A map of at most `limit` elements. The least recently used entry makes room for a new one. Not thread-safe.
 template <typename Key, typename Value>
 class Lru {
  public:
   explicit Lru(size_t limit) : limit_(limit) {}
 
-  // The value of `key`, which counts as used now; null if there is none. Valid until the next change.
+  // The value of `key`, and marks it as used now; null if there is none. Valid until the next change.
   Value* Find(const Key& key) {
     const auto found = places_.find(key);
     if (found == places_.end()) return nullptr;

@@ -9,8 +9,8 @@
 
 namespace kernix {
 
-// The one of `names` that needs the fewest changes (a letter more, less, or another one) to become `name`; empty if all
-// of them need changes of more than a third of its letters.
+// The one of `names` with the fewest changed letters (added, removed, or replaced) from `name`; empty if all of them
+// differ in more than a third of its letters.
 std::string NearestName(std::string_view name, const std::vector<std::string>& names);
 
 // "Did you mean `nearest`?" with a leading space, or nothing.

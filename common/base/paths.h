@@ -13,7 +13,7 @@ namespace kernix {
 // Reads an environment variable. Callers inject it, so that tests need not change the process's environment.
 using GetEnv = std::function<std::optional<std::string>(const std::string&)>;
 
-// Reads the process's environment. An empty variable counts as absent.
+// Reads the process's environment. An empty variable is absent.
 std::optional<std::string> ProcessGetEnv(const std::string& name);
 
 std::string JoinPath(std::string_view a, std::string_view b);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rough C preprocessor. It expands the macros that the sources themselves define, so that a function that a macro
-// makes (also by token pasting) has a signature to read. It does not look into headers. It keeps all branches of a
-// conditional, except those that the sources themselves exclude with `#if 0` and `#if 1` or with their own certain
-// definitions.
+// A rough C preprocessor. It expands the macros that the sources themselves define: a function that a macro makes (also
+// by token pasting) then has a readable signature. It does not read headers. It keeps all branches of a conditional,
+// except those that the sources themselves exclude with `#if 0` and `#if 1` or with their own certain definitions.
 #pragma once
 
 #include <deque>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which flags a tool has, what they mean to kernix, and who may use them. There is one table per tool. The client, the
-// daemon's policy and the plan all read flags from the tables with Read().
+// A tool's flags, their meaning to kernix, and who may use them. There is one table per tool. The client, the daemon's
+// policy and the plan all read flags from the tables with Read().
 #pragma once
 
 #include <span>
@@ -27,7 +27,7 @@ inline constexpr unsigned kAnyValue = 64;  // the code that reads the flag check
 bool IsOfKind(unsigned kinds, std::string_view value);
 
 enum class User {
-  kAnyone,     // with a value of a kind that the rule names; any other value counts as kOwnDaemon
+  kAnyone,     // with a value of a kind that the rule names; with any other value, as kOwnDaemon
   kOwnDaemon,  // users of a daemon that runs under their own account
   kNobody,
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words and flags: what a word of a command holds, and what the host compiler gets of nvcc's.
+// Words and flags: the parts of a command's word, and nvcc's flags for the host compiler.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ namespace kernix::flags {
 // backslash is removed and makes the next character literal: "X=a\,b" is "X=a,b", and "X=\"a\"" is "X="a"".
 std::vector<std::string> SplitNvccList(std::string_view value, std::string_view separators);
 
-// What the host compiler gets of nvcc's flags.
+// nvcc's flags for the host compiler.
 
 // When it compiles: what -Xcompiler holds.
 std::vector<std::string> HostWordsAtCompile(const std::vector<std::string>& nvcc_words);

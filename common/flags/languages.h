@@ -30,14 +30,14 @@ struct LanguageTraits {
   // Empty: there is none.
   std::string_view first_header = {};
 
-  // Flags as users write them, and what the host compiler gets of them when it compiles and when it links.
+  // Flags as users write them, and those for the host compiler when it compiles and when it links.
   const flags::Table* compile_flags = nullptr;
   const flags::Table* link_flags = nullptr;
   Words (*host_words_at_compile)(const Words& words) = nullptr;
   Words (*host_words_at_link)(const Words& words) = nullptr;
   bool lists_paths = false;  // "-I a,b" names two folders
-  // What debuggers and profilers need: source positions, and frames that can be walked. BE::In and BE::Out check their
-  // indices (kernel/brainevent/typed.h).
+  // The flags for debuggers and profilers: source positions, and frames that can be walked. BE::In and BE::Out check
+  // their indices (kernel/brainevent/typed.h).
   Words debug_flags;
 };
 

@@ -62,8 +62,8 @@ class ReadableFile {
 class ScratchFile {
  public:
   virtual ~ScratchFile() = default;
-  // Writes `bytes` into a part of the file that holds nothing. What is returned holds them until Free(), and takes no
-  // memory that the kernel could not use for something else. kResourceExhausted if the disk is full.
+  // Writes `bytes` into a part of the file that holds nothing. The result keeps them until Free(), in memory that the
+  // kernel can reclaim. kResourceExhausted if the disk is full.
   virtual absl::StatusOr<std::string_view> Write(uint64_t offset, std::string_view bytes) = 0;
   // Gives the disk a part of the file back, where the file system can.
   virtual void Free(uint64_t offset, uint64_t size) = 0;
@@ -105,13 +105,13 @@ class FileLock {
   virtual ~FileLock() = default;
 };
 
-// Tells whether files may have changed, for less than a look at each. A change does not escape it because it came just
+// Tells whether files may have changed, for less than a check of each. A change does not escape it because it came just
 // before the question. Not thread-safe.
 class FileWatch {
  public:
   virtual ~FileWatch() = default;
-  // Watches the file that `path` leads to, and the links and folders on the way. An earlier change does not show: look
-  // at the file afterwards. False if some change would escape; then look at it each time.
+  // Watches the file that `path` leads to, and the links and folders on the way. An earlier change does not show: check
+  // the file afterwards. False if some change would escape; then check it each time.
   virtual bool Add(const std::string& path) = 0;
   // Whether something that is watched may have changed. If so, it watches nothing any more.
   virtual bool Changed() = 0;
@@ -131,7 +131,8 @@ class Env {
   // Opens a regular file. Returns kInternal for anything else, including a link.
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) = 0;
 
-  // On the disk of that folder, for `capacity` bytes at most, which must not be 0. It takes the room of what it holds.
+  // On the disk of that folder, for `capacity` bytes at most, which must not be 0. It takes as much room as its
+  // content.
   virtual absl::StatusOr<std::unique_ptr<ScratchFile>> MakeScratchFile(const std::string& folder,
                                                                        uint64_t capacity) = 0;
 
@@ -187,7 +188,7 @@ class Env {
   virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
 
   // Whether `path` is on a network file system (NFS, CIFS, 9P, FUSE, Lustre, GPFS, Ceph...), where SQLite's locks and
-  // mapped files are unreliable. For a path that does not exist yet, looks at its nearest existing parent.
+  // mapped files are unreliable. For a path that does not exist yet, uses its nearest existing parent.
   virtual absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) = 0;
 
   // Null if changes cannot be watched.

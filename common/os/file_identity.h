@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which file it is, whether it has changed since it was last read, and the digest of what it holds.
+// A file's identity, whether it has changed since it was last read, and the digest of its content.
 #pragma once
 
 #include <compare>

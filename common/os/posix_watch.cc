@@ -110,7 +110,7 @@ class InotifyWatch : public FileWatch {
  public:
   InotifyWatch(UniqueFd events, UniqueFd mounts) : events_(std::move(events)), mounts_(std::move(mounts)) {}
 
-  // Between a look at a place and its watch, somebody may put something else there. So each new place is visited twice:
+  // Between a check of a path and its watch, somebody may put something else there. So each new path is visited twice:
   // if it is the same, its watch tells of all that has happened since the first visit.
   bool Add(const std::string& path) override {
     if (is_outdated_) RemoveAll();

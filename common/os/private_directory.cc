@@ -109,9 +109,8 @@ class Walk {
 
   absl::Status Refuse(const std::string& where, const std::string& why) const {
     const std::string on_the_way =
-        where == path_
-            ? ""
-            : StrCat(where, " is on the way to it, and anyone who can write there can replace what follows: ");
+        where == path_ ? ""
+                       : StrCat(where, " is on the way to it, and anyone who can write there can replace the store: ");
     return absl::PermissionDeniedError(StrCat("will not use ", path_, ": ", on_the_way, why));
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The texts for people to read that an artifact carries: the translation units that the daemon compiled and, with
-// Options.keep, what the compilers made of them. They lie in a section of their own, ".kernix.texts", which no loader
-// maps; its content is a v1::ArtifactTexts. So the cache, streaming and sharing know nothing of them.
+// The texts for people to read that an artifact carries: the compiled translation units and, with Options.keep, the
+// compilers' results as text. They lie in a section of their own, ".kernix.texts", which no loader maps; its content is
+// a v1::ArtifactTexts. So the cache, streaming and sharing know nothing of them.
 //
 // Two artifacts may be the same code with other texts, for example if only a comment differs. A second section,
 // ".kernix.code", tells: it holds the SHA-256 of the artifact as the linker made it.

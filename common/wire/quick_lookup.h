@@ -3,10 +3,10 @@
 // A lookup without gRPC. In a fresh process, starting gRPC takes longer than the rest of a hit. So the client asks on
 // the daemon's socket directly: it sends kLookupMagic, which no HTTP/2 client sends and which must arrive in one piece,
 // and then one frame with a v1::LookupRequest. The daemon answers with one frame, a v1::LookupReply. The client may
-// then send the next request, without the magic. The daemon closes the connection when it has been silent for some
-// seconds; it closes without an answer if it is stopping, if the request is
-// too long or comes before the answer to the one before it, if the user asks too much at a time, or if its build does
-// not know the magic. A client whose connection is closed between two answers connects again.
+// then send the next request, without the magic. The daemon closes a connection that is silent for some seconds. It
+// closes without an answer if it is stopping, if the request is too long or comes before the last answer, if the user
+// has too many lookups at a time, or if its build does not know the magic. A client whose connection is closed between
+// two answers connects again.
 //
 // A frame is the length of its payload (four bytes, least significant first), followed by the payload.
 #pragma once

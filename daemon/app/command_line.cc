@@ -25,17 +25,18 @@ constexpr char kFooter[] =
     R"(Every setting but toolchains can also come from the environment (--idle-timeout as KERNIX_IDLE_TIMEOUT) and from the
 config file (idle_timeout = "15m"). Flags win over the environment, and that over the file.
 
-SIGHUP and `kernixctl reload` read the config file again; the log says what has changed and what needs a restart.
+SIGHUP and `kernixctl reload` read the config file again; the log lists the changed settings and those that
+need a restart.
 
 Examples:
   kernixd                                        serve this user's default store, in the foreground
-  kernixd --store-directory /scratch/me/kernix   a store of one's own
+  kernixd --store-directory /scratch/me/kernix   another store
   kernixd --config /etc/kernix/kernixd.toml      a machine's service
-  kernixd --config kernixd.toml --check-config   is this file good?
+  kernixd --config kernixd.toml --check-config   check this file
   kernixd --describe-toolchain fleet.toolchain --host-compiler /usr/bin/g++ --nvcc /usr/local/cuda/bin/nvcc
 
-Exit codes: 0 asked to stop, or idle; 1 an error; 2 flags or configuration; 3 the store cannot be used;
-4 another kernixd serves this socket or store; 5 stopped with loads still running.)";
+Exit codes: 0 stopped, or idle; 1 an error; 2 wrong flags or configuration; 3 the store is unusable;
+4 another kernixd serves this socket or store; 5 stopped and cancelled running loads.)";
 
 // A flag on the command line, and its text.
 struct GivenFlag {
@@ -50,7 +51,7 @@ class CommandLine {
     app_.footer(kFooter);
     app_.set_version_flag("--version", StrCat("kernixd ", Version(), " (build ", BuildId(), ")"));
     app_.add_option("--config", config_, "read settings from this TOML file")->type_name("FILE");
-    app_.add_flag("--check-config", check_, "check the settings, the groups and toolchains that they name, and exit");
+    app_.add_flag("--check-config", check_, "check the settings with their groups and toolchains, and exit");
     AddDescription();
     app_.add_option("--oneshot-fd", oneshot_fd_, "serve this connected socket until it closes, then exit")
         ->type_name("FD")

@@ -37,7 +37,7 @@ class ConfigReader {
   }
 
   absl::Status Fail(const toml::source_region& where, const std::string& message) const {
-    return absl::InvalidArgumentError(StrCat(PlaceOf(where), message));
+    return absl::InvalidArgumentError(StrCat(OriginOf(where), message));
   }
 
  private:
@@ -45,7 +45,7 @@ class ConfigReader {
     if (!status.ok()) problems.emplace_back(status.message());
   }
 
-  std::string PlaceOf(const toml::source_region& where) const { return StrCat(path_, ":", where.begin.line, ": "); }
+  std::string OriginOf(const toml::source_region& where) const { return StrCat(path_, ":", where.begin.line, ": "); }
 
   absl::Status ReadKey(std::string_view key, const toml::node& value) {
     if (key == kToolchain) return ReadToolchains(value);
@@ -56,7 +56,7 @@ class ConfigReader {
     if (!text) return Fail(value.source(), StrCat(key, " must be ", setting->is_list ? kListKind : kScalarKind));
     const absl::Status status = setting->set(options_, *text);
     if (!status.ok()) return Fail(value.source(), StrCat(key, ": ", status.message()));
-    options_.places[std::string(key)] = PlaceOf(value.source());
+    options_.origins[std::string(key)] = OriginOf(value.source());
     return absl::OkStatus();
   }
 
@@ -122,7 +122,7 @@ class ConfigReader {
   }
 
   absl::Status ReadToolchain(const toml::table& table) {
-    RegisteredToolchain toolchain{.place = PlaceOf(table.source())};
+    RegisteredToolchain toolchain{.origin = OriginOf(table.source())};
     std::vector<std::string> problems;
     for (const auto& [key, value] : table) Note(ReadToolchainKey(key.str(), value, toolchain), problems);
     if (!problems.empty()) return AllProblems(problems);

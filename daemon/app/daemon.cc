@@ -18,7 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "daemon/app/daemon_folders.h"
 #include "daemon/app/own_process.h"
 #include "daemon/transport/accept_loop.h"
@@ -34,7 +34,7 @@ constexpr Duration kPatience{10'000};
 constexpr Duration kLastWords{200};
 constexpr Duration kDrainRound{50};
 // How often to look for the socket and the store if changes cannot be watched.
-constexpr Duration kLookAtPlaces{1'000};
+constexpr Duration kCheckOwnFiles{1'000};
 // The time from the answer to a client until it has opened the artifact, on a busy machine.
 constexpr Duration kLendTime{30'000};
 
@@ -140,15 +140,15 @@ absl::Status Daemon::FindStore() {
   return is_readable_store && !options_.shared ? WriteElsewhere() : absl::OkStatus();
 }
 
-// A store in an image, say, is only read. The place of the socket has room for one that is written.
+// A store in an image, say, is only read. The run folder has room for one that is written.
 absl::Status Daemon::WriteElsewhere() {
-  KERNIX_ASSIGN_OR_RETURN(const DaemonPlace place, PlaceForStore(env_, ProcessGetEnv, geteuid(), store_));
-  read_stores_.insert(read_stores_.begin(), std::exchange(store_, place.directory + "/store"));
+  KERNIX_ASSIGN_OR_RETURN(const RunFolder folder, RunFolderForStore(env_, ProcessGetEnv, geteuid(), store_));
+  read_stores_.insert(read_stores_.begin(), std::exchange(store_, folder.directory + "/store"));
   Log(LogLevel::kWarning, "store_only_read", {{"store", read_stores_.front()}, {"written", store_}});
   return absl::OkStatus();
 }
 
-// Takes the socket from systemd, or the lock of the place to listen on.
+// Takes the socket from systemd, or locks the run folder to listen in.
 absl::Status Daemon::FindSocket() {
   KERNIX_ASSIGN_OR_RETURN(listener_, Listener::FromSystemd(env_));
   if (listener_ != nullptr) return absl::OkStatus();
@@ -160,9 +160,9 @@ absl::Status Daemon::FindSocket() {
 absl::StatusOr<std::string> Daemon::SocketPath() {
   if (!options_.socket.empty()) return options_.socket;
   if (options_.shared) return std::string(kServiceSocket);
-  KERNIX_ASSIGN_OR_RETURN(const DaemonPlace place, PlaceForStore(env_, ProcessGetEnv, geteuid(), store_));
-  if (!place.warning.empty()) Log(LogLevel::kWarning, "place_taken", {{"reason", place.warning}});
-  return place.socket;
+  KERNIX_ASSIGN_OR_RETURN(const RunFolder folder, RunFolderForStore(env_, ProcessGetEnv, geteuid(), store_));
+  if (!folder.warning.empty()) Log(LogLevel::kWarning, "place_taken", {{"reason", folder.warning}});
+  return folder.socket;
 }
 
 // Before the store is opened: to make a new one takes as long as the compiler takes to answer.
@@ -219,9 +219,9 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   if (oneshot()) handler.all_closed = [this] { stop_.Set("the connection closed"); };
   KERNIX_ASSIGN_OR_RETURN(
       accept_loop_, AcceptLoop::Start(env_, listener, std::move(connection), std::move(quota), std::move(handler)));
-  std::vector<std::string> places = parts_->cache().Files();
-  if (listener_ != nullptr) places.push_back(listener_->path());
-  place_watch_.emplace(std::move(places));
+  std::vector<std::string> files = parts_->cache().Files();
+  if (listener_ != nullptr) files.push_back(listener_->path());
+  own_files_watch_.emplace(std::move(files));
   Log(LogLevel::kInfo, "ready");
   sd_notify(/*unset_environment=*/0, "READY=1");
   return absl::OkStatus();
@@ -301,11 +301,12 @@ absl::StatusOr<ReloadReport> Daemon::Reload() {
 }
 
 void Daemon::WaitForEvent(Duration timeout) {
-  if (place_watch_->events() < 0) timeout = std::min(timeout, kLookAtPlaces);
+  if (own_files_watch_->events() < 0) timeout = std::min(timeout, kCheckOwnFiles);
   std::array<pollfd, 4> fds = {pollfd{signals_.fd(), POLLIN, 0}, pollfd{stop_.fd(), POLLIN, 0},
-                               pollfd{place_watch_->events(), POLLIN, 0}, pollfd{place_watch_->mounts(), POLLPRI, 0}};
+                               pollfd{own_files_watch_->events(), POLLIN, 0},
+                               pollfd{own_files_watch_->mounts(), POLLPRI, 0}};
   poll(fds.data(), fds.size(), static_cast<int>(timeout.count()));
-  if (fds[2].revents != 0 || fds[3].revents != 0) place_watch_->Renew();
+  if (fds[2].revents != 0 || fds[3].revents != 0) own_files_watch_->Renew();
 }
 
 // Without its socket, nobody reaches the daemon, but it keeps the store from others; without its store it serves

@@ -105,7 +105,7 @@ class Daemon {
   std::unique_ptr<PeerServers> servers_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<AcceptLoop> accept_loop_;
-  std::optional<PlaceWatch> place_watch_;
+  std::optional<OwnFilesWatch> own_files_watch_;
 };
 
 }  // namespace kernix::server

@@ -16,18 +16,18 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 
 namespace kernix::server {
 namespace {
 
-// Folders of stores have such names; see PlaceForStore().
+// Folders of stores have such names; see RunFolderForStore().
 bool IsFolderOfStore(const std::string& name) {
-  return name.size() == kPlaceNameSize &&
+  return name.size() == kRunFolderNameSize &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
 }
 
-// The socket, its lock, the logs, and the lock of a client; see DaemonPlace.
+// The socket, its lock, the logs, and the lock of a client; see RunFolder.
 bool IsFileOfDaemon(const std::string& name) { return name.starts_with("kernixd.") || name == kStartLockName; }
 
 // Somebody else's folder may have such a name, too.
@@ -73,14 +73,14 @@ constexpr uint32_t kEvents = IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF | IN_DONT
 
 }  // namespace
 
-PlaceWatch::PlaceWatch(std::vector<std::string> paths)
+OwnFilesWatch::OwnFilesWatch(std::vector<std::string> paths)
     : paths_(std::move(paths)),
       events_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
       mounts_(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC)) {
   Renew();
 }
 
-void PlaceWatch::Renew() {
+void OwnFilesWatch::Renew() {
   std::array<char, 4096> events;
   is_complete_ = true;
   while (read(events_.get(), events.data(), events.size()) > 0) continue;
@@ -91,9 +91,9 @@ void PlaceWatch::Renew() {
   }
 }
 
-void PlaceWatch::WatchWay(const std::string& path) {
-  for (std::string place = path; place.size() > 1; place = Dirname(place)) {
-    if (inotify_add_watch(events_.get(), place.c_str(), kEvents) < 0 && errno == ENOSPC) is_complete_ = false;
+void OwnFilesWatch::WatchWay(const std::string& path) {
+  for (std::string folder = path; folder.size() > 1; folder = Dirname(folder)) {
+    if (inotify_add_watch(events_.get(), folder.c_str(), kEvents) < 0 && errno == ENOSPC) is_complete_ = false;
   }
 }
 

@@ -43,20 +43,20 @@ constexpr uint64_t kSharedMemory = 8ull << 30;
 constexpr int kSharedProcesses = 256;
 
 exec::LocalExecutorOptions ExecutorOptions(const ServerOptions& options, const cache::Cache& cache) {
-  return {.place = {.scratch_directory = cache.scratch_directory(),
-                    .max_output_bytes = options.max_output_bytes,
-                    .max_process_memory_bytes =
-                        options.max_process_memory_bytes.value_or(options.shared ? kSharedMemory : 0),
-                    .max_processes = options.max_processes_per_job.value_or(options.shared ? kSharedProcesses : 0)},
-          .max_jobs = options.jobs,
-          .memory_budget_bytes = options.memory_budget_bytes};
+  return {
+      .run = {.scratch_directory = cache.scratch_directory(),
+              .max_output_bytes = options.max_output_bytes,
+              .max_process_memory_bytes = options.max_process_memory_bytes.value_or(options.shared ? kSharedMemory : 0),
+              .max_processes = options.max_processes_per_job.value_or(options.shared ? kSharedProcesses : 0)},
+      .max_jobs = options.jobs,
+      .memory_budget_bytes = options.memory_budget_bytes};
 }
 
 // For what nobody waits for: beside the pool, and with what that leaves of the processors.
 exec::LocalExecutorOptions BackgroundOptions(const ServerOptions& options, const cache::Cache& cache) {
   exec::LocalExecutorOptions background = ExecutorOptions(options, cache);
   background.max_jobs = 1;
-  background.place.niceness = 19;
+  background.run.niceness = 19;
   return background;
 }
 

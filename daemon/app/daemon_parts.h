@@ -22,8 +22,8 @@
 
 namespace kernix::server {
 
-// A client that starts kernixd for a load names the load's compiler, so that kernixd can look at it while it still
-// opens its store.
+// A client that starts kernixd for a load names the load's compiler: kernixd examines it while it still opens its
+// store.
 
 // Identifies a host compiler in a thread of its own. A load that needs it meanwhile waits for this thread instead of
 // asking the compiler again; a load that needs another compiler loses nothing but processor time. Says no errors: the
@@ -63,8 +63,8 @@ class DaemonParts {
   // Applies the reloadable settings that concern them.
   void Apply(const ServerOptions& options);
 
-  // Logs the identities of the registered toolchains, and of the described one. One that does not work does not prevent
-  // the start: its files may be repaired while the daemon runs.
+  // Logs the identities of the registered toolchains, and of the described one. A broken one does not prevent the
+  // start: its files may be repaired while the daemon runs.
   void CheckToolchains(const ServerOptions& options);
 
  private:

@@ -15,7 +15,7 @@
 
 #include "common/base/version.h"
 #include "common/os/env.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "daemon/app/server.h"
 #include "daemon/transport/listener.h"
 #include "daemon/transport/unix_peer.h"
@@ -71,12 +71,12 @@ TEST_F(KernixdStartTest, ASecondOneOnTheStoreNamesTheFirst) {
   EXPECT_THAT(second->Log(), HasSubstr(StrCat("process ", first->pid())));
 }
 
-TEST_F(KernixdStartTest, FindsThePlaceOfItsStore) {
+TEST_F(KernixdStartTest, FindsTheRunFolderOfItsStore) {
   const auto daemon =
       Launch(KernixdCommand{.environment = {{"XDG_RUNTIME_DIR", place_.root()}, {"KERNIX_CACHE_DIR", place_.store()}},
                             .place_arguments = false});
   ASSERT_THAT(daemon->AwaitReady(), IsOk());
-  const auto place = PlaceForStore(
+  const auto place = RunFolderForStore(
       Env::Posix(),
       [this](const std::string& name) {
         return name == "XDG_RUNTIME_DIR" ? std::optional(place_.root()) : std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A log file that stays small: what it holds beyond its limit goes into one previous file, "<path>.1".
+// A log file that stays small: older lines, beyond its limit, go into one previous file, "<path>.1".
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ class LogFile {
   // Opens the file and puts it behind the descriptor.
   absl::Status Open();
 
-  // Notes that so many bytes were written. Each time that they are a quarter of the limit, takes a Step(), so that the
-  // file does not grow by more, however fast it grows. Ignores errors: a later Step() has them, too.
+  // Notes that so many bytes were written. Takes a Step() after each quarter of the limit, so the file never grows by
+  // more, however fast it grows. Ignores errors: a later Step() has them, too.
   void Wrote(size_t bytes);
 
   // If the file has grown beyond the limit, renames it to the previous file, which it replaces, and opens it anew. A

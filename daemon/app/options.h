@@ -59,7 +59,7 @@ struct UserBounds {
 // there are also a flag --with-dashes and an environment variable KERNIX_<NAME>. A field of a table has the table's
 // name before its own: --upstream-address, KERNIX_UPSTREAM_ADDRESS.
 struct ServerOptions {
-  std::string socket;                               // (F) path of the Unix socket; empty: the store's default place
+  std::string socket;                               // (F) path of the Unix socket; empty: in the store's run folder
   std::string store_directory;                      // (F) empty: the user's default
   uint64_t cache_limit_bytes = 10ull << 30;         // (F) "10GiB"
   int jobs = 0;                                     // (F) parallel compile jobs; 0: processors
@@ -87,7 +87,7 @@ struct ServerOptions {
   std::string toolchain_description;            // (F) a file: serves loads that name no compiler; empty: nothing does
   std::vector<RegisteredToolchain> toolchains;  // file only: [[toolchain]] tables
   // Where the file sets a setting: "/etc/kernix/kernixd.toml:7: ". Not an option.
-  std::map<std::string, std::string> places;
+  std::map<std::string, std::string> origins;
   int oneshot_fd = -1;  // --oneshot-fd N: serve this connected socket until it closes, then exit
 
   // $KERNIX_FIRST_COMPILER, from the client that starts kernixd: the host compiler of the load that it will send.
@@ -106,7 +106,7 @@ struct ServerOptions {
   UserBounds BoundsPerUser() const;
 
   // For messages; empty if the file does not set it.
-  std::string PlaceOf(std::string_view setting) const;
+  std::string OriginOf(std::string_view setting) const;
 };
 
 // Reads the options again, as at the start. Null for a daemon without a config file, which has nothing to read again.

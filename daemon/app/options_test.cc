@@ -53,7 +53,7 @@ TEST_F(OptionsTest, FlagsWinOverEnvironmentAndThatOverTheFile) {
   EXPECT_EQ(parsed.options.cache_limit_bytes, 1ull << 30);
 }
 
-TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
+TEST_F(OptionsTest, EverySettingCanComeFromAllThreeSources) {
   const std::map<std::string_view, std::string> values = {{"socket", "/run/x.sock"},
                                                           {"store_directory", "/store"},
                                                           {"cache_limit_bytes", "5MiB"},
@@ -217,7 +217,7 @@ TEST_F(OptionsTest, NamesTheFaultsOfAnUpstream) {
               HasSubstr("belong together: set both or neither"));
 }
 
-TEST_F(OptionsTest, AKindOfWorkWithoutAPlaceHasThatOfAllSteps) {
+TEST_F(OptionsTest, AKindOfWorkWithoutAPlacementHasThatOfAllSteps) {
   const auto placements = [&](const std::vector<std::string>& flags) {
     std::vector<std::string> all = {"--upstream-address=grpc://x:1"};
     all.insert(all.end(), flags.begin(), flags.end());

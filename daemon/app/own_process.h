@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kernixd does about its own process: how it leaves the program whose load has started it, and what it sheds of
-// that program, what it holds of the machine's memory, and where gRPC's log goes.
+// What kernixd does about its own process: how it leaves the program whose load started it, settings inherited from
+// that program, its memory, and gRPC's log.
 #pragma once
 
 #include <string>
@@ -16,15 +16,15 @@ bool Detach(int report);
 // Tells the program, if it still listens, how the detached process ends.
 void ReportEnd(int report, int exit_code);
 
-// What kernixd has of the program whose load started it. That program may run on one core, at a low priority or within
-// limits of its own, but kernixd serves others, too, and compilers have what kernixd has.
+// Settings that kernixd inherits from the program whose load started it. That program may run on one core, at a low
+// priority or within limits of its own, but kernixd serves others, too, and compilers have what kernixd has.
 
 // Takes all processors that this process may have, the usual priorities for processor, memory and disk, the usual
 // umask, and its limits as far as it may raise them. Returns what remains, in words. Call it before the first thread
 // starts.
 std::vector<std::string> ShedInherited();
 
-// What this process holds of the machine's memory.
+// The memory of this process.
 
 // Makes all threads allocate from one arena. Must be called before the first thread starts.
 void LimitArenas();

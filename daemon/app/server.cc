@@ -33,14 +33,14 @@ namespace {
 // Where the client that starts kernixd listens (client/connection/daemon_process.h).
 constexpr int kStartReport = 3;
 
-// Appends the problem of `status`, if it is one, with `place` before it.
-void Note(const std::string& place, const absl::Status& status, std::vector<std::string>& problems) {
-  if (!status.ok()) problems.push_back(StrCat(place, GetErrorDetail(status).message()));
+// Appends the problem of `status`, if it is one, with `origin` before it.
+void Note(const std::string& origin, const absl::Status& status, std::vector<std::string>& problems) {
+  if (!status.ok()) problems.push_back(StrCat(origin, GetErrorDetail(status).message()));
 }
 
 void CheckGroup(const ServerOptions& options, const char* setting, const std::string& group,
                 std::vector<std::string>& problems) {
-  if (!group.empty()) Note(options.PlaceOf(setting), GroupId(setting, group).status(), problems);
+  if (!group.empty()) Note(options.OriginOf(setting), GroupId(setting, group).status(), problems);
 }
 
 absl::Status CheckToolchain(toolchain::ToolchainRegistry& registry, const RegisteredToolchain& toolchain) {
@@ -51,17 +51,17 @@ absl::Status CheckToolchain(toolchain::ToolchainRegistry& registry, const Regist
 }
 
 // What is wrong with options that are consistent by themselves: groups that do not exist, toolchains that do not work.
-// Each with its place in the file. Runs the compilers' queries.
+// Each with its line in the file. Runs the compilers' queries.
 std::vector<std::string> ProblemsHere(Env& env, const ServerOptions& options) {
   std::vector<std::string> problems;
   CheckGroup(options, "socket_group", options.socket_group, problems);
   CheckGroup(options, "admin_group", options.admin_group, problems);
   toolchain::ToolchainRegistry registry(env, "host_compiler", options.toolchain_description);
   if (!options.toolchain_description.empty()) {
-    Note(options.PlaceOf("toolchain_description"), registry.Resolve({}, v1::LANGUAGE_CPP).status(), problems);
+    Note(options.OriginOf("toolchain_description"), registry.Resolve({}, v1::LANGUAGE_CPP).status(), problems);
   }
   for (const RegisteredToolchain& toolchain : options.toolchains) {
-    Note(StrCat(toolchain.place, "toolchain \"", toolchain.name, "\": "), CheckToolchain(registry, toolchain),
+    Note(StrCat(toolchain.origin, "toolchain \"", toolchain.name, "\": "), CheckToolchain(registry, toolchain),
          problems);
   }
   Note("", Sharing::Open(env, options).status(), problems);

@@ -94,7 +94,7 @@ absl::Status SetMaxRequest(ServerOptions& options, const std::string& text) {
 absl::Status SetUploadTimeout(ServerOptions& options, const std::string& text) {
   KERNIX_ASSIGN_OR_RETURN(const std::chrono::milliseconds timeout, ParseDuration(text));
   if (timeout.count() == 0)
-    return absl::InvalidArgumentError("a limit is required: without one, a client that stalls could block others");
+    return absl::InvalidArgumentError("a limit is required: otherwise, a stalled client could block others");
   options.upload_timeout = timeout;
   return absl::OkStatus();
 }
@@ -103,7 +103,7 @@ absl::Status SetUploadTimeout(ServerOptions& options, const std::string& text) {
 absl::Status SetTrustedKeys(ServerOptions& options, const std::string& text) {
   const std::vector<std::string> keys = absl::StrSplit(text, ',');
   if (std::find(keys.begin(), keys.end(), "") != keys.end()) {
-    return absl::InvalidArgumentError("a key is empty: leave the setting out to believe whoever may write");
+    return absl::InvalidArgumentError("a key is empty: leave the setting out to trust everybody who may write");
   }
   options.upstream.trusted_keys = text;
   return absl::OkStatus();
@@ -167,10 +167,10 @@ std::vector<Setting> MakeSettings() {
   using O = ServerOptions;
   using U = UpstreamSettings;
   return {
-      {"socket", "PATH", "Unix socket to listen on (default: the place that belongs to the store)", SetPath<&O::socket>,
+      {"socket", "PATH", "Unix socket to listen on (default: in the store's run folder)", SetPath<&O::socket>,
        Same<&O::socket>},
       {"store_directory", "DIR",
-       "where artifacts are kept; \"A:B\" also reads B (default: $KERNIX_CACHE_DIR, else ~/.cache/kernix)",
+       "folder of artifacts; \"A:B\" also reads B (default: $KERNIX_CACHE_DIR, else ~/.cache/kernix)",
        SetPath<&O::store_directory>, Same<&O::store_directory>},
       {"cache_limit_bytes", "SIZE", "artifacts beyond this are evicted, least recently used first (default: 10GiB)",
        SetCacheLimit, Same<&O::cache_limit_bytes>, kReloadable},
@@ -184,9 +184,9 @@ std::vector<Setting> MakeSettings() {
        SetDuration<&O::idle_timeout>, Same<&O::idle_timeout>, kReloadable},
       {"drain_timeout", "TIME", "how long running loads may take to finish at a stop (default: 30s)",
        SetDuration<&O::drain_timeout>, Same<&O::drain_timeout>, kReloadable},
-      {"max_request_bytes", "SIZE", "largest request, and largest upload of headers for one (default: 64MiB)",
+      {"max_request_bytes", "SIZE", "largest request, and largest upload of its headers (default: 64MiB)",
        SetMaxRequest, Same<&O::max_request_bytes>},
-      {"max_output_bytes", "SIZE", "largest file that a compile job may make; 0: no limit (default: 1GiB)",
+      {"max_output_bytes", "SIZE", "largest file that a compile job may write; 0: no limit (default: 1GiB)",
        SetSize<&O::max_output_bytes>, Same<&O::max_output_bytes>},
       {"max_process_memory_bytes", "SIZE",
        "memory for one process of a compile job; 0: no limit (default: 8GiB if shared, else 0)",
@@ -218,20 +218,19 @@ std::vector<Setting> MakeSettings() {
        kReloadable},
       {.name = "disabled_shortcuts",
        .value = "NAMES",
-       .help = "ways to build faster that kernixd does without, such as stand_ins: to find out which one is at fault",
+       .help = "ways to build faster to switch off, such as stand_ins, to find a faulty one",
        .set = SetShortcuts,
        .same = Same<&O::disabled_shortcuts>,
        .is_list = true},
       {"toolchain_description", "PATH",
-       "serve loads that find no compiler with what others, or workers, make with the toolchain that this file "
-       "describes",
+       "describes a toolchain of other nodes, or of workers, whose results serve loads that find no compiler",
        SetPath<&O::toolchain_description>, Same<&O::toolchain_description>},
       {"upstream.address", "ADDRESS",
        "share results through this engine of the Remote Execution API: grpc://HOST:PORT, grpcs:// or unix:///PATH",
        SetText<&O::upstream, &U::address>, Same<&O::upstream, &U::address>},
       {"upstream.instance", "NAME", "the engine's instance (default: the one without a name)",
        SetText<&O::upstream, &U::instance>, Same<&O::upstream, &U::instance>},
-      {"upstream.ca_file", "PATH", "with grpcs: who may sign the engine's certificate (default: the system's list)",
+      {"upstream.ca_file", "PATH", "with grpcs: authorities for the engine's certificate (default: the system's list)",
        SetPath<&O::upstream, &U::ca_file>, Same<&O::upstream, &U::ca_file>},
       {"upstream.certificate_file", "PATH", "with grpcs: this node's own certificate, if the engine asks for one",
        SetPath<&O::upstream, &U::certificate_file>, Same<&O::upstream, &U::certificate_file>},
@@ -240,42 +239,41 @@ std::vector<Setting> MakeSettings() {
       {"upstream.token_file", "PATH", "send the token in this file with each call; may be replaced at any time",
        SetPath<&O::upstream, &U::token_file>, Same<&O::upstream, &U::token_file>},
       {"upstream.token_header", "HEADER",
-       "the header that carries it: NAME or \"NAME: SCHEME\" (default: \"authorization: Bearer\")",
+       "the token's header: NAME or \"NAME: SCHEME\" (default: \"authorization: Bearer\")",
        SetText<&O::upstream, &U::token_header>, Same<&O::upstream, &U::token_header>},
       {"upstream.timeout", "TIME", "longest wait for the engine before a load goes on without it (default: 10s)",
        SetDuration<&O::upstream, &U::timeout>, Same<&O::upstream, &U::timeout>},
-      {"upstream.read", "BOOL", "take results from there (default: true)", SetSwitch<&O::upstream, &U::read>,
+      {"upstream.read", "BOOL", "take results from the engine (default: true)", SetSwitch<&O::upstream, &U::read>,
        Same<&O::upstream, &U::read>},
-      {"upstream.write", "BOOL", "write what is built here (default: false)", SetSwitch<&O::upstream, &U::write>,
-       Same<&O::upstream, &U::write>},
+      {"upstream.write", "BOOL", "write this node's results to the engine (default: false)",
+       SetSwitch<&O::upstream, &U::write>, Same<&O::upstream, &U::write>},
       {"upstream.build_once", "BOOL",
-       "let one node build what several need at the same moment, and wait for it (default: false)",
+       "let one of several nodes build a kernel, and wait for its result (default: false)",
        SetSwitch<&O::upstream, &U::build_once>, Same<&O::upstream, &U::build_once>},
       {.name = "upstream.trusted_keys",
        .value = "KEYS",
-       .help = "take only results that one of these Ed25519 keys has signed (default: whoever may write is believed)",
+       .help = "take only results that one of these Ed25519 keys has signed (default: trust everybody who may write)",
        .set = SetTrustedKeys,
        .same = Same<&O::upstream, &U::trusted_keys>,
        .is_list = true},
-      {"upstream.signing_key_file", "PATH", "sign what is written with this Ed25519 key",
+      {"upstream.signing_key_file", "PATH", "sign this node's results with this Ed25519 key",
        SetPath<&O::upstream, &U::signing_key_file>, Same<&O::upstream, &U::signing_key_file>},
-      {"upstream.steps", "PLACE",
+      {"upstream.steps", "PLACEMENT",
        "where the steps of builds run: local, remote, prefer-remote or overflow (default: local)",
        SetPlacement<&O::upstream, &U::steps>, Same<&O::upstream, &U::steps>},
-      {"upstream.host_compiles", "PLACE",
-       "the same for what the host compiler takes part in (default: as upstream.steps)",
+      {"upstream.host_compiles", "PLACEMENT", "the same for steps of the host compiler (default: as upstream.steps)",
        SetPlacement<&O::upstream, &U::host_compiles>, Same<&O::upstream, &U::host_compiles>},
-      {"upstream.device_compiles", "PLACE",
+      {"upstream.device_compiles", "PLACEMENT",
        "the same for nvcc's own programs: cicc, ptxas, ... (default: as upstream.steps)",
        SetPlacement<&O::upstream, &U::device_compiles>, Same<&O::upstream, &U::device_compiles>},
-      {"upstream.links", "PLACE", "the same for links (default: as upstream.steps)",
+      {"upstream.links", "PLACEMENT", "the same for links (default: as upstream.steps)",
        SetPlacement<&O::upstream, &U::links>, Same<&O::upstream, &U::links>},
-      {"upstream.overflow_after", "TIME", "with overflow: a step that would wait here for longer runs on a worker",
+      {"upstream.overflow_after", "TIME", "with overflow: a step that would wait longer here runs on a worker",
        SetDuration<&O::upstream, &U::overflow_after>, Same<&O::upstream, &U::overflow_after>},
       {"upstream.queue_timeout", "TIME",
-       "longest wait of a step for a worker (default: 2m; 10m where steps have nowhere else to run)",
+       "longest wait of a step for a worker (default: 2m; 10m if steps run nowhere else)",
        SetDuration<&O::upstream, &U::queue_timeout>, Same<&O::upstream, &U::queue_timeout>},
-      {"upstream.jobs", "N", "steps that are with the engine at once (default: 16)", SetCount<&O::upstream, &U::jobs>,
+      {"upstream.jobs", "N", "steps that the engine has at once (default: 16)", SetCount<&O::upstream, &U::jobs>,
        Same<&O::upstream, &U::jobs>},
       {.name = "upstream.platform",
        .value = "LIST",
@@ -285,12 +283,12 @@ std::vector<Setting> MakeSettings() {
        .is_list = true},
       {.name = "upstream.shipped_folders",
        .value = "DIRS",
-       .help = "folders of tools that workers do not have, such as nvcc's: they travel with the steps",
+       .help = "folders of tools to ship with the steps to workers, such as nvcc's",
        .set = SetShippedFolders,
        .same = Same<&O::upstream, &U::shipped_folders>,
        .is_list = true},
       {"upstream.same_tools", "BOOL",
-       "workers have this node's tools, byte for byte: what they make has this node's keys (default: false)",
+       "workers have this node's tools, byte for byte: their results have this node's keys (default: false)",
        SetSwitch<&O::upstream, &U::same_tools>, Same<&O::upstream, &U::same_tools>},
   };
 }
@@ -299,16 +297,16 @@ std::vector<Setting> MakeSettings() {
 absl::Status CheckShared(const ServerOptions& options) {
   std::vector<std::string> problems;
   if (!options.socket_group.empty() && !options.shared) {
-    problems.push_back(StrCat(options.PlaceOf("socket_group"),
+    problems.push_back(StrCat(options.OriginOf("socket_group"),
                               "socket_group requires shared = true: a private daemon serves only its own user"));
   }
   if (!options.admin_group.empty() && !options.shared) {
-    problems.push_back(StrCat(options.PlaceOf("admin_group"),
+    problems.push_back(StrCat(options.OriginOf("admin_group"),
                               "admin_group requires shared = true: a private daemon obeys only its own user and root"));
   }
   if (options.shared && options.toolchains.empty() && options.toolchain_description.empty()) {
     problems.push_back(
-        StrCat(options.PlaceOf("shared"),
+        StrCat(options.OriginOf("shared"),
                "a shared daemon compiles only with toolchains that its config file registers: "
                "add at least one [[toolchain]] table with name and host_compiler, or, if this node has no "
                "compiler, toolchain_description"));
@@ -323,7 +321,7 @@ void CheckOverflow(const ServerOptions& options, std::vector<std::string>& probl
     problems.emplace_back("overflow needs upstream.overflow_after: how long a step may wait here, such as \"2s\"");
   }
   if (has_time && !upstream.Placements().Has(exec::Placement::kOverflow)) {
-    problems.push_back(StrCat(options.PlaceOf("upstream.overflow_after"),
+    problems.push_back(StrCat(options.OriginOf("upstream.overflow_after"),
                               "upstream.overflow_after has no effect: no kind of step runs by \"overflow\""));
   }
 }
@@ -333,7 +331,7 @@ void CheckImage(const ServerOptions& options, std::vector<std::string>& problems
   const auto image = options.upstream.platform.find("container-image");
   if (image == options.upstream.platform.end() || options.upstream.same_tools) return;
   if (absl::StrContains(image->second, "@sha256:")) return;
-  problems.push_back(StrCat(options.PlaceOf("upstream.platform"),
+  problems.push_back(StrCat(options.OriginOf("upstream.platform"),
                             "upstream.platform: name the container-image by its "
                             "digest (...@sha256:...), since keys of artifacts stand for its tools: \"",
                             image->second, "\" may be another image tomorrow"));
@@ -344,10 +342,10 @@ void CheckWorkers(const ServerOptions& options, std::vector<std::string>& proble
   CheckOverflow(options, problems);
   CheckImage(options, problems);
   if (upstream.jobs == 0) {
-    problems.push_back(StrCat(options.PlaceOf("upstream.jobs"), "upstream.jobs must be at least 1"));
+    problems.push_back(StrCat(options.OriginOf("upstream.jobs"), "upstream.jobs must be at least 1"));
   }
   if (upstream.queue_timeout && upstream.queue_timeout->count() == 0) {
-    problems.push_back(StrCat(options.PlaceOf("upstream.queue_timeout"),
+    problems.push_back(StrCat(options.OriginOf("upstream.queue_timeout"),
                               "upstream.queue_timeout must not be 0: without workers, steps would wait for as long as "
                               "they may run"));
   }
@@ -369,18 +367,18 @@ absl::Status CheckUpstream(const ServerOptions& options) {
     problems.emplace_back("the settings of an upstream have no effect without upstream.address");
   }
   if (upstream.timeout.count() == 0) {
-    problems.push_back(StrCat(options.PlaceOf("upstream.timeout"),
+    problems.push_back(StrCat(options.OriginOf("upstream.timeout"),
                               "upstream.timeout must not be 0: loads would wait for an engine that hangs"));
   }
   const bool builds = options.toolchain_description.empty() || upstream.WorkersRunAll();
   if (upstream.build_once && !(upstream.read && (upstream.write || !builds))) {
-    problems.push_back(StrCat(options.PlaceOf("upstream.build_once"),
+    problems.push_back(StrCat(options.OriginOf("upstream.build_once"),
                               "upstream.build_once needs upstream.read and upstream.write: a node that waits for "
                               "others must find what they write, and write what they wait for. (One with a "
                               "toolchain_description and no workers need not write.)"));
   }
   if (!builds && !upstream.read) {
-    problems.push_back(StrCat(options.PlaceOf("toolchain_description"),
+    problems.push_back(StrCat(options.OriginOf("toolchain_description"),
                               "toolchain_description needs upstream.read, for what other nodes have built, or "
                               "upstream.steps, for workers that compile"));
   }
@@ -417,9 +415,9 @@ UserBounds ServerOptions::BoundsPerUser() const {
           .request_bytes = max_request_bytes_per_user.value_or(shared ? 512ull << 20 : 0)};
 }
 
-std::string ServerOptions::PlaceOf(std::string_view setting) const {
-  const auto found = places.find(std::string(setting));
-  return found == places.end() ? "" : found->second;
+std::string ServerOptions::OriginOf(std::string_view setting) const {
+  const auto found = origins.find(std::string(setting));
+  return found == origins.end() ? "" : found->second;
 }
 
 std::string Setting::Flag() const { return StrCat("--", absl::StrReplaceAll(ToAbsl(name), {{"_", "-"}, {".", "-"}})); }

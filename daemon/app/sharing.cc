@@ -26,12 +26,12 @@ absl::StatusOr<remote::SharingTrust> TrustOf(Env& env, const ServerOptions& opti
   const std::vector<std::string> keys = absl::StrSplit(settings.trusted_keys, ',', absl::SkipWhitespace());
   for (const std::string& key : keys) {
     KERNIX_RETURN_IF_ERROR(
-        Annotate(trust.trusted.Add(key), StrCat(options.PlaceOf("upstream.trusted_keys"), "upstream.trusted_keys")));
+        Annotate(trust.trusted.Add(key), StrCat(options.OriginOf("upstream.trusted_keys"), "upstream.trusted_keys")));
   }
   if (settings.signing_key_file.empty()) return trust;
   absl::StatusOr<remote::SigningKey> key = remote::SigningKey::Read(env, settings.signing_key_file);
   KERNIX_RETURN_IF_ERROR(
-      Annotate(key.status(), StrCat(options.PlaceOf("upstream.signing_key_file"), "upstream.signing_key_file")));
+      Annotate(key.status(), StrCat(options.OriginOf("upstream.signing_key_file"), "upstream.signing_key_file")));
   trust.signs_with = *std::move(key);
   return trust;
 }
@@ -40,7 +40,7 @@ absl::Status CheckShippedFolders(Env& env, const ServerOptions& options) {
   for (const std::string& folder : options.upstream.shipped_folders) {
     const absl::StatusOr<FileInfo> info = env.Stat(folder);
     if (info.ok() && info->type == FileType::kDirectory) continue;
-    return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat(options.PlaceOf("upstream.shipped_folders"),
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat(options.OriginOf("upstream.shipped_folders"),
                                                               "upstream.shipped_folders: ", folder, " is no folder"));
   }
   return absl::OkStatus();

@@ -44,9 +44,9 @@ class Sharing {
   // The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
-  // Asks the engine what it is, in a thread of its own, so that nobody else waits for that: not the first load, nor the
-  // start or the end of the daemon. Must be called at most once, after Register(). Without a thread to be had, does
-  // nothing: the first load asks.
+  // Asks the engine for its capabilities, in a thread of its own, so nobody else waits for that: not the first load,
+  // nor the start or the end of the daemon. Must be called at most once, after Register(). Without a thread to be had,
+  // does nothing: the first load asks.
   void AskEngine();
 
   // Ends the question, and waits for its thread.

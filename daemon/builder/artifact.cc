@@ -14,9 +14,8 @@ namespace kernix::build {
 namespace {
 
 absl::Status Unusable(std::string_view why) {
-  return MakeError(v1::ErrorDetail::COMPILATION,
-                   StrCat("the link succeeded, but its output is unusable: ", why,
-                          " (does a flag change what is built, or which symbols it exports?)"));
+  return MakeError(v1::ErrorDetail::COMPILATION, StrCat("the link succeeded, but its output is unusable: ", why,
+                                                        " (does a flag change the output, or the exported symbols?)"));
 }
 
 absl::Status CheckHandlers(const ElfImage& image, const std::vector<language::FunctionSpec>& functions) {

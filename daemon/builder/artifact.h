@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns the outputs of a plan into what the cache stores.
+// Turns the outputs of a plan into an artifact of the cache.
 #pragma once
 
 #include <cstdint>

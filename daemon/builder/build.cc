@@ -25,7 +25,7 @@
 #include "daemon/language/write/handler.h"
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 #include "daemon/toolchain/description.h"
 
 namespace kernix::build {
@@ -161,7 +161,7 @@ absl::StatusOr<v1::LoadResult> Build::Make(HeaderContents contents) {
   // Another build of this key may have ended between our lookup and the start of this flight.
   if (std::optional<v1::LoadResult> hit = parts_.FindAndCount(load)) return *std::move(hit);
   // The load counts, should a lookup be in vain.
-  if (load.effort != Effort::kLook) parts_.cache.Count(cache::Total::kMisses);
+  if (load.effort != Effort::kLookup) parts_.cache.Count(cache::Total::kMisses);
   if (flight_->fetches()) load.trace->Lap("receive headers");
   load.started = {parts_.env.Now(), parts_.env.UnixMillis()};
   load.headers = std::move(contents);
@@ -172,7 +172,7 @@ absl::StatusOr<v1::LoadResult> Build::Make(HeaderContents contents) {
     Log(LogLevel::kWarning, "upstream_result_not_kept",
         {{"name", load.tag.name}, {"key", load.key().Hex()}, {"error", ToStd(result.status().message())}});
   }
-  if (load.effort == Effort::kLook) parts_.flights.NoteVainLook(load.key(), load.looks);
+  if (load.effort == Effort::kLookup) parts_.flights.NoteEmptyQuery(load.key(), load.budget);
   if (load.effort != Effort::kBuild) return NothingThere();
   // Who shares a store gets the same bytes for a request, whoever has loaded it, and how. Nobody else compares the
   // tools' own calls with kernixd's.
@@ -189,10 +189,10 @@ std::optional<remote::SharedResult> Build::AskUpstream() {
   UpstreamCache* const upstream = parts_.upstream;
   if (upstream == nullptr || load.force || !load.request.refusal.ok()) return std::nullopt;
   const bool may_build = load.effort == Effort::kBuild;
-  const LookBudgetPtr vain = load.effort != Effort::kLook ? parts_.flights.TakeVainLook(load.key()) : nullptr;
-  // One that cannot build looks again if the lookup had no time left.
+  const UpstreamBudgetPtr vain = load.effort != Effort::kLookup ? parts_.flights.TakeEmptyQuery(load.key()) : nullptr;
+  // A load that cannot build asks again if the lookup had no time left.
   const bool is_absent = vain != nullptr && (may_build || !vain->IsSpent());
-  load.looks = is_absent && may_build ? vain : upstream->NewBudget();
+  load.budget = is_absent && may_build ? vain : upstream->NewBudget();
   std::optional<remote::SharedResult> found =
       upstream->Find({.key = load.key(),
                       .toolchain = load.request.toolchain,
@@ -200,7 +200,7 @@ std::optional<remote::SharedResult> Build::AskUpstream() {
                       .cancellation = flight_->build_cancellation(),
                       .effort = load.effort,  // one that only waits does not say to other nodes that it builds
                       .is_absent = is_absent,
-                      .looks = load.looks});
+                      .budget = load.budget});
   load.trace->Lap("ask upstream");
   return found;
 }
@@ -236,7 +236,7 @@ absl::StatusOr<PlanEnd> Build::RunSteps(PlannedLoad& load) {
       RunPlan({.steps = std::move(load.plan.steps), .toolchain = load.request.toolchain, .mode = load.plan.mode},
               parts_.step_runner,
               {.askers = flight_->build_askers(),
-               .looks = load.looks,
+               .budget = load.budget,
                .outputs = std::make_shared<HeldOutputs>(parts_.env, held),
                .cancellation = flight_->build_cancellation()},
               observer);

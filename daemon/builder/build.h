@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One build, from its first look into the cache to the end of its flight.
+// One build, from its first lookup in the cache to the end of its flight.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ namespace kernix::build {
 // Runs in one thread; its steps have threads of their own.
 class Build {
  public:
-  // `parts` must outlive it. What `load` says of its plan, and of when it started, is this build's.
+  // `parts` must outlive it. The plan and the start in `load` are this build's.
   Build(BuilderParts& parts, std::shared_ptr<PlannedLoad> load, FlightPtr flight)
       : parts_(parts), load_(std::move(load)), flight_(std::move(flight)) {}
 
@@ -39,16 +39,16 @@ class Build {
   absl::StatusOr<PlanEnd> RunSteps(PlannedLoad& load);
   absl::Status Stage(PlannedLoad& load);
   absl::StatusOr<v1::LoadResult> Conclude(const PlanEnd& end);
-  // Runs the compiler on the sources without their handlers. Nothing if it finds no fault in them. `otherwise`: what is
-  // known to be wrong.
+  // Runs the compiler on the sources without their handlers. Nothing if it finds no error. `otherwise`: the error known
+  // so far.
   std::optional<absl::Status> AskAboutSources(const absl::Status& otherwise);
-  // What users see of the failure of `load`'s plan.
+  // The error for users after a failure of `load`'s plan.
   absl::Status FailureOf(const PlannedLoad& load, const PlanEnd& end);
   absl::StatusOr<v1::LoadResult> Keep(const PlanEnd& end);
   absl::StatusOr<v1::LoadResult> Store(const ToolReads& reads, const std::string& artifact,
                                        std::vector<std::string> symbol_versions);
   void Share(const cache::Entry& entry, const std::string& artifact);
-  // Lets the first lookup of what was built be one that is known.
+  // Makes the first lookup of the result a known one.
   void Remember(const cache::Entry& entry, std::vector<WatchedFile> headers, uint64_t cache_changes);
   void NoteFailure(const absl::Status& status);
   void CountFailure(const absl::Status& status);

@@ -23,7 +23,7 @@ struct Experience {
   std::shared_ptr<const MemoryByName> memory;
 };
 
-// The place of a build among the user's others. What is left of an earlier one goes first: it ends sooner, and holds
+// The position of a build among the user's others. What is left of an earlier one goes first: it ends sooner, and holds
 // what its steps have made for less long. But what takes longest must not begin last: a build whose like has worked for
 // a minute counts as begun a minute earlier.
 uint64_t RankOf(MonotonicTime start, std::chrono::microseconds work_before) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When the steps of a build shall run, and what they need, from what builds of its name have needed before.
+// The ranks and memory estimates of a build's steps, from earlier builds of its name.
 #pragma once
 
 #include "daemon/builder/planned_load.h"
@@ -8,7 +8,7 @@
 
 namespace kernix::build {
 
-// Sets that in the steps of `load`, whose start must be set.
+// Sets both in the steps of `load`, whose start must be set.
 void RankSteps(cache::Cache& cache, PlannedLoad& load);
 
 }  // namespace kernix::build

@@ -68,7 +68,7 @@ absl::StatusOr<std::optional<BuildClaim>> BuildTurns::ReadOrRecall(const Digest&
 // Whatever claims say: a hostile writer could say something new each time, or undo this node's own claim.
 bool BuildTurns::WaitsForTooLong(const Wait& wait) const { return wait.seen && env_.Now() - wait.begun > kLongestWait; }
 
-// What was written just before the claim said so may have come just after the look for it.
+// What was written just before the claim said so may have come just after the query for it.
 bool BuildTurns::MustWait(const BuildClaim& claim, Wait& wait) {
   const bool is_news = wait.seen != claim;
   if (is_news) {
@@ -147,10 +147,10 @@ void BuildTurns::End(const Digest& key, ClaimState state) {
 }
 
 void BuildTurns::Register(MetricsRegistry& registry) const {
-  registry.AddCounters(
-      "kernix_upstream_turns_total",
-      "Claims of a key that several nodes need: of this node, lost to another node, or taken from one that has gone.",
-      "turn", {{"own", &own_}, {"lost", &others_}, {"abandoned", &abandoned_}});
+  registry.AddCounters("kernix_upstream_turns_total",
+                       "Claims of a key that several nodes need: this node's, lost to another node, or taken from a "
+                       "node that has gone.",
+                       "turn", {{"own", &own_}, {"lost", &others_}, {"abandoned", &abandoned_}});
 }
 
 }  // namespace kernix::build

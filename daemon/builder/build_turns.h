@@ -19,46 +19,46 @@
 
 namespace kernix::build {
 
-// An action cache has no locks: whoever writes last wins. So a node writes a claim, waits for longer than another one
-// needs between reading and writing, and reads it again. Two nodes may still build the same key; then both results are
-// the same. A cache may lose claims (buildbox-casd drops what it reads while it is written): then who waits goes on
-// waiting, for kSilence at most, and whose claim it was writes it again. Claims are not signed: whoever may write to
-// the cache can have a load wait, for kLongestWait at most. Thread-safe.
+// An action cache has no locks: whoever writes last wins. So a node writes a claim, waits longer than another node
+// needs between reading and writing, and reads the claim again. Two nodes may still build the same key; then both
+// results are the same. A cache may lose claims (buildbox-casd drops an entry that is read while it is written): then
+// waiting nodes go on waiting, for kSilence at most, and the claim's node writes it again. Claims are not signed:
+// whoever may write to the cache can make a load wait, for kLongestWait at most. Thread-safe.
 class BuildTurns {
  public:
   // How often a node says that it still builds.
   static constexpr Duration kBeat{2'000};
-  // A node that has said nothing for this long has gone.
+  // A node that is silent for this long has gone.
   static constexpr Duration kSilence{7'000};
-  // The least and the longest time between a claim and the look at it.
+  // The least and the longest time between a claim and reading it again.
   static constexpr Duration kSettle{20};
   static constexpr Duration kLongestSettle{2'000};
-  // Then a load builds, whatever other nodes say.
+  // After this, a load builds in spite of other nodes' claims.
   static constexpr Duration kLongestWait{600'000};
 
-  // What a load knows that waits for another node.
+  // The state of a load that waits for another node.
   struct Wait {
     std::optional<remote::BuildClaim> seen;
     MonotonicTime begun;   // when something was seen first
     MonotonicTime since;   // when that was seen first
-    Duration pause{0};     // before the next look
-    bool settles = false;  // this node has written a claim, and looks next whether it has stayed
+    Duration pause{0};     // before the next query
+    bool settles = false;  // this node has written a claim, and next checks whether it has stayed
     int claims = 0;        // how often it has written that
   };
 
-  // All must outlive it. `work`, which must have one thread, runs what says that this node still builds, until
-  // `stopped` fires.
+  // All must outlive it. `work`, which must have one thread, renews the claims of this node's builds until `stopped`
+  // fires.
   BuildTurns(Env& env, remote::BuildClaims& claims, WorkQueue& work, Cancellation& stopped)
       : env_(env), claims_(claims), work_(work), stopped_(stopped) {}
 
   // Whether this node should build `key`, which the upstream did not have a moment ago. It then must call End(). False:
-  // look for the result again after `wait.pause`, which is vain while `wait.settles`, and ask again with the same
-  // `wait`; while that settles, even if nobody wants the result any more. If the upstream does not answer, the node
-  // builds. Blocks for two calls of the upstream, until `limits` at most.
+  // ask for the result again after `wait.pause` (useless while `wait.settles`), and call again with the same `wait`.
+  // While it settles, call even if nobody wants the result any more. If the upstream does not answer, the node builds.
+  // Blocks for two calls of the upstream, until `limits` at most.
   bool MayBuild(const Digest& key, Wait& wait, const remote::Limits& limits);
 
   // For a node that builds nothing: whether another node builds `key`, which the upstream did not have a moment ago.
-  // True: look for the result again after `wait.pause`, and ask again with the same `wait`. Blocks for a call.
+  // True: ask for the result again after `wait.pause`, and ask again with the same `wait`. Blocks for a call.
   bool OtherBuilds(const Digest& key, Wait& wait, const remote::Limits& limits);
 
   // The build of `key` has ended, and its result was written if `state` says so. Does nothing if this node has no turn.

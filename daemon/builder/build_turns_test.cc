@@ -72,7 +72,7 @@ TEST_F(BuildTurnsTest, OneNodeBuildsAndTheOthersWait) {
   EXPECT_TRUE(b_.MayBuild(DigestOf("another key")));
 }
 
-// The result may have been written between the look for it and the look at the claim.
+// The result may have been written between the query for it and reading the claim.
 TEST_F(BuildTurnsTest, WhatWasBuiltIsLookedForOnceMore) {
   EXPECT_TRUE(a_.MayBuild(key_));
   a_.End(key_, ClaimState::kBuilt);
@@ -112,7 +112,7 @@ TEST_F(BuildTurnsTest, ANodeThatBuildsNothingWaitsForOneThatDoes) {
   EXPECT_TRUE(b_.turns.OtherBuilds(key_, wait, nullptr));
   EXPECT_GT(wait.pause.count(), 0);
   a_.End(key_, ClaimState::kBuilt);
-  EXPECT_TRUE(b_.turns.OtherBuilds(key_, wait, nullptr)) << "the result may have come just after the look for it";
+  EXPECT_TRUE(b_.turns.OtherBuilds(key_, wait, nullptr)) << "the result may have come just after the query for it";
   EXPECT_FALSE(b_.turns.OtherBuilds(key_, wait, nullptr));
 }
 

@@ -83,9 +83,9 @@ struct Builder::Impl : BuilderParts {
               const CancellationPtr& cancellation);
   bool LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
                    const CancellationPtr& cancellation);
-  bool LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileLook& look, const DeliverHit& deliver);
+  bool LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileCheck& check, const DeliverHit& deliver);
 
-  // What lookups of the same key that look in the upstream now find there. NOT_CACHED: nothing, or there are none.
+  // What lookups of the same key that ask the upstream now find there. NOT_CACHED: nothing, or there are none.
   absl::StatusOr<v1::LoadResult> JoinLookups(const PlannedLoad& load, LoadObserver& observer,
                                              const CancellationPtr& cancellation);
   void CountJoined();
@@ -95,10 +95,10 @@ struct Builder::Impl : BuilderParts {
                                      LoadObserver& observer, bool verbose, const CancellationPtr& cancellation);
 
   // Waits until few enough of the user's loads, of batches or not, wait for builds. Null: it is cancelled first.
-  std::unique_ptr<exec::ByteQuota::Share> PlaceForBuild(const PlannedLoad& load, const CancellationPtr& cancellation) {
+  std::unique_ptr<exec::ByteQuota::Share> SlotForBuild(const PlannedLoad& load, const CancellationPtr& cancellation) {
     exec::ByteQuota& quota = load.batch ? batch_builds : builds;
     // What is in the cache is given to a load that is cancelled, too.
-    if (auto place = quota.Take(load.tag.owner, 1)) return place;
+    if (auto slot = quota.Take(load.tag.owner, 1)) return slot;
     return quota.Await(load.tag.owner, 1, env.Now() + kTurnComes, cancellation.get());
   }
   // Begins the build, in a thread of its own. From here on, the load's plan and what is set when a build starts are the
@@ -153,8 +153,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   const std::string& reason = miss.reason;
   if (verbose && load->effort == Effort::kBuild) observer.OnOutput(AnnounceBuild(load->tag.name, reason));
   trace->Lap("look up");
-  const auto place = PlaceForBuild(*load, cancellation);
-  if (place == nullptr) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
+  const auto slot = SlotForBuild(*load, cancellation);
+  if (slot == nullptr) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
   bool mine = false;
   absl::StatusOr<v1::LoadResult> result = JoinLookups(*load, observer, cancellation);
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
@@ -180,7 +180,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const std::shared_ptr<PlannedL
                                                   LoadObserver& observer, bool verbose,
                                                   const CancellationPtr& cancellation) {
   const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
-  // While the load waits, the build has this asker's place.
+  // While the load waits, the build has this asker's position.
   exec::Askers& askers = *flight->build_askers();
   const exec::Asker asker{load->tag.owner, load->batch, load->max_parallel};
   if (askers.Join(asker)) step_runner.AskersChanged(askers);
@@ -228,7 +228,7 @@ bool Builder::Impl::LookUp(const v1::LoadRequest& request, UserId owner, const D
 bool Builder::Impl::LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
                                 const CancellationPtr& cancellation) {
   if (upstream == nullptr || !upstream->reads() || !upstream->IsAnswered()) return false;
-  load->effort = Effort::kLook;
+  load->effort = Effort::kLookup;
   load->trace = std::make_shared<TraceRecorder>(env);
   bool mine = false;
   const absl::StatusOr<FlightPtr> flight = flights.JoinOrMake(*load, mine);
@@ -266,13 +266,13 @@ absl::Status Builder::Impl::GiveOut(const PlannedLoad& load, const v1::LoadResul
   return absl::OkStatus();
 }
 
-bool Builder::Impl::LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileLook& look,
+bool Builder::Impl::LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileCheck& check,
                                 const DeliverHit& deliver) {
   if (!CheckModuleName(lookup.name()).ok()) return false;
-  const toolchain::ToolchainPtr toolchain = toolchains.FindKnown(lookup.toolchain(), lookup.language(), look);
+  const toolchain::ToolchainPtr toolchain = toolchains.FindKnown(lookup.toolchain(), lookup.language(), check);
   if (toolchain == nullptr) return false;
   const KnownLoadPtr load = known_loads.Find(DigestOfLookup(lookup), toolchain);
-  if (load == nullptr || !load->hit || !look.Unchanged(load->hit->headers)) return false;
+  if (load == nullptr || !load->hit || !check.Unchanged(load->hit->headers)) return false;
   const KnownHit& hit = *load->hit;
   if (!cache.LendAgain(load->key, hit.artifact, hit.result.artifact_size(), hit.cache_changes, owner)) return false;
   if (!deliver(hit.result)) return false;
@@ -323,9 +323,9 @@ bool Builder::LookUp(const v1::LoadRequest& request, UserId owner, const Deliver
   return impl_->LookUp(request, owner, deliver, cancellation);
 }
 
-bool Builder::LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileLook& look, const DeliverHit& deliver) {
+bool Builder::LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileCheck& check, const DeliverHit& deliver) {
   const Flights::Work work(impl_->flights);
-  return impl_->LookUpKnown(lookup, owner, look, deliver);
+  return impl_->LookUpKnown(lookup, owner, check, deliver);
 }
 
 }  // namespace kernix::build

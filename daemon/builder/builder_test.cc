@@ -327,7 +327,7 @@ class RankingExecutor : public exec::Executor {
       : env_(env), executor_(exec::MakeInlineExecutor(env, {scratch_directory})) {}
   exec::ActionEnd Run(const exec::Action& action, const exec::AskersPtr& askers, exec::ActionObserver* observer,
                       const CancellationPtr& cancellation) override {
-    const uint64_t rank = askers->Places(action.rank, action.batch_rank).front().rank;
+    const uint64_t rank = askers->Positions(action.rank, action.batch_rank).front().rank;
     rank_of[action.step] = rank;
     memory_of[action.step] = action.memory_estimate_bytes;
     if (action.step == "compile") ranks.push_back(rank);
@@ -717,13 +717,13 @@ TEST_F(BuilderTest, ARequestThatIsKnownFindsWhatHasChanged) {
   EXPECT_FALSE(is_hit(request));
 }
 
-// Without reading anything, and after one look at each file.
+// Without reading anything, and after one check of each file.
 TEST_F(BuilderTest, AKnownHitIsRightAsLongAsNothingHasChanged) {
   TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
   const auto take = [](const v1::LoadResult&) { return true; };
   const auto is_known = [&](const v1::LoadRequest& request) {
-    FileLook look(t.env);
-    return t.builder->LookUpKnown(LookupOf(request), UserId{0}, look, take);
+    FileCheck check(t.env);
+    return t.builder->LookUpKnown(LookupOf(request), UserId{0}, check, take);
   };
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->mutable_text()->insert(0, "#include <locale.h>\n");
@@ -764,10 +764,10 @@ TEST_F(BuilderTest, AKnownHitWhoseArtifactIsDamagedIsNone) {
   ASSERT_THAT(built, IsOk());
   const auto take = [](const v1::LoadResult&) { return true; };
   ASSERT_TRUE(t.builder->LookUp(request, UserId{0}, take));
-  FileLook look(t.env);
-  EXPECT_TRUE(t.builder->LookUpKnown(LookupOf(request), UserId{0}, look, take));
+  FileCheck check(t.env);
+  EXPECT_TRUE(t.builder->LookUpKnown(LookupOf(request), UserId{0}, check, take));
   ASSERT_THAT(t.env.WriteFile(built->artifact_path(), "damaged", 0444), IsOk());
-  EXPECT_FALSE(t.builder->LookUpKnown(LookupOf(request), UserId{0}, look, take));
+  EXPECT_FALSE(t.builder->LookUpKnown(LookupOf(request), UserId{0}, check, take));
 }
 
 TEST_F(BuilderTest, AFileOfAFlagThatHasChangedIsNoHit) {

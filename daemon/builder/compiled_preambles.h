@@ -23,8 +23,7 @@
 namespace kernix::build {
 
 // Kept on disk while this kernixd runs: a precompiled header of 3 to 80 MB each, by the digest of its content. The step
-// cache says which one is that of a preamble, as long as the headers that it was made from have the same content.
-// Thread-safe.
+// cache has the digest for a preamble, valid while the preamble's headers have the same content. Thread-safe.
 class CompiledPreambles {
  public:
   static constexpr uint64_t kMostBytes = 512ull << 20;  // on the disk
@@ -47,8 +46,8 @@ class CompiledPreambles {
   Prepared Prepare(std::optional<SplitCompile> split, const std::string& dependencies,
                    const toolchain::Toolchain& toolchain, UserId user);
 
-  // Has what was not there, and has come before, learned: making one takes about as long as the compile that it spares.
-  // `object`: what the whole compile has made.
+  // Learns a missing preamble when it comes a second time: making one takes about as long as the compile that it saves.
+  // `object`: the output of the whole compile.
   void Teach(const Prepared& prepared, exec::Content object, toolchain::ToolchainPtr toolchain, UserId user);
 
   // The registry must not be read after the object is destroyed.

@@ -3,9 +3,9 @@
 // The CUDA driver's functions, in an artifact that its driver need not be there for.
 //
 // libcuda.so.1 belongs to the driver, which many machines that build or only import kernels do not have. So no artifact
-// asks the loader for it. It has short functions of these names instead, which open the library when the first of them
-// is called, and go on in the driver's own. Without a driver they return CUDA_ERROR_STUB_LIBRARY, as the library does
-// that CUDA toolkits have for linkers.
+// asks the loader for it. Instead, it has short functions of these names: the first call opens the library, and each
+// call goes on in the driver's function. Without a driver they return CUDA_ERROR_STUB_LIBRARY, as the library does that
+// CUDA toolkits have for linkers.
 #pragma once
 
 #include <set>

@@ -18,7 +18,7 @@
 #include "daemon/exec/root_path.h"
 #include "daemon/language/write/kernel_headers.h"
 #include "daemon/plan/plan.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 
 namespace kernix::build {
 namespace {

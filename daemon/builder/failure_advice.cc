@@ -65,11 +65,11 @@ constexpr std::string_view kOpenMpFunctions =
     "unset_lock unset_nest_lock ";
 
 constexpr char kLeaveOut[] =
-    ". If only functions need it that the kernel does not call, leave them out: pass -ffunction-sections and "
+    ". If only unused functions need it, leave them out: pass -ffunction-sections and "
     "-fvisibility=hidden in extra_cflags (CUDA: behind -Xcompiler in extra_cuda_cflags), and -Wl,--gc-sections in "
     "extra_ldflags";
 constexpr char kDriverByCuda[] =
-    "the CUDA driver: load the source as CUDA, which needs the driver only when a function of it is called";
+    "the CUDA driver: load the source as CUDA, which needs the driver only for calls of its functions";
 
 // What follows the first of `phrases` that `error` has, up to a quote or a space; empty if it has none.
 std::string_view NameAfter(std::string_view error, std::initializer_list<std::string_view> phrases) {
@@ -124,7 +124,7 @@ std::string AdviceForSymbol(std::string_view symbol) {
 std::string AdviceForInstalling(const KnownLibrary* library) {
   if (library == nullptr || library->wheel.empty()) return "";
   return StrCat("It is part of ", library->name,
-                ", which CUDA loads find: install the whole CUDA toolkit, or the wheel ", library->wheel);
+                ", which CUDA loads search for: install the whole CUDA toolkit, or the wheel ", library->wheel);
 }
 
 bool Has(std::string_view error, std::string_view words) { return error.find(words) != std::string_view::npos; }

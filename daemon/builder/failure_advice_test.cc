@@ -45,7 +45,7 @@ TEST(FailureAdviceTest, AnotherSymbolMustBeDefined) {
 
 TEST(FailureAdviceTest, NamesTheWheelOfAHeaderOrALibrary) {
   constexpr char kCublas[] =
-      "It is part of cuBLAS, which CUDA loads find: install the whole CUDA toolkit, or the wheel nvidia-cublas";
+      "It is part of cuBLAS, which CUDA loads search for: install the whole CUDA toolkit, or the wheel nvidia-cublas";
   for (const char* error :
        {"k.cu:1:10: fatal error: cublas_v2.h: No such file or directory",
         "k.cc:1:10: fatal error: 'cublas_v2.h' file not found", "cannot find -lcublas: No such file or directory",

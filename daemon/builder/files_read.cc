@@ -25,7 +25,7 @@
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/compiled_preamble.h"
 #include "daemon/plan/plan.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 #include "daemon/toolchain/description.h"
 
 namespace kernix::build {
@@ -96,7 +96,7 @@ absl::Status SharedReadError(const std::string& path) {
 absl::Status NotDescribedError(const toolchain::Toolchain& toolchain, const std::string& path) {
   return MakeError(v1::ErrorDetail::TOOLCHAIN,
                    StrCat("a worker has read ", path, ", which ", toolchain.described->file,
-                          " does not have: the build was discarded. Describe the toolchain of the workers' image "
+                          " lacks: the build was discarded. Describe the toolchain of the workers' image "
                           "again, and put the folders of your own headers into extra_include_paths"));
 }
 
@@ -284,10 +284,9 @@ absl::Status CheckUnit(Env& env, const BuildRequest& request, const HeaderConten
 absl::Status AssemblerTextError() {
   return MakeError(
       v1::ErrorDetail::INVALID_REQUEST,
-      "the assembler text of the sources contains directives that may read files (.include, .incbin, .macro, "
+      "the assembler text of the sources has directives that may read files (.include, .incbin, .macro, "
       ".irp, .rept, ...), and it either names a file outside the request or is rejected by the assembler: this kernixd "
-      "is "
-      "shared and does not say which. Remove these directives, or load with a private kernixd");
+      "is shared and does not say more. Remove these directives, or load with a private kernixd");
 }
 
 absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::FlagPolicy policy) {

@@ -2,8 +2,8 @@
 //
 // Ensures that a build reads only its input root and the toolchain; otherwise its artifact would depend on files that
 // no key covers. There are two checks. The check before the build reads the sources, so its errors have the user's
-// line. The check after the build uses what the tools report as read, which macros cannot deceive, and the headers that
-// the compiler has read. (Headers that it has not read are not checked: clients send every header that might be
+// line. The check after the build uses the files that the tools report, which macros cannot deceive, and the headers
+// that the compiler has read. (Headers that it has not read are not checked: clients send every header that might be
 // included.)
 #pragma once
 

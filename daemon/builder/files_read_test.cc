@@ -244,7 +244,7 @@ TEST_F(FilesReadTest, NvccTellsOfEveryPass) {
       t.Load(with(StrCat("#define HERE <", header_, ">\n#ifdef __CUDA_ARCH__\n#include HERE\n#endif\n")));
   EXPECT_THAT(ToStd(device.status().message()), StartsWith(StrCat("the compiler was told to read ", header_)));
   const auto host = t.Load(with(StrCat("#ifndef __CUDA_ARCH__\n", kHiddenIncbin, "#endif\n")));
-  EXPECT_THAT(ToStd(host.status().message()), StartsWith("the assembler text of the sources contains directives"));
+  EXPECT_THAT(ToStd(host.status().message()), StartsWith("the assembler text of the sources has directives"));
   v1::LoadRequest in_header = with("#ifndef __CUDA_ARCH__\n#define WITH_DATA\n#endif\n#include \"data.h\"\n");
   AddHeader(in_header, 0, "data.h", kIncbinHeader);
   RecordingObserver observer({kIncbinHeader});

@@ -11,7 +11,7 @@ namespace kernix::build {
 namespace {
 
 constexpr Duration kFreshAnswer{1'000};
-constexpr size_t kMostVainLooks = 1024;
+constexpr size_t kMostEmptyQueries = 1024;
 
 std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
   std::set<Digest> digests;
@@ -54,11 +54,11 @@ absl::StatusOr<FlightPtr> Flights::JoinOrMake(const PlannedLoad& load, bool& min
   if (stopping_) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
   mine = false;
   const Key wait{load.key(), Effort::kWait};
-  const bool is_look = load.effort == Effort::kLook;
-  if (is_look && flights_.contains(wait)) return nullptr;
+  const bool is_lookup = load.effort == Effort::kLookup;
+  if (is_lookup && flights_.contains(wait)) return nullptr;
   for (const bool needs_workers : {false, true}) {
     const Key build{load.key(), Effort::kBuild, needs_workers};
-    if (is_look && flights_.contains(build)) return nullptr;
+    if (is_lookup && flights_.contains(build)) return nullptr;
     if (load.effort != Effort::kWait) continue;
     if (FlightPtr building = Join(build, /*only_running=*/true)) return building;
   }
@@ -79,7 +79,7 @@ FlightPtr Flights::Make(const PlannedLoad& load) {
 
 FlightPtr Flights::JoinLookups(const Digest& key) {
   const MutexLock lock(mutex_);
-  return Join({key, Effort::kLook}, /*only_running=*/true);
+  return Join({key, Effort::kLookup}, /*only_running=*/true);
 }
 
 void Flights::Forget(const FlightPtr& flight) {
@@ -88,16 +88,16 @@ void Flights::Forget(const FlightPtr& flight) {
 }
 
 // Of the keys that nobody then loads, some are forgotten.
-void Flights::NoteVainLook(const Digest& key, LookBudgetPtr looks) {
+void Flights::NoteEmptyQuery(const Digest& key, UpstreamBudgetPtr budget) {
   const MutexLock lock(mutex_);
-  if (vain_looks_.size() >= kMostVainLooks) vain_looks_.clear();
-  vain_looks_[key] = {env_.Now(), std::move(looks)};
+  if (empty_queries_.size() >= kMostEmptyQueries) empty_queries_.clear();
+  empty_queries_[key] = {env_.Now(), std::move(budget)};
 }
 
-LookBudgetPtr Flights::TakeVainLook(const Digest& key) {
+UpstreamBudgetPtr Flights::TakeEmptyQuery(const Digest& key) {
   const MutexLock lock(mutex_);
-  const auto look = vain_looks_.extract(key);
-  return !look.empty() && env_.Now() - look.mapped().end < kFreshAnswer ? look.mapped().looks : nullptr;
+  const auto query = empty_queries_.extract(key);
+  return !query.empty() && env_.Now() - query.mapped().end < kFreshAnswer ? query.mapped().budget : nullptr;
 }
 
 }  // namespace kernix::build

@@ -14,22 +14,22 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/flight.h"
-#include "daemon/builder/look_budget.h"
 #include "daemon/builder/planned_load.h"
+#include "daemon/builder/upstream_budget.h"
 
 namespace kernix::build {
 
 using FlightPtr = std::shared_ptr<Flight>;
 
-// Loads of one key join the same flight, unless their efforts differ: a load that may build would wait in vain for one
-// that may not. A load that must not build joins only a running build. A load with local compilers never joins a build
-// that needs workers. Thread-safe.
+// Loads of one key join the same flight, unless their efforts differ: a load that may build must not wait for one that
+// may not. A load that must not build joins only a running build. A load with local compilers never joins a build that
+// needs workers. Thread-safe.
 class Flights {
  public:
   // `env` must outlive this object. `linger`: see Flight.
   Flights(Env& env, std::chrono::milliseconds linger) : env_(env), linger_(linger) {}
 
-  // What StopAndWait() waits for: a load, a lookup or a build. A build ends in another thread than it begins.
+  // StopAndWait() waits for these: loads, lookups and builds. A build ends in another thread than it begins.
   void BeginWork();
   void EndWork();
   class Work {
@@ -43,24 +43,24 @@ class Flights {
     Flights& flights_;
   };
 
-  // Cancels what runs, and waits until all work has ended. CANCELLED for whoever asks for a flight from now on.
+  // Cancels all work, and waits until it has ended. From now on, JoinOrMake() returns CANCELLED.
   void StopAndWait();
 
-  // Joins the flight of `load`, making one if needed. `mine`: this call made it. Null: a load flies that does more than
-  // this lookup.
+  // Joins the flight of `load`, making one if needed. `mine`: this call made it. Null: there is a flight of a load that
+  // does more than this lookup.
   absl::StatusOr<FlightPtr> JoinOrMake(const PlannedLoad& load, bool& mine);
 
-  // Joins the lookups of a key that look in the upstream now. Null if there are none.
+  // Joins the lookups of a key that ask the upstream now. Null if there are none.
   FlightPtr JoinLookups(const Digest& key);
 
   // Nobody joins it any more.
   void Forget(const FlightPtr& flight);
 
-  // Remembers for a moment that a lookup has asked the upstream for this key in vain, and what that has left of its
-  // budget: the load that follows it need not ask again.
-  void NoteVainLook(const Digest& key, LookBudgetPtr looks);
-  // Null if no lookup has. Forgets it, too.
-  LookBudgetPtr TakeVainLook(const Digest& key);
+  // Remembers for a moment that the upstream had nothing for this key when a lookup asked, and the rest of the lookup's
+  // budget. The load that follows need not ask again.
+  void NoteEmptyQuery(const Digest& key, UpstreamBudgetPtr budget);
+  // Null if no lookup has asked. Forgets the query.
+  UpstreamBudgetPtr TakeEmptyQuery(const Digest& key);
 
  private:
   struct Key {
@@ -74,9 +74,9 @@ class Flights {
       return H::combine(std::move(hash), key.load, key.effort, key.needs_workers);
     }
   };
-  struct VainLook {
+  struct EmptyQuery {
     MonotonicTime end;
-    LookBudgetPtr looks;
+    UpstreamBudgetPtr budget;
   };
 
   // Null if there is none that takes askers.
@@ -91,7 +91,7 @@ class Flights {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int work_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<Key, FlightPtr> flights_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<Digest, VainLook> vain_looks_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Digest, EmptyQuery> empty_queries_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::build

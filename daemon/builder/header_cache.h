@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contents of headers that clients have sent recently, so that clients need not send them for every build.
+// The contents of headers that clients have sent recently, to save uploads.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace kernix::build {
 
-// Keeps the most recently used contents of each user, up to a number of bytes of all users together: what is too much
-// goes from the user who has most. A content serves only users who have sent it. Thread-safe.
+// Keeps the most recently used contents of each user, up to a number of bytes of all users together; beyond that, the
+// user with the most bytes loses contents. A content serves only users who have sent it. Thread-safe.
 class HeaderCache {
  public:
   explicit HeaderCache(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
@@ -25,7 +25,7 @@ class HeaderCache {
   // Those among `digests` whose contents `user` has sent.
   HeaderContents Find(UserId user, const std::vector<Digest>& digests);
 
-  // What `user` has sent. Each content must match its digest. A content larger than the limit is not kept.
+  // Keeps uploads of `user`. Each content must match its digest. A content larger than the limit is not kept.
   void Add(UserId user, const HeaderContents& contents);
 
  private:
@@ -42,7 +42,7 @@ class HeaderCache {
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// An asker who is asked only for headers that this user has not sent before.
+// An asker whose client gets requests only for headers that this user has not sent before.
 class OwnHeaders : public LoadObserver {
  public:
   // `cache` and `asker`, one of `user`, must outlive it.

@@ -30,7 +30,7 @@ absl::Status TooLarge(std::string_view whose, uint64_t limit, std::string_view w
 }
 
 absl::Status NotHeld(const absl::Status& status) {
-  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("cannot set aside what a step has made: ", status.message()));
+  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("cannot keep the output of a step: ", status.message()));
 }
 
 }  // namespace
@@ -108,8 +108,8 @@ std::shared_ptr<HeldOutputs> HeldOutputs::ForPart() const {
 }
 
 std::unique_ptr<exec::ByteQuota::Share> HeldOutputs::TakeOfAnAsker(uint64_t bytes) const {
-  for (const exec::Place& place : options_.askers->Places(0, 0)) {
-    if (auto share = options_.of_users->Take(place.user, bytes)) return share;
+  for (const exec::QueuePosition& position : options_.askers->Positions(0, 0)) {
+    if (auto share = options_.of_users->Take(position.user, bytes)) return share;
   }
   return nullptr;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What steps have made, until their load ends: on the disk, since a load may wait for long, and so may hundreds of
-// others.
+// The outputs of steps, until their load ends: on the disk, because hundreds of loads may wait for long.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@
 
 namespace kernix::build {
 
-// One of `askers` is charged who has room: nobody's quota fails a load of somebody else's.
+// Charges one of `askers` who has room: nobody's quota makes a load of somebody else fail.
 struct HeldOutputsOptions {
   std::string scratch_directory;
   uint64_t max_bytes = 0;                     // of one plan at a time; 0: no limit
@@ -25,7 +24,7 @@ struct HeldOutputsOptions {
   exec::AskersPtr askers;
 };
 
-// The outputs of one plan. They count as long as they are needed, which may be longer than the object exists.
+// The outputs of one plan. They count against the limits while they are needed, perhaps longer than the object exists.
 // Thread-safe.
 class HeldOutputs {
  public:

@@ -107,7 +107,7 @@ TEST_F(HeldOutputsTest, SayThatTheDiskIsFull) {
                       {.scratch_directory = scratch_.path(), .of_users = quota_, .askers = exec::OneAsker(UserId{7})});
   const absl::Status status = outputs.Hold(exec::MakeContent("x")).status();
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot set aside what a step has made"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot keep the output of a step"));
   EXPECT_TRUE(outputs.Hold(exec::MakeContent("x")).ok()) << "there is room again";
 }
 

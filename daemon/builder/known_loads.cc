@@ -51,7 +51,7 @@ void KnownLoads::DropOne() {
 
 bool KnownLoads::ShareHeaders(KnownHit& hit) {
   const auto same = std::find_if(header_lists_.begin(), header_lists_.end(),
-                                 [&](const FileLook::Files& list) { return *list == *hit.headers; });
+                                 [&](const FileCheck::Files& list) { return *list == *hit.headers; });
   if (same != header_lists_.end()) {
     hit.headers = *same;
     return true;
@@ -66,13 +66,13 @@ bool KnownLoads::ShareHeaders(KnownHit& hit) {
 // A look at all loads for each list would take longer than the list is worth.
 void KnownLoads::MakeRoomForHeaders() {
   for (size_t left = 1 + loads_.size() / 8; left > 0; --left) DropOne();
-  absl::flat_hash_set<FileLook::Files> used;
+  absl::flat_hash_set<FileCheck::Files> used;
   for (const auto& [request, kept] : loads_) {
     if (kept.load->hit) used.insert(kept.load->hit->headers);
   }
   header_lists_.assign(used.begin(), used.end());
   headers_ = 0;
-  for (const FileLook::Files& list : header_lists_) headers_ += list->size();
+  for (const FileCheck::Files& list : header_lists_) headers_ += list->size();
 }
 
 }  // namespace kernix::build

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of loads that were built or looked up before. Processes that load the same kernels send the same
-// requests, and the daemon need not check and plan them each time, nor read what it has answered before.
+// Loads that were built or looked up before. Processes with the same kernels send the same requests: for a known one,
+// the daemon need not check and plan again, nor read its answer.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 #include "common/base/identity.h"
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 #include "daemon/request/request.h"
 #include "daemon/toolchain/toolchain.h"
 #include "kernix/v1/kernix.pb.h"
@@ -28,11 +28,11 @@ namespace kernix::build {
 struct KnownHit {
   v1::LoadResult result;
   Digest artifact;
-  FileLook::Files headers;  // those of the toolchain that the build has read
+  FileCheck::Files headers;  // those of the toolchain that the build has read
   uint64_t cache_changes = 0;
 };
 
-// What a lookup needs to know of a load. It follows from the request, its toolchain and the files that its flags name.
+// A load's data for a lookup. They follow from the request, its toolchain and the files that its flags name.
 struct KnownLoad {
   Digest key;
   toolchain::ToolchainPtr toolchain;
@@ -45,12 +45,12 @@ using KnownLoadPtr = std::shared_ptr<const KnownLoad>;
 // The digest of what the answer to a lookup depends on.
 Digest DigestOfLookup(const v1::LookupRequest& lookup);
 
-// Whether checking `request` has looked at files that are not the toolchain's: libraries and objects that its flags
-// name, which may be others by the next load, or nvdisasm.
+// Whether the check of `request` has read files outside the toolchain: nvdisasm, or libraries and objects that its
+// flags name, which may change by the next load.
 bool DependsOnFiles(const BuildRequest& request);
 
-// Keeps loads by the digest of their request, at most `limit`. A load makes room for another one if it is of the user
-// with most of them, and of these the one that was used longest ago. Thread-safe.
+// Keeps loads by the digest of their request, at most `limit`. When it is full, the user with the most loads loses the
+// least recently used one. Thread-safe.
 class KnownLoads {
  public:
   // Loads with longer warnings are not kept.
@@ -83,7 +83,7 @@ class KnownLoads {
   const size_t limit_;
   Mutex mutex_;
   Lru<Digest, Kept> loads_ ABSL_GUARDED_BY(mutex_);
-  std::vector<FileLook::Files> header_lists_ ABSL_GUARDED_BY(mutex_);
+  std::vector<FileCheck::Files> header_lists_ ABSL_GUARDED_BY(mutex_);
   size_t headers_ ABSL_GUARDED_BY(mutex_) = 0;  // in all lists
 };
 

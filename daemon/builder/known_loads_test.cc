@@ -17,11 +17,11 @@ constexpr UserId kOther{1001};
 
 KnownLoad Load(const std::string& key, const ToolchainPtr& toolchain) { return {DigestOf(key), toolchain, {}}; }
 
-FileLook::Files Headers(const std::string& path) {
+FileCheck::Files Headers(const std::string& path) {
   return std::make_shared<const std::vector<WatchedFile>>(std::vector{WatchedFile{path, std::nullopt}});
 }
 
-KnownLoad Hit(const FileLook::Files& headers, size_t bytes = 0) {
+KnownLoad Hit(const FileCheck::Files& headers, size_t bytes = 0) {
   KnownLoad load{DigestOf("key"), std::make_shared<const Toolchain>(), {}};
   load.hit = KnownHit{{}, DigestOf("artifact"), headers, 1};
   load.hit->result.set_artifact_path(std::string(bytes, 'x'));
@@ -82,7 +82,7 @@ TEST(KnownLoads, HitsWithTheSameHeadersShareTheirList) {
             loads.Find(DigestOf("b"), other.toolchain)->hit->headers);
 }
 
-FileLook::Files ManyHeaders(const std::string& name, size_t count) {
+FileCheck::Files ManyHeaders(const std::string& name, size_t count) {
   return std::make_shared<const std::vector<WatchedFile>>(count, WatchedFile{name, std::nullopt});
 }
 

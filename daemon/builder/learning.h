@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kernixd learns from one load for later ones, in the background.
+// Lessons: kernixd learns from one load for later ones, in the background.
 #pragma once
 
 #include <cstddef>
@@ -27,30 +27,30 @@ class Learning {
  public:
   using Lesson = std::function<void()>;
 
-  // `runner` runs the steps of lessons, and must outlive the object. Without it, nothing is learned.
+  // `runner` runs the steps of lessons, and must outlive the object. Without it, there are no lessons.
   explicit Learning(StepRunner* runner);
-  // Ends what is being learned, and waits for that.
+  // Cancels the running lesson, and waits for its end.
   ~Learning();
 
-  // Has a lesson run when those before it have ended. False, and nothing, if too many wait, or if the tools are not on
-  // this machine, where lessons run.
+  // Runs a lesson when those before it have ended. False if too many wait, or if the tools are not on this machine,
+  // where lessons run.
   bool Teach(const toolchain::Toolchain& toolchain, Lesson lesson);
 
   // How many run or wait.
   size_t size() const;
 
-  // For lessons: runs `steps` for `user`, one at a time. Unless they may print something, those that do have failed.
+  // For lessons: runs `steps` for `user`, one at a time. Unless `may_print`, a step that prints something has failed.
   absl::StatusOr<PlanOutputs> RunSteps(UserId user, std::vector<Step> steps, bool may_print = false);
 
-  // Whether to try: not again what failed for a lasting reason.
+  // Whether to try: no lesson that has failed for a lasting reason.
   bool MayLearn(const Digest& key);
 
-  // Whether it was asked for before. For what is worth learning only when it comes again.
+  // Whether it was asked for before. For lessons that are worth it only for a repeated need.
   bool WasAskedFor(const Digest& key);
   // WasAskedFor() forgets it.
   void Forget(const Digest& key);
 
-  // `effect`: what loads do without, for the log.
+  // `effect`: how loads go on without it, for the log.
   void NoteFailure(const Digest& key, const absl::Status& status, std::string_view effect);
 
  private:

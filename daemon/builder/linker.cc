@@ -144,9 +144,8 @@ exec::ActionEnd Linker::RunSmall(const Step& step, const SmallLibraries& small, 
 void Linker::Register(MetricsRegistry& registry) const {
   registry.AddCounters(
       "kernix_plain_links_total",
-      "Links with libraries of the toolchain alone: with stubs of those that the compiler names, or with the whole "
-      "ones.",
-      "how", {{"stubs", &with_stubs_}, {"whole", &whole_}});
+      "Links with libraries of the toolchain only: with stubs of the libraries, or with the whole ones.", "how",
+      {{"stubs", &with_stubs_}, {"whole", &whole_}});
 }
 
 }  // namespace kernix::build

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Links objects without reading what they do not need of the libraries that the compiler names by itself (libstdc++,
-// libc, ...).
+// Links objects without reading the unneeded parts of the libraries that the compiler names by itself (libstdc++, libc,
+// ...).
 //
-// A small kernel needs a few names of these libraries. The GNU linker enters all of the some ten thousand that they
-// have, which takes five sixths of its time. So it gets small libraries (small_libraries.h): stubs with the names that
-// the objects need and the libraries have. A link therefore depends on its objects and the toolchain alone, and never
-// on what others have linked.
+// A small kernel needs a few names of these libraries. The GNU linker enters all of their ten thousand names, which
+// takes five sixths of its time. So it gets small libraries (small_libraries.h): stubs with the names that the objects
+// need and the libraries have. So a link depends only on its objects and the toolchain, and never on others' links.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -18,19 +17,18 @@
 
 namespace kernix::build {
 
-// What CUDA's archives need of libc and libm, the objects do not tell. A link with them has a small libstdc++ alone, of
-// which they need nothing. Thread-safe.
+// The objects do not tell which names CUDA's archives need from libc and libm. So a link with these archives has only a
+// small libstdc++, from which they need nothing. Thread-safe.
 class Linker {
  public:
   // `runner` runs the commands. Both must outlive the linker.
   Linker(Env& env, StepRunner& runner, const Shortcuts& disabled)
       : env_(env), runner_(runner), takes_stubs_(!disabled.contains(Shortcut::kLinkStubs)) {}
 
-  // As StepRunner::RunStep(), for a link. What it needs of the CUDA driver comes with it
-  // (driver_functions.h). Only a plain one gets small libraries. If a link with these fails, or finds too
-  // little in them, the step's own command runs, whose output and errors are what users see. Without shortcuts, that
-  // command runs in any case; if it imports what the link with small libraries does, that one's result is taken: it is
-  // the same bytes.
+  // As StepRunner::RunStep(), for a link. Adds the driver functions that it needs (driver_functions.h). Only a plain
+  // link gets small libraries. If a link with these fails, or lacks a name, the step's own command runs, and users see
+  // its output and errors. Without shortcuts, that command always runs; if it imports the same names as the link with
+  // small libraries, the latter's result is taken, so the bytes are the same.
   exec::ActionEnd Run(Step step, const StepRunner::Run& run);
 
   // The registry must not be read after the linker is destroyed.

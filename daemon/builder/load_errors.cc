@@ -18,7 +18,7 @@ constexpr size_t kShownKeyDigits = 12;
 // A client that has found no compiler, either, says where it has looked.
 absl::Status NoCompiler(const toolchain::Toolchain& toolchain) {
   return MakeError(v1::ErrorDetail::TOOLCHAIN,
-                   StrCat("there is no compiler here, and the cache has only what was built by ",
+                   StrCat("there is no compiler here, and the cache has only kernels built by ",
                           toolchain::DescribeTools(toolchain), ": install a compiler"),
                    absl::StatusCode::kUnimplemented);
 }
@@ -31,9 +31,9 @@ absl::Status Outdated(const std::string& what) {
 }
 
 absl::Status NotCached(const std::string& name, const Miss& miss) {
-  std::string nearest = "You have nothing of this name there.";
+  std::string nearest = "You have no kernel of this name there.";
   if (miss.nearest) {
-    nearest = StrCat("The nearest that you have there, ", miss.nearest->Hex().substr(0, kShownKeyDigits),
+    nearest = StrCat("Your most similar kernel there, ", miss.nearest->Hex().substr(0, kShownKeyDigits),
                      ", differs: ", miss.reason, ".");
   }
   return MakeError(v1::ErrorDetail::NOT_CACHED,
@@ -47,14 +47,13 @@ absl::Status NotTaken(const std::string& name, const toolchain::Toolchain& toolc
   std::string where = "upstream.address names no engine to take them from";
   if (upstream != nullptr) {
     where = StrCat("the engine at ", upstream->address(),
-                   upstream->IsAnswered() ? " has none that fits" : " does not answer");
+                   upstream->IsAnswered() ? " has no matching result" : " does not answer");
   }
   return MakeError(
       v1::ErrorDetail::NOT_CACHED,
-      StrCat(
-          "this node has no compiler for module \"", Printable(name), "\": its kernels are not in the cache, and ",
-          where, ". Load or prefetch them on a node with ", toolchain::DescribeTools(toolchain),
-          " that writes to the engine, then load again; or have an engine's workers compile them (upstream.steps)."));
+      StrCat("this node has no compiler for module \"", Printable(name), "\": its kernels are not in the cache, and ",
+             where, ". Load or prefetch them on a node with ", toolchain::DescribeTools(toolchain),
+             " that writes to the engine, and load again; or have an engine's workers compile them (upstream.steps)."));
 }
 
 absl::Status NothingThere() { return MakeError(v1::ErrorDetail::NOT_CACHED, "it is not in the cache"); }
@@ -62,8 +61,8 @@ absl::Status NothingThere() { return MakeError(v1::ErrorDetail::NOT_CACHED, "it 
 absl::Status NothingToBuildWith(const toolchain::Toolchain& toolchain) {
   if (toolchain.described->of_store) return NoCompiler(toolchain);
   return MakeError(v1::ErrorDetail::TOOLCHAIN,
-                   StrCat("force_rebuild needs a compiler, and this node only has the description of one, ",
-                          toolchain.described->file, ": load without it, or where the compilers are"));
+                   StrCat("force_rebuild needs a compiler, and this node only has a description, ",
+                          toolchain.described->file, ": load without it, or on a node with compilers"));
 }
 
 }  // namespace kernix::build

@@ -20,11 +20,11 @@ struct Miss {
   std::optional<Digest> nearest = {};  // the key of the entry that the load was compared with, if there is one
 };
 
-// Why a load with these inputs differs from the `earlier` ones, by comparison with the one of the same language that
-// has most in common with it. Of `earlier` that are equally near, the first counts.
+// How a load with these inputs differs from the most similar one of `earlier` that has the same language. Among equally
+// similar ones, the first.
 Miss CompareWithEarlier(const std::vector<cache::BuildInput>& inputs, const std::vector<cache::BuiltFrom>& earlier);
 
-// Why there is no hit for `load`. Compares only with what its user has loaded under its name.
+// Why there is no hit for `load`. Compares only with its user's loads of its name.
 Miss ExplainMiss(cache::Cache& cache, toolchain::FileDigests& digests, const PlannedLoad& load);
 
 }  // namespace kernix::build

@@ -123,7 +123,7 @@ TEST_F(MissTest, ALoadThatMayNotCompileHitsOrNamesTheNearest) {
   request_.set_only_cached(true);
   const absl::Status nothing = builder_.Load(request_).status();
   EXPECT_EQ(KindOf(nothing), v1::ErrorDetail::NOT_CACHED);
-  EXPECT_THAT(std::string(nothing.message()), AllOf(HasSubstr("\"module\""), HasSubstr("nothing of this name")));
+  EXPECT_THAT(std::string(nothing.message()), AllOf(HasSubstr("\"module\""), HasSubstr("no kernel of this name")));
 
   request_.set_only_cached(false);
   const auto built = builder_.Load(request_);
@@ -160,8 +160,8 @@ TEST_F(MissTest, ALookupServesALoadThatMayNotCompile) {
   request_.set_only_cached(false);
   ASSERT_THAT(builder_.Load(request_), IsOk());
   request_.set_only_cached(true);
-  FileLook look(builder_.env);
-  EXPECT_TRUE(builder_.builder->LookUpKnown(LookupOf(request_), UserId{1000}, look, deliver)) << "the build is known";
+  FileCheck check(builder_.env);
+  EXPECT_TRUE(builder_.builder->LookUpKnown(LookupOf(request_), UserId{1000}, check, deliver)) << "the build is known";
   EXPECT_TRUE(builder_.builder->LookUp(request_, UserId{1000}, deliver));
 }
 

@@ -200,10 +200,10 @@ class NvccCompiler::Compile {
 
   bool UsesEarlierBuilds() const { return run_.toolchain != nullptr && run_.mode == CompileMode::kFast; }
 
-  ProgramPlace Programs() const {
+  ProgramFolder Programs() const {
     const bool beside_host = run_.toolchain != nullptr && run_.toolchain->cuda.has_value() &&
                              run_.toolchain->cuda->programs_beside_host_compiler;
-    return beside_host ? ProgramPlace::kBesideHostCompiler : ProgramPlace::kBesideNvcc;
+    return beside_host ? ProgramFolder::kBesideHostCompiler : ProgramFolder::kBesideNvcc;
   }
 
   // What is known of a stand-in. The rest will be learned after this compile.

@@ -36,9 +36,10 @@ class NvccCompiler {
         preambles_(cache, learning, disabled),
         compiled_preambles_(compiled_preambles) {}
 
-  // As StepRunner::RunStep(), for a kCudaCompile. If nvcc's dry run is not understood, or a phase fails,
-  // the step runs as its own command, whose output and errors are what users see; unless the phase's words are nvcc's:
-  // of cudafe++ at lines of the user's own, of the preprocessor without a header, of ptxas for the only architecture.
+  // As StepRunner::RunStep(), for a kCudaCompile. If kernixd does not understand nvcc's dry run, or if a phase fails,
+  // the step runs as its own command, and users see its output and errors. No second run if nvcc would print the
+  // phase's message, too: cudafe++ at the user's own lines, the preprocessor without a header, ptxas for the only
+  // architecture.
   exec::ActionEnd Run(const Step& step, const StepRunner::Run& run);
 
   // The registry must not be read after the compiler is destroyed.

@@ -19,7 +19,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/failure.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 
 namespace kernix::build {
 namespace {

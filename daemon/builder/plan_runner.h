@@ -39,11 +39,11 @@ struct PlanEnd {
   std::shared_ptr<const Step> failed;  // the step whose command failed, as it ran, if `status` is about one
 };
 
-// Runs a plan to its end. Steps that wait for nothing run side by side, each in a thread: as many as the askers want,
-// of 128 at most, or a `run.share`th of them for a plan that is a step of another one, of which so many run side by
-// side. The first failure cancels the running steps, and is the plan's. A command that failed gives a COMPILATION
-// error; outputs that are too large, and exceptions, give a RESOURCE error. If `run.cancellation` fires, the plan ends
-// early with a CANCELLED error. `run.observer` is not told anything; the toolchain and the mode are the plan's.
+// Runs a plan to its end. Independent steps run side by side, each in a thread: as many as the askers want, at most
+// 128. A plan that is a step of another plan, one of `run.share` side by side, gets its share of these. The first
+// failure cancels the running steps, and is the plan's. A command that failed gives a COMPILATION error; outputs that
+// are too large, and exceptions, give a RESOURCE error. If `run.cancellation` fires, the plan ends early with a
+// CANCELLED error. Ignores `run.observer`; the toolchain and the mode are the plan's.
 PlanEnd RunPlan(Plan plan, StepRunner& runner, StepRunner::Run run, PlanObserver& observer);
 
 }  // namespace kernix::build

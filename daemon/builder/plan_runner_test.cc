@@ -215,7 +215,7 @@ TEST_F(PlanRunnerTest, AFullDiskIsAFailure) {
   executor_.Finish("one");
   const PlanEnd end = End();
   EXPECT_EQ(KindOf(end.status), v1::ErrorDetail::RESOURCE);
-  EXPECT_THAT(std::string(end.status.message()), HasSubstr("cannot set aside what a step has made"));
+  EXPECT_THAT(std::string(end.status.message()), HasSubstr("cannot keep the output of a step"));
 }
 
 TEST_F(PlanRunnerTest, WhatStepsPrintIsInThePlansOrder) {

@@ -11,9 +11,9 @@
 #include "common/base/digest.h"
 #include "daemon/builder/known_loads.h"
 #include "daemon/builder/load_observer.h"
-#include "daemon/builder/look_budget.h"
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
+#include "daemon/builder/upstream_budget.h"
 #include "daemon/builder/upstream_cache.h"
 #include "daemon/cache/entry.h"
 #include "daemon/plan/plan.h"
@@ -36,7 +36,7 @@ struct PlannedLoad {
   // Set when the build starts.
   BuildStart started;
   HeaderContents headers;
-  LookBudgetPtr looks;  // null: the upstream is not asked
+  UpstreamBudgetPtr budget;  // null: the upstream is not asked
 
   const Digest& key() const { return known->key; }
   bool needs_workers() const { return request.toolchain->described != nullptr; }

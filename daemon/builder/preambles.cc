@@ -203,7 +203,7 @@ void Preambles::Register(MetricsRegistry& registry) const {
                        "Passes of nvcc's preprocessor: with a kept preamble, or without one, and why.", "how",
                        {{"kept", &kept_}, {"not_known_yet", &not_kept_}, {"none", &none_}});
   registry.AddCounter("kernix_preamble_misfits_total",
-                      "Compiles that preprocessed again without kept preambles, which did not fit.", does_not_fit_);
+                      "Compiles that preprocessed again, because a kept preamble did not fit.", does_not_fit_);
 }
 
 }  // namespace kernix::build

@@ -22,7 +22,7 @@
 
 namespace kernix::build {
 
-// How the passes of one compile are preprocessed.
+// The preprocessing of one compile, pass by pass.
 struct Preprocessing {
   struct Pass {
     Step whole;
@@ -40,26 +40,25 @@ struct Preprocessing {
   std::vector<Step> steps() const;  // with what is kept
 };
 
-// Kept in the step cache: a preamble counts as long as the headers that it was made from have the same content.
-// Thread-safe.
+// Kept in the step cache: a preamble is valid while its headers have the same content. Thread-safe.
 class Preambles {
  public:
   // All must outlive the object.
   Preambles(StepCache& cache, Learning& learning, const Shortcuts& disabled)
       : cache_(cache), learning_(learning), is_disabled_(disabled.contains(Shortcut::kPreambles)) {}
 
-  // Kept texts lie in `outputs` (null: in memory). Those that cannot be held are not used.
+  // Kept texts are in `outputs` (null: in memory). A text for which there is no room is not used.
   Preprocessing Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user,
                         const HeldOutputsPtr& outputs);
 
-  // Makes the outputs of steps() those of whole passes. False if that is not certain, or if they cannot be held.
+  // Makes the outputs of steps() those of whole passes. False if that is not certain, or if there is no room for them.
   bool Join(const Preprocessing& preprocessing, const HeldOutputsPtr& outputs, PlanEnd& end);
 
-  // What a compile has done.
+  // Counts a compile's passes.
   void CountPasses(const Preprocessing& preprocessing);
   void CountMisfit() { does_not_fit_.Add(); }
 
-  // Has the preambles learned that were not there, from what their passes have made, when they come the second time.
+  // Learns missing preambles from the outputs of their passes, when they come a second time.
   void Teach(const Preprocessing& preprocessing, const PlanOutputs& outputs, toolchain::ToolchainPtr toolchain);
 
   // The registry must not be read after the object is destroyed.
@@ -71,7 +70,7 @@ class Preambles {
   void Learn(const Lesson& lesson);
   absl::Status LearnPreamble(const Lesson& lesson, exec::ActionResult& made, std::vector<std::string>& files);
 
-  // Makes the pass use what is kept of its preamble, if anything is.
+  // Makes the pass use its kept preamble, if there is one.
   void UseKept(const toolchain::Toolchain& toolchain, const Preprocessing& preprocessing, const HeldOutputsPtr& outputs,
                Preprocessing::Pass& pass);
 

@@ -12,7 +12,7 @@
 #include "daemon/builder/step_runner.h"
 #include "daemon/builder/unit_texts.h"
 #include "daemon/exec/action_digest.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 
 namespace kernix::build {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kernixd knows of CUDA's runtime header, and learns: which names a stand-in lacks
-// (language/read/runtime_names.h).
+// What kernixd learns about CUDA's runtime header: the names that a stand-in lacks (language/read/runtime_names.h).
 #pragma once
 
 #include <map>
@@ -29,25 +28,24 @@ class StepRunner;
 struct KnownRuntime {
   std::set<size_t> passes;  // of a compile; each can read the stand-in or the whole header
   language::RuntimeNames names;
-  // As tools name them. The choice rests on all `files`, also on those that the stand-in leaves out.
+  // As tools name them. The choice depends on all `files`, also on those that the stand-in leaves out.
   std::set<std::string> slim_files;
   std::set<std::string> files;
 };
 
 using KnownRuntimePtr = std::shared_ptr<const KnownRuntime>;  // never null
 
-// Kept in the step cache: a lesson counts as long as the headers that it was made from have the same content.
-// Thread-safe.
+// Kept in the step cache: a lesson is valid while its headers have the same content. Thread-safe.
 class RuntimeKnowledge {
  public:
   // All must outlive the object.
   RuntimeKnowledge(Env& env, StepCache& cache, Learning& learning) : env_(env), cache_(cache), learning_(learning) {}
 
-  // What is known about the stand-in of `parts` for these phases, which must be ones that MayTakeStandIn(). No passes:
-  // nothing.
+  // The knowledge about the stand-in of `parts` for these phases, for which MayTakeStandIn() must be true. No passes:
+  // none.
   KnownRuntimePtr Find(const Phases& phases, language::RuntimeParts parts, const toolchain::Toolchain& toolchain);
 
-  // What a load has asked for in vain.
+  // A load's question without an answer yet.
   struct Question {
     Phases phases;
     language::RuntimeParts parts;
@@ -55,25 +53,25 @@ class RuntimeKnowledge {
     UserId user;  // whose turn pays for the answer
   };
 
-  // Has the answer learned, which takes about a second of processor time, when this is asked for the second time.
+  // Learns the answer, which takes about a second of processor time, at the second question.
   void Teach(Question question);
 
  private:
-  // Learns about one stand-in, and then about the one that the question's unit takes.
+  // Learns about one stand-in, and then about the stand-in for the question's unit.
   void Learn(Question question);
   // False: something cannot be learned.
   bool LearnPasses(const Question& question);
   absl::StatusOr<exec::ActionResult> Ask(const RuntimeProbes& probes, const RuntimeLesson& lesson,
                                          const Question& question);
 
-  // What these lessons teach: by pass. Those that are no lessons are left out.
+  // The knowledge of these lessons, by pass. Leaves out invalid ones.
   KnownRuntimePtr Read(const std::map<size_t, exec::ActionResult>& kept, const RuntimeLesson& form);
 
   Env& env_;
   StepCache& cache_;
   Learning& learning_;
 
-  // By the digest of the lessons' texts: to read them takes longer than all else that kernixd does for a compile. Each
+  // By the digest of the lessons' texts: reading them takes longer than all of kernixd's other work for a compile. Each
   // takes some megabytes.
   SharedLru<Digest, KnownRuntimePtr> read_{8};
 };

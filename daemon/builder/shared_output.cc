@@ -19,7 +19,7 @@
 #include "daemon/builder/source_lines.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/plan_parts.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 
 namespace kernix::build {
 namespace {

@@ -28,8 +28,7 @@ namespace kernix::build {
 // change the outputs.
 void HideSourceLines(const toolchain::Toolchain& toolchain, Plan& plan);
 
-// What the steps of a successful build have printed, in the form for users. CheckFilesRead() must have accepted the
-// build.
+// The output of the steps of a successful build, in the form for users. CheckFilesRead() must have accepted the build.
 std::string ShownOfSuccess(const BuildRequest& request, const HeaderContents& contents, std::string_view printed);
 
 // Whether the assembler may read another file when it is given `text`. Also true for directives that can produce such

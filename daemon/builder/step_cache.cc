@@ -13,7 +13,7 @@
 #include "daemon/builder/dependency_file.h"
 #include "daemon/exec/action_digest.h"
 #include "daemon/language/read/device_code.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 
 namespace kernix::build {
 namespace {
@@ -88,14 +88,14 @@ void StepCache::Keep(const Digest& key, const Step& step, const toolchain::Toolc
 }
 
 std::optional<exec::ActionResult> StepCache::FindUpstream(const Digest& key, const Step& step,
-                                                          toolchain::ToolchainPtr toolchain, LookBudgetPtr looks,
+                                                          toolchain::ToolchainPtr toolchain, UpstreamBudgetPtr budget,
                                                           CancellationPtr cancellation) {
   if (upstream_ == nullptr) return std::nullopt;
   const std::optional<remote::SharedResult> found = upstream_->Find({.key = key,
                                                                      .toolchain = std::move(toolchain),
                                                                      .room = store_.limit_bytes(),
                                                                      .cancellation = std::move(cancellation),
-                                                                     .looks = std::move(looks)});
+                                                                     .budget = std::move(budget)});
   absl::StatusOr<exec::ActionResult> taken =
       CatchExceptions("not taken", [&] { return Take(key, step.action.outputs, found); });
   return taken.ok() ? std::optional(*std::move(taken)) : std::nullopt;

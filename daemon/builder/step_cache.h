@@ -34,12 +34,12 @@ class StepCache {
   // The result of an earlier step of the same key, if the headers that it has read still have the same content.
   std::optional<exec::ActionResult> Find(const Digest& key, const toolchain::Toolchain& toolchain);
 
-  // The same for what other nodes have made, while the load's `looks` (may be null) last; keeps what it finds.
+  // The same for other nodes' results, while the load's `budget` (may be null) lasts; keeps a result that it finds.
   std::optional<exec::ActionResult> FindUpstream(const Digest& key, const Step& step, toolchain::ToolchainPtr toolchain,
-                                                 LookBudgetPtr looks, CancellationPtr cancellation);
+                                                 UpstreamBudgetPtr budget, CancellationPtr cancellation);
 
-  // Keeps a result, here and for other nodes, unless the command failed or printed something, or a file of a tool is
-  // not what it was when the tool was identified. `start` is a time before the command began.
+  // Keeps a result, here and for other nodes, unless the command failed or printed something, or a file of a tool has
+  // changed since the tool was identified. `start` is a time before the command began.
   void Keep(const Digest& key, const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
             const exec::ActionResult& result);
 

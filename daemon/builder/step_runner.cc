@@ -208,7 +208,7 @@ void StepRunner::End(const StepOfUser& key, StepFlight& flight, const exec::Acti
 }
 
 void StepRunner::AskersChanged(const exec::Askers& askers) {
-  IgnoreExceptions("places stay as they were", [&] { executor_.AskersChanged(askers); });
+  IgnoreExceptions("positions stay as they were", [&] { executor_.AskersChanged(askers); });
   const MutexLock lock(mutex_);
   for (const auto& [key, flight] : running_) flight->changed.NotifyAll();
 }
@@ -216,7 +216,7 @@ void StepRunner::AskersChanged(const exec::Askers& askers) {
 exec::ActionEnd StepRunner::FindOrRun(const Reusable& reusable) {
   const Run& run = reusable.run;
   std::optional<exec::ActionResult> found =
-      cache_.FindUpstream(reusable.key, reusable.step, run.toolchain, run.looks, run.cancellation);
+      cache_.FindUpstream(reusable.key, reusable.step, run.toolchain, run.budget, run.cancellation);
   if (!found) return RunAndKeep(reusable);
   upstream_.Add();
   reusable.timed.TakesResult(v1::TracedStep::UPSTREAM);
@@ -249,14 +249,12 @@ void StepRunner::Register(MetricsRegistry& registry) const {
   parts_->nvcc.Register(registry);
   parts_->compiled_preambles.Register(registry);
   parts_->linker.Register(registry);
-  registry.AddGauge("kernix_lessons", "What is being learned from builds for later ones, or waits for that.",
+  registry.AddGauge("kernix_lessons", "Preparations of shortcuts for later builds: running and waiting.",
                     [this] { return static_cast<int64_t>(LessonsLeft()); });
-  registry.AddCounters(
-      "kernix_reusable_steps_total",
-      "Steps whose result can serve other builds: taken from an earlier build, from one at the same time or from "
-      "another "
-      "node, or run.",
-      "how", {{"reused", &reused_}, {"joined", &joined_}, {"upstream", &upstream_}, {"run", &run_}});
+  registry.AddCounters("kernix_reusable_steps_total",
+                       "Steps whose result can serve other builds: taken from an earlier build, from a concurrent one "
+                       "or from another node, or run.",
+                       "how", {{"reused", &reused_}, {"joined", &joined_}, {"upstream", &upstream_}, {"run", &run_}});
 }
 
 }  // namespace kernix::build

@@ -34,8 +34,8 @@ bool WouldEndAgain(const absl::Status& status);
 // other step is one command. Thread-safe.
 class StepRunner {
  public:
-  // All must outlive the runner. `lessons` runs what teaches shortcuts (learning.h). Without it, steps take those alone
-  // that need no lesson.
+  // All must outlive the runner. `lessons` runs the lessons of shortcuts (learning.h). Without it, steps take only
+  // shortcuts that need no lesson.
   StepRunner(Env& env, exec::Executor& executor, StepCache& cache, StepRunner* lessons = nullptr,
              Shortcuts disabled = {});
   ~StepRunner();
@@ -46,23 +46,24 @@ class StepRunner {
     toolchain::ToolchainPtr toolchain = nullptr;  // of the step; null: its result is neither kept nor reused
     CompileMode mode = CompileMode::kFast;        // of the plan
     size_t share = 1;                             // see RunPlan()
-    LookBudgetPtr looks = nullptr;                // of the load; null: each step has a bound of its own
+    UpstreamBudgetPtr budget = nullptr;           // of the load; null: each step has a bound of its own
     HeldOutputsPtr outputs = nullptr;             // of the plan; null: what phases make stays in memory
     StepObserver* observer = nullptr;             // may be null
     CancellationPtr cancellation = nullptr;       // may be null
   };
 
   // Runs the step's action to its end, as Executor::Run() does. Blocks. Phases tell the observer when they wait and
-  // start; what they print reaches it when all have succeeded.
+  // start; their output reaches it when all have succeeded.
   exec::ActionEnd RunStep(const Step& step, const Run& run);
 
   // Runs `action` as one command, whatever earlier steps have made.
   exec::ActionEnd RunCommand(const exec::Action& action, const Run& run);
 
-  // Must be called when somebody has joined or left `askers`. Does not throw: without memory, places stay as they were.
+  // Must be called when somebody has joined or left `askers`. Does not throw: without memory, positions stay as they
+  // were.
   void AskersChanged(const exec::Askers& askers);
 
-  // How many steps wait for the same one of another build.
+  // How many steps wait for the same step of another build.
   size_t waiting() const;
 
   // How many lessons run or wait.

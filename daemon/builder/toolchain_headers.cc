@@ -7,7 +7,7 @@
 #include "common/base/paths.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 #include "daemon/toolchain/description.h"
 
 namespace kernix::build {

@@ -29,7 +29,7 @@ class TraceRecorder {
 
   // The daemon's own work: everything since the last call of Lap() or Skip(), or since the beginning.
   void Lap(const std::string& name);
-  // What was since then is no work of the daemon's own.
+  // The time since then is not the daemon's own work.
   void Skip();
 
   // The trace until now.

@@ -20,7 +20,7 @@
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/slim_phases.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 
 namespace kernix::build {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chooses the stand-in for CUDA's runtime header that a unit is compiled with (language/read/runtime_names.h).
+// Chooses a unit's stand-in for CUDA's runtime header (language/read/runtime_names.h).
 #pragma once
 
 #include "common/base/digest.h"
@@ -13,17 +13,17 @@
 
 namespace kernix::build {
 
-// A guess from the sources and the request's headers: it tells which stand-in to preprocess with. A unit that includes
-// others than these, the host compiler's, kernix's own and those of the runtime header gets the whole one: what they
-// take, no guess sees, and they take longer to read than what a stand-in leaves out.
+// A guess from the sources and the request's headers, for preprocessing. A unit gets the whole header if it includes
+// headers other than these, the host compiler's, kernix's own and the runtime header's: a guess cannot know which names
+// they use, and reading them takes longer than the parts that a stand-in leaves out.
 language::RuntimeChoice GuessRuntime(Env& env, const KnownRuntime& known, const Phases& phases,
                                      const toolchain::Toolchain& toolchain);
 
 // Represents the headers that the sources of `phases` include, as they name them.
 Digest HeadOf(const Phases& phases);
 
-// The choice for the passes of `phases` that read the stand-in that `known` is about: `outputs` is what preprocessing
-// has made. The whole header if a file cannot be read.
+// The choice for the passes of `phases` that read the stand-in of `known`, from the `outputs` of preprocessing. The
+// whole header if a file cannot be read.
 language::RuntimeChoice ChooseRuntime(Env& env, const KnownRuntime& known, const Phases& phases,
                                       const PlanOutputs& outputs, const toolchain::Toolchain& toolchain);
 

@@ -9,7 +9,7 @@
 #include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/paths.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 #include "daemon/toolchain/description.h"
 
 namespace kernix::build {
@@ -21,8 +21,8 @@ constexpr int kQuestionsAtOnce = 8;
 
 constexpr Duration kFirstPause{1'000};
 
-// While it waits at the end: how often it looks whether the upstream answers.
-constexpr Duration kLook{100};
+// While it waits at the end: how often it checks whether the upstream answers.
+constexpr Duration kPollPeriod{100};
 
 uint64_t BytesOf(const remote::SharedResult& result) {
   uint64_t bytes = 0;
@@ -45,8 +45,8 @@ std::optional<std::vector<remote::SharedHeader>> Shared(const std::vector<cache:
   return shared;
 }
 
-remote::Limits LimitsOf(const UpstreamCache::Wanted& wanted, const LookBudget::Look& look) {
-  return {wanted.cancellation.get(), look.deadline()};
+remote::Limits LimitsOf(const UpstreamCache::Wanted& wanted, const UpstreamBudget::Query& query) {
+  return {wanted.cancellation.get(), query.deadline()};
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ UpstreamCache::~UpstreamCache() {
   {
     const MutexLock lock(mutex_);
     while ((waiting_ > 0 || (turns_ && turns_->HasNews())) && results_.IsAnswered() && env_.Now() < deadline) {
-      changed_.WaitUntil(mutex_, std::min(deadline, env_.Now() + kLook));
+      changed_.WaitUntil(mutex_, std::min(deadline, env_.Now() + kPollPeriod));
     }
     stopping_ = true;
     changed_.NotifyAll();
@@ -105,33 +105,33 @@ class UpstreamCache::Question {
 std::optional<remote::SharedResult> UpstreamCache::Find(Wanted wanted) {
   const bool may_wait = wanted.effort == Effort::kWait || (wanted.effort == Effort::kBuild && options_.write);
   if (turns_ && may_wait) return Await(std::move(wanted));
-  const bool is_spent = wanted.looks != nullptr && wanted.looks->IsSpent();
+  const bool is_spent = wanted.budget != nullptr && wanted.budget->IsSpent();
   if (!options_.read || wanted.is_absent || is_spent) return std::nullopt;
-  if (wanted.looks == nullptr) wanted.looks = NewBudget();
+  if (wanted.budget == nullptr) wanted.budget = NewBudget();
   const Question question(*this, wanted.cancellation.get());
-  const LookBudget::Look look(*wanted.looks);
-  return FindNow(wanted, look);
+  const UpstreamBudget::Query query(*wanted.budget);
+  return FindNow(wanted, query);
 }
 
 std::optional<remote::SharedResult> UpstreamCache::Await(Wanted wanted) {
   const bool may_build = wanted.effort == Effort::kBuild;
-  if (wanted.looks == nullptr) wanted.looks = NewBudget();
-  if (wanted.looks->IsSpent()) return std::nullopt;
+  if (wanted.budget == nullptr) wanted.budget = NewBudget();
+  if (wanted.budget->IsSpent()) return std::nullopt;
   BuildTurns::Wait wait;
   while (true) {
     {
       const Question question(*this, wanted.cancellation.get());
-      const LookBudget::Look look(*wanted.looks);
-      const remote::Limits limits = LimitsOf(wanted, look);
+      const UpstreamBudget::Query query(*wanted.budget);
+      const remote::Limits limits = LimitsOf(wanted, query);
       std::optional<remote::SharedResult> found;
-      if (!wait.settles && !std::exchange(wanted.is_absent, false)) found = FindNow(wanted, look);
-      const bool is_over = found || limits.IsCancelled() || look.IsOver();
+      if (!wait.settles && !std::exchange(wanted.is_absent, false)) found = FindNow(wanted, query);
+      const bool is_over = found || limits.IsCancelled() || query.IsOver();
       if (is_over && !wait.settles) return found;
       const bool must_wait =
           may_build ? !turns_->MayBuild(wanted.key, wait, limits) : turns_->OtherBuilds(wanted.key, wait, limits);
       if (!must_wait) return found;
     }
-    if (!wait.settles) wanted.looks->Renew();
+    if (!wait.settles) wanted.budget->Renew();
     Pause(wait.pause, wanted.cancellation.get());
   }
 }
@@ -140,8 +140,8 @@ void UpstreamCache::EndBuild(const Digest& key, remote::ClaimState state) {
   if (turns_) turns_->End(key, state);
 }
 
-std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted, const LookBudget::Look& look) {
-  if (look.IsOver()) return std::nullopt;
+std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted, const UpstreamBudget::Query& query) {
+  if (query.IsOver()) return std::nullopt;
   const toolchain::Toolchain& toolchain = *wanted.toolchain;
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   const auto own_digest = [&](const std::string& name) -> std::optional<Digest> {
@@ -152,7 +152,7 @@ std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted,
   };
   auto found = CatchExceptions("a result of the upstream could not be taken in", [&] {
     return results_.Find(wanted.key, own_digest, std::min(options_.max_result_bytes, wanted.room),
-                         LimitsOf(wanted, look));
+                         LimitsOf(wanted, query));
   });
   if (found.ok()) return *std::move(found);
   Log(LogLevel::kDebug, "upstream_not_asked", {{"key", wanted.key.Hex()}, {"error", found.status().message()}});
@@ -225,17 +225,14 @@ bool UpstreamCache::PauseWrites(Duration pause) {
 
 void UpstreamCache::Register(MetricsRegistry& registry) const {
   if (turns_) turns_->Register(registry);
-  registry.AddCounter("kernix_upstream_results_lost_total",
-                      "Results that could not be written to the upstream, or waited for too long.", lost_);
+  registry.AddCounter("kernix_upstream_results_lost_total", "Results not written to the upstream, or not in time.",
+                      lost_);
   registry.AddCounter("kernix_upstream_writes_with_new_token_total",
-                      "Writes of results that the engine refused for their token, and that were tried again with a "
-                      "renewed one.",
-                      renewed_);
-  registry.AddGauge("kernix_upstream_waiting_bytes", "Bytes of results that wait to be written to the upstream.",
-                    [this] {
-                      const MutexLock lock(mutex_);
-                      return static_cast<int64_t>(waiting_bytes_);
-                    });
+                      "Writes of results refused for their token, and tried again with a new one.", renewed_);
+  registry.AddGauge("kernix_upstream_waiting_bytes", "Bytes of results waiting to be written to the upstream.", [this] {
+    const MutexLock lock(mutex_);
+    return static_cast<int64_t>(waiting_bytes_);
+  });
 }
 
 }  // namespace kernix::build

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tier behind this host's caches: what other nodes have made, and what this one makes for them.
+// The tier behind this host's caches: results that nodes share.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/build_turns.h"
-#include "daemon/builder/look_budget.h"
+#include "daemon/builder/upstream_budget.h"
 #include "daemon/builder/work_queue.h"
 #include "daemon/cache/entry.h"
 #include "daemon/remote/shared_results.h"
@@ -29,40 +29,40 @@ struct UpstreamCacheOptions {
   std::string address;  // for people
   bool read = true;
   bool write = false;
-  // Lets one node build what several need at the same moment. One that does not write claims nothing, and so waits for
-  // nobody with Effort::kBuild.
+  // Lets one of several nodes build a key that all need at the same moment. A node that does not write claims nothing,
+  // and so waits for nobody with Effort::kBuild.
   bool build_once = false;
   uint64_t max_result_bytes = UINT64_MAX;  // larger results of others are not taken, whatever the room
 };
 
-// How far one goes for a result that is not in this host's caches.
+// How much effort to spend on a result that is not in this host's caches.
 enum class Effort {
   kBuild,
-  kWait,  // takes what the upstream has, and waits for a node that builds it
-  kLook,  // takes what the upstream has now: what a lookup can wait for
+  kWait,    // takes what the upstream has, and waits for a node that builds it
+  kLookup,  // takes what the upstream has now: what a lookup can wait for
 };
 
-// Asks in the caller's thread, and writes in threads of its own. Whatever goes wrong there is no error of a load: the
-// log and the counters have it. Thread-safe.
+// Asks in the caller's thread, and writes in threads of its own. A failure is never an error of a load: it is in the
+// log and the counters. Thread-safe.
 class UpstreamCache {
  public:
-  // What is looked for: the result of `key` that `toolchain` would make as well.
+  // The wanted result: that of `key`, which `toolchain` would make, too.
   struct Wanted {
     Digest key;
     toolchain::ToolchainPtr toolchain;
     uint64_t room = UINT64_MAX;  // how many bytes it may have
     CancellationPtr cancellation = nullptr;
-    Effort effort = Effort::kLook;
-    bool is_absent = false;         // it was looked for a moment ago
-    LookBudgetPtr looks = nullptr;  // of the load; null: this look has one of its own
+    Effort effort = Effort::kLookup;
+    bool is_absent = false;              // it was looked for a moment ago
+    UpstreamBudgetPtr budget = nullptr;  // of the load; null: this query has one of its own
   };
 
-  // How much may wait to be written. What comes above that is lost to others.
+  // How much may wait to be written. Results beyond that are lost to others.
   static constexpr uint64_t kMostWaitingBytes = 256 << 20;
-  // How often a result is tried to be written, with longer and longer pauses. A try whose token the engine has refused
-  // is left out while the token file holds the same.
+  // How often to try to write a result, with longer and longer pauses. Tries are skipped while the token file holds a
+  // token that the engine has refused.
   static constexpr int kMostTries = 6;
-  // How long what waits at the end gets to be written, if the upstream answers.
+  // How long the waiting results may be written at the end, if the upstream answers.
   static constexpr Duration kLastWrites{5'000};
 
   // All must outlive it.
@@ -71,38 +71,38 @@ class UpstreamCache {
   // Every Find() must have ended.
   ~UpstreamCache();
 
-  // For all that one load asks: the time limit of one call of the upstream.
-  LookBudgetPtr NewBudget() const { return std::make_shared<LookBudget>(env_, results_.timeout()); }
+  // The budget for all queries of one load: the time limit of one call of the upstream.
+  UpstreamBudgetPtr NewBudget() const { return std::make_shared<UpstreamBudget>(env_, results_.timeout()); }
 
   // Nothing if there is no such result, if the upstream does not answer while the budget lasts, or if the cancellation
-  // (may be null) fires. Blocks. With `build_once`, Effort::kBuild and kWait wait while another node builds it, which
-  // takes nothing from the budget; after kBuild, the caller then must call Keep() or EndBuild().
+  // (may be null) fires. Blocks. With `build_once`, Effort::kBuild and kWait wait while another node builds it, without
+  // spending the budget. After kBuild, the caller must call Keep() or EndBuild().
   std::optional<remote::SharedResult> Find(Wanted wanted);
 
-  // The build of a load has made nothing to keep.
+  // The build of a load has no result to keep.
   void EndBuild(const Digest& key, remote::ClaimState state);
 
   bool reads() const { return options_.read; }
   bool writes() const { return options_.write; }
 
   // Writes a result, later. `headers`: those of the toolchain that its build has read, with the content that they had.
-  // A result whose headers are not certain (see DigestToolchainHeaders()), or lie elsewhere than in the toolchain's
-  // folders, is not written.
+  // Does not write a result whose headers are not certain (see DigestToolchainHeaders()), or are outside the
+  // toolchain's folders.
   void Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
             std::vector<std::pair<std::string, exec::Content>> files, std::string detail);
 
   const std::string& address() const { return options_.address; }
 
-  // False: questions are answered with nothing at once, because the upstream is known to be broken.
+  // False: Find() returns nothing at once, because the upstream is broken.
   bool IsAnswered() const { return results_.IsAnswered(); }
 
   // The registry must not be read after the cache is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:
-  // Looks until this node should build it (Effort::kBuild), or nobody does.
+  // Asks until this node should build it (Effort::kBuild), or nobody does.
   std::optional<remote::SharedResult> Await(Wanted wanted);
-  std::optional<remote::SharedResult> FindNow(const Wanted& wanted, const LookBudget::Look& look);
+  std::optional<remote::SharedResult> FindNow(const Wanted& wanted, const UpstreamBudget::Query& query);
   bool Reserve(uint64_t bytes);
   void Write(const Digest& key, const remote::SharedResult& result, uint64_t bytes);
   bool TryToWrite(const Digest& key, const remote::SharedResult& result);

@@ -274,7 +274,7 @@ TEST_F(SharingTest, ANodeWithoutCompilersTakesWhatAnotherOneHasBuilt) {
     EXPECT_EQ(KindOf(missing.status()), v1::ErrorDetail::NOT_CACHED);
     EXPECT_THAT(missing.status().message(),
                 AllOf(HasSubstr("this node has no compiler for module \"module\""),
-                      HasSubstr(StrCat("the engine at ", engine_->address(), " has none that fits")),
+                      HasSubstr(StrCat("the engine at ", engine_->address(), " has no matching result")),
                       HasSubstr("prefetch them on a node with /usr/bin/g++")));
     builds.Build(request);
   }
@@ -301,7 +301,7 @@ TEST_F(SharingTest, ANodeWithoutCompilersTakesWhatAnotherOneHasBuilt) {
   EXPECT_EQ(bare.Stats().failures, 0u);
 }
 
-// What the other node has built stays away until the first look for it is over.
+// What the other node has built stays away until the first query for it is over.
 TEST_F(SharingTest, ANodeWithoutCompilersWaitsForANodeThatBuilds) {
   const v1::LoadRequest request = Request();
   FaultProxy proxy(engine_->address());
@@ -315,7 +315,7 @@ TEST_F(SharingTest, ANodeWithoutCompilersWaitsForANodeThatBuilds) {
   proxy.Inject(
       {.method = "BatchUpdateBlobs", .times = 0, .change = [go = release.get_future().share()](auto&) { go.wait(); }});
   auto taken = std::async(std::launch::async, [&] { return bare.Load(WithoutTools(request)); });
-  Await("a look", [&] { return Sample(*bare.results, "kernix_upstream_lookups_total{result=\"absent\"}") >= 1; });
+  Await("a query", [&] { return Sample(*bare.results, "kernix_upstream_lookups_total{result=\"absent\"}") >= 1; });
   release.set_value();
   EXPECT_THAT(AwaitValue("the build", std::move(built)), IsOk());
   const auto result = AwaitValue("what it has built", std::move(taken));
@@ -672,8 +672,8 @@ TEST_F(SharingTest, ASlowEngineCostsALoadOneTimeLimit) {
   EXPECT_EQ(proxy.Calls("UpdateActionResult"), 0);
 }
 
-// Lets one look for a result take longer than the time limit, though each of its calls is in time.
-void SlowDownOneLook(FaultProxy& proxy, ChangingEnv& env) {
+// Lets one query for a result take longer than the time limit, though each of its calls is in time.
+void SlowDownOneQuery(FaultProxy& proxy, ChangingEnv& env) {
   for (const char* method : {"GetActionResult", "BatchReadBlobs"}) {
     proxy.Inject({.method = method, .change = [&](auto&) { env.AdvanceClock(Duration(6'000)); }});
   }
@@ -689,7 +689,7 @@ TEST_F(SharingTest, ALoadThatHasWaitedOneTimeLimitAsksForNoStep) {
   FaultProxy proxy(engine_->address());
   Node second;
   second.Share({.address = proxy.address(), .timeout = Duration(10'000)}, {}, {.write = false});
-  SlowDownOneLook(proxy, second.env);
+  SlowDownOneQuery(proxy, second.env);
   second.Build(request);
   EXPECT_EQ(proxy.Calls("GetActionResult"), 1);
   EXPECT_EQ(second.Steps("upstream"), 0);
@@ -734,7 +734,7 @@ int QuestionsOfPhases(const std::string& engine, bool spent) {
   compile.action.outputs = {"u.o", "u.d"};
   EXPECT_THAT(runner.RunStep(compile, {.askers = exec::OneAsker(UserId{1000}),
                                        .toolchain = std::make_shared<toolchain::Toolchain>(),
-                                       .looks = spent ? std::make_shared<LookBudget>(env, Duration(0)) : nullptr}),
+                                       .budget = spent ? std::make_shared<UpstreamBudget>(env, Duration(0)) : nullptr}),
               IsOk());
   return proxy.Calls("GetActionResult");
 }
@@ -747,7 +747,7 @@ TEST_F(SharingTest, NvccsPhasesHaveTheTimeLimitOfTheirLoad) {
 TEST_F(SharedLookupTest, ALoadHasWhatItsLookupHasLeftOfTheTimeLimit) {
   request_ = WithSharedStep(request_);
   BuildElsewhere();
-  SlowDownOneLook(proxy_, taker_.env);
+  SlowDownOneQuery(proxy_, taker_.env);
   EXPECT_FALSE(taker_.LookUp(request_));
   RecordingObserver observer({"int a;\n"});
   const auto built = taker_.Load(request_, observer);
@@ -760,7 +760,7 @@ TEST_F(SharedLookupTest, ALoadHasWhatItsLookupHasLeftOfTheTimeLimit) {
 // A load that cannot build has nothing but the engine: it asks once more, with a time limit of its own.
 TEST_F(SharedLookupTest, ALoadThatCannotBuildAsksAgainIfItsLookupHadNoTimeLeft) {
   BuildElsewhere();
-  SlowDownOneLook(proxy_, taker_.env);
+  SlowDownOneQuery(proxy_, taker_.env);
   EXPECT_FALSE(taker_.LookUp(request_));
   request_.set_only_cached(true);
   RecordingObserver observer({"int a;\n"});
@@ -790,13 +790,13 @@ TEST_F(SharingTest, AWaitForAnotherNodesBuildTakesNothingFromTheTimeLimit) {
   ASSERT_THAT(others.Write(key, 0, remote::ClaimState::kBuilding, {}), IsOk());
   UpstreamCache cache(env, KnownToolchains().digests(), results, own, {.write = true, .build_once = true});
   proxy.Inject({.method = "GetActionResult", .times = 0, .change = [&](auto&) {
-                  env.AdvanceClock(Duration(3'000));  // of each look at the claim
+                  env.AdvanceClock(Duration(3'000));  // of each reading of the claim
                 }});
-  const LookBudgetPtr looks = cache.NewBudget();
+  const UpstreamBudgetPtr budget = cache.NewBudget();
   // Until nothing more is heard of it.
-  (void)cache.Find({.key = key, .toolchain = toolchain, .effort = Effort::kBuild, .looks = looks});
+  (void)cache.Find({.key = key, .toolchain = toolchain, .effort = Effort::kBuild, .budget = budget});
   EXPECT_GE(proxy.Calls("GetActionResult"), 4);
-  EXPECT_FALSE(LookBudget::Look(*looks).IsOver());
+  EXPECT_FALSE(UpstreamBudget::Query(*budget).IsOver());
   cache.EndBuild(key, remote::ClaimState::kLeft);
 }
 

@@ -18,10 +18,10 @@
 
 namespace kernix::cache {
 
-// What of it a failure of the machine's power may take.
+// What a power failure may damage.
 enum class Durability {
   kSurvives,
-  kMayBeLost,  // the disk is not awaited; what is found later may be damaged, which IsSound() and Open() see
+  kMayBeLost,  // does not wait for the disk; later, the blob may be damaged, which IsSound() and Open() see
 };
 
 // Thread-safe. Does not know who needs a blob: its owner must keep a Remove() from racing with a Put() of the same
@@ -54,7 +54,7 @@ class BlobStore {
 
 // Maps each key to the artifact that answers it.
 
-// What has an origin can be taken again: nobody waits for the disk.
+// A blob with an origin can be fetched again: nobody waits for the disk.
 inline Durability DurabilityOf(const Entry& entry) {
   return entry.origin.empty() ? Durability::kSurvives : Durability::kMayBeLost;
 }

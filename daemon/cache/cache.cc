@@ -30,14 +30,14 @@ struct MetricText {
 };
 
 constexpr MetricText kTotalTexts[] = {
-    {"kernix_builds_total", "Artifacts that were built and committed."},
-    {"kernix_cache_hits_total", "Loads that were served without a build."},
+    {"kernix_builds_total", "Built and committed artifacts."},
+    {"kernix_cache_hits_total", "Loads served without a build."},
     {"kernix_cache_misses_total", "Loads that started or joined a build."},
     {"kernix_joined_loads_total", "Loads that waited for another load's build."},
-    {"kernix_failed_builds_total", "Builds that ended in an error."},
-    {"kernix_cache_evictions_total", "Entries that were dropped to make room."},
-    {"kernix_cancelled_builds_total", "Builds that were cancelled because nobody waited for them any more."},
-    {"kernix_upstream_hits_total", "Loads that were served by a build of another node."},
+    {"kernix_failed_builds_total", "Failed builds."},
+    {"kernix_cache_evictions_total", "Entries dropped to make room."},
+    {"kernix_cancelled_builds_total", "Builds cancelled because nobody waited for them any more."},
+    {"kernix_upstream_hits_total", "Loads served by another node's build."},
 };
 static_assert(std::size(kTotalTexts) == kTotalCount);
 
@@ -247,7 +247,7 @@ void Cache::Register(MetricsRegistry& registry) {
   }
   registry.AddGauge("kernix_cache_tags", "Tags in the cache: one for each name and user of an entry.",
                     [this] { return static_cast<int64_t>(journal_->holdings().tags); });
-  registry.AddGauge("kernix_cache_bytes", "Size of all artifacts in the cache, and of what its index holds.",
+  registry.AddGauge("kernix_cache_bytes", "Size of all artifacts in the cache, and of its index.",
                     [this] { return static_cast<int64_t>(journal_->holdings().bytes()); });
   registry.AddGauge("kernix_cache_limit_bytes", "Size limit of the cache.",
                     [this] { return static_cast<int64_t>(limit_bytes()); });

@@ -14,7 +14,7 @@
 //   <directory>/artifacts/abcd....so    content, by SHA-256; read-only once there
 //   <directory>/private/                0700; its content is for the store's owner only
 //     lock, owner                       held by the one process that uses the store, and the identity of that process
-//     index.sqlite                      WAL. A process that can open its files can hold up every commit
+//     index.sqlite                      WAL. A process that can open its files can block every commit
 //     steps/                            results of steps, see step_store.h
 //     tmp/                              scratch folders; emptied at start
 //
@@ -40,7 +40,7 @@
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 #include "daemon/cache/blob_store.h"
 #include "daemon/cache/journal.h"
 #include "kernix/v1/kernix.pb.h"
@@ -91,8 +91,8 @@ struct CacheParts {
   std::shared_ptr<ActionCache> actions;
   std::shared_ptr<BlobStore> blobs;
   std::shared_ptr<Journal> journal;
-  std::unique_ptr<FileLock> lock;       // held as long as the cache lives; may be null
-  std::unique_ptr<FilesInPlace> files;  // without which they work no more; may be null
+  std::unique_ptr<FileLock> lock;   // held as long as the cache lives; may be null
+  std::unique_ptr<OwnFiles> files;  // without which they work no more; may be null
 };
 
 using MakeTrace = std::function<v1::BuildTrace()>;
@@ -186,7 +186,7 @@ class Cache {
   absl::Status Flush();
 
   // The first of the store's files and folders that somebody has removed or exchanged; empty: none. After that, the
-  // store works no more, and what is at its place belongs to others: only a new Cache can make it anew.
+  // store works no more, and the files at its path belong to others: only a new Cache can make it anew.
   std::string FirstLost() const { return files_ == nullptr ? "" : files_->FirstLost(); }
   // Their names.
   std::vector<std::string> Files() const { return files_ == nullptr ? std::vector<std::string>() : files_->Names(); }
@@ -241,7 +241,7 @@ class Cache {
   std::atomic<uint64_t> limit_bytes_;
   std::array<std::atomic<uint64_t>, 4096> changes_{};
   const std::unique_ptr<FileLock> lock_;  // destroyed last
-  const std::unique_ptr<FilesInPlace> files_;
+  const std::unique_ptr<OwnFiles> files_;
   const std::shared_ptr<ActionCache> actions_;
   const std::shared_ptr<BlobStore> blobs_;
   const std::shared_ptr<Journal> journal_;

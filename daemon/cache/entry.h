@@ -32,7 +32,7 @@ struct ToolchainHeader {
   bool operator==(const ToolchainHeader&) const = default;
 };
 
-// What the index stores of a build's inputs has these numbers.
+// The index stores these numbers for a build's inputs.
 enum class InputKind {
   kSource = 1,
   kHeader = 2,
@@ -91,7 +91,7 @@ struct BuiltFrom {
   bool operator==(const BuiltFrom&) const = default;
 };
 
-// What a change removed from a cache.
+// The things that a change removed from a cache.
 struct Dropped {
   std::vector<Digest> keys;
   uint64_t tags = 0;

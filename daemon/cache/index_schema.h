@@ -14,7 +14,7 @@
 
 namespace kernix::cache {
 
-// The error for a store whose `what` has another number than that of this kernix.
+// The error for a store whose `what` has another number than this kernix's.
 absl::Status MadeByAnother(std::string_view what, int64_t number, int64_t ours);
 
 // Opens a connection with the settings that Index's promises need: WAL, and commits that are on disk when they return.

@@ -29,7 +29,7 @@ enum class Total { kBuilds, kHits, kMisses, kJoined, kFailures, kEvictions, kCan
 inline constexpr size_t kTotalCount = 8;
 using Totals = std::array<uint64_t, kTotalCount>;  // by Total
 
-// What a new entry counts as.
+// The total that counts a new entry.
 inline Total TotalOf(const Entry& entry) { return entry.origin.empty() ? Total::kBuilds : Total::kUpstreamHits; }
 
 // An entry in a list: one element for each tag.
@@ -72,8 +72,8 @@ class Journal {
   virtual void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms) = 0;
   virtual void AddTag(const Digest& key, const Tag& tag) = 0;
 
-  // Writes what AddUse() and AddTag() have noted, and those of `totals` that are larger than the written ones. If it
-  // fails, nothing is lost: the next Flush() writes it. Does not await the disk: power loss may take what is young.
+  // Writes the uses and tags of AddUse() and AddTag(), and those of `totals` that are larger than the written ones. If
+  // it fails, nothing is lost: the next Flush() writes it. Does not await the disk: power loss may take what is young.
   virtual absl::Status Flush(const Totals& totals) = 0;
 
   // Most recently used first. Does not list tags that are not flushed.
@@ -130,10 +130,10 @@ class PendingUseBuffer {
   // Removes and returns everything that is pending, to be written. Call Written() or PutBack() before the next Take().
   std::shared_ptr<const PendingUses> Take();
 
-  // What Take() returned is written.
+  // The result of Take() is written.
   void Written();
 
-  // What Take() returned could not be written, and is pending again.
+  // The result of Take() could not be written, and is pending again.
   void PutBack();
 
  private:

@@ -105,7 +105,7 @@ absl::Status CopyIndex(Env& env, const StorePaths& from, const std::string& to) 
     KERNIX_RETURN_IF_ERROR(CopyFilesOfIndex(env, from, to));
     if (states() == before) return absl::OkStatus();
   }
-  return absl::UnavailableError("it is being written all the time");
+  return absl::UnavailableError("somebody writes to it all the time");
 }
 
 }  // namespace

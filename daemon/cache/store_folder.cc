@@ -18,7 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "common/os/private_directory.h"
 #include "daemon/cache/index_schema.h"
 
@@ -91,7 +91,7 @@ bool IsBlob(std::string_view name) { return Digest::FromHex(name.substr(0, name.
 
 bool IsPrivateFile(std::string_view name) {
   const StorePaths paths("");
-  const std::string ours[] = {paths.lock, paths.steps, paths.toolchains, paths.scratch, kHolderFile, kPlaceFolder};
+  const std::string ours[] = {paths.lock, paths.steps, paths.toolchains, paths.scratch, kHolderFile, kRunFolder};
   return name.starts_with(Basename(paths.index)) ||
          std::any_of(std::begin(ours), std::end(ours), [&](const std::string& path) { return name == Basename(path); });
 }
@@ -191,8 +191,8 @@ absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths&
 }
 
 // Of an index without a log, nothing is missing.
-std::unique_ptr<FilesInPlace> FilesOfStore(Env& env, const StorePaths& paths) {
-  auto files = std::make_unique<FilesInPlace>(env);
+std::unique_ptr<OwnFiles> FilesOfStore(Env& env, const StorePaths& paths) {
+  auto files = std::make_unique<OwnFiles>(env);
   for (const std::string& path : {paths.directory, paths.version, paths.blobs, paths.private_directory, paths.lock,
                                   JoinPath(paths.private_directory, kHolderFile), paths.index,
                                   StrCat(paths.index, "-wal"), StrCat(paths.index, "-shm"), paths.scratch}) {

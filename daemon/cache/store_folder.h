@@ -15,8 +15,8 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
+#include "common/os/file_check.h"
 #include "common/os/file_identity.h"
-#include "common/os/file_look.h"
 #include "daemon/cache/blob_store.h"
 
 namespace kernix::cache {
@@ -31,14 +31,14 @@ struct StorePaths {
   std::string directory, version, blobs, private_directory, lock, index, steps, toolchains, scratch;
 };
 
-// Creates the folder, refuses a folder that belongs to another user or that others may write to, takes its lock
-// (released when the result is destroyed), checks or writes the layout's number, makes what is missing of the store,
-// and empties the scratch folder. A process that is about to end may still hold the lock: waits two seconds for it.
+// Creates the folder, and refuses one that belongs to another user or that others may write to. Takes its lock
+// (released when the result is destroyed), checks or writes the layout's number, makes missing parts of the store, and
+// empties the scratch folder. A process that is about to end may still hold the lock: waits two seconds for it.
 // `socket`: see CacheOptions.
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths, const std::string& socket = "");
 
-// What a store consists of while a process uses it. Call it once the store is claimed and its index open.
-std::unique_ptr<FilesInPlace> FilesOfStore(Env& env, const StorePaths& paths);
+// The files of a store while a process uses it. Call it once the store is claimed and its index open.
+std::unique_ptr<OwnFiles> FilesOfStore(Env& env, const StorePaths& paths);
 
 // Renames the index's files to "index.sqlite.damaged...", replacing an older such set.
 absl::Status MoveIndexAside(Env& env, const StorePaths& paths);

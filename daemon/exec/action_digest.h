@@ -60,7 +60,7 @@ class MerkleTree {
 // does not list yet.
 BlobDigest DigestOfAction(const Action& action, const std::vector<InputFile>& more_inputs = {});
 
-// What makes an action another one for an engine, beside what the digest above covers.
+// The parts of an action that only an engine's digest covers, beside those of the digest above.
 struct EngineForm {
   std::vector<InputLink> links = {};                 // that lie in the input root
   std::map<std::string, BlobDigest> folders = {};    // more folders of the input root, by path

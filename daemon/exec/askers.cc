@@ -18,14 +18,14 @@ bool Askers::Leave(const Asker& asker) {
   return true;
 }
 
-std::vector<Place> Askers::Places(uint64_t rank, uint64_t batch_rank) const {
+std::vector<QueuePosition> Askers::Positions(uint64_t rank, uint64_t batch_rank) const {
   const MutexLock lock(mutex_);
-  std::vector<Place> places;
+  std::vector<QueuePosition> positions;
   for (const Asker& asker : askers_) {  // of each user, loads of batches come last
-    const Place place{asker.user, asker.is_of_batch ? batch_rank : rank};
-    if (places.empty() || places.back().user != asker.user) places.push_back(place);
+    const QueuePosition position{asker.user, asker.is_of_batch ? batch_rank : rank};
+    if (positions.empty() || positions.back().user != asker.user) positions.push_back(position);
   }
-  return places;
+  return positions;
 }
 
 bool Askers::Has(UserId user) const {

@@ -26,27 +26,27 @@ struct Asker {
 };
 
 // Among a user's actions that wait.
-struct Place {
+struct QueuePosition {
   UserId user{};
   uint64_t rank = 0;  // lower ones first
 
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const QueuePosition&) const = default;
 };
 
-// All actions of a build share the object, so that each has the best place that one of the askers can give it. They
-// come and go while the actions wait: Executor::AskersChanged() has the queue look again. Thread-safe.
+// All actions of a build share the object: each has the best position of its askers. Askers come and go while the
+// actions wait: Executor::AskersChanged() updates the queue. Thread-safe.
 class Askers {
  public:
   Askers() = default;
   explicit Askers(const Asker& only) : askers_{only} {}
 
-  // Both return whether others wait as well, so that places may have changed.
+  // Both return whether others wait as well, so that positions may have changed.
   bool Join(const Asker& asker);
-  // The last asker keeps the place, in which what is left of the build ends.
+  // After the last asker has left, the rest of the build keeps that asker's position.
   bool Leave(const Asker& asker);
 
-  // One place for each user. `rank`, `batch_rank`: see Action.
-  std::vector<Place> Places(uint64_t rank, uint64_t batch_rank) const;
+  // One position for each user. `rank`, `batch_rank`: see Action.
+  std::vector<QueuePosition> Positions(uint64_t rank, uint64_t batch_rank) const;
 
   bool Has(UserId user) const;
   // Whether all are this user's.

@@ -12,21 +12,21 @@ using testing::ElementsAre;
 constexpr UserId kAnna{1};
 constexpr UserId kBob{2};
 
-TEST(AskersTest, EachUserHasTheBestPlace) {
+TEST(AskersTest, EachUserHasTheBestPosition) {
   Askers askers({.user = kBob, .is_of_batch = true});
-  EXPECT_THAT(askers.Places(5, 9), ElementsAre(Place{kBob, 9}));
+  EXPECT_THAT(askers.Positions(5, 9), ElementsAre(QueuePosition{kBob, 9}));
   EXPECT_TRUE(askers.Join({.user = kAnna, .is_of_batch = true}));
   EXPECT_TRUE(askers.Join({.user = kBob}));
-  EXPECT_THAT(askers.Places(5, 9), ElementsAre(Place{kAnna, 9}, Place{kBob, 5}));
+  EXPECT_THAT(askers.Positions(5, 9), ElementsAre(QueuePosition{kAnna, 9}, QueuePosition{kBob, 5}));
   EXPECT_TRUE(askers.Leave({.user = kBob}));
-  EXPECT_THAT(askers.Places(5, 9), ElementsAre(Place{kAnna, 9}, Place{kBob, 9}));
+  EXPECT_THAT(askers.Positions(5, 9), ElementsAre(QueuePosition{kAnna, 9}, QueuePosition{kBob, 9}));
 }
 
-TEST(AskersTest, TheLastOneKeepsThePlace) {
+TEST(AskersTest, TheLastOneKeepsThePosition) {
   Askers askers;
   EXPECT_FALSE(askers.Join({.user = kAnna}));
   EXPECT_FALSE(askers.Leave({.user = kAnna}));
-  EXPECT_THAT(askers.Places(5, 9), ElementsAre(Place{kAnna, 5}));
+  EXPECT_THAT(askers.Positions(5, 9), ElementsAre(QueuePosition{kAnna, 5}));
 }
 
 TEST(AskersTest, SaysWhoseTheyAre) {

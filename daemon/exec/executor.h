@@ -40,7 +40,7 @@ class Executor {
   virtual ActionEnd Run(const Action& action, const AskersPtr& askers, ActionObserver* observer,
                         const CancellationPtr& cancellation) = 0;
 
-  // Must be called when somebody has joined or left `askers`: their actions that wait change places.
+  // Must be called when somebody has joined or left `askers`: their actions that wait change positions.
   virtual void AskersChanged(const Askers&) {}
 
   // Both counts exclude an action by the time its Run() returns.
@@ -48,7 +48,7 @@ class Executor {
 };
 
 // Where and how actions run, and their limits.
-struct ActionPlace {
+struct RunOptions {
   std::string scratch_directory;
   // Limit for each file that a command writes, and for all outputs of an action together. 0: no limit.
   uint64_t max_output_bytes = 0;
@@ -60,24 +60,24 @@ struct ActionPlace {
 // Runs one action in a new folder below the scratch directory: stages the inputs, runs the command, reads the outputs
 // and removes the folder. The local executor calls it for each action. Blocks. `observer` and
 // `cancellation` may be null.
-ActionEnd RunAction(Env& env, const ActionPlace& place, const Action& action, ActionObserver* observer,
+ActionEnd RunAction(Env& env, const RunOptions& options, const Action& action, ActionObserver* observer,
                     Cancellation* cancellation);
 
 // Runs one action to its end, in the caller's thread. `observer` may be null.
 using ActionRunner =
     std::function<ActionEnd(const Action& action, ActionObserver* observer, Cancellation* cancellation)>;
 
-// Serves users in turn (see FairQueue), and each user's actions by rank. An action has the best of the places that its
-// askers give it. The weight of an action is the larger of its shares of the pool's jobs and of the pool's memory (0:
-// any number of bytes). The next action starts when its jobs and its memory estimate fit into what the running actions
-// leave free; until then, no other action overtakes it. An action that exceeds a whole limit runs alone. The destructor
-// cancels all queued and running actions and waits for them. Actions that wait hear of their places once in
+// Serves users in turn (see FairQueue), and each user's actions by rank. An action has the best of the positions that
+// its askers give it. The weight of an action is the larger of its shares of the pool's jobs and of the pool's memory
+// (0: any number of bytes). The next action starts when its jobs and its memory estimate fit beside the running
+// actions; until then, no other action overtakes it. An action that exceeds a whole limit runs alone. The destructor
+// cancels all queued and running actions and waits for them. Waiting actions learn their positions once in
 // `between_tellings` at most.
 std::unique_ptr<Executor> MakePoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget_bytes,
                                            Duration between_tellings = Duration(100));
 
 struct LocalExecutorOptions {
-  ActionPlace place;
+  RunOptions run;
   int max_jobs = 0;                  // 0: the number of processors that this process may use
   uint64_t memory_budget_bytes = 0;  // 0: three quarters of the memory of the machine (or of the cgroup)
 };

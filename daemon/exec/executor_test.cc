@@ -127,10 +127,9 @@ class ExecutorTest : public ExecutorFixture, public ::testing::TestWithParam<Nam
 
 INSTANTIATE_TEST_SUITE_P(
     Executors, ExecutorTest,
-    ::testing::Values(NamedExecutor{"Inline", [](Env& env) { return MakeInlineExecutor(env, {"/scratch"}); }},
-                      NamedExecutor{
-                          "Local",
-                          [](Env& env) { return MakeLocalExecutor(env, {.place = {"/scratch"}, .max_jobs = 2}); }}),
+    ::testing::Values(
+        NamedExecutor{"Inline", [](Env& env) { return MakeInlineExecutor(env, {"/scratch"}); }},
+        NamedExecutor{"Local", [](Env& env) { return MakeLocalExecutor(env, {.run = {"/scratch"}, .max_jobs = 2}); }}),
     [](const auto& test) { return test.param.name; });
 
 TEST_P(ExecutorTest, TellsTheObserverAndThenTheResult) {
@@ -188,7 +187,7 @@ TEST_P(ExecutorTest, ManyActionsAllEndOnceAndNothingIsLeft) {
 class LocalExecutorTest : public ExecutorFixture, public ::testing::Test {
  protected:
   std::unique_ptr<Executor> Make(int jobs, uint64_t memory = 1000) {
-    return MakeLocalExecutor(env_, {.place = {"/scratch"}, .max_jobs = jobs, .memory_budget_bytes = memory});
+    return MakeLocalExecutor(env_, {.run = {"/scratch"}, .max_jobs = jobs, .memory_budget_bytes = memory});
   }
 
   // Events of the given kind, in order.
@@ -218,7 +217,7 @@ TEST_F(LocalExecutorTest, RunsAsManyAsAllowedAtOnce) {
   events_.WaitFor("c done 0");
 }
 
-TEST_F(LocalExecutorTest, TellsThePlaceInTheQueueWheneverItChanges) {
+TEST_F(LocalExecutorTest, TellsThePositionInTheQueueWheneverItChanges) {
   const auto executor = Make(1);
   for (const char* name : {"a", "b", "c"}) {
     Submit(*executor, "/bin/wait", name);
@@ -294,7 +293,7 @@ TEST_F(LocalExecutorTest, DoesNotTellAllThatWaitOfEachStart) {
   events_.WaitFor(StrCat("job", kJobs - 1, " done 0"));
   int told = 0;
   for (const std::string& event : events_.All()) told += event.find(" queued ") != std::string::npos ? 1 : 0;
-  EXPECT_LE(told, kJobs) << "of the 1225 places that they had";
+  EXPECT_LE(told, kJobs) << "of the 1225 positions that they had";
 }
 
 TEST_F(LocalExecutorTest, AUserWithOneActionDoesNotWaitForAllOfAnothers) {
@@ -313,7 +312,7 @@ TEST_F(LocalExecutorTest, AUserWithOneActionDoesNotWaitForAllOfAnothers) {
   EXPECT_EQ(started[1], "other started");
 }
 
-TEST_F(LocalExecutorTest, WhoJoinsAnActionThatWaitsGivesItAPlace) {
+TEST_F(LocalExecutorTest, WhoJoinsAnActionThatWaitsGivesItAPosition) {
   const auto executor = Make(1);
   Submit(*executor, "/bin/wait", "first");
   events_.WaitFor("first started");
@@ -392,7 +391,7 @@ TEST_F(LocalExecutorTest, DefaultsComeFromTheMachine) {
   ASSERT_TRUE(env_.CreateDirectories("/proc/self", 0755).ok());
   ASSERT_TRUE(env_.WriteFile("/proc/self/status", "Cpus_allowed_list:\t0-1\n", 0644).ok());
   ASSERT_TRUE(env_.WriteFile("/proc/meminfo", "MemTotal: 4096 kB\n", 0644).ok());
-  const auto executor = MakeLocalExecutor(env_, {.place = {"/scratch"}});
+  const auto executor = MakeLocalExecutor(env_, {.run = {"/scratch"}});
   Submit(*executor, "/bin/wait", "a", 2u << 20);
   Submit(*executor, "/bin/wait", "b", 1u << 20);  // 3 MiB together: three quarters of the machine
   events_.WaitFor("b started");

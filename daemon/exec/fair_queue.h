@@ -17,28 +17,29 @@
 
 namespace kernix::exec {
 
-// Each item has a weight of at least 1, such as the number of jobs that it keeps busy, and a place in the line of each
-// user who waits for it. The queue serves the first item in the line of the user whose running items (served, not
+// Each item has a weight of at least 1, such as the number of jobs that it keeps busy, and a position in the line of
+// each user who waits for it. The queue serves the first item in the line of the user whose running items (served, not
 // finished) weigh least. Among equals, it chooses the user who has been served least since these users have been
-// waiting side by side, then the user who came first. So many or large items of one user delay another user only by
-// what is running at the moment. A line is in the order of ranks, lower ones first, and among equals of arrival.
+// waiting side by side, then the user who came first. So one user's many or large items delay another user only by the
+// items that run at the moment. A line is in the order of ranks, lower ones first, and among equals of arrival.
 //
-// An item that several users wait for is served in the turn of the first of them, and runs for that user alone: whoever
-// puts items into others' lines gets no more turns, and whoever joins an item pays in turns if they come first.
+// An item that several users wait for is served in the turn of the first of them, and runs for that user alone. So a
+// user gets no more turns by putting items into others' lines, and a user who joins an item and comes first pays a
+// turn.
 //
-// No user waits forever: serving one user moves that user's next turn back, and the first item of the user whose turn
-// it is stays next until it is taken, or somebody who waits for it comes or goes.
+// No user waits forever: serving a user moves that user's next turn back. The first item of the next user stays next
+// until it is taken, or until an asker of it comes or goes.
 //
 // Not thread-safe.
 template <typename Item>
 class FairQueue {
  public:
-  using Places = std::vector<Place>;  // at most one for each user
+  using Positions = std::vector<QueuePosition>;  // at most one for each user
 
-  void Push(uint64_t weight, const Places& places, Item item) {
+  void Push(uint64_t weight, const Positions& positions, Item item) {
     const auto entry = entries_.emplace(++pushed_, Entry{weight, std::move(item), {}}).first;
     try {
-      Put(entry->first, entry->second, places);
+      Put(entry->first, entry->second, positions);
     } catch (...) {  // whoever pushed it takes it for lost
       Erase(entry);
       throw;
@@ -83,11 +84,11 @@ class FairQueue {
     return order;
   }
 
-  // Gives the waiting items for which `is_meant` holds the places that `places_of` returns for each.
-  template <typename Predicate, typename PlacesOf>
-  void Move(const Predicate& is_meant, const PlacesOf& places_of) {
+  // Gives the waiting items for which `is_meant` holds the positions that `positions_of` returns for each.
+  template <typename Predicate, typename PositionsOf>
+  void Move(const Predicate& is_meant, const PositionsOf& positions_of) {
     for (auto& [number, entry] : entries_) {
-      if (is_meant(entry.item)) Put(number, entry, places_of(entry.item));
+      if (is_meant(entry.item)) Put(number, entry, positions_of(entry.item));
     }
   }
 
@@ -102,7 +103,7 @@ class FairQueue {
   struct Entry {
     uint64_t weight;
     Item item;
-    Places places;
+    Positions positions;
   };
   using Entries = std::map<uint64_t, Entry>;  // by number, in the order of arrival
 
@@ -127,33 +128,33 @@ class FairQueue {
   };
   using Users = std::map<UserId, User>;
 
-  // Puts the item into these places alone. If there is no memory for that, it may keep others as well.
-  void Put(uint64_t number, Entry& entry, const Places& places) {
-    const Places old = entry.places;
-    entry.places.insert(entry.places.end(), places.begin(), places.end());
-    for (const Place& place : places) LineUp(place, number);
-    entry.places.erase(entry.places.begin(), entry.places.end() - static_cast<ptrdiff_t>(places.size()));
-    for (const Place& place : old) {
-      if (std::find(places.begin(), places.end(), place) == places.end()) Leave(place, number);
+  // Puts the item into these positions alone. If there is no memory for that, it may keep others as well.
+  void Put(uint64_t number, Entry& entry, const Positions& positions) {
+    const Positions old = entry.positions;
+    entry.positions.insert(entry.positions.end(), positions.begin(), positions.end());
+    for (const QueuePosition& position : positions) LineUp(position, number);
+    entry.positions.erase(entry.positions.begin(), entry.positions.end() - static_cast<ptrdiff_t>(positions.size()));
+    for (const QueuePosition& position : old) {
+      if (std::find(positions.begin(), positions.end(), position) == positions.end()) Leave(position, number);
     }
   }
 
-  void LineUp(const Place& place, uint64_t number) {
-    const auto [found, is_new] = users_.try_emplace(place.user);
+  void LineUp(const QueuePosition& position, uint64_t number) {
+    const auto [found, is_new] = users_.try_emplace(position.user);
     User& own = found->second;
     if (is_new) own.standing.arrival = ++arrivals_;
     // A user who was idle does not get to catch up on missed turns.
     if (own.line.empty()) own.standing.served = std::max(own.standing.served, clock_);
-    own.line.emplace(place.rank, number);
+    own.line.emplace(position.rank, number);
   }
 
-  void Leave(const Place& place, uint64_t number) {
-    const auto user = users_.find(place.user);
-    if (user != users_.end()) user->second.line.erase({place.rank, number});
+  void Leave(const QueuePosition& position, uint64_t number) {
+    const auto user = users_.find(position.user);
+    if (user != users_.end()) user->second.line.erase({position.rank, number});
   }
 
   void Erase(typename Entries::iterator entry) {
-    for (const Place& place : entry->second.places) Leave(place, entry->first);
+    for (const QueuePosition& position : entry->second.positions) Leave(position, entry->first);
     entries_.erase(entry);
   }
 

@@ -28,13 +28,13 @@ class FairQueueTest : public testing::Test {
   }
 
   // An item of the first user that others wait for as well.
-  void PushShared(const std::vector<Place>& places) {
-    const UserId user = places.front().user;
-    queue_.Push(1, places, {user, 1, pushed_[user]++});
+  void PushShared(const std::vector<QueuePosition>& positions) {
+    const UserId user = positions.front().user;
+    queue_.Push(1, positions, {user, 1, pushed_[user]++});
   }
 
-  void Move(const std::string& name, const std::vector<Place>& places) {
-    queue_.Move([&](const Item& item) { return item.Name() == name; }, [&](const Item&) { return places; });
+  void Move(const std::string& name, const std::vector<QueuePosition>& positions) {
+    queue_.Move([&](const Item& item) { return item.Name() == name; }, [&](const Item&) { return positions; });
   }
 
   struct Item {
@@ -187,7 +187,7 @@ TEST_F(FairQueueTest, AUserWhoseWaitingItemsWentStillHasThoseThatRun) {
   queue_.Finish(kAnna, 1);
 }
 
-TEST_F(FairQueueTest, AnItemHasTheBestPlaceOfAllWhoWaitForIt) {
+TEST_F(FairQueueTest, AnItemHasTheBestPositionOfAllWhoWaitForIt) {
   Push(kAnna, 3);
   PushShared({{kAnna, 9}, {kBob, 0}});
   EXPECT_EQ(queue_.size(), 4u);
@@ -243,7 +243,7 @@ TEST_F(FairQueueTest, AMoveDoesNotCatchUpOrFallBack) {
   EXPECT_EQ(served['b'], 10);
 }
 
-TEST_F(FairQueueTest, WhatIsRemovedHasNoPlace) {
+TEST_F(FairQueueTest, WhatIsRemovedHasNoPosition) {
   PushShared({{kAnna, 0}, {kBob, 0}});
   RemoveAll();
   EXPECT_TRUE(queue_.empty());

@@ -21,8 +21,8 @@
 namespace kernix::exec {
 
 // How deep in an action's root a tree may appear. Actions see a tree through a link, and ".." behind a link leads to
-// the folder that really contains the tree. Each tree therefore lies this deep in a folder of its own, so that a path
-// that textually stays in the root finds nothing there.
+// the folder that really contains the tree. So each tree is this deep in a folder of its own: a path that textually
+// stays in the root finds nothing there.
 inline constexpr int kMaxMountDepth = 2;
 
 // Written when the first action needs it; removed when the tree is destroyed. Thread-safe.

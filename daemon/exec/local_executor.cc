@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each action waits and runs in the thread of its caller. One more thread tells those that wait their place.
+// Each action waits and runs in the thread of its caller. One more thread tells those that wait their position.
 //
 // Locks are taken in this order: the caller's Cancellation, a job's own or `mutex_`, its Askers. No foreign code
 // (observers, the caller's Cancellation) is called with `mutex_` held.
@@ -34,12 +34,12 @@ class Job {
       : action_(action), askers_(std::move(askers)), observer_(observer) {}
 
   const AskersPtr& askers() const { return askers_; }
-  std::vector<Place> places() const { return askers_->Places(action_.rank, action_.batch_rank); }
+  std::vector<QueuePosition> positions() const { return askers_->Positions(action_.rank, action_.batch_rank); }
   uint64_t memory() const { return action_.memory_estimate_bytes; }
   int jobs() const { return action_.jobs; }
 
   // Tells the observer how many actions are ahead, unless it already knows or the job has left the queue.
-  void TellPlace(int ahead) {
+  void TellPosition(int ahead) {
     MutexLock lock(telling_);
     if (observer_ == nullptr || left_queue_ || ahead == told_) return;
     told_ = ahead;
@@ -78,7 +78,7 @@ class PoolExecutor : public Executor {
         memory_budget_(memory_budget),
         between_tellings_(between_tellings),
         admission_(max_jobs, memory_budget),
-        teller_([this] { TellPlaces(); }) {}
+        teller_([this] { TellPositions(); }) {}
 
   ~PoolExecutor() override {
     for (const JobPtr& job : Stop()) job->cancellation.Cancel();
@@ -111,7 +111,7 @@ class PoolExecutor : public Executor {
   void AskersChanged(const Askers& askers) override {
     const MutexLock lock(mutex_);
     queue_.Move([&](const JobPtr& job) { return job->askers().get() == &askers; },
-                [](const JobPtr& job) { return job->places(); });
+                [](const JobPtr& job) { return job->positions(); });
     AdmitNext();
   }
 
@@ -139,7 +139,7 @@ class PoolExecutor : public Executor {
     const MutexLock lock(mutex_);
     if (stopping_) return false;
     running_.reserve(running_.size() + queue_.size() + 1);  // so that AdmitNext() needs no memory
-    queue_.Push(Weight(*job), job->places(), job);
+    queue_.Push(Weight(*job), job->positions(), job);
     AdmitNext();
     while (!job->turn && !job->cancellation.cancelled()) job->changed.Wait(mutex_);
     if (job->turn) return true;
@@ -182,11 +182,11 @@ class PoolExecutor : public Executor {
     AdmitNext();
   }
 
-  void TellPlaces() {
+  void TellPositions() {
     MonotonicTime next;  // the first time at once
     while (WaitForNews(next)) {
       const std::vector<JobPtr> waiting = TakeNews();
-      for (size_t i = 0; i < waiting.size(); ++i) waiting[i]->TellPlace(static_cast<int>(i));
+      for (size_t i = 0; i < waiting.size(); ++i) waiting[i]->TellPosition(static_cast<int>(i));
       if (!waiting.empty()) next = std::chrono::steady_clock::now() + between_tellings_;
     }
   }
@@ -231,9 +231,9 @@ std::unique_ptr<Executor> MakePoolExecutor(ActionRunner run, int max_jobs, uint6
 std::unique_ptr<Executor> MakeLocalExecutor(Env& env, LocalExecutorOptions options) {
   const int jobs = options.max_jobs > 0 ? options.max_jobs : UsableProcessors(env);
   const uint64_t budget = options.memory_budget_bytes > 0 ? options.memory_budget_bytes : UsableMemory(env) / 4 * 3;
-  auto run = [&env, place = std::move(options.place)](const Action& action, ActionObserver* observer,
-                                                      Cancellation* cancellation) {
-    return RunAction(env, place, action, observer, cancellation);
+  auto run = [&env, run_options = std::move(options.run)](const Action& action, ActionObserver* observer,
+                                                          Cancellation* cancellation) {
+    return RunAction(env, run_options, action, observer, cancellation);
   };
   return MakePoolExecutor(std::move(run), jobs, budget);
 }

@@ -75,7 +75,7 @@ void MeasuredExecutor::Register(MetricsRegistry& registry) const {
   registry.AddHistogram("kernix_queue_wait_seconds", "From a step's submission to the start of its command.",
                         queue_waits_);
   for (const auto& [kind, histogram] : steps_) {
-    registry.AddHistogram("kernix_step_seconds", "How long a step's command ran, however it ended.", histogram,
+    registry.AddHistogram("kernix_step_seconds", "How long a step's command ran, failures included.", histogram,
                           {{"step", kind}});
   }
   registry.AddGauge("kernix_steps_running", "Steps that run now.", [this] { return load().running; });

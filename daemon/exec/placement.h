@@ -32,7 +32,7 @@ inline std::optional<Placement> FindPlacement(std::string_view name) {
   return static_cast<Placement>(found - std::begin(kPlacementNames));
 }
 
-// For each kind of work. What is Work::kOther always runs here.
+// For each kind of work. Steps of Work::kOther always run here.
 struct Placements {
   Placement host_compiles = Placement::kLocal;
   Placement device_compiles = Placement::kLocal;

@@ -67,10 +67,10 @@ std::string FreeSpace(const std::string& directory) {
                 kKeepStoreElsewhere);
 }
 
-absl::Status StagingError(const absl::Status& status, std::string_view what, const ActionPlace& place) {
+absl::Status StagingError(const absl::Status& status, std::string_view what, const RunOptions& options) {
   const absl::Status error = Annotate(WithKind(status, v1::ErrorDetail::INTERNAL), what);
   if (!absl::IsResourceExhausted(status)) return error;
-  return MakeError(v1::ErrorDetail::RESOURCE, StrCat(error.message(), ": ", FreeSpace(place.scratch_directory)));
+  return MakeError(v1::ErrorDetail::RESOURCE, StrCat(error.message(), ": ", FreeSpace(options.scratch_directory)));
 }
 
 // True for a path that stays inside the root.
@@ -147,18 +147,18 @@ std::chrono::seconds CpuLimit(const Action& action) {
   return 2 * std::max(1, action.jobs) * std::chrono::ceil<std::chrono::seconds>(action.timeout);
 }
 
-ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, const ActionPlace& place) {
+ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, const RunOptions& options) {
   ProcessSpec spec;
   for (const std::string& word : LocalCommand(action)) spec.argv.push_back(ExpandRoot(word, root));
   for (const auto& [name, value] : LocalEnvironment(action)) spec.environment[name] = ExpandRoot(value, root);
   spec.environment.try_emplace("TMPDIR", root);
   spec.working_directory = root;
   spec.timeout = action.timeout;
-  spec.max_file_bytes = place.max_output_bytes;
-  spec.max_address_space_bytes = place.max_process_memory_bytes;
+  spec.max_file_bytes = options.max_output_bytes;
+  spec.max_address_space_bytes = options.max_process_memory_bytes;
   spec.max_cpu_time = CpuLimit(action);
-  spec.max_processes = place.max_processes;
-  spec.niceness = place.niceness;
+  spec.max_processes = options.max_processes;
+  spec.niceness = options.niceness;
   return spec;
 }
 
@@ -188,7 +188,7 @@ absl::Status StartError(const absl::Status& status, const Action& action) {
                   StrCat("step \"", action.step, "\": cannot run ", ToolPath(action)));
 }
 
-absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, const ActionPlace& place,
+absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, const RunOptions& options,
                                          const Action& action, ActionObserver* observer, Cancellation* cancellation) {
   RootRemover remover(root);
   const auto show = [&](const std::string& text) {
@@ -196,7 +196,7 @@ absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, cons
   };
   if (observer != nullptr) observer->OnStarted(action);
   absl::StatusOr<ProcessResult> result = env.RunProcess(
-      MakeProcessSpec(action, root, place), [&](std::string_view piece) { show(remover.Feed(piece)); }, cancellation);
+      MakeProcessSpec(action, root, options), [&](std::string_view piece) { show(remover.Feed(piece)); }, cancellation);
   show(remover.Finish());
   if (!result.ok()) return StartError(result.status(), action);
   result->output = RemoveRoot(result->output, root);
@@ -226,8 +226,8 @@ std::string TooLarge(Env& env, uint64_t max_output_bytes) {
     return StrCat(kOutputTooLarge, " ", WhatToRaise(max_output_bytes));
   }
   return StrCat(kOutputTooLarge, " ", limit ? StrCat(*limit, " bytes") : "it may",
-                ", the limit that kernixd itself runs under: raise it (ulimit -f; LimitFSIZE= of a systemd unit), or "
-                "make the kernel's static data smaller");
+                ", kernixd's own limit: raise it (ulimit -f; LimitFSIZE= of a systemd unit), or make the kernel's "
+                "static data smaller");
 }
 
 // Some tools misreport a full disk; cudafe++ reports an error of its own. The files that they wrote are still there.
@@ -237,9 +237,9 @@ bool IsDiskFull(Env& env, const std::string& root) {
   return free.ok() && *free < kNextToNothing;
 }
 
-std::string NoMemory(const ActionPlace& place) {
-  if (place.max_process_memory_bytes == 0) return StrCat(kOutOfMemory, ": the machine has no more");
-  return StrCat(kOutOfMemory, ": one process of a job may have ", place.max_process_memory_bytes,
+std::string NoMemory(const RunOptions& options) {
+  if (options.max_process_memory_bytes == 0) return StrCat(kOutOfMemory, ": the machine has no more");
+  return StrCat(kOutOfMemory, ": one process of a job may have ", options.max_process_memory_bytes,
                 " bytes, this kernixd's max_process_memory_bytes. Make the kernel smaller, or raise it "
                 "(--max-process-memory-bytes, KERNIX_MAX_PROCESS_MEMORY_BYTES)");
 }
@@ -249,20 +249,20 @@ std::string NoProcessorTime(const Action& action) {
                 " s, a limit derived from this kernixd's job_timeout: raise it (--job-timeout, KERNIX_JOB_TIMEOUT)");
 }
 
-std::string TooManyProcesses(const ActionPlace& place) {
-  return StrCat("ran more than ", place.max_processes,
+std::string TooManyProcesses(const RunOptions& options) {
+  return StrCat("ran more than ", options.max_processes,
                 " processes at once, this kernixd's max_processes_per_job: let it start fewer (flags such as -flto=N), "
                 "or raise it (--max-processes-per-job, KERNIX_MAX_PROCESSES_PER_JOB)");
 }
 
 // Describes why a command failed if its input was not at fault.
-std::optional<std::string> WhatGaveOut(Env& env, const std::string& root, const ActionPlace& place,
+std::optional<std::string> WhatGaveOut(Env& env, const std::string& root, const RunOptions& options,
                                        const Action& action, const ProcessResult& process) {
   const auto words = [&](std::string_view meaning) {
-    if (meaning == kOutputTooLarge) return TooLarge(env, place.max_output_bytes);
-    if (meaning == kOutOfMemory) return NoMemory(place);
+    if (meaning == kOutputTooLarge) return TooLarge(env, options.max_output_bytes);
+    if (meaning == kOutOfMemory) return NoMemory(options);
     if (meaning == kOutOfTime) return NoProcessorTime(action);
-    if (meaning == kOutOfSpace) return StrCat(kOutOfSpace, ": ", FreeSpace(place.scratch_directory));
+    if (meaning == kOutOfSpace) return StrCat(kOutOfSpace, ": ", FreeSpace(options.scratch_directory));
     return std::string(meaning);
   };
   if (process.signal == SIGKILL) return words(kKilled);
@@ -276,16 +276,16 @@ std::optional<std::string> WhatGaveOut(Env& env, const std::string& root, const 
 }
 
 // Distinguishes a failure of the machine from a command that rejected its input.
-absl::Status CheckMachine(Env& env, const std::string& root, const ActionPlace& place, const Action& action,
+absl::Status CheckMachine(Env& env, const std::string& root, const RunOptions& options, const Action& action,
                           const ProcessResult& process) {
   if (process.timed_out) {
     return MachineFailure(action, process,
                           StrCat("did not end within ", std::chrono::duration<double>(action.timeout).count(),
                                  " s, this kernixd's job_timeout: raise it (--job-timeout, KERNIX_JOB_TIMEOUT)"));
   }
-  if (process.too_many_processes) return MachineFailure(action, process, TooManyProcesses(place));
+  if (process.too_many_processes) return MachineFailure(action, process, TooManyProcesses(options));
   if (process.exit_code == 0) return absl::OkStatus();
-  const std::optional<std::string> what = WhatGaveOut(env, root, place, action, process);
+  const std::optional<std::string> what = WhatGaveOut(env, root, options, action, process);
   return what ? MachineFailure(action, process, *what) : absl::OkStatus();
 }
 
@@ -356,22 +356,22 @@ std::string ToolPath(const Action& action) {
   return path;
 }
 
-absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const Action& action,
+absl::StatusOr<ActionResult> RunAction(Env& env, const RunOptions& options, const Action& action,
                                        ActionObserver* observer, Cancellation* cancellation) {
   if (cancellation != nullptr && cancellation->cancelled()) {
     return MakeError(v1::ErrorDetail::CANCELLED, StrCat("step \"", action.step, "\" was cancelled"));
   }
   KERNIX_RETURN_IF_ERROR(CheckPaths(action));
-  const absl::StatusOr<std::string> root = MakeScratchFolder(env, place.scratch_directory, "action-");
-  if (!root.ok()) return StagingError(root.status(), "cannot create a folder to build in", place);
+  const absl::StatusOr<std::string> root = MakeScratchFolder(env, options.scratch_directory, "action-");
+  if (!root.ok()) return StagingError(root.status(), "cannot create a folder to build in", options);
   const absl::Cleanup remove = [&] { RemoveScratchFolder(env, *root); };
   KERNIX_RETURN_IF_ERROR(CheckForShell(action, *root));
-  const absl::Status staged = StageInputs(env, place.scratch_directory, *root, action);
-  if (!staged.ok()) return StagingError(staged, "cannot write the build's input files", place);
+  const absl::Status staged = StageInputs(env, options.scratch_directory, *root, action);
+  if (!staged.ok()) return StagingError(staged, "cannot write the build's input files", options);
 
-  KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, place, action, observer, cancellation));
-  KERNIX_RETURN_IF_ERROR(CheckMachine(env, *root, place, action, process));
-  KERNIX_RETURN_IF_ERROR(CheckOutputSizes(env, *root, action, place.max_output_bytes));
+  KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, options, action, observer, cancellation));
+  KERNIX_RETURN_IF_ERROR(CheckMachine(env, *root, options, action, process));
+  KERNIX_RETURN_IF_ERROR(CheckOutputSizes(env, *root, action, options.max_output_bytes));
   ActionResult result;
   result.exit_code = process.exit_code;
   result.output = process.output;

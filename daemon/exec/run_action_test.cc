@@ -226,17 +226,17 @@ TEST_F(RunActionTest, ASourceMaySpeakOfMemory) {
   EXPECT_EQ(Run(MakeAction())->exit_code, 1);
 }
 
-TEST_F(RunActionTest, TheLimitsOfTheCommandAreThoseOfThePlace) {
+TEST_F(RunActionTest, TheLimitsOfTheCommandAreThoseOfTheOptions) {
   Action action = MakeAction();
   action.jobs = 3;
   action.timeout = std::chrono::milliseconds(1500);
   SetTool([&](const ProcessSpec& spec) { Write(spec.working_directory + "/out/a.o", "object"); });
-  const ActionPlace place{.scratch_directory = kScratch,
-                          .max_output_bytes = 1000,
-                          .max_process_memory_bytes = 2000,
-                          .max_processes = 30,
-                          .niceness = 7};
-  ASSERT_TRUE(RunAction(env_, place, action, nullptr, nullptr).ok());
+  const RunOptions options{.scratch_directory = kScratch,
+                           .max_output_bytes = 1000,
+                           .max_process_memory_bytes = 2000,
+                           .max_processes = 30,
+                           .niceness = 7};
+  ASSERT_TRUE(RunAction(env_, options, action, nullptr, nullptr).ok());
   const ProcessSpec spec = mem_.Processes().at(0);
   EXPECT_EQ(spec.max_file_bytes, 1000u);
   EXPECT_EQ(spec.max_address_space_bytes, 2000u);
@@ -294,12 +294,12 @@ TEST_F(RunActionTest, OfTwoLimitsTheOneThatAppliedIsNamed) {
   ASSERT_TRUE(mem_.CreateDirectories("/proc/self", 0755).ok());
   Write("/proc/self/limits", "Max file size             5000                 5000                 bytes     \n");
   const auto error = [&](uint64_t max_output_bytes) {
-    const ActionPlace place{kScratch, max_output_bytes};
-    return GetErrorDetail(RunAction(env_, place, MakeAction(), nullptr, nullptr).status()).message();
+    const RunOptions options{kScratch, max_output_bytes};
+    return GetErrorDetail(RunAction(env_, options, MakeAction(), nullptr, nullptr).status()).message();
   };
   EXPECT_THAT(error(5'000), HasSubstr("larger than 5000 bytes, this kernixd's max_output_bytes"));
-  EXPECT_THAT(error(10'000), HasSubstr("larger than 5000 bytes, the limit that kernixd itself runs under"));
-  EXPECT_THAT(error(0), HasSubstr("larger than 5000 bytes, the limit that kernixd itself runs under"));
+  EXPECT_THAT(error(10'000), HasSubstr("larger than 5000 bytes, kernixd's own limit"));
+  EXPECT_THAT(error(0), HasSubstr("larger than 5000 bytes, kernixd's own limit"));
 }
 
 // Runs on the real operating system: it cuts output into pieces as pipes do, and the scratch folder's path has a link.
@@ -400,7 +400,7 @@ TEST(RunActionRealTest, ALimitThatKernixdWasStartedWithIsNamedAsSuch) {
   action.outputs = {"big.o"};
   const auto result = RunAction(Env::Posix(), {temp.path(), /*max_output_bytes=*/0}, action, nullptr, nullptr);
   const std::string message = GetErrorDetail(result.status()).message();
-  EXPECT_THAT(message, HasSubstr("made a file larger than 1048576 bytes, the limit that kernixd itself runs under"));
+  EXPECT_THAT(message, HasSubstr("made a file larger than 1048576 bytes, kernixd's own limit"));
   EXPECT_THAT(message, HasSubstr("ulimit -f"));
   EXPECT_THAT(message, Not(HasSubstr("max_output_bytes")));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A unit's preamble (preamble.h), compiled for the host once. It is nearly all that the host compiler reads for a small
-// kernel, and the same text for every unit that begins with the same `#include`s. GCC keeps what it has read in a
-// precompiled header, from which it goes on with what follows.
+// A unit's preamble (preamble.h), compiled for the host once. For a small kernel, the host compiler reads little else,
+// and units with the same first `#include`s have the same preamble. GCC keeps its state in a precompiled header, and
+// goes on from there with the rest of the unit.
 #pragma once
 
 #include <memory>
@@ -24,13 +24,13 @@ struct SplitCompile {
   Step preamble;
   // Preprocesses the preamble, for MayBeCompiled(); null if its text is preprocessed, and may be compiled.
   std::shared_ptr<const Step> preprocess;
-  // Compiles what follows, once a tree of CompiledPreambleFiles() is mounted.
+  // Compiles the rest, with a mounted tree of CompiledPreambleFiles().
   exec::Action rest;
 };
 
-// `host_compile`: a phase of nvcc with all of its inputs; `host_text`: the one that it compiles, which cudafe++ has
-// made. `code_line`: the line that follows the preamble (PreamblePass). nullopt if the text does not say where that is,
-// or if it does not leave everything closed.
+// `host_compile`: a phase of nvcc with all of its inputs; `host_text`: the input that it compiles, cudafe++'s output.
+// `code_line`: the line that follows the preamble (PreamblePass). nullopt if that line is not found in the text, or if
+// the text leaves something open there.
 std::optional<SplitCompile> SplitHostCompile(const Step& host_compile, const std::string& host_text,
                                              std::string_view code_line);
 
@@ -38,11 +38,11 @@ std::optional<SplitCompile> SplitHostCompile(const Step& host_compile, const std
 // preamble.
 std::optional<SplitCompile> SplitCppCompile(const Step& compile);
 
-// Whether what SplitCompile::preprocess has made leaves its pragmas closed, and undefines no macro of the compiler: a
-// precompiled header loses the state of the one, as of `#pragma pack(1)`, and brings back the other.
+// Whether the output of SplitCompile::preprocess leaves its pragmas closed, and undefines no macro of the compiler. A
+// precompiled header loses such state, for example of `#pragma pack(1)`, and restores the compiler's macros.
 bool MayBeCompiled(std::string_view preprocessed);
 
-// The files of the precompiled header's folder. `header`: what SplitCompile::preamble has made.
+// The files of the precompiled header's folder. `header`: the output of SplitCompile::preamble.
 std::vector<exec::InputFile> CompiledPreambleFiles(exec::Content header);
 
 // The output of SplitCompile::preamble that is the precompiled header.

@@ -21,7 +21,7 @@ constexpr uint64_t kLinkMemory = 256ull << 20;
 void SetCommand(const PlanInputs& inputs, const PlannedUnit& unit, exec::Action& action) {
   const BuildRequest& request = inputs.request;
   std::vector<std::string>& argv = action.argv;
-  argv = {inputs.places.host_compiler, "-c", StrCat("-O", request.optimization_level)};
+  argv = {inputs.tools.host_compiler, "-c", StrCat("-O", request.optimization_level)};
   Append(argv, DefaultStandard(request));
   Append(argv, PrefixMaps(inputs, action, [](std::string_view) { return true; }));
   Append(argv, QuoteIncludeFlags(request, unit));
@@ -130,7 +130,7 @@ Step HandlerStep(const PlanInputs& inputs) {
   Step step = NewStep(inputs, Tool::kHostCompiler, "handler", kHandlerMemory);
   std::vector<std::string>& argv = step.action.argv;
   // A store's first load with such flags waits for this. -O1 takes a third longer, and makes no call noticeably faster.
-  argv = {inputs.places.host_compiler, "-c", "-Og", "-std=c++17"};
+  argv = {inputs.tools.host_compiler, "-c", "-Og", "-std=c++17"};
   Append(argv, PrefixMaps(inputs, step.action, [](std::string_view) { return true; }));
   Append(argv, {StrCat("-I", kKernelHeaders)});
   Append(argv, HostFlags(inputs.request, ConcernsHandlers));
@@ -152,8 +152,8 @@ Step LinkStep(const PlanInputs& inputs, const ModuleParts& more) {
   // undo this with `-Wl,-z,undefs`. -Wl,-Bsymbolic: the artifact uses the definitions of its own sources and static
   // libraries, even if a library opened for the whole process (RTLD_GLOBAL) defines the same names. The build id is a
   // digest of the content.
-  step.action.argv = {inputs.places.host_compiler, "-shared",        "-fPIC",
-                      "-Wl,--no-undefined",        "-Wl,-Bsymbolic", "-Wl,--build-id=sha1"};
+  step.action.argv = {inputs.tools.host_compiler, "-shared",        "-fPIC",
+                      "-Wl,--no-undefined",       "-Wl,-Bsymbolic", "-Wl,--build-id=sha1"};
   const std::vector<std::string> host_flags = HostFlags(request, ConcernsLink);
   Append(step.action.argv, host_flags);
   // If an object claims to take part in link-time optimization, which a source can cause with assembler text, the link

@@ -11,8 +11,8 @@
 
 namespace kernix::build {
 
-// A library of that name that defines those of `imports` that come from it. What is linked with it asks the loader for
-// the real library and its versions. No program can load it.
+// A library of that name that defines those of `imports` that come from it. An object linked with it has the loader
+// find the real library and its versions. No program can load it.
 std::string LinkStub(std::string_view library, const std::vector<ElfImage::Import>& imports);
 
 }  // namespace kernix::build

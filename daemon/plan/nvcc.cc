@@ -10,7 +10,7 @@
 #include "common/base/shell_words.h"
 #include "common/base/strings.h"
 #include "daemon/plan/plan_parts.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 
 namespace kernix::build {
 namespace {
@@ -70,9 +70,9 @@ std::vector<std::string> PtxasThreads(const toolchain::Toolchain& toolchain) {
 // (by default, the names contain the process number) in a folder of their own.
 std::vector<std::string> KeepFlags(std::string_view folder) { return {"--keep", "--keep-dir", std::string(folder)}; }
 
-std::vector<std::string> SystemIncludeFlags(const ToolPlaces& places) {
+std::vector<std::string> SystemIncludeFlags(const ToolPaths& tools) {
   std::vector<std::string> flags;
-  for (const std::string& directory : places.include_directories) Append(flags, {"-isystem", directory});
+  for (const std::string& directory : tools.include_directories) Append(flags, {"-isystem", directory});
   return flags;
 }
 
@@ -92,10 +92,10 @@ void SetCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::st
                 std::string_view keep_folder, exec::Action& action) {
   const BuildRequest& request = inputs.request;
   std::vector<std::string>& argv = action.argv;
-  argv = {inputs.places.nvcc,
+  argv = {inputs.tools.nvcc,
           what,
           "-ccbin",
-          inputs.places.host_compiler,
+          inputs.tools.host_compiler,
           StrCat("-O", request.optimization_level),
           "-Wno-deprecated-gpu-targets"};
   Append(argv, KeepFlags(keep_folder));
@@ -110,7 +110,7 @@ void SetCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::st
   Append(argv, ForHostCompiler(PrefixMaps(inputs, action, CanPassThroughNvcc)));
   Append(argv, ForHostCompiler(QuoteIncludeFlags(request, unit)));
   Append(argv, IncludeFlags(request, unit));
-  Append(argv, SystemIncludeFlags(inputs.places));
+  Append(argv, SystemIncludeFlags(inputs.tools));
   Append(argv, request.nvcc_flags);
   Append(argv, ForHostCompiler(request.host_flags));
   Append(argv, ForHostCompiler(PrivateSymbolFlags(*request.toolchain)));
@@ -148,9 +148,8 @@ bool MayHoldDeviceCode(const std::string& path) { return path.ends_with(".o") ||
 Step DeviceLinkStep(const PlanInputs& inputs) {
   Step step = NvccStep(inputs, "device link", kDeviceLinkMemory);
   step.action.work = exec::Work::kLink;
-  step.action.argv = {
-      inputs.places.nvcc, "-dlink", "-ccbin", inputs.places.host_compiler, "-Wno-deprecated-gpu-targets",
-      "-Xcompiler",       "-fPIC"};
+  step.action.argv = {inputs.tools.nvcc, "-dlink", "-ccbin", inputs.tools.host_compiler, "-Wno-deprecated-gpu-targets",
+                      "-Xcompiler",      "-fPIC"};
   Append(step.action.argv, KeepFlags(kDeviceLinkKeepFolder));
   Append(step.action.argv, ArchitectureFlags(inputs.request.architectures));
   Append(step.action.argv, {"-o", kDeviceObject});
@@ -171,7 +170,7 @@ Step DeviceLinkStep(const PlanInputs& inputs) {
 
 std::vector<std::string> RuntimeLibraries(const PlanInputs& inputs) {
   std::vector<std::string> flags;
-  for (const std::string& directory : inputs.places.library_directories) {
+  for (const std::string& directory : inputs.tools.library_directories) {
     flags.push_back(StrCat("-L", directory));
   }
   if (inputs.request.relocatable_device_code) flags.push_back("-lcudadevrt");
@@ -213,7 +212,7 @@ Step CubinStep(const PlanInputs& inputs, const Part& part) {
 
 Step SassStep(const PlanInputs& inputs, const Part& part) {
   Step step = NewStep(inputs, Tool::kOther, part.StepNamed("disassemble"), kToolMemory);
-  step.action.argv = {inputs.places.Reach(inputs.request.disassembler), "--print-code", part.File("cubin")};
+  step.action.argv = {inputs.tools.Reach(inputs.request.disassembler), "--print-code", part.File("cubin")};
   step.inputs_from_steps = {part.File("cubin")};
   step.printed.path = part.File("sass");
   return step;

@@ -126,11 +126,11 @@ void NameArchitecture(std::vector<Command>& commands, const std::string& unit) {
 
 class PhaseMaker {
  public:
-  PhaseMaker(const Step& compile, const std::string& path, ProgramPlace programs) : compile_(compile) {
+  PhaseMaker(const Step& compile, const std::string& path, ProgramFolder programs) : compile_(compile) {
     const auto host = compile.action.local_paths.find(Value(compile.action.argv, "-ccbin"));
     host_compiler_ = host == compile.action.local_paths.end() ? Value(compile.action.argv, "-ccbin") : host->second;
     nvcc_folder_ = Dirname(compile.action.argv.front());
-    program_folder_ = programs == ProgramPlace::kBesideNvcc ? nvcc_folder_ : Dirname(host_compiler_);
+    program_folder_ = programs == ProgramFolder::kBesideNvcc ? nvcc_folder_ : Dirname(host_compiler_);
     cicc_folder_ = CiccFolder(path);
     const std::string& step = compile.action.step;  // "compile a.cu"
     if (const size_t unit = step.find(' '); unit != std::string::npos) unit_ = step.substr(unit);
@@ -350,7 +350,7 @@ exec::Action DryRunOf(const Step& compile) {
   return action;
 }
 
-std::optional<Phases> PhasesOf(const Step& compile, std::string_view dry_run, ProgramPlace programs) {
+std::optional<Phases> PhasesOf(const Step& compile, std::string_view dry_run, ProgramFolder programs) {
   std::optional<DryRun> read = ReadDryRun(dry_run);
   if (!read) return std::nullopt;
   NameArchitecture(read->commands, compile.action.argv.back());

@@ -38,11 +38,11 @@ struct Phases {
 exec::Action DryRunOf(const Step& compile);
 
 // Where nvcc's programs are, except for cicc. nvcc itself finds them on PATH.
-enum class ProgramPlace { kBesideNvcc, kBesideHostCompiler };
+enum class ProgramFolder { kBesideNvcc, kBesideHostCompiler };
 
 // The phases of `compile`, a kCudaCompile, whose last word is the unit. `dry_run` is the
 // output of DryRunOf(compile). nullopt if it is not understood: releases of nvcc differ, and no phase may be guessed.
 std::optional<Phases> PhasesOf(const Step& compile, std::string_view dry_run,
-                               ProgramPlace programs = ProgramPlace::kBesideNvcc);
+                               ProgramFolder programs = ProgramFolder::kBesideNvcc);
 
 }  // namespace kernix::build

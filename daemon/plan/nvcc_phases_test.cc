@@ -374,7 +374,7 @@ TEST(NvccPhasesTest, Cuda12_5WithTwoArchitectures) {
 TEST(NvccPhasesTest, ADistributionsProgramsAreBesideTheHostCompiler) {
   const std::string dry_run = absl::StrReplaceAll(
       kCuda12_1, {{"PATH=toolchain/cuda/bin/../nvvm/bin:toolchain/cuda/bin:", "PATH=toolchain/cuda/bin:"}});
-  const auto phases = PhasesOf(CompileStep(), dry_run, ProgramPlace::kBesideHostCompiler);
+  const auto phases = PhasesOf(CompileStep(), dry_run, ProgramFolder::kBesideHostCompiler);
   ASSERT_TRUE(phases.has_value());
   std::map<std::string, Step> steps = ByName(*phases);
   EXPECT_EQ(steps["cudafe++ host"].action.argv.front(), "toolchain/host/cudafe++");

@@ -20,7 +20,7 @@
 #include "daemon/language/write/prologue.h"
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan_parts.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 
 namespace kernix::build {
 namespace {
@@ -163,7 +163,7 @@ std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, Plan& plan) {
 }
 
 PlanFiles FilesOf(const PlanInputs& inputs, ModuleParts more) {
-  PlanFiles files{.artifact = kArtifact, .links = inputs.places.links};
+  PlanFiles files{.artifact = kArtifact, .links = inputs.tools.links};
   for (const PlannedUnit& unit : inputs.units) {
     files.dependencies.push_back(unit.dependencies);
     if (AssemblerTells(inputs.request)) files.assembler_dependencies.push_back(unit.assembler_dependencies);
@@ -259,7 +259,7 @@ std::vector<std::string> PrefixMaps(const PlanInputs& inputs, exec::Action& acti
                                     const std::function<bool(std::string_view flag)>& is_usable) {
   std::vector<std::string> flags = {PrefixMap(StrCat(language::kSourceFolder, "/"), "")};
   for (const NamedFolder& folder : ToolchainFolders(*inputs.request.toolchain)) {
-    const std::string reached = inputs.places.Reach(folder.path);
+    const std::string reached = inputs.tools.Reach(folder.path);
     if (!is_usable(PrefixMap(reached, folder.name))) continue;
     const bool local = reached.starts_with('/');
     const std::string placeholder = StrCat("{", folder.name, "}");
@@ -312,8 +312,8 @@ Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t mem
   step.action.step = std::move(name);
   step.action.work = tool == Tool::kOther ? exec::Work::kOther : exec::Work::kHostCompile;
   step.action.environment = inputs.environment;
-  step.action.links = inputs.places.links;
-  step.action.local_paths = inputs.places.local_paths;
+  step.action.links = inputs.tools.links;
+  step.action.local_paths = inputs.tools.local_paths;
   step.action.timeout = inputs.limits.step_timeout;
   step.action.memory_estimate_bytes = memory_estimate_bytes;
   return step;
@@ -344,7 +344,7 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
   plan.toolchain = request.toolchain;
   PlanInputs inputs{request, limits};
   inputs.kernel_headers = plan.kernel_headers;
-  KERNIX_ASSIGN_OR_RETURN(inputs.places, FindToolPlaces(*request.toolchain));
+  KERNIX_ASSIGN_OR_RETURN(inputs.tools, FindToolPaths(*request.toolchain));
   inputs.environment = EnvironmentFor(*request.toolchain);
   inputs.link_files = FlagFiles(request);
   inputs.units = PlaceUnits(request, plan);

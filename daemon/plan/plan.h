@@ -15,7 +15,7 @@
 //   kernix-slim/         in nvcc's phases, perhaps: a stand-in for the toolkit's cuda_runtime.h (slim_phases.h)
 //   kernix-preamble/     in nvcc's phases, perhaps: the macros of a kept preamble (preamble.h)
 //   kernix-compiled/     perhaps: a preamble that is compiled already (compiled_preamble.h)
-//   toolchain/           links to folders of the toolchain (tool_places.h): commands name no place of this machine
+//   toolchain/           links to folders of the toolchain (tool_paths.h): commands name no path of this machine
 //   inc/0, inc/1, ...    the request's include roots, searched in this order (see input_root.h for headers above a
 //                        root): links to trees that all steps and later builds share
 // Diagnostics name a user's header as "inc/<root>/<path>".
@@ -57,7 +57,7 @@ enum class StepKind {
   kPlainLink,  // a link with libraries of the toolchain only, and with nothing that a user names
 };
 
-// What the command calls.
+// The programs that the command calls.
 enum class Tool { kHostCompiler, kNvcc, kOther };
 
 // A step whose result may serve other loads: its action's digest and the files of the toolchain that it reports to have
@@ -67,12 +67,13 @@ struct Reuse {
   // The input files that the outputs depend on, besides the trees. Tools read the others only to show lines of them.
   // Empty: all inputs.
   std::vector<std::string> inputs = {};
-  // One of these, a preprocessed CUDA unit of which only what devices can use counts; may be empty. The outputs may
-  // then name lines of another text of the same code.
+  // One of these, a preprocessed CUDA unit: the key covers only the parts that devices can use; may be empty. The
+  // outputs may then name lines of another text of the same code.
   std::string device_unit = {};
-  // In the device unit, bodies of host functions count in full: what they alone use has an effect, or the result may
-  // serve other users. Then the tool gets exactly what counts (language/read/device_text.h); otherwise it gets the
-  // unit, and language/read/device_code.h says what counts of it.
+  // The key covers all bodies of host functions in the device unit, because things that only they use have an effect,
+  // or because the result may serve other users. Then the tool gets exactly the covered text
+  // (language/read/device_text.h). Otherwise it gets the unit, and language/read/device_code.h decides which parts the
+  // key covers.
   bool host_bodies_count = false;
 };
 
@@ -83,7 +84,7 @@ struct FasterAction {
   std::vector<std::string> files;  // and those that it lacks
 };
 
-// What nvcc's phases need to know of the whole call.
+// The facts about the whole call that nvcc's phases need.
 struct NvccCompile {
   std::string dependencies;        // the output that lists the files that were read
   uint64_t host_batch_rank = 0;    // `Action::batch_rank` of the host compile
@@ -106,7 +107,7 @@ struct Step {
   std::string object;          // the output that an assembler makes of the unit; empty: it runs no assembler on one
 
   std::optional<NvccCompile> nvcc = {};  // of a kCudaCompile
-  // What commands of these names are expected to need, by experience; null: nothing is known.
+  // The expected memory of commands of these names, from earlier runs; null: nothing is known.
   std::shared_ptr<const MemoryByName> memory_before = nullptr;
 };
 
@@ -129,7 +130,7 @@ struct PlanFiles {
   std::vector<exec::InputLink> links;  // `dependencies` may name files through these links
 };
 
-// What a build takes of earlier ones. All three give the same machine code, the first two the same bytes.
+// What a build reuses from earlier ones. All three give the same machine code, the first two the same bytes.
 enum class CompileMode {
   kFast,   // results of steps, and what earlier builds have taught
   kAnew,   // nothing: runs what a new store would run
@@ -166,11 +167,12 @@ inline constexpr char kKernelHeaders[] = "kernix";
 // The folder of the header that defines the macros of a CUDA unit's flags.
 inline constexpr char kMacroFolder[] = "kernix-macros";
 
-// The folders of a stand-in for the toolkit's cuda_runtime.h, and of the unit from which kernixd learns what it lacks.
+// The folders of a stand-in for the toolkit's cuda_runtime.h, and of the unit from which kernixd learns the stand-in's
+// missing names.
 inline constexpr char kSlimFolder[] = "kernix-slim";
 inline constexpr char kProbeFolder[] = "kernix-probe";
 
-// The folder of what is read in the place of a preamble (preamble.h).
+// The folder of the text that replaces a preamble (preamble.h).
 inline constexpr char kPreambleFolder[] = "kernix-preamble";
 
 // The name of a request's header in diagnostics; normalised, its path in the input root.

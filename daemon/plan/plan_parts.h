@@ -14,7 +14,7 @@
 
 #include "common/flags/languages.h"
 #include "daemon/plan/plan.h"
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 
 namespace kernix::build {
 
@@ -24,7 +24,7 @@ inline constexpr char kHandlerDependencies[] = "kernix-unit/handler.d";
 
 using MountedTrees = std::shared_ptr<const std::vector<exec::MountedTree>>;
 
-// A unit and the places of its files.
+// A unit and the paths of its files.
 struct PlannedUnit {
   const LanguageTraits* language = nullptr;
   std::string label;                   // with several units: its label; otherwise empty
@@ -43,14 +43,14 @@ struct PlannedUnit {
 struct PlanInputs {
   const BuildRequest& request;
   PlanLimits limits;
-  ToolPlaces places = {};
+  ToolPaths tools = {};
   std::map<std::string, std::string> environment = {};  // of every step
   std::vector<PlannedUnit> units = {};
   MountedTrees kernel_headers = nullptr;         // alone
   std::vector<exec::InputFile> link_files = {};  // files that the link flags name
 };
 
-// What a module takes besides the compiles of its units.
+// The parts of a module besides the compiles of its units.
 struct ModuleParts {
   std::vector<Step> steps;
   std::vector<std::string> objects;    // what they make for the link,
@@ -92,10 +92,10 @@ std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request, const Pl
 // "-Ikernix", "-Iinc/1", ...
 std::vector<std::string> IncludeFlags(const BuildRequest& request, const PlannedUnit& unit);
 
-// Flags that keep the places of the toolchain's folders out of debug information and __FILE__, so that two users whose
-// toolchains lie in different places get the same bytes. (The action's root does not show: commands use relative paths
-// for their files, and the toolchain's environment has a constant PWD.) A folder that no link leads to is a
-// placeholder, which `action` expands. `is_usable` tells whether the tool accepts a flag in its expanded form.
+// Flags that keep the paths of the toolchain's folders out of debug information and __FILE__: two users with the same
+// toolchain at different paths get the same bytes. (The action's root does not show: commands use relative paths for
+// their files, and the toolchain's environment has a constant PWD.) A folder that no link leads to is a placeholder,
+// which `action` expands. `is_usable` tells whether the tool accepts a flag in its expanded form.
 std::vector<std::string> PrefixMaps(const PlanInputs& inputs, exec::Action& action,
                                     const std::function<bool(std::string_view flag)>& is_usable);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A unit's preamble (the term is Clang's): the #includes that it begins with. What the preprocessor makes of them, text
-// and macros, serves every unit that begins with the same ones; then only what follows them is preprocessed.
+// A unit's preamble (the term is Clang's): its first #includes. Their preprocessed text and macros serve every unit
+// with the same first #includes; then only the rest of a unit is preprocessed.
 //
-// All that is kept of a preamble comes from passes over the preamble alone: no unit that begins with it has a part in
-// what others get. The texts join to that of a whole pass, byte for byte, and later steps cannot tell. Whoever keeps a
-// preamble has compared them for one unit, which decides only whether it is kept.
+// Everything kept of a preamble comes from passes over the preamble alone: no unit that begins with it can affect
+// others. The texts join to that of a whole pass, byte for byte, so later steps see no difference. Before a preamble is
+// kept, the texts are compared for one unit, which decides only whether it is kept.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@
 
 namespace kernix::build {
 
-// What is kept of a preamble, and how its macros are learned.
+// The kept parts of a preamble, and the steps that learn its macros.
 struct PreambleForm {
   // Not to run: the digest and the outputs under which the step cache keeps it.
   Step kept;
@@ -44,8 +44,8 @@ struct PreamblePass {
   Step rest;  // preprocesses what follows the preamble in the unit; needs the macros as an input
 };
 
-// nullopt if the unit has no preamble, if what follows depends on more than that, or if the pass is not of a form that
-// we know.
+// nullopt if the unit has no preamble, if the rest depends on more than text and macros, or if the form of the pass is
+// unknown.
 std::optional<PreamblePass> SplitPass(const Phases& phases, size_t pass);
 
 // The path of PreamblePass::rest's input with the macros.
@@ -57,17 +57,17 @@ inline constexpr char kPreambleMacros[] = "kernix-preamble/macros.h";
 std::optional<std::string> MacrosToAdd(std::string_view before, std::string_view after, std::string_view definitions,
                                        bool ends_in_system_header);
 
-// Whether the last token of a preprocessed text stands in a header of the system.
+// Whether the last token of a preprocessed text is in a header of the system.
 bool EndsInSystemHeader(std::string_view preprocessed);
 
-// What follows the preamble's text: a part of what PreamblePass::rest has made. nullopt if it is not certain that a
-// whole pass would have made the same.
+// The text after the preamble's: a part of the output of PreamblePass::rest. nullopt if it is not certain that a whole
+// pass would have made the same.
 std::optional<std::string_view> RestText(const PreamblePass& pass, std::string_view made);
 
-// The preamble's text: a part of what PreambleForm::alone has made. nullopt if its end is not certain.
+// The preamble's text: a part of the output of PreambleForm::alone. nullopt if its end is not certain.
 std::optional<std::string_view> PreambleText(const PreamblePass& pass, std::string_view made);
 
-// What compiled_preamble.cc needs, too.
+// Used by compiled_preamble.cc, too.
 
 // The input of that path; null if there is none, or if its content is not there.
 const exec::InputFile* FindInput(const exec::Action& action, const std::string& path);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ways in which kernixd makes builds faster. A setting switches each of them off by itself: to measure what it
-// saves (bench/shortcuts.py), and to find out which one is at fault.
+// The ways in which kernixd makes builds faster. A setting switches each of them off by itself: to measure its savings
+// (bench/shortcuts.py), and to find a faulty one.
 #pragma once
 
 #include <set>

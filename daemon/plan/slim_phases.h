@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // nvcc's phases with a stand-in for CUDA's runtime header (language/write/slim_runtime.h), and the questions to the
-// preprocessor from which kernixd learns what a stand-in lacks.
+// preprocessor from which kernixd learns a stand-in's missing names.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ namespace kernix::build {
 // debugger what the headers declare.
 bool MayTakeStandIn(const Phases& phases);
 
-// `phases` with the stand-in of `parts` in some passes. This and what is below needs MayTakeStandIn(phases).
+// `phases` with the stand-in of `parts` in some passes. This and the functions below need MayTakeStandIn(phases).
 Phases WithStandIn(Phases phases, const std::set<size_t>& passes, language::RuntimeParts parts);
 
 // A question to the preprocessor: what it makes of an empty unit.

@@ -124,7 +124,7 @@ std::string AskedToSend(const exec::BlobDigest& digest) { return StrCat("send ",
 absl::Status WrongBytes(const UpstreamOptions& options, const exec::BlobDigest& digest) {
   return MakeError(v1::ErrorDetail::INTERNAL,
                    StrCat("the engine at ", options.address, " sent other bytes than ", Describe(digest),
-                          " has. They are not used. Its storage, or what lies between, is damaged."));
+                          " has. They are not used. Its storage, or the network, is damaged."));
 }
 
 // Its answer says nothing of this blob.

@@ -36,11 +36,11 @@ absl::Status WriteBlobs(Connection& connection, const Limits& limits, const Upst
 std::string DownloadName(const std::string& instance, const exec::BlobDigest& digest, bool zstd);
 std::string UploadName(const std::string& instance, const exec::BlobDigest& digest, bool zstd);
 
-// Which blobs travel together in one message, and which one in a stream of its own.
+// The blobs that travel together in one message, or one blob in its own stream.
 
-// What one message may hold of blobs, if the engine says `advertised`. gRPC refuses messages of more than 4 MiB unless
-// a server allows more, so an engine that advertises more gets streams for what is larger. One that names no limit (0)
-// may have one all the same, and gets 2 MiB less 64 KiB.
+// The bytes of blobs that one message may hold, if the engine says `advertised`. gRPC refuses messages of more than 4
+// MiB unless a server allows more, so larger blobs travel in streams even if an engine advertises more. An engine that
+// names no limit (0) may still have one, and gets 2 MiB less 64 KiB.
 uint64_t UsableBatchBytes(int64_t advertised);
 
 struct BlobBatches {

@@ -24,7 +24,7 @@ void CircuitBreaker::Answered(Permit permit) {
     Log(LogLevel::kInfo, "upstream_answers_again",
         {{"address", address_}, {"broken_ms", env_.UnixMillis() - state_.since_unix_ms}});
   }
-  if (late_looks_ == 0) pause_ = kFirstPause;
+  if (late_queries_ == 0) pause_ = kFirstPause;
   Enter(v1::UpstreamStatus::ANSWERS);
 }
 
@@ -43,17 +43,17 @@ bool CircuitBreaker::Failed(Permit permit, const absl::Status& error) {
   return true;
 }
 
-void CircuitBreaker::LookWasLate(const absl::Status& error) {
+void CircuitBreaker::QueryWasLate(const absl::Status& error) {
   const MutexLock lock(mutex_);
-  if (state_.health == v1::UpstreamStatus::BROKEN || ++late_looks_ < kFailuresToOpen) return;
-  if (late_looks_ > kFailuresToOpen) pause_ = std::min(2 * pause_, kLongestPause);
+  if (state_.health == v1::UpstreamStatus::BROKEN || ++late_queries_ < kFailuresToOpen) return;
+  if (late_queries_ > kFailuresToOpen) pause_ = std::min(2 * pause_, kLongestPause);
   state_.last_error = std::string(error.message());
-  Open(late_looks_);
+  Open(late_queries_);
 }
 
-void CircuitBreaker::LookFound() {
+void CircuitBreaker::QueryFound() {
   const MutexLock lock(mutex_);
-  late_looks_ = 0;
+  late_queries_ = 0;
   if (state_.health == v1::UpstreamStatus::ANSWERS) pause_ = kFirstPause;
 }
 

@@ -20,8 +20,8 @@ namespace kernix::remote {
 // except for a single one after each pause; the pause grows to kLongestPause. The first call that the engine answers
 // closes it, with one line in the log.
 //
-// Some calls belong to a look, which has one deadline. An engine that answers the first of them, and the next ones too
-// late, helps nobody: kFailuresToOpen looks that end by their deadline, with none between them that finds something,
+// Some calls belong to a query, which has one deadline. An engine that answers the first of them, and the next ones too
+// late, helps nobody: kFailuresToOpen queries that end by their deadline, with none between them that finds something,
 // open the breaker as well. After the answer to a probe, a single one does, and the pause grows. Thread-safe.
 class CircuitBreaker {
  public:
@@ -43,9 +43,9 @@ class CircuitBreaker {
   void Answered(Permit permit);
   // Returns whether the breaker has opened just now.
   bool Failed(Permit permit, const absl::Status& error);
-  // A look has ended by its deadline, or has found something in time.
-  void LookWasLate(const absl::Status& error);
-  void LookFound();
+  // A query has ended by its deadline, or has found something in time.
+  void QueryWasLate(const absl::Status& error);
+  void QueryFound();
   // The caller gave up, which says nothing of the engine.
   void Abandoned(Permit permit);
 
@@ -63,8 +63,8 @@ class CircuitBreaker {
   MetricCounter openings_;
   mutable Mutex mutex_;
   UpstreamState state_ ABSL_GUARDED_BY(mutex_);
-  int failures_ ABSL_GUARDED_BY(mutex_) = 0;    // in a row
-  int late_looks_ ABSL_GUARDED_BY(mutex_) = 0;  // since one found something
+  int failures_ ABSL_GUARDED_BY(mutex_) = 0;      // in a row
+  int late_queries_ ABSL_GUARDED_BY(mutex_) = 0;  // since one found something
   bool probing_ ABSL_GUARDED_BY(mutex_) = false;
   Duration pause_ ABSL_GUARDED_BY(mutex_) = kFirstPause;
   MonotonicTime next_probe_ ABSL_GUARDED_BY(mutex_);

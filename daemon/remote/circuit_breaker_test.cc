@@ -101,19 +101,19 @@ TEST_F(CircuitBreakerTest, ALateAnswerOfACallFromBeforeClosesIt) {
   EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::ANSWERS) << "one failure does not open it";
 }
 
-// The engine answers the first call of each look.
-TEST_F(CircuitBreakerTest, LooksThatEndByTheirDeadlineOpenIt) {
-  const auto look = [&] {
+// The engine answers the first call of each query.
+TEST_F(CircuitBreakerTest, QueriesThatEndByTheirDeadlineOpenIt) {
+  const auto query = [&] {
     const auto permit = breaker_.Ask();
     ASSERT_TRUE(permit);
     breaker_.Answered(*permit);
-    breaker_.LookWasLate(absl::DeadlineExceededError("too slow"));
+    breaker_.QueryWasLate(absl::DeadlineExceededError("too slow"));
   };
-  for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) look();
-  breaker_.LookFound();
-  for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) look();
+  for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) query();
+  breaker_.QueryFound();
+  for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) query();
   EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::ANSWERS);
-  look();
+  query();
   EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::BROKEN);
   EXPECT_EQ(breaker_.state().last_error, "too slow");
 
@@ -122,16 +122,16 @@ TEST_F(CircuitBreakerTest, LooksThatEndByTheirDeadlineOpenIt) {
     env_.AdvanceClock(pause - Duration(1));
     EXPECT_FALSE(breaker_.Ask()) << probes;
     env_.AdvanceClock(Duration(1));
-    look();
+    query();
     EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::BROKEN) << "one is enough now";
     pause = std::min(2 * pause, CircuitBreaker::kLongestPause);
   }
   env_.AdvanceClock(pause);
   breaker_.Answered(breaker_.Ask().value());
-  breaker_.LookFound();
-  for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) look();
+  breaker_.QueryFound();
+  for (int i = 1; i < CircuitBreaker::kFailuresToOpen; ++i) query();
   EXPECT_EQ(breaker_.state().health, v1::UpstreamStatus::ANSWERS);
-  look();
+  query();
   env_.AdvanceClock(CircuitBreaker::kFirstPause);
   EXPECT_TRUE(breaker_.Ask()) << "the pause is short again";
 }

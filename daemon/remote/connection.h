@@ -32,10 +32,10 @@ namespace reapi = build::bazel::remote::execution::v2;
 struct EngineAddress {
   std::string target;  // as gRPC names it
   bool tls = false;
-  bool on_this_host = false;  // what is sent there cannot be overheard
+  bool on_this_host = false;  // nobody can overhear the bytes sent there
 };
 
-// Reads grpc://HOST:PORT, grpcs://HOST:PORT or unix:///PATH. Otherwise INVALID_REQUEST, which says what is wrong.
+// Reads grpc://HOST:PORT, grpcs://HOST:PORT or unix:///PATH. Otherwise INVALID_REQUEST with the reason.
 absl::StatusOr<EngineAddress> ParseEngineAddress(const std::string& address);
 
 struct ConnectionCounters {

@@ -292,8 +292,8 @@ absl::Status NoWorker(const UpstreamOptions& engine, Duration waited) {
   return MakeError(
       v1::ErrorDetail::UNREACHABLE,
       StrCat("no worker of the engine at ", engine.address, " has taken the action within ", InWords(waited),
-             ". Do workers run, and have what upstream.platform names? If they are busy, or take long "
-             "to start, set a longer upstream.queue_timeout"),
+             ". Do workers run, and match upstream.platform? If they are busy, or take long to start, "
+             "set a longer upstream.queue_timeout"),
       absl::StatusCode::kNotFound);
 }
 
@@ -301,8 +301,7 @@ absl::Status NoWorker(const UpstreamOptions& engine, Duration waited) {
 absl::Status Refused(const UpstreamOptions& engine, const grpc::Status& status) {
   v1::ErrorDetail detail = GetErrorDetail(EngineError(status, engine, kAsked));
   detail.set_kind(v1::ErrorDetail::UNREACHABLE);
-  detail.mutable_message()->append(
-      ". It lacks a part of the action, or a worker that has what upstream.platform names.");
+  detail.mutable_message()->append(". It lacks a part of the action, or a worker that matches upstream.platform.");
   return MakeError(std::move(detail));
 }
 

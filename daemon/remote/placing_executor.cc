@@ -53,10 +53,10 @@ class OutputLater final : public exec::ActionObserver {
   std::string output_;
 };
 
-constexpr char kNoCompilerHere[] = "This node has no compiler, so steps run nowhere else: tell whoever administers it";
+constexpr char kNoCompilerHere[] = "This node has no compiler, so steps run nowhere else: tell its administrator";
 constexpr char kOnlyRemote[] =
-    "The settings of this kernixd (\"remote\") let such steps run nowhere else: tell whoever administers it, or set "
-    "\"prefer-remote\", with which they run on this machine meanwhile";
+    "The settings of this kernixd (\"remote\") let such steps run nowhere else: tell its administrator, or set "
+    "\"prefer-remote\", which lets them run on this machine meanwhile";
 
 // RESOURCE: nothing else on this machine helps, so the load ends.
 absl::Status NowhereElse(const std::string& step, const absl::Status& why, std::string_view advice) {
@@ -84,34 +84,34 @@ bool SeemsToLackTool(std::string_view tool, const exec::ActionResult& there) {
 }
 
 absl::Status LacksTool(std::string_view tool, const exec::ActionResult& there) {
-  return MakeError(v1::ErrorDetail::RESOURCE,
-                   StrCat("the worker seems to lack ", tool, " (", FailureThere(there),
-                          "). Give workers the tools of this node, or those of its toolchain_description, by an image "
-                          "that upstream.platform names, or send along those that work in any place, such as nvcc's, "
-                          "with upstream.shipped_folders"));
+  return MakeError(
+      v1::ErrorDetail::RESOURCE,
+      StrCat("the worker seems to lack ", tool, " (", FailureThere(there),
+             "). Give workers the tools of this node, or those of its toolchain_description, by an image that "
+             "upstream.platform names, or ship relocatable ones, such as nvcc's, with upstream.shipped_folders"));
 }
 
 }  // namespace
 
-PlaceQueue::Place PlaceQueue::Enter(const exec::Action& action) {
+WaitEstimate::Entry WaitEstimate::Enter(const exec::Action& action) {
   const MutexLock lock(mutex_);
-  Place place{.kind = exec::KindOfStep(action.step), .jobs = std::clamp(action.jobs, 1, max_jobs_)};
-  place.cost = expected_.try_emplace(place.kind, kFirstGuess).first->second;
-  jobs_ += place.jobs;
-  cost_ += place.cost * place.jobs;
-  return place;
+  Entry entry{.kind = exec::KindOfStep(action.step), .jobs = std::clamp(action.jobs, 1, max_jobs_)};
+  entry.cost = expected_.try_emplace(entry.kind, kFirstGuess).first->second;
+  jobs_ += entry.jobs;
+  cost_ += entry.cost * entry.jobs;
+  return entry;
 }
 
-void PlaceQueue::Leave(const Place& place, const absl::StatusOr<exec::ActionResult>& result) {
+void WaitEstimate::Leave(const Entry& entry, const absl::StatusOr<exec::ActionResult>& result) {
   const MutexLock lock(mutex_);
-  jobs_ -= place.jobs;
-  cost_ -= place.cost * place.jobs;
+  jobs_ -= entry.jobs;
+  cost_ -= entry.cost * entry.jobs;
   if (!result.ok()) return;
-  Duration& expected = expected_.at(place.kind);
+  Duration& expected = expected_.at(entry.kind);
   expected = Adjusted(expected, result->wall);
 }
 
-Duration PlaceQueue::WaitFor(int jobs) const {
+Duration WaitEstimate::WaitFor(int jobs) const {
   const MutexLock lock(mutex_);
   if (jobs_ + std::clamp(jobs, 1, max_jobs_) <= max_jobs_) return Duration(0);
   return cost_ / max_jobs_;
@@ -119,14 +119,14 @@ Duration PlaceQueue::WaitFor(int jobs) const {
 
 namespace {
 
-// Has `queue` know of the action while it is in the place.
-exec::ActionEnd RunIn(exec::Executor& place, PlaceQueue& queue, const exec::Action& action,
+// Runs the action, and counts it in `wait` until it ends.
+exec::ActionEnd RunIn(exec::Executor& executor, WaitEstimate& wait, const exec::Action& action,
                       const exec::AskersPtr& askers, exec::ActionObserver* observer,
                       const CancellationPtr& cancellation) {
-  const PlaceQueue::Place entry = queue.Enter(action);
+  const WaitEstimate::Entry entry = wait.Enter(action);
   exec::ActionEnd end = CatchExceptions("the step could not be queued",
-                                        [&] { return place.Run(action, askers, observer, cancellation); });
-  queue.Leave(entry, end);
+                                        [&] { return executor.Run(action, askers, observer, cancellation); });
+  wait.Leave(entry, end);
   return end;
 }
 
@@ -136,19 +136,18 @@ PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::uni
                                  const PlacingOptions& options, WorkerPause& pause)
     : options_(options),
       pause_(pause),
-      here_queue_(local->load().max_jobs),
-      there_queue_(remote->load().max_jobs),
+      here_wait_(local->load().max_jobs),
+      there_wait_(remote->load().max_jobs),
       local_(std::move(local)),
       remote_(std::move(remote)) {}
 
 void PlacingExecutor::Register(MetricsRegistry& registry) const {
-  registry.AddCounters("kernix_placed_steps_total",
-                       "Steps that were given to this machine, or to the workers of the upstream.", "place",
-                       {{"local", &here_}, {"remote", &there_}});
+  registry.AddCounters("kernix_placed_steps_total", "Steps given to this machine, or to the workers of the upstream.",
+                       "place", {{"local", &here_}, {"remote", &there_}});
   registry.AddCounters(
       "kernix_steps_run_here_instead_total",
-      "Steps that should have run on a worker: which the engine failed, which were not sent because no worker took "
-      "earlier ones, which ended with an error there, or which no worker can run.",
+      "Steps that ran here instead of on a worker: the engine failed them, no worker took earlier ones, their command "
+      "failed there, or no worker can run them.",
       "why", {{"engine", &fell_back_}, {"pause", &held_}, {"command", &ran_again_}, {"step", &only_here_}});
   registry.AddCounter("kernix_steps_failed_on_workers_alone_total",
                       "Steps that failed on a worker and succeeded here: the worker lacks a tool, or has another one.",
@@ -196,13 +195,13 @@ bool PlacingExecutor::RunsThere(const exec::Action& action) {
 // The queue of the workers is only that of this machine's actions: what others have them do shows in how long these
 // take.
 bool PlacingExecutor::FlowsOver(const exec::Action& action) const {
-  const Duration here = here_queue_.WaitFor(action.jobs);
-  return here > options_.overflow_after && here >= there_queue_.WaitFor(action.jobs);
+  const Duration here = here_wait_.WaitFor(action.jobs);
+  return here > options_.overflow_after && here >= there_wait_.WaitFor(action.jobs);
 }
 
 exec::ActionEnd PlacingExecutor::RunHere(const Job& job) {
   here_.Add();
-  return RunIn(*local_, here_queue_, job.action, job.askers, job.observer, job.cancellation);
+  return RunIn(*local_, here_wait_, job.action, job.askers, job.observer, job.cancellation);
 }
 
 exec::ActionEnd PlacingExecutor::RunOnlyThere(const Job& job) {
@@ -238,7 +237,7 @@ exec::ActionEnd PlacingExecutor::TryThere(const Job& job, bool is_probe) {
 
 exec::ActionEnd PlacingExecutor::SendThere(exec::Action action, const Job& job) {
   there_.Add();
-  exec::ActionEnd end = RunIn(*remote_, there_queue_, action, job.askers, job.observer, job.cancellation);
+  exec::ActionEnd end = RunIn(*remote_, there_wait_, action, job.askers, job.observer, job.cancellation);
   if (IsNoWorker(end.status())) pause_.NotTaken(GetErrorDetail(end.status()).message());
   if (end.ok() && !end->ran_earlier) pause_.Taken();
   return end;

@@ -27,24 +27,24 @@ struct PlacingOptions {
   Duration overflow_after{0};
 };
 
-// How long actions wait for a place, from what its earlier ones took. Thread-safe.
-class PlaceQueue {
+// How long an executor's actions would wait, from the times of its earlier ones. Thread-safe.
+class WaitEstimate {
  public:
-  // What a step is expected to take while none of its kind (exec::KindOfStep) has ended there.
+  // The expected time of a step while none of its kind (exec::KindOfStep) has ended there.
   static constexpr Duration kFirstGuess = std::chrono::seconds(1);
 
-  explicit PlaceQueue(int max_jobs) : max_jobs_(max_jobs) {}
+  explicit WaitEstimate(int max_jobs) : max_jobs_(max_jobs) {}
 
-  // An action that is in the queue or runs.
-  struct Place {
+  // An action that waits or runs.
+  struct Entry {
     std::string_view kind;
     Duration cost{0};  // expected time, for each of its jobs
     int jobs = 1;
   };
 
-  Place Enter(const exec::Action& action);
+  Entry Enter(const exec::Action& action);
   // `result`: how it has ended.
-  void Leave(const Place& place, const absl::StatusOr<exec::ActionResult>& result);
+  void Leave(const Entry& entry, const absl::StatusOr<exec::ActionResult>& result);
 
   // How long an action with so many jobs would wait if it came now. Takes into account jobs, but not memory.
   Duration WaitFor(int jobs) const;
@@ -59,17 +59,17 @@ class PlaceQueue {
 
 // An action that needs a worker has the placement kRemote, whatever the options say.
 //
-// An action that a worker cannot run (CheckRunsRemotely) runs here, unless its placement is kRemote. So does one that
-// the engine, not its own command, has failed: its observer then hears once more that it waits and starts. The log has
-// one line when that begins, and one when workers work again. With kRemote, such an error is a RESOURCE error that
-// says so.
+// An action that a worker cannot run (CheckRunsRemotely) runs here, unless its placement is kRemote. So does an action
+// that failed because of the engine, not of its own command: its observer then hears again that it waits and starts.
+// The log has one line when that begins, and one when workers work again. With kRemote, such an error is a RESOURCE
+// error that says so.
 //
-// If no worker has taken an action (IsNoWorker()), the pause begins: what may run here does, but for the probes.
+// If no worker has taken an action (IsNoWorker()), the pause begins: actions that may run here do, except for probes.
 //
-// A command that fails on a worker runs here, too, and its end here is what counts: the worker may lack the tool, and
-// no exit code says so for certain. If it succeeds here, the log has one line for each kind of step. With kRemote, the
-// failure is the command's own, or a RESOURCE error if the worker seems to lack the tool. An observer hears the output
-// of the run that counts. Thread-safe.
+// A command that fails on a worker runs here, too, and its outcome here counts: the worker may lack the tool, and no
+// exit code proves that. If it succeeds here, the log has one line for each kind of step. With kRemote, the failure is
+// the command's own, or a RESOURCE error if the worker seems to lack the tool. An observer hears the output of the run
+// that counts. Thread-safe.
 class PlacingExecutor final : public exec::Executor {
  public:
   // `pause` must outlive it.
@@ -84,11 +84,11 @@ class PlacingExecutor final : public exec::Executor {
 
   void AskersChanged(const exec::Askers& askers) override;
 
-  // Running and queued actions of both places, with the limits of this machine.
+  // Running and queued actions of both executors, with the limits of this machine.
   exec::ExecutorLoad load() const override;
 
  private:
-  // What a place is given.
+  // What an executor is given.
   struct Job {
     const exec::Action& action;
     const exec::AskersPtr& askers;
@@ -120,8 +120,8 @@ class PlacingExecutor final : public exec::Executor {
   std::atomic<bool> falling_back_ = false;
   Mutex mutex_;
   std::set<std::string_view> warned_of_ ABSL_GUARDED_BY(mutex_);  // kinds of steps that failed there alone
-  PlaceQueue here_queue_;
-  PlaceQueue there_queue_;
+  WaitEstimate here_wait_;
+  WaitEstimate there_wait_;
   const std::unique_ptr<exec::Executor> local_;
   const std::unique_ptr<exec::Executor> remote_;  // destroyed first
 };

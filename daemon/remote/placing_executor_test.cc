@@ -61,7 +61,7 @@ absl::Status NotTaken() {
 // The name of a step that ends when it is cancelled.
 constexpr char kWaits[] = "compile until the end";
 
-// Notes the places in which its action starts.
+// Notes where its action starts.
 class Notes : public exec::ActionObserver {
  public:
   void OnQueued(int) override {}
@@ -76,7 +76,7 @@ class PlacingExecutorTest : public ::testing::Test {
  protected:
   using Run = std::function<absl::StatusOr<exec::ActionResult>()>;
 
-  void Place(exec::Placements placements, Duration overflow_after = Duration(0)) {
+  void MakeExecutor(exec::Placements placements, Duration overflow_after = Duration(0)) {
     auto here = [this](const exec::Action& action, exec::ActionObserver* observer, Cancellation* cancellation) {
       return Perform(here_, action, observer, cancellation);
     };
@@ -102,7 +102,7 @@ class PlacingExecutorTest : public ::testing::Test {
     return AwaitValue("the action", Begin(std::move(action), observer));
   }
   // Where the action has run: "here" or "there".
-  std::string PlaceOf(exec::Action action) {
+  std::string WhereItRuns(exec::Action action) {
     const auto result = RunOne(std::move(action));
     EXPECT_THAT(result, IsOk());
     return result.ok() ? result->output : "";
@@ -130,22 +130,22 @@ class PlacingExecutorTest : public ::testing::Test {
   }
 };
 
-TEST_F(PlacingExecutorTest, EachKindOfWorkHasAPlaceOfItsOwn) {
-  Place({.device_compiles = Placement::kRemote, .links = Placement::kPreferRemote});
-  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
-  EXPECT_EQ(PlaceOf(Of(Work::kDeviceCompile)), "there");
-  EXPECT_EQ(PlaceOf(Of(Work::kLink)), "there");
-  EXPECT_EQ(PlaceOf(Of(Work::kOther)), "here");
+TEST_F(PlacingExecutorTest, EachKindOfWorkHasAPlacementOfItsOwn) {
+  MakeExecutor({.device_compiles = Placement::kRemote, .links = Placement::kPreferRemote});
+  EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "here");
+  EXPECT_EQ(WhereItRuns(Of(Work::kDeviceCompile)), "there");
+  EXPECT_EQ(WhereItRuns(Of(Work::kLink)), "there");
+  EXPECT_EQ(WhereItRuns(Of(Work::kOther)), "here");
   EXPECT_THAT(registry_->Text(), AllOf(HasSubstr("kernix_placed_steps_total{place=\"local\"} 2\n"),
                                        HasSubstr("kernix_placed_steps_total{place=\"remote\"} 2\n")));
 }
 
 TEST_F(PlacingExecutorTest, WhatNeedsAWorkerRunsNowhereElse) {
-  Place({.host_compiles = Placement::kPreferRemote, .links = Placement::kOverflow}, Duration(1'000));
+  MakeExecutor({.host_compiles = Placement::kPreferRemote, .links = Placement::kOverflow}, Duration(1'000));
   for (const Work work : {Work::kOther, Work::kHostCompile, Work::kDeviceCompile, Work::kLink}) {
     exec::Action action = Of(work);
     action.needs_worker = true;
-    EXPECT_EQ(PlaceOf(std::move(action)), "there");
+    EXPECT_EQ(WhereItRuns(std::move(action)), "there");
   }
   exec::Action action = Of(Work::kHostCompile);
   action.needs_worker = true;
@@ -165,15 +165,15 @@ TEST_F(PlacingExecutorTest, WhatNeedsAWorkerRunsNowhereElse) {
 }
 
 TEST_F(PlacingExecutorTest, WhatTheEngineFailsRunsHereWithOneWarning) {
-  Place({.host_compiles = Placement::kPreferRemote});
+  MakeExecutor({.host_compiles = Placement::kPreferRemote});
   there_ = [] { return Broken(); };
   ::testing::internal::CaptureStderr();
   Notes notes;
   EXPECT_THAT(RunOne(Of(Work::kHostCompile), &notes), IsOk());
   EXPECT_EQ(notes.started, 2) << "there, and then here";
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "here");
   there_ = [] { return Ran("there"); };
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "there");
   const std::string log = ::testing::internal::GetCapturedStderr();
   const size_t warning = log.find("workers_fail ");
   ASSERT_NE(warning, std::string::npos) << log;
@@ -185,7 +185,7 @@ TEST_F(PlacingExecutorTest, WhatTheEngineFailsRunsHereWithOneWarning) {
 }
 
 TEST_F(PlacingExecutorTest, WhatEndsACommandForWantOfResourcesDoesNotRunAgain) {
-  Place({.host_compiles = Placement::kPreferRemote});
+  MakeExecutor({.host_compiles = Placement::kPreferRemote});
   int runs = 0;
   here_ = [&] {
     ++runs;
@@ -202,11 +202,11 @@ TEST_F(PlacingExecutorTest, WhatEndsACommandForWantOfResourcesDoesNotRunAgain) {
   EXPECT_EQ(KindOf(RunOne(Of(Work::kHostCompile)).status()), v1::ErrorDetail::CANCELLED);
   EXPECT_EQ(runs, 0);
   there_ = [] { return MakeError(v1::ErrorDetail::RESOURCE, "the engine has no room"); };
-  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+  EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "here");
 }
 
 TEST_F(PlacingExecutorTest, WhatFailsThereAndHereIsTheCommandsOwnFailure) {
-  Place({.host_compiles = Placement::kPreferRemote});
+  MakeExecutor({.host_compiles = Placement::kPreferRemote});
   there_ = [] { return Failed(1, "a.cc:1: error there\n"); };
   here_ = [] { return Failed(1, "a.cc:1: error here\n"); };
   ::testing::internal::CaptureStderr();
@@ -222,7 +222,7 @@ TEST_F(PlacingExecutorTest, WhatFailsThereAndHereIsTheCommandsOwnFailure) {
 }
 
 TEST_F(PlacingExecutorTest, WhatFailsThereAloneEndsWellWithOneWarningForEachKindOfStep) {
-  Place({.host_compiles = Placement::kOverflow, .device_compiles = Placement::kPreferRemote}, Duration(-1));
+  MakeExecutor({.host_compiles = Placement::kOverflow, .device_compiles = Placement::kPreferRemote}, Duration(-1));
   there_ = [] { return Failed(1, "execvp g++: No such file or directory\nmore\n"); };
   ::testing::internal::CaptureStderr();
   Notes notes;
@@ -231,8 +231,8 @@ TEST_F(PlacingExecutorTest, WhatFailsThereAloneEndsWellWithOneWarningForEachKind
   EXPECT_EQ(result->exit_code, 0);
   EXPECT_EQ(notes.output, "here") << "nobody hears of the run that does not count";
   EXPECT_EQ(notes.started, 2);
-  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
-  EXPECT_EQ(PlaceOf(Of(Work::kDeviceCompile, "ptxas sm_90")), "here");
+  EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "here");
+  EXPECT_EQ(WhereItRuns(Of(Work::kDeviceCompile, "ptxas sm_90")), "here");
   const std::string log = ::testing::internal::GetCapturedStderr();
   const size_t first = log.find("worker_lacks_tool ");
   ASSERT_NE(first, std::string::npos) << log;
@@ -245,14 +245,14 @@ TEST_F(PlacingExecutorTest, WhatFailsThereAloneEndsWellWithOneWarningForEachKind
 }
 
 TEST_F(PlacingExecutorTest, WhatAWorkerPrintsIsHeardIfItsRunCounts) {
-  Place({.host_compiles = Placement::kPreferRemote});
+  MakeExecutor({.host_compiles = Placement::kPreferRemote});
   Notes notes;
   EXPECT_THAT(RunOne(Of(Work::kHostCompile), &notes), IsOk());
   EXPECT_EQ(notes.output, "there");
 }
 
 TEST_F(PlacingExecutorTest, WhereStepsRunOnWorkersAloneAnErrorNamesTheToolThatTheyLack) {
-  Place({.host_compiles = Placement::kRemote});
+  MakeExecutor({.host_compiles = Placement::kRemote});
   exec::Action action = Of(Work::kHostCompile);
   action.argv = {"toolchain/host/g++"};
   action.links = {{"toolchain/host", "/opt/gcc/bin"}};
@@ -274,7 +274,7 @@ TEST_F(PlacingExecutorTest, WhereStepsRunOnWorkersAloneAnErrorNamesTheToolThatTh
 }
 
 TEST_F(PlacingExecutorTest, WhatMayRunNowhereElseFailsAndSaysSo) {
-  Place({.host_compiles = Placement::kRemote});
+  MakeExecutor({.host_compiles = Placement::kRemote});
   there_ = [] { return Broken(); };
   const absl::Status status = RunOne(Of(Work::kHostCompile)).status();
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
@@ -284,31 +284,31 @@ TEST_F(PlacingExecutorTest, WhatMayRunNowhereElseFailsAndSaysSo) {
 }
 
 TEST_F(PlacingExecutorTest, IfNoWorkerTakesAStepTheNextOnesDoNotWait) {
-  Place({.host_compiles = Placement::kPreferRemote, .device_compiles = Placement::kOverflow}, Duration(-1));
+  MakeExecutor({.host_compiles = Placement::kPreferRemote, .device_compiles = Placement::kOverflow}, Duration(-1));
   std::atomic<int> sent = 0;
   there_ = [&]() -> absl::StatusOr<exec::ActionResult> {
     ++sent;
     return NotTaken();
   };
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
-  EXPECT_EQ(PlaceOf(Of(Work::kDeviceCompile)), "here");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "here");
+  EXPECT_EQ(WhereItRuns(Of(Work::kDeviceCompile)), "here");
   EXPECT_EQ(sent, 1);
   EXPECT_THAT(pause_.why().value_or(""), HasSubstr("upstream.queue_timeout"));
   EXPECT_THAT(registry_->Text(), AllOf(HasSubstr("kernix_steps_run_here_instead_total{why=\"engine\"} 1\n"),
                                        HasSubstr("kernix_steps_run_here_instead_total{why=\"pause\"} 3\n")));
 
   env_.AdvanceClock(WorkerPause::kProbeInterval);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "here");
   EXPECT_EQ(sent, 2) << "one finds out whether there are workers now";
   there_ = [] { return Ran("there"); };
-  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+  EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "here");
   env_.AdvanceClock(WorkerPause::kProbeInterval);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "there");
   EXPECT_EQ(pause_.why(), std::nullopt);
 }
 
 TEST_F(PlacingExecutorTest, AResultOfAnEarlierRunIsNoWorker) {
-  Place({.host_compiles = Placement::kPreferRemote});
+  MakeExecutor({.host_compiles = Placement::kPreferRemote});
   pause_.NotTaken("no worker");
   env_.AdvanceClock(WorkerPause::kProbeInterval);
   there_ = [] {
@@ -316,36 +316,36 @@ TEST_F(PlacingExecutorTest, AResultOfAnEarlierRunIsNoWorker) {
     result->ran_earlier = true;
     return result;
   };
-  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
+  EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "there");
   EXPECT_NE(pause_.why(), std::nullopt);
-  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+  EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "here");
 }
 
 TEST_F(PlacingExecutorTest, WhatMayRunNowhereElseIsSentInAPauseToo) {
-  Place({.host_compiles = Placement::kRemote, .links = Placement::kPreferRemote});
+  MakeExecutor({.host_compiles = Placement::kRemote, .links = Placement::kPreferRemote});
   there_ = [] { return NotTaken(); };
   const absl::Status status = RunOne(Of(Work::kHostCompile)).status();
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("could not run on a worker: no worker has taken the action: set upstream.queue_timeout"),
                     HasSubstr("set \"prefer-remote\"")));
-  EXPECT_EQ(PlaceOf(Of(Work::kLink)), "here");
+  EXPECT_EQ(WhereItRuns(Of(Work::kLink)), "here");
   there_ = [] { return Ran("there"); };
-  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
-  EXPECT_EQ(PlaceOf(Of(Work::kLink)), "there");
+  EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "there");
+  EXPECT_EQ(WhereItRuns(Of(Work::kLink)), "there");
 }
 
 TEST_F(PlacingExecutorTest, WhatNoWorkerCanRunRunsHere) {
-  Place({.host_compiles = Placement::kPreferRemote});
+  MakeExecutor({.host_compiles = Placement::kPreferRemote});
   exec::Action action = Of(Work::kHostCompile);
   action.argv.push_back(std::string(exec::kRootPlaceholder) + "/a.cc");
-  EXPECT_EQ(PlaceOf(action), "here");
+  EXPECT_EQ(WhereItRuns(action), "here");
   EXPECT_THAT(registry_->Text(), AllOf(HasSubstr("kernix_steps_run_here_instead_total{why=\"step\"} 1\n"),
                                        HasSubstr("kernix_steps_run_here_instead_total{why=\"engine\"} 0\n")));
 }
 
 TEST_F(PlacingExecutorTest, AFullMachineSendsWorkAway) {
-  Place({.host_compiles = Placement::kOverflow}, /*overflow_after=*/Duration(500));
+  MakeExecutor({.host_compiles = Placement::kOverflow}, /*overflow_after=*/Duration(500));
   std::promise<void> release;
   here_ = [held = release.get_future().share()] {
     held.wait();
@@ -354,7 +354,7 @@ TEST_F(PlacingExecutorTest, AFullMachineSendsWorkAway) {
   Notes notes;
   auto first = Begin(Of(Work::kHostCompile), &notes);
   Await("the first action to run", [&] { return notes.started > 0; });
-  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there") << "it would wait for a second, as far as anybody knows";
+  EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "there") << "it would wait for a second, as far as anybody knows";
   auto waits = Begin(Of(Work::kOther));
   const exec::ExecutorLoad load = executor_->load();
   EXPECT_EQ(load.running, 1);
@@ -364,11 +364,11 @@ TEST_F(PlacingExecutorTest, AFullMachineSendsWorkAway) {
   release.set_value();
   EXPECT_THAT(AwaitValue("the first", std::move(first)), IsOk());
   EXPECT_THAT(AwaitValue("the one that waits", std::move(waits)), IsOk());
-  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+  EXPECT_EQ(WhereItRuns(Of(Work::kHostCompile)), "here");
 }
 
 TEST_F(PlacingExecutorTest, WhatRunsThereCountsAsRunning) {
-  Place({.host_compiles = Placement::kRemote});
+  MakeExecutor({.host_compiles = Placement::kRemote});
   std::promise<void> release;
   there_ = [held = release.get_future().share()] {
     held.wait();
@@ -384,7 +384,7 @@ TEST_F(PlacingExecutorTest, WhatRunsThereCountsAsRunning) {
 }
 
 TEST_F(PlacingExecutorTest, ACancelledActionDoesNotRunHere) {
-  Place({.host_compiles = Placement::kPreferRemote});
+  MakeExecutor({.host_compiles = Placement::kPreferRemote});
   const auto cancellation = std::make_shared<Cancellation>();
   there_ = [&] {
     cancellation->Cancel();
@@ -396,7 +396,7 @@ TEST_F(PlacingExecutorTest, ACancelledActionDoesNotRunHere) {
 }
 
 TEST_F(PlacingExecutorTest, ItsEndCancelsWhatRunsThere) {
-  Place({.host_compiles = Placement::kPreferRemote});
+  MakeExecutor({.host_compiles = Placement::kPreferRemote});
   Notes notes;
   auto action = Begin(Of(Work::kHostCompile, kWaits), &notes);
   Await("the action to run", [&] { return notes.started > 0; });
@@ -405,8 +405,8 @@ TEST_F(PlacingExecutorTest, ItsEndCancelsWhatRunsThere) {
 }
 
 // One job here, and four there.
-TEST_F(PlacingExecutorTest, ABurstIsSharedOutBetweenBothPlaces) {
-  Place({.host_compiles = Placement::kOverflow}, /*overflow_after=*/Duration(500));
+TEST_F(PlacingExecutorTest, ABurstIsSharedOutBetweenBothExecutors) {
+  MakeExecutor({.host_compiles = Placement::kOverflow}, /*overflow_after=*/Duration(500));
   std::promise<void> release;
   const auto held = release.get_future().share();
   here_ = [held] {
@@ -425,23 +425,23 @@ TEST_F(PlacingExecutorTest, ABurstIsSharedOutBetweenBothPlaces) {
   for (auto& action : burst) EXPECT_THAT(AwaitValue("the burst", std::move(action)), IsOk());
 }
 
-TEST(PlaceQueueTest, LearnsHowLongActionsTake) {
-  PlaceQueue queue(2);
-  EXPECT_EQ(queue.WaitFor(1), Duration(0));
-  const PlaceQueue::Place one = queue.Enter(Of(Work::kHostCompile, "compile a.cc"));
-  EXPECT_EQ(queue.WaitFor(1), Duration(0)) << "there is room for another one";
-  EXPECT_EQ(queue.WaitFor(2), PlaceQueue::kFirstGuess / 2);
-  const PlaceQueue::Place two = queue.Enter(Of(Work::kLink, "link"));
-  EXPECT_EQ(queue.WaitFor(1), PlaceQueue::kFirstGuess);
+TEST(WaitEstimateTest, LearnsHowLongActionsTake) {
+  WaitEstimate wait(2);
+  EXPECT_EQ(wait.WaitFor(1), Duration(0));
+  const WaitEstimate::Entry one = wait.Enter(Of(Work::kHostCompile, "compile a.cc"));
+  EXPECT_EQ(wait.WaitFor(1), Duration(0)) << "there is room for another one";
+  EXPECT_EQ(wait.WaitFor(2), WaitEstimate::kFirstGuess / 2);
+  const WaitEstimate::Entry two = wait.Enter(Of(Work::kLink, "link"));
+  EXPECT_EQ(wait.WaitFor(1), WaitEstimate::kFirstGuess);
   exec::ActionResult result;
   result.wall = std::chrono::seconds(9);
-  queue.Leave(one, result);
-  queue.Leave(two, absl::CancelledError());
-  EXPECT_EQ(queue.WaitFor(2), Duration(0));
+  wait.Leave(one, result);
+  wait.Leave(two, absl::CancelledError());
+  EXPECT_EQ(wait.WaitFor(2), Duration(0));
   exec::Action wide = Of(Work::kHostCompile, "compile b.cc");
   wide.jobs = 100;
-  queue.Enter(wide);
-  EXPECT_EQ(queue.WaitFor(1), std::chrono::seconds(3)) << "a second, and a quarter of eight more";
+  wait.Enter(wide);
+  EXPECT_EQ(wait.WaitFor(1), std::chrono::seconds(3)) << "a second, and a quarter of eight more";
 }
 
 }  // namespace

@@ -245,7 +245,7 @@ class Runner {
   absl::Status CheckEngine(const exec::Action& action, const exec::EngineForm& form, Cancellation* cancellation) {
     KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, upstream_.Facts(cancellation));
     const std::string engine = StrCat("the engine at ", upstream_.address());
-    if (!facts.executes) return RunsOnlyHere(action, StrCat(engine, " runs no actions: it is a cache alone"));
+    if (!facts.executes) return RunsOnlyHere(action, StrCat(engine, " runs no actions: it is only a cache"));
     if (form.links.empty() || facts.takes_absolute_links) return absl::OkStatus();
     return RunsOnlyHere(action,
                         StrCat(engine, " takes no links to its workers' tools, such as ", form.links.front().target));

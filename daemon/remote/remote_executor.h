@@ -5,8 +5,8 @@
 // A worker gets the action as this machine would run it: placeholders are replaced, the links to tools become symbolic
 // links of the input root, to the same absolute paths as here. So it must have the same tools in the same places (an
 // image, or mounts of the engine's sandbox), or the tools travel with the action: a link to a shipped folder becomes
-// the folder itself. That takes tools that work in any place, such as nvcc's. The engine's digest of such an action is
-// not the one of action_digest.h, in which no place of a machine stands.
+// the folder itself. That takes tools that work in any place, such as nvcc's. The engine's digest of such an action
+// differs from that of action_digest.h, which covers no path of a machine.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ struct RemoteExecutorOptions {
   std::map<std::string, std::string> platform;     // what a worker must have: "container-image", "OSFamily", ...
   std::vector<std::string> shipped_folders;        // absolute, of tools that workers do not have
   uint64_t max_output_bytes = 0;                   // of all outputs of an action, and of what it prints. 0: no limit
-  // Takes nothing from the engine's own cache of results, which may hold what anybody has written there.
+  // Takes nothing from the engine's own cache of results, which may hold anybody's results.
   bool run_anew = false;
   // While it is on, an action that does not need a worker is not sent, though it was submitted before. Null: none.
   const WorkerPause* pause = nullptr;

@@ -178,14 +178,14 @@ uint64_t BytesOf(const std::vector<exec::BlobDigest>& files) {
 absl::StatusOr<std::optional<SharedResult>> SharedResults::Find(const Digest& key,
                                                                 const DigestOfHeader& digest_of_header,
                                                                 uint64_t max_bytes, const Limits& limits) {
-  absl::StatusOr<std::optional<SharedResult>> result = Look(key, digest_of_header, max_bytes, limits);
-  upstream_.NoteLook(result.status(), result.ok() && result->has_value());
+  absl::StatusOr<std::optional<SharedResult>> result = FindNow(key, digest_of_header, max_bytes, limits);
+  upstream_.NoteQuery(result.status(), result.ok() && result->has_value());
   return result;
 }
 
-absl::StatusOr<std::optional<SharedResult>> SharedResults::Look(const Digest& key,
-                                                                const DigestOfHeader& digest_of_header,
-                                                                uint64_t max_bytes, const Limits& limits) {
+absl::StatusOr<std::optional<SharedResult>> SharedResults::FindNow(const Digest& key,
+                                                                   const DigestOfHeader& digest_of_header,
+                                                                   uint64_t max_bytes, const Limits& limits) {
   KERNIX_ASSIGN_OR_RETURN(const std::vector<HeaderNames> lists, ReadLists(key, limits));
   for (const HeaderNames& names : lists) {
     const std::optional<std::vector<SharedHeader>> headers = OwnHeaders(names, digest_of_header);
@@ -324,14 +324,13 @@ absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, const 
 }
 
 void SharedResults::Register(MetricsRegistry& registry) const {
-  registry.AddCounters("kernix_upstream_lookups_total", "Keys that were looked up in the upstream, by what was found.",
-                       "result", {{"found", &found_}, {"absent", &absent_}, {"other_headers", &other_headers_}});
+  registry.AddCounters("kernix_upstream_lookups_total", "Lookups of keys in the upstream, by outcome.", "result",
+                       {{"found", &found_}, {"absent", &absent_}, {"other_headers", &other_headers_}});
   registry.AddCounter("kernix_upstream_results_ignored_total",
-                      "Results in the upstream that this node does not believe, or that are damaged.", not_believed_);
+                      "Results in the upstream that this node does not trust, or that are damaged.", not_believed_);
   registry.AddCounter("kernix_upstream_results_too_large_total",
-                      "Results in the upstream that this node has not taken, since it has no room for them.",
-                      too_large_);
-  registry.AddCounter("kernix_upstream_results_written_total", "Results that this node has written to the upstream.",
+                      "Results in the upstream that are too large for this node.", too_large_);
+  registry.AddCounter("kernix_upstream_results_written_total", "Results of this node written to the upstream.",
                       written_);
 }
 

@@ -73,7 +73,7 @@ class SharedResults {
                                                    uint64_t max_bytes, const Limits& limits);
 
   // Writes a result, and the list of its headers if the key does not have it yet. If two nodes add lists to one key at
-  // the same moment, one list may be lost; whoever misses the result then builds, and writes the list again.
+  // the same moment, one list may be lost; a node that misses the result then builds, and writes the list again.
   absl::Status Put(const Digest& key, const SharedResult& result, const Limits& limits);
 
   // How long one question takes at most.
@@ -92,8 +92,8 @@ class SharedResults {
   using HeaderNames = std::vector<std::string>;
   using Contents = std::map<exec::BlobDigest, exec::Content>;
 
-  absl::StatusOr<std::optional<SharedResult>> Look(const Digest& key, const DigestOfHeader& digest_of_header,
-                                                   uint64_t max_bytes, const Limits& limits);
+  absl::StatusOr<std::optional<SharedResult>> FindNow(const Digest& key, const DigestOfHeader& digest_of_header,
+                                                      uint64_t max_bytes, const Limits& limits);
   absl::StatusOr<std::vector<HeaderNames>> ReadLists(const Digest& key, const Limits& limits);
   absl::StatusOr<std::optional<SharedResult>> FindWith(const Digest& key, const std::vector<SharedHeader>& headers,
                                                        uint64_t max_bytes, const Limits& limits);

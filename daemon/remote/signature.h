@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ed25519 signatures (RFC 8032) of what nodes share. Keys are the files and texts that the `openssl` command makes.
+// Ed25519 signatures (RFC 8032) of shared results. Keys are the files and texts that the `openssl` command makes.
 #pragma once
 
 #include <memory>

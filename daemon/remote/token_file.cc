@@ -53,7 +53,7 @@ absl::StatusOr<std::string> TokenFile::Read() const {
   absl::StripAsciiWhitespace(&*text);
   if (header_.scheme == kBasic) {
     if (!absl::StrContains(*text, ':')) {
-      return Unusable(StrCat(path_, " must hold USER:PASSWORD for the engine, since token_header says Basic"));
+      return Unusable(StrCat(path_, " must hold USER:PASSWORD for the engine, because token_header says Basic"));
     }
     text = absl::Base64Escape(*text);
   }

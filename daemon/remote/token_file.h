@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A token, a key or a password in a file that somebody else replaces, as orchestrators do, and the header in which it
-// travels.
+// A token, a key or a password in a file that somebody else, such as an orchestrator, replaces, and the header that
+// carries it.
 #pragma once
 
 #include <cstdint>

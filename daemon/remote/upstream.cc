@@ -182,8 +182,8 @@ void Upstream::Impl::Report(UpstreamCall call, CircuitBreaker::Permit permit, co
 
 absl::Status Upstream::Impl::Broken() const {
   return MakeError(v1::ErrorDetail::UNREACHABLE,
-                   StrCat("the engine at ", options().address, " was not asked, since it has failed several times: ",
-                          breaker_.state().last_error, " It is asked again from time to time."));
+                   StrCat("the engine at ", options().address, " was not asked, because it has failed several times: ",
+                          breaker_.state().last_error, " kernixd asks it again from time to time."));
 }
 
 std::optional<UpstreamFacts> Upstream::Impl::known_facts() const {
@@ -259,13 +259,11 @@ UpstreamState Upstream::Impl::state() const {
 void Upstream::Impl::Register(MetricsRegistry& registry) const {
   metrics_.Register(registry);
   const ConnectionCounters& counters = connection_->counters();
-  registry.AddCounter("kernix_upstream_retries_total", "Calls of the upstream engine that were tried again.",
-                      counters.retries);
-  registry.AddCounters("kernix_upstream_bytes_total",
-                       "Bytes of blobs to and from the upstream engine, as they travelled.", "direction",
-                       {{"sent", &counters.bytes_sent}, {"received", &counters.bytes_received}});
+  registry.AddCounter("kernix_upstream_retries_total", "Repeated calls of the upstream engine.", counters.retries);
+  registry.AddCounters("kernix_upstream_bytes_total", "Bytes of blobs to and from the upstream engine, on the wire.",
+                       "direction", {{"sent", &counters.bytes_sent}, {"received", &counters.bytes_received}});
   registry.AddCounter("kernix_upstream_breaker_openings_total",
-                      "How often kernixd stopped asking the upstream engine, because it had failed again and again.",
+                      "How often kernixd stopped asking the upstream engine after repeated failures.",
                       breaker_.openings());
 }
 
@@ -345,9 +343,9 @@ absl::StatusOr<Execution> Upstream::Execute(const exec::BlobDigest& action, cons
   });
 }
 
-void Upstream::NoteLook(const absl::Status& end, bool has_found) {
-  if (absl::IsDeadlineExceeded(end)) impl_->breaker().LookWasLate(end);
-  if (has_found) impl_->breaker().LookFound();
+void Upstream::NoteQuery(const absl::Status& end, bool has_found) {
+  if (absl::IsDeadlineExceeded(end)) impl_->breaker().QueryWasLate(end);
+  if (has_found) impl_->breaker().QueryFound();
 }
 
 uint64_t Upstream::TokenVersion() const { return impl_->connection().TokenVersion(); }

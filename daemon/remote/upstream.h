@@ -39,7 +39,7 @@ struct UpstreamOptions {
   bool operator==(const UpstreamOptions&) const = default;
 };
 
-// What ends a call of Upstream, which may take several calls of the engine.
+// The limits of a call of Upstream, which may take several calls of the engine.
 struct Limits {
   // Most callers have no deadline but the upstream's. NOLINTNEXTLINE(google-explicit-constructor)
   Limits(Cancellation* cancelled_by = nullptr, MonotonicTime until = MonotonicTime::max())
@@ -64,7 +64,7 @@ struct OutputFile {
   bool operator==(const OutputFile&) const = default;
 };
 
-// What the engine says of itself.
+// The engine's capabilities.
 struct UpstreamFacts {
   uint64_t max_batch_bytes = 0;    // that this class puts into one message
   bool may_write_results = false;  // the engine lets clients put results; a token may still be refused
@@ -109,8 +109,8 @@ struct UpstreamState {
 bool IsNoWorker(const absl::Status& status);
 
 // Thread-safe. Each call blocks until it is done, until the timeout, or until its `limits`, so that several calls can
-// have one deadline. It tries again, a few times and after pauses, what the engine says may work later. Errors name the
-// address, what was asked, the engine's own words and what to do:
+// have one deadline. If the engine says that a call may work later, it tries again, a few times and after pauses.
+// Errors name the address, what was asked, the engine's own words and what to do:
 //   UNREACHABLE      no answer in time, or the engine is known to be broken
 //   INVALID_REQUEST  the engine does not know the instance, or refuses the token or the client certificate
 //   RESOURCE         the engine has no room, or the blobs are larger than the caller takes
@@ -156,9 +156,9 @@ class Upstream {
   absl::StatusOr<Execution> Execute(const exec::BlobDigest& action, const ExecuteOptions& options,
                                     const Limits& limits = {});
 
-  // How several calls with one deadline have ended, which look for one thing. An engine with which all end by the
-  // deadline is broken, though it answers some calls.
-  void NoteLook(const absl::Status& end, bool has_found);
+  // How a query has ended: several calls with one deadline, which ask for one thing. An engine with which all end by
+  // the deadline is broken, though it answers some calls.
+  void NoteQuery(const absl::Status& end, bool has_found);
 
   // Grows when the token file has been renewed. 0: there is none.
   uint64_t TokenVersion() const;

@@ -256,13 +256,13 @@ TEST_F(UpstreamFaultTest, ABrokenEngineIsLeftAloneAndAskedFromTimeToTime) {
 }
 
 // It answers what the action cache has, and no blob in time.
-TEST_F(UpstreamFaultTest, AnEngineWithWhichAllLooksAreLateIsLeftAlone) {
+TEST_F(UpstreamFaultTest, AnEngineWithWhichAllQueriesAreLateIsLeftAlone) {
   const Digest key = DigestOf("a key of slow blobs");
   ASSERT_THAT(SharedResults(*upstream_, {}).Put(key, {.files = {{"a", small_.content}}}, nullptr), IsOk());
   const auto upstream = OpenUpstream(env_, {.address = proxy_.address(), .timeout = Duration(300)});
   ASSERT_THAT(upstream->Facts(), IsOk());
   SharedResults results(*upstream, {});
-  const auto look = [&] {
+  const auto query = [&] {
     const Limits limits(nullptr, env_.Now() + upstream->timeout());
     return results
         .Find(
@@ -272,21 +272,21 @@ TEST_F(UpstreamFaultTest, AnEngineWithWhichAllLooksAreLateIsLeftAlone) {
   proxy_.Inject({.method = "BatchReadBlobs", .times = 0, .hang = true});
   for (int i = 0; i < CircuitBreaker::kFailuresToOpen; ++i) {
     EXPECT_EQ(upstream->state().health, v1::UpstreamStatus::ANSWERS);
-    EXPECT_EQ(look().code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(query().code(), absl::StatusCode::kDeadlineExceeded);
   }
   EXPECT_EQ(upstream->state().health, v1::UpstreamStatus::BROKEN);
   const int calls = proxy_.Calls("GetActionResult");
-  EXPECT_EQ(look().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(query().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(proxy_.Calls("GetActionResult"), calls) << "it was asked";
 
   env_.AdvanceClock(CircuitBreaker::kFirstPause);
-  EXPECT_EQ(look().code(), absl::StatusCode::kDeadlineExceeded) << "the action cache answers the probe";
+  EXPECT_EQ(query().code(), absl::StatusCode::kDeadlineExceeded) << "the action cache answers the probe";
   env_.AdvanceClock(CircuitBreaker::kFirstPause);
-  EXPECT_EQ(look().code(), absl::StatusCode::kUnavailable) << "the pause has grown";
+  EXPECT_EQ(query().code(), absl::StatusCode::kUnavailable) << "the pause has grown";
 
   proxy_.Clear();
   env_.AdvanceClock(CircuitBreaker::kFirstPause);
-  EXPECT_THAT(look(), IsOk());
+  EXPECT_THAT(query(), IsOk());
   EXPECT_EQ(upstream->state().health, v1::UpstreamStatus::ANSWERS);
 }
 

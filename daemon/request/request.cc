@@ -66,8 +66,7 @@ absl::Status CheckPathLength(std::string_view path) {
     }
     if (absl::EndsWith(component, ".gch") || absl::EndsWith(component, ".pch")) {
       return Invalid(StrCat("the header path \"", path.substr(0, 64),
-                            "\" names a precompiled header, which a compiler "
-                            "would load as it is: send the header itself"));
+                            "\" names a precompiled header, which a compiler would load: send the header itself"));
     }
     if (component.size() > kMaxComponentBytes) {
       return Invalid(StrCat("the header path \"", path.substr(0, 64), "...\" has a part of ", component.size(),
@@ -82,7 +81,7 @@ bool IsPath(std::string_view label) {
 }
 
 absl::Status CheckLabel(std::string_view label) {
-  if (label.empty()) return Invalid("a source has no label: give the name that diagnostics should show");
+  if (label.empty()) return Invalid("a source has no label: give a name for diagnostics");
   if (const std::string why = WhyNoFileName(label); !why.empty()) {
     return Invalid(StrCat("the source label \"", Printable(label.substr(0, 64)), "\" ", why));
   }
@@ -303,7 +302,7 @@ absl::Status CheckPlanSize(const BuildRequest& request, const RequestLimits& lim
   if (bytes <= limits.max_command_bytes) return absl::OkStatus();
   return Invalid(StrCat("the flags and include paths of this load take ", bytes, " bytes in the commands of its ",
                         steps, " steps; at most ", limits.max_command_bytes,
-                        " are allowed: give fewer of them, or put fewer sources into one load"));
+                        " are allowed: use fewer of them, or put fewer sources into one load"));
 }
 
 absl::Status CheckHeaderPath(const std::string& path) {

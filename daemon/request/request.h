@@ -84,7 +84,7 @@ struct RequestLimits {
   uint64_t max_staged_header_bytes = 1ull << 30;
 };
 
-// What a small file or a folder occupies on disk besides its content.
+// The disk space of a small file or a folder, besides its content.
 inline constexpr uint64_t kBlockBytes = 4096;
 
 // The number of folders on the way to `path` that are not also on the way to `previous`. If the paths come in the order

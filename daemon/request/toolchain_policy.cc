@@ -92,7 +92,7 @@ absl::Status ToolchainPolicy::NoneFits(const std::vector<RegisteredToolchain>& r
     StrAppend(out, toolchain.name, " (", toolchain.paths.host_compiler(),
               toolchain.paths.nvcc().empty() ? "" : StrCat(" and ", toolchain.paths.nvcc()), ")");
   });
-  if (names.empty() && has_description_) names = "none, and a description for whoever has no compiler";
+  if (names.empty() && has_description_) names = "none, and a description for clients without compilers";
   return MakeError(v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN,
                    StrCat("this shared kernixd has no toolchain like ", tools.empty() ? "the one asked for" : tools,
                           "; its administrator registered ", names));

@@ -21,7 +21,7 @@ namespace kernix::server {
 struct RegisteredToolchain {
   std::string name;
   v1::ToolchainPaths paths;
-  std::string place = {};  // in the config file, for messages: "/etc/kernix/kernixd.toml:7: "
+  std::string origin = {};  // in the config file, for messages: "/etc/kernix/kernixd.toml:7: "
 };
 
 // Whether both register the same tools under the same names, in the same order.
@@ -31,7 +31,7 @@ bool SameToolchains(const std::vector<RegisteredToolchain>& a, const std::vector
 // compares the tools that a client names by content, and never runs them. Thread-safe.
 class ToolchainPolicy {
  public:
-  // `has_description`: a described toolchain serves whoever names no tools, if no registered one does.
+  // `has_description`: a described toolchain serves requests without tools, if no registered one does.
   ToolchainPolicy(Env& env, bool shared, std::vector<RegisteredToolchain> registered, bool has_description = false);
 
   // The paths to build with: `asked` (also for the described toolchain), or those of the registered toolchain whose
@@ -39,7 +39,7 @@ class ToolchainPolicy {
   // open matches any. NOT_REGISTERED_TOOLCHAIN, with the available toolchains, if none matches.
   absl::StatusOr<v1::ToolchainPaths> Choose(const v1::ToolchainPaths& asked, v1::Language language);
 
-  // What Choose() would return, if names alone decide that; it then looks at no file.
+  // The result of Choose(), if names alone decide it, without reading a file.
   std::optional<v1::ToolchainPaths> ChooseByName(const v1::ToolchainPaths& asked, v1::Language language) const;
 
   std::vector<RegisteredToolchain> Registered() const;

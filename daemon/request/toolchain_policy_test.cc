@@ -74,7 +74,7 @@ TEST_F(ToolchainPolicyTest, ADescribedToolchainIsForWhoNamesNoTools) {
   EXPECT_THAT(described.Choose(Paths("/usr/g++"), v1::LANGUAGE_CUDA), IsOk()) << "it has no nvcc";
   const auto other = described.Choose(Paths("/usr/g++"), v1::LANGUAGE_CPP);
   EXPECT_EQ(KindOf(other.status()), v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN);
-  EXPECT_THAT(other.status().message(), HasSubstr("registered none, and a description for whoever has no compiler"));
+  EXPECT_THAT(other.status().message(), HasSubstr("registered none, and a description for clients without compilers"));
   EXPECT_FALSE(described.ChooseByName(Paths("/usr/g++"), v1::LANGUAGE_CPP).has_value());
 }
 

@@ -71,7 +71,7 @@ struct Backend {
 };
 
 // If the store's files are no longer in place, closes the gate, asks the daemon to stop, and returns true: a client
-// that finds the gate closed comes back to the next daemon, which makes the store anew. Looks at a dozen files.
+// that finds the gate closed comes back to the next daemon, which makes a new store. Checks a dozen files.
 inline bool LeaveLostStore(Backend& backend) {
   const std::string lost = backend.cache.FirstLost();
   if (lost.empty()) return false;

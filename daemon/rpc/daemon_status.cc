@@ -100,11 +100,11 @@ absl::Status AddCache(const Backend& backend, const Identity& caller, bool all, 
 std::string WhyNoSteps(const Backend& backend, const remote::UpstreamState& state) {
   if (backend.options.placements.AllLocal()) return "";
   if (state.facts && !state.facts->executes) {
-    return "the engine runs no actions: it is a cache alone. Name one that has workers, or leave upstream.steps out";
+    return "the engine runs no actions: it is only a cache. Name one that has workers, or leave upstream.steps out";
   }
   const std::optional<std::string> why = backend.pause->why();
   if (!why) return "";
-  return StrCat(*why, ". Until a worker takes one, steps that can run here do, except for one a minute");
+  return StrCat(*why, ". Until a worker takes a step, steps run here if they can, except for one a minute");
 }
 
 void AddUpstream(const Backend& backend, v1::GetStatusResponse& response) {

@@ -106,10 +106,10 @@ grpc::Status KernixService::FetchArtifact(grpc::ServerContext*, const v1::FetchA
 absl::Status KernixService::SendArtifact(const v1::FetchArtifactRequest& request,
                                          grpc::ServerWriter<v1::ArtifactChunk>* writer) {
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(request.artifact_digest()));
-  const absl::StatusOr<std::unique_ptr<UserLimit::Pass>> pass = backend_.fetches.Enter(*caller_);
-  if (!pass.ok()) {
+  const absl::StatusOr<std::unique_ptr<UserLimit::Permit>> permit = backend_.fetches.Enter(*caller_);
+  if (!permit.ok()) {
     backend_.metrics.NoteRefusal(Refusal::kFetches);
-    return pass.status();
+    return permit.status();
   }
   KERNIX_RETURN_IF_ERROR(CheckMayHave(digest));
   const absl::StatusOr<std::unique_ptr<ReadableFile>> file = backend_.cache.OpenBlob(digest);

@@ -72,7 +72,7 @@ class KernixServiceTest : public BackendFixture {
     return response;
   }
 
-  std::unique_ptr<LoadBoard::Place> Begin(uid_t owner, const std::string& name) {
+  std::unique_ptr<LoadBoard::Listing> Begin(uid_t owner, const std::string& name) {
     v1::LoadRequest request;
     request.set_name(name);
     request.add_source()->set_label(name + ".cu");

@@ -108,7 +108,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     if (digests.empty()) return build::HeaderContents{};
     const uint64_t limit = backend_.options.max_request_bytes;
     const uint64_t bytes = UploadBytes(std::exchange(header_sizes_, {}), digests);
-    if (bytes > limit) return Invalid(TooLarge("the headers that this load needs are", bytes, limit));
+    if (bytes > limit) return Invalid(TooLarge("the headers of this load are", bytes, limit));
     KERNIX_RETURN_IF_ERROR(ReserveUpload(bytes));
     AskFor(digests, bytes);
     const ScopedOnCancel on_cancel(cancellation_.get(), [this] { CancelUpload(); });
@@ -144,18 +144,18 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     v1::LoadClientMessage first = std::exchange(incoming_, {});
     if (!first.has_request()) return Refuse(std::move(first), Invalid("a Load begins with a request"));
     LeaveLostStore(backend_);
-    auto pass = backend_.gate.Enter(cancellation_);
-    if (!pass.ok()) {
+    auto permit = backend_.gate.Enter(cancellation_);
+    if (!permit.ok()) {
       backend_.metrics.NoteRefusal(Refusal::kDraining);
-      return Refuse(std::move(first), pass.status());
+      return Refuse(std::move(first), permit.status());
     }
-    pass_ = *std::move(pass);
-    auto place = backend_.loads.Enter(*caller_);
-    if (!place.ok()) {
+    permit_ = *std::move(permit);
+    auto user_permit = backend_.loads.Enter(*caller_);
+    if (!user_permit.ok()) {
       backend_.metrics.NoteRefusal(Refusal::kLoads);
-      return Refuse(std::move(first), place.status());
+      return Refuse(std::move(first), user_permit.status());
     }
-    place_ = *std::move(place);
+    user_permit_ = *std::move(user_permit);
     const absl::Status room = TakeRoom(first.request());
     if (!room.ok()) {
       backend_.metrics.NoteRefusal(Refusal::kRequestBytes);
@@ -294,7 +294,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     if (!ok) {
       upload.status = Invalid("the client ended its side of the call before it had sent the requested headers");
     } else if (!incoming_.has_blob()) {
-      upload.status = Invalid("the client was asked for headers and sent something else");
+      upload.status = Invalid("kernixd asked for headers, and the client sent something else");
     } else {
       upload.status = upload.receiver.Add(incoming_.blob());
     }
@@ -316,10 +316,10 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     while (!upload_->done) {
       if (!upload_changed_.WaitUntil(mutex_, deadline) && !upload_->done) {
         upload_->done = true;
-        upload_->status = MakeError(
-            v1::ErrorDetail::RESOURCE,
-            StrCat("this client did not send the headers requested from it within ",
-                   std::chrono::duration<double>(timeout).count(), " s (kernixd's upload_timeout): was it stopped?"));
+        upload_->status =
+            MakeError(v1::ErrorDetail::RESOURCE, StrCat("this client did not send the requested headers within ",
+                                                        std::chrono::duration<double>(timeout).count(),
+                                                        " s (kernixd's upload_timeout): was it stopped?"));
       }
     }
     const std::unique_ptr<Upload> upload = std::move(upload_);
@@ -330,16 +330,16 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   Backend& backend_;
   const IdentityPtr caller_;
   const CancellationPtr cancellation_;
-  // Given back when the call is destroyed: when gRPC is done with it and the load's thread has returned. `pass_` goes
+  // Given back when the call is destroyed: when gRPC is done with it and the load's thread has returned. `permit_` goes
   // last, because the daemon may end without it.
-  std::unique_ptr<LoadGate::Pass> pass_;
-  std::unique_ptr<UserLimit::Pass> place_;
+  std::unique_ptr<LoadGate::Permit> permit_;
+  std::unique_ptr<UserLimit::Permit> user_permit_;
   std::shared_ptr<LoadCall> self_;  // until OnDone()
   bool started_ = false;  // whether the request has arrived; only used in read reactions, which run one after another
-  v1::LoadClientMessage incoming_;              // of the read in progress
-  v1::LoadRequest request_;                     // used by the load's thread until the builder has it
-  HeaderSizes header_sizes_;                    // used by the load's thread until it has asked for headers
-  std::unique_ptr<LoadBoard::Place> on_board_;  // used by the load's thread
+  v1::LoadClientMessage incoming_;                // of the read in progress
+  v1::LoadRequest request_;                       // used by the load's thread until the builder has it
+  HeaderSizes header_sizes_;                      // used by the load's thread until it has asked for headers
+  std::unique_ptr<LoadBoard::Listing> on_board_;  // used by the load's thread
   std::unique_ptr<exec::ByteQuota::Share> request_share_;
   std::unique_ptr<exec::ByteQuota::Share> upload_share_;
 

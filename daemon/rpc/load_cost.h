@@ -11,7 +11,7 @@
 namespace kernix::server {
 
 // About the most bytes that kernixd has in memory for this load at once, from its arrival until its steps run. Known
-// before anything is planned. The contents of uploaded headers and what the steps make are not in it.
+// before anything is planned. It does not include the contents of uploaded headers and the outputs of steps.
 uint64_t LoadCost(const v1::LoadRequest& request);
 
 // Which part of the request costs most: "1000 sources, each compiled with 1000 flags".

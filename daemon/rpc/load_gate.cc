@@ -11,14 +11,14 @@
 
 namespace kernix::server {
 
-absl::StatusOr<std::unique_ptr<LoadGate::Pass>> LoadGate::Enter(CancellationPtr cancellation) {
+absl::StatusOr<std::unique_ptr<LoadGate::Permit>> LoadGate::Enter(CancellationPtr cancellation) {
   const MutexLock lock(mutex_);
   if (closed_)
     return absl::UnavailableError(
         "this kernixd is draining: it is about to stop and accepts no new loads; use another");
   const int id = next_id_++;
   inside_[id] = std::move(cancellation);
-  return std::make_unique<Pass>(*this, id);
+  return std::make_unique<Permit>(*this, id);
 }
 
 void LoadGate::Leave(int id) {
@@ -69,7 +69,7 @@ std::string Shortened(const std::string& text) { return ToValidUtf8(text.substr(
 
 }  // namespace
 
-std::unique_ptr<LoadBoard::Place> LoadBoard::Add(UserId owner, const v1::LoadRequest& request, MonotonicTime begin) {
+std::unique_ptr<LoadBoard::Listing> LoadBoard::Add(UserId owner, const v1::LoadRequest& request, MonotonicTime begin) {
   Load load{.owner = owner, .name = Shortened(request.name()), .begin = begin};
   for (int i = 0; i < std::min(request.source_size(), kMostSources); ++i) {
     load.sources.push_back(Shortened(request.source(i).label()));
@@ -77,7 +77,7 @@ std::unique_ptr<LoadBoard::Place> LoadBoard::Add(UserId owner, const v1::LoadReq
   const MutexLock lock(mutex_);
   const int id = next_id_++;
   loads_.emplace(id, std::move(load));
-  return std::make_unique<Place>(*this, id);
+  return std::make_unique<Listing>(*this, id);
 }
 
 std::vector<LoadBoard::Load> LoadBoard::List() const {
@@ -100,18 +100,17 @@ void LoadBoard::Remove(int id) {
 UserLimit::UserLimit(Env& env, std::string things, std::string setting, int most)
     : env_(env), things_(std::move(things)), setting_(std::move(setting)), most_(most) {}
 
-absl::StatusOr<std::unique_ptr<UserLimit::Pass>> UserLimit::Enter(const Identity& identity) {
+absl::StatusOr<std::unique_ptr<UserLimit::Permit>> UserLimit::Enter(const Identity& identity) {
   const MutexLock lock(mutex_);
   User& user = users_[identity.id()];
   if (most_ > 0 && user.count >= most_) {
     return MakeBusyError(StrCat("user ", identity.name(), " has ", user.count, " ", things_,
-                                " under way, the most that this kernixd allows one user: wait for some of them, or "
-                                "raise ",
+                                " under way, this kernixd's limit for one user: wait for some of them, or raise ",
                                 setting_, " in its config"),
                          TurnOf(user));
   }
   ++user.count;
-  return std::make_unique<Pass>(*this, identity.id());
+  return std::make_unique<Permit>(*this, identity.id());
 }
 
 Duration UserLimit::NextTurn(UserId user) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loads of a daemon: all enter and leave here, a board shows those that have not ended, and a limit says how many
-// things of a kind each user may have at once.
+// The loads of a daemon: a gate that all enter and leave, a board of the running ones, and limits of the number of
+// things that each user may have at once.
 #pragma once
 
 #include <map>
@@ -23,12 +23,12 @@ namespace kernix::server {
 class LoadGate {
  public:
   // Held for the duration of a load. The gate must outlive it.
-  class Pass {
+  class Permit {
    public:
-    Pass(LoadGate& gate, int id) : gate_(gate), id_(id) {}
-    ~Pass() { gate_.Leave(id_); }
-    Pass(const Pass&) = delete;
-    Pass& operator=(const Pass&) = delete;
+    Permit(LoadGate& gate, int id) : gate_(gate), id_(id) {}
+    ~Permit() { gate_.Leave(id_); }
+    Permit(const Permit&) = delete;
+    Permit& operator=(const Permit&) = delete;
 
    private:
     LoadGate& gate_;
@@ -36,7 +36,7 @@ class LoadGate {
   };
 
   // kUnavailable if the gate is closed. `cancellation` lets the gate cancel the load.
-  absl::StatusOr<std::unique_ptr<Pass>> Enter(CancellationPtr cancellation);
+  absl::StatusOr<std::unique_ptr<Permit>> Enter(CancellationPtr cancellation);
 
   // After this, no load enters.
   void Close();
@@ -60,7 +60,7 @@ class LoadGate {
   std::map<int, CancellationPtr> inside_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The loads that have not ended, for people who ask what the daemon does.
+// The running loads, for status.
 
 // Thread-safe.
 class LoadBoard {
@@ -74,12 +74,12 @@ class LoadBoard {
   };
 
   // Held as long as the load runs. The board must outlive it.
-  class Place {
+  class Listing {
    public:
-    Place(LoadBoard& board, int id) : board_(board), id_(id) {}
-    ~Place() { board_.Remove(id_); }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
+    Listing(LoadBoard& board, int id) : board_(board), id_(id) {}
+    ~Listing() { board_.Remove(id_); }
+    Listing(const Listing&) = delete;
+    Listing& operator=(const Listing&) = delete;
 
     void Note(const v1::Progress& progress) { board_.Note(id_, progress); }
 
@@ -88,7 +88,7 @@ class LoadBoard {
     const int id_;
   };
 
-  std::unique_ptr<Place> Add(UserId owner, const v1::LoadRequest& request, MonotonicTime begin);
+  std::unique_ptr<Listing> Add(UserId owner, const v1::LoadRequest& request, MonotonicTime begin);
 
   // The oldest first.
   std::vector<Load> List() const;
@@ -102,8 +102,8 @@ class LoadBoard {
   std::map<int, Load> loads_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Limits how many things of one kind each user may have at once. Tells those who do not get in when to ask again: one
-// after the other, as fast as others have left lately. Thread-safe.
+// Limits how many things of one kind each user may have at once. Tells refused callers when to ask again: one after the
+// other, as fast as others have left lately. Thread-safe.
 class UserLimit {
  public:
   // `things` and `setting` appear in the refusal: "fetches of artifacts", "max_fetches_per_user". `most` 0: no limit.
@@ -111,12 +111,12 @@ class UserLimit {
   UserLimit(Env& env, std::string things, std::string setting, int most);
 
   // Held as long as the thing exists. The limit must outlive it.
-  class Pass {
+  class Permit {
    public:
-    Pass(UserLimit& limit, UserId user) : limit_(limit), user_(user) {}
-    ~Pass() { limit_.Leave(user_); }
-    Pass(const Pass&) = delete;
-    Pass& operator=(const Pass&) = delete;
+    Permit(UserLimit& limit, UserId user) : limit_(limit), user_(user) {}
+    ~Permit() { limit_.Leave(user_); }
+    Permit(const Permit&) = delete;
+    Permit& operator=(const Permit&) = delete;
 
    private:
     UserLimit& limit_;
@@ -124,10 +124,10 @@ class UserLimit {
   };
 
   // MakeBusyError(), with what to do, if `user` already has the allowed number.
-  absl::StatusOr<std::unique_ptr<Pass>> Enter(const Identity& user);
+  absl::StatusOr<std::unique_ptr<Permit>> Enter(const Identity& user);
 
-  // How long somebody should wait who was refused, here or for another reason that passes when one of these things
-  // ends.
+  // How long a refused caller should wait, for a refusal here or for another shortage that ends with one of these
+  // things.
   Duration NextTurn(UserId user);
 
   // Changes the limit. Users who have more than that keep it.

@@ -38,9 +38,9 @@ TEST(LoadGate, ClosedItTurnsNewOnesAway) {
 
 TEST(LoadGate, WaitsForTheLastOneOnly) {
   LoadGate gate;
-  auto pass = gate.Enter(NewCancellation());
+  auto permit = gate.Enter(NewCancellation());
   EXPECT_FALSE(gate.WaitUntilEmpty(MonotonicTime::min()));
-  std::thread leaver([&] { pass->reset(); });
+  std::thread leaver([&] { permit->reset(); });
   EXPECT_TRUE(gate.WaitUntilEmpty(std::chrono::steady_clock::now() + std::chrono::minutes(1)));
   leaver.join();
 }
@@ -49,7 +49,7 @@ TEST(LoadGate, CancelsThoseInside) {
   LoadGate gate;
   const CancellationPtr inside = NewCancellation();
   const CancellationPtr gone = NewCancellation();
-  const auto pass = gate.Enter(inside);
+  const auto permit = gate.Enter(inside);
   gate.Enter(gone)->reset();
   gate.CancelAll();
   EXPECT_TRUE(inside->cancelled());
@@ -79,15 +79,15 @@ TEST(UserLimitTest, EachUserHasAsManyAsOneMayHave) {
 TEST(UserLimitTest, ZeroIsNoLimit) {
   MemEnv env;
   UserLimit limit(env, "things", "max_things", 0);
-  std::vector<std::unique_ptr<UserLimit::Pass>> passes;
-  for (int i = 0; i < 1000; ++i) passes.push_back(limit.Enter(kAlice).value());
+  std::vector<std::unique_ptr<UserLimit::Permit>> permits;
+  for (int i = 0; i < 1000; ++i) permits.push_back(limit.Enter(kAlice).value());
 }
 
 TEST(UserLimitTest, RefusedOnesAskAgainInTheirOrderAsFastAsOthersEnd) {
   MemEnv env;
   UserLimit limit(env, "things", "max_things", 30);
-  std::vector<std::unique_ptr<UserLimit::Pass>> passes;
-  for (int i = 0; i < 30; ++i) passes.push_back(limit.Enter(kAlice).value());
+  std::vector<std::unique_ptr<UserLimit::Permit>> permits;
+  for (int i = 0; i < 30; ++i) permits.push_back(limit.Enter(kAlice).value());
   EXPECT_EQ(limit.NextTurn(kBob.id()), Duration(0)) << "who has nothing waits for nothing";
   const auto turn = [&] { return RetryAfter(limit.Enter(kAlice).status()); };
   const Duration first = turn();
@@ -98,9 +98,9 @@ TEST(UserLimitTest, RefusedOnesAskAgainInTheirOrderAsFastAsOthersEnd) {
   EXPECT_EQ(turn(), first) << "nobody is ahead any more";
   for (int i = 0; i < 29; ++i) {  // they end quickly
     env.AdvanceClock(Duration(10));
-    passes.pop_back();
+    permits.pop_back();
   }
-  for (int i = 0; i < 29; ++i) passes.push_back(limit.Enter(kAlice).value());
+  for (int i = 0; i < 29; ++i) permits.push_back(limit.Enter(kAlice).value());
   env.AdvanceClock(Duration(1'000));
   EXPECT_LT(turn(), first / 2);
   for (int i = 0; i < 10'000; ++i) (void)turn();

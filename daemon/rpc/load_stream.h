@@ -53,8 +53,8 @@ class BlobReceiver {
   // Expects the content of each of `digests`, at most `bytes` in all.
   BlobReceiver(const std::vector<Digest>& digests, uint64_t bytes);
 
-  // INVALID_REQUEST for a blob that was not requested, one that begins before another is complete, content that does
-  // not match its digest, or more bytes than announced.
+  // INVALID_REQUEST for an unrequested blob, for a blob that begins before another is complete, for content that does
+  // not match its digest, and for more bytes than announced.
   absl::Status Add(const v1::Blob& blob);
 
   // Whether all contents have arrived.

@@ -53,12 +53,12 @@ class LookupConnection {
   int socket() const { return socket_.get(); }
   const Identity& user() const { return *user_; }
   FrameReader& reader() { return reader_; }
-  bool kept() const { return place_ == nullptr; }
+  bool kept() const { return user_permit_ == nullptr; }
   MonotonicTime since() const { return since_; }
 
   // A question begins, or will soon.
   absl::Status Begin(UserLimit& limit) {
-    KERNIX_ASSIGN_OR_RETURN(place_, limit.Enter(*user_));
+    KERNIX_ASSIGN_OR_RETURN(user_permit_, limit.Enter(*user_));
     since_ = env_.Now();
     return absl::OkStatus();
   }
@@ -72,7 +72,7 @@ class LookupConnection {
 
   // It is answered.
   void Finish() {
-    place_.reset();
+    user_permit_.reset();
     has_question_ = false;
     since_ = env_.Now();
   }
@@ -82,7 +82,7 @@ class LookupConnection {
   // The loop's.
   bool watched = false;     // by its epoll
   bool is_counted = false;  // among those that are kept
-  std::list<std::unique_ptr<LookupConnection>>::iterator place;
+  std::list<std::unique_ptr<LookupConnection>>::iterator position;
 
  private:
   Env& env_;
@@ -91,7 +91,7 @@ class LookupConnection {
   FrameReader reader_;
   MonotonicTime since_;
   bool has_question_ = false;
-  std::unique_ptr<UserLimit::Pass> place_;
+  std::unique_ptr<UserLimit::Permit> user_permit_;
 };
 
 namespace {
@@ -106,9 +106,9 @@ class Question {
     readable_ = request_.ParseFromArray(text.data(), static_cast<int>(text.size())) && request_.build_id() == BuildId();
   }
 
-  // Answers what is known, after a look at files; `look` must be younger than the question. `send` is as for Answer().
-  // Returns whether the answer was sent; nothing if none is known.
-  std::optional<bool> AnswerIfKnown(FileLook& look, const Send& send) {
+  // Answers what is known, if its files are unchanged; `check` must be younger than the question. `send` is as for
+  // Answer(). Returns whether the answer was sent; nothing if none is known.
+  std::optional<bool> AnswerIfKnown(FileCheck& check, const Send& send) {
     if (!readable_) return std::nullopt;
     std::optional<v1::ToolchainPaths> toolchain =
         backend_.toolchains.ChooseByName(request_.toolchain(), request_.language());
@@ -120,7 +120,7 @@ class Question {
       sent = send(ReplyWith(hit));
       return *sent;
     };
-    if (backend_.builder.LookUpKnown(request_, user_.id(), look, deliver)) Note(true);
+    if (backend_.builder.LookUpKnown(request_, user_.id(), check, deliver)) Note(true);
     return sent;
   }
 
@@ -195,11 +195,11 @@ bool AnswerSlowly(Backend& backend, exec::ByteQuota& reading, LookupConnection& 
 
 // Returns whether the connection can go on; nothing if the answer is not known, or the question takes long to read.
 std::optional<bool> AnswerAtOnce(Backend& backend, const LookupConnection& connection, const std::string& text,
-                                 FileLook& look) {
+                                 FileCheck& check) {
   if (text.size() > kMostInLoop) return std::nullopt;
   const auto send = [&](const std::string& payload) { return SendAtOnce(connection.socket(), payload); };
   try {
-    return Question(backend, connection.user(), text, connection.since()).AnswerIfKnown(look, send);
+    return Question(backend, connection.user(), text, connection.since()).AnswerIfKnown(check, send);
   } catch (const std::exception& error) {
     LogFailure(connection.user().name(), error.what());
     return false;
@@ -238,7 +238,11 @@ absl::StatusOr<std::unique_ptr<LookupServer>> LookupServer::Start(Backend& backe
 }
 
 LookupServer::LookupServer(Backend& backend, LookupOptions options, UniqueFd epoll, UniqueFd wake)
-    : backend_(backend), options_(options), epoll_(std::move(epoll)), wake_(std::move(wake)), lookout_(backend.env) {}
+    : backend_(backend),
+      options_(options),
+      epoll_(std::move(epoll)),
+      wake_(std::move(wake)),
+      file_checker_(backend.env) {}
 
 LookupServer::~LookupServer() { Stop(); }
 
@@ -248,10 +252,10 @@ void LookupServer::Serve(UniqueFd connection, IdentityPtr user) {
   auto made = std::make_unique<LookupConnection>(backend_.env, std::move(connection), std::move(user), limit);
   if (gate_.closed()) return backend_.metrics.NoteRefusal(Refusal::kDraining);
   if (!made->Begin(limit_).ok()) return backend_.metrics.NoteRefusal(Refusal::kLookups);
-  Pass(std::move(made));
+  HandOver(std::move(made));
 }
 
-void LookupServer::Pass(ConnectionPtr connection) {
+void LookupServer::HandOver(ConnectionPtr connection) {
   const MutexLock lock(mutex_);
   if (stopping_) return;
   arrived_.push_back(std::move(connection));
@@ -327,7 +331,7 @@ void LookupServer::TakeArrivals(std::vector<LookupConnection*>& asked) {
   }
   for (ConnectionPtr& one : arrived) {
     LookupConnection& connection = *one;
-    connection.place = asking_.insert(asking_.end(), std::move(one));
+    connection.position = asking_.insert(asking_.end(), std::move(one));
     if (connection.kept()) {
       Keep(connection);
     } else if (Read(connection)) {
@@ -351,7 +355,7 @@ bool LookupServer::Read(LookupConnection& connection) {
 bool LookupServer::Begin(LookupConnection& connection) {
   if (!connection.NoteQuestion()) return true;
   if (!connection.kept()) {  // a client that has connected before it had a question
-    asking_.splice(asking_.end(), asking_, connection.place);
+    asking_.splice(asking_.end(), asking_, connection.position);
     return true;
   }
   if (!connection.Begin(limit_).ok()) {
@@ -359,16 +363,16 @@ bool LookupServer::Begin(LookupConnection& connection) {
     return false;
   }
   NoteKept(connection, -1);
-  asking_.splice(asking_.end(), waiting_, connection.place);
+  asking_.splice(asking_.end(), waiting_, connection.position);
   return true;
 }
 
 void LookupServer::Answer(const std::vector<LookupConnection*>& asked) {
   asked_ += asked.size();
-  FileLook look = lookout_.Look();  // younger than all these questions
+  FileCheck check = file_checker_.Begin();  // younger than all these questions
   for (LookupConnection* connection : asked) {
     std::string text = connection->reader().Take();
-    const std::optional<bool> answered = AnswerAtOnce(backend_, *connection, text, look);
+    const std::optional<bool> answered = AnswerAtOnce(backend_, *connection, text, check);
     if (!answered) {
       AnswerInThread(*connection, std::move(text));
     } else if (*answered) {
@@ -378,8 +382,8 @@ void LookupServer::Answer(const std::vector<LookupConnection*>& asked) {
       Release(*connection).reset();
     }
   }
-  backend_.metrics.NoteLook(look);
-  lookout_.Watch(look);
+  backend_.metrics.NoteFileCheck(check);
+  file_checker_.Watch(check);
 }
 
 void LookupServer::AnswerInThread(LookupConnection& connection, std::string text) {
@@ -387,10 +391,10 @@ void LookupServer::AnswerInThread(LookupConnection& connection, std::string text
   ConnectionPtr released = Release(connection);
   const std::string user = released->user().name();
   const auto cancellation = std::make_shared<Cancellation>();
-  absl::StatusOr<std::unique_ptr<LoadGate::Pass>> pass = gate_.Enter(cancellation);
-  if (!pass.ok()) return backend_.metrics.NoteRefusal(Refusal::kDraining);
+  absl::StatusOr<std::unique_ptr<LoadGate::Permit>> permit = gate_.Enter(cancellation);
+  if (!permit.ok()) return backend_.metrics.NoteRefusal(Refusal::kDraining);
   try {
-    std::thread([this, cancellation, pass = *std::move(pass), text = std::move(text),
+    std::thread([this, cancellation, permit = *std::move(permit), text = std::move(text),
                  own = std::move(released)]() mutable {
       const bool goes_on = [&] {
         const ScopedOnCancel on_cancel(cancellation.get(), [&] { own->End(); });
@@ -398,10 +402,10 @@ void LookupServer::AnswerInThread(LookupConnection& connection, std::string text
       }();
       if (goes_on) {
         own->Finish();
-        Pass(std::move(own));
+        HandOver(std::move(own));
       }
       own.reset();
-      pass.reset();  // after this, the server may be gone
+      permit.reset();  // after this, the server may be gone
     }).detach();
   } catch (const std::system_error& error) {
     LogFailure(user, error.what());
@@ -412,7 +416,7 @@ void LookupServer::AnswerInThread(LookupConnection& connection, std::string text
 
 void LookupServer::Keep(LookupConnection& connection) {
   if (options_.max_kept_per_user == 0 || !Watch(connection)) return Release(connection).reset();
-  waiting_.splice(waiting_.end(), asking_, connection.place);
+  waiting_.splice(waiting_.end(), asking_, connection.position);
   NoteKept(connection, +1);
   const bool user_has_too_many = kept_of_user_[connection.user().id()] > options_.max_kept_per_user;
   if (user_has_too_many || kept_ > options_.max_kept) CloseOldestOf(connection);
@@ -450,8 +454,8 @@ LookupServer::ConnectionPtr LookupServer::Release(LookupConnection& connection) 
   const bool waits = connection.is_counted;
   if (waits) NoteKept(connection, -1);
   Connections& list = waits ? waiting_ : asking_;
-  ConnectionPtr released = std::move(*connection.place);
-  list.erase(connection.place);
+  ConnectionPtr released = std::move(*connection.position);
+  list.erase(connection.position);
   return released;
 }
 

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/identity.h"
 #include "common/base/mutex.h"
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 #include "common/os/unique_fd.h"
 #include "common/wire/quick_lookup.h"
 #include "daemon/exec/byte_quota.h"
@@ -32,7 +32,7 @@ bool BeginsLookup(int connection);
 struct LookupOptions {
   // How long a client may take to send its question, and to receive the answer.
   Duration patience = std::chrono::seconds(5);
-  // How long the loop stays awake for the question of a client that has just connected, which has it almost ready.
+  // How long the loop stays awake for the question of a new connection, because the client has it almost ready.
   std::chrono::microseconds awake{150};
   // How long a connection is kept for the client's next question.
   Duration keep_time = std::chrono::seconds(10);
@@ -44,15 +44,15 @@ struct LookupOptions {
 class LookupConnection;
 
 // Answers lookups. One thread reads what clients ask, and answers all questions that it finds waiting together: those
-// whose answers are known after one look at the files that these follow from. Each of the others gets a thread of its
+// whose answers are known after one check of the files that these follow from. Each of the others gets a thread of its
 // own. Lookups do not count as loads under way: a client whose lookup is refused or cut off makes a load and learns the
 // reason. Thread-safe.
 class LookupServer {
  public:
   // Limit of concurrent lookups of one user: each may hold kMaxLookupBytes.
   static constexpr int kMaxPerUser = 64;
-  // Limit of what threads read and answer of one user's at a time: a question of many empty parts takes fifty times its
-  // bytes once it is read.
+  // Limit of one user's bytes that threads read and answer at a time: a question of many empty parts takes fifty times
+  // its bytes in memory.
   static constexpr uint64_t kMaxReadPerUser = 2 * kMaxLookupBytes;
 
   // `backend` must outlive it. Errors of the operating system.
@@ -61,7 +61,7 @@ class LookupServer {
   LookupServer(const LookupServer&) = delete;
   LookupServer& operator=(const LookupServer&) = delete;
 
-  // Answers the lookup with which a connection of `user` begins, and those that follow on it.
+  // Answers the first lookup on a connection of `user`, and the later ones.
   void Serve(UniqueFd connection, IdentityPtr user);
 
   // Cuts off lookups under way, refuses new ones, closes all connections, and waits for the threads.
@@ -88,7 +88,7 @@ class LookupServer {
   bool GoesOn();
   void Round();
   int Timeout() const;
-  void Pass(ConnectionPtr connection);
+  void HandOver(ConnectionPtr connection);
   void TakeArrivals(std::vector<LookupConnection*>& asked);
   bool Read(LookupConnection& connection);
   void Answer(const std::vector<LookupConnection*>& asked);
@@ -117,12 +117,12 @@ class LookupServer {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<ConnectionPtr> arrived_ ABSL_GUARDED_BY(mutex_);  // new ones, and those that a thread has answered
 
-  // Only the loop's thread uses these. Both lists begin with what is as it is for longest.
+  // Only the loop's thread uses these. Both lists begin with the oldest entry.
   Connections asking_;   // a part of a question has come
   Connections waiting_;  // for the next question
   std::map<UserId, int> kept_of_user_;
   MonotonicTime awake_until_;
-  Lookout lookout_;
+  FileChecker file_checker_;
 
   std::thread thread_;
 };

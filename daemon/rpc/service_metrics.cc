@@ -33,10 +33,10 @@ void ServiceMetrics::Register(MetricsRegistry& registry) const {
   registry.AddHistogram(kQuickName, kQuickHelp, quick_hits_, {{"outcome", "hit"}});
   registry.AddHistogram(kQuickName, kQuickHelp, quick_misses_, {{"outcome", "miss"}});
   registry.AddCounters("kernix_lookup_files_total",
-                       "Files that quick lookups looked at, and those that were watched instead.", "way",
-                       {{"looked_at", &files_looked_at_}, {"watched", &files_watched_}});
+                       "Toolchain files that quick lookups checked, and files that were watched instead.", "way",
+                       {{"looked_at", &files_checked_}, {"watched", &files_watched_}});
   for (size_t i = 0; i < kRefusalCount; ++i) {
-    registry.AddCounter("kernix_refusals_total", "Requests and connections that were turned away.", refusals_[i],
+    registry.AddCounter("kernix_refusals_total", "Refused requests and connections.", refusals_[i],
                         {{"reason", kReasons[i]}});
   }
 }
@@ -46,9 +46,9 @@ void ServiceMetrics::NoteQuickLookup(bool hit, bool from_upstream, Time took) {
   (hit ? hits : quick_misses_).Observe(Seconds(took));
 }
 
-void ServiceMetrics::NoteLook(const FileLook& look) {
-  files_looked_at_.Add(look.looked_at());
-  files_watched_.Add(look.spared());
+void ServiceMetrics::NoteFileCheck(const FileCheck& check) {
+  files_checked_.Add(check.checked());
+  files_watched_.Add(check.spared());
 }
 
 void ServiceMetrics::NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took) {

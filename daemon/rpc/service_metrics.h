@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the services count and log: how loads end, and what is refused.
+// What the services count and log: the ends of loads, and refusals.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 #include "common/base/identity.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::server {
@@ -42,8 +42,8 @@ class ServiceMetrics {
   // Notes a load that came as a full request.
   void NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took);
   void NoteQuickLookup(bool hit, bool from_upstream, Time took);
-  // A look at the files that the answers of some lookups follow from.
-  void NoteLook(const FileLook& look);
+  // A check of the files that the answers of some lookups follow from.
+  void NoteFileCheck(const FileCheck& check);
   void NoteRefusal(Refusal reason) { refusals_[static_cast<size_t>(reason)].Add(); }
 
  private:
@@ -58,7 +58,7 @@ class ServiceMetrics {
   MetricHistogram not_cached_;
   MetricHistogram quick_hits_;
   MetricHistogram quick_misses_;
-  MetricCounter files_looked_at_;
+  MetricCounter files_checked_;
   MetricCounter files_watched_;
   std::array<MetricCounter, kRefusalCount> refusals_;
 };

@@ -25,7 +25,7 @@ namespace kernix::toolchain {
 absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, const v1::ToolchainPaths& paths,
                                              const HostCompiler& host, std::vector<WatchedFile>& files);
 
-// What to do where there is none.
+// Advice if there is none.
 inline constexpr char kHowToGetNvcc[] =
     "install a CUDA toolkit and set CUDA_HOME, or put nvcc on PATH, or install its wheels from PyPI (pip install "
     "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl)";

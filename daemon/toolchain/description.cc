@@ -217,7 +217,7 @@ absl::StatusOr<Toolchain> ReadDescription(const std::string& file, std::string_v
   }
   if (description.format() != kFormat) return Unreadable(file, "was made by another release of kernixd");
   absl::StatusOr<Toolchain> toolchain = ToolchainOf(description, file);
-  if (!toolchain.ok()) return Unreadable(file, "holds a digest that is none");
+  if (!toolchain.ok()) return Unreadable(file, "has an invalid digest");
   if (!TraitsOf(language).needs_nvcc) {
     toolchain->cuda.reset();
   } else if (!toolchain->cuda) {

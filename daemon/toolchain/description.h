@@ -30,7 +30,7 @@ struct DescribedFiles {
 // read.
 absl::StatusOr<std::string> DescribeToolchain(Env& env, FileDigests& digests, const Toolchain& toolchain);
 
-// The same without headers: what a toolchain is, but not what loads read of it.
+// The same without headers: a toolchain's identity, but not the headers that loads read.
 std::string DescribeWithoutFiles(const Toolchain& toolchain);
 
 // The toolchain that `text` describes, as ToolchainRegistry completes it; `file` is for messages. Without its CUDA

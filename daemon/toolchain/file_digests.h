@@ -21,7 +21,7 @@ namespace kernix::toolchain {
 // Remembers a file's digest until its identity changes. Thread-safe; reads files outside the lock.
 class FileDigests {
  public:
-  // What is known about a file.
+  // The known facts about a file.
   struct Content {
     Digest digest;
     FileIdentity identity;

@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<std::string>> HostFacts::ExpandNative(const HostCompi
   });
   if (!resolved) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN,
-                     StrCat(compiler.path, " does not report what ", flag, " means: name a processor instead"));
+                     StrCat(compiler.path, " does not report the meaning of ", flag, ": name a processor instead"));
   }
   if (compiler.identity == Digest()) return flags;  // that of a compiler which is still being identified
   MutexLock lock(mutex_);

@@ -193,9 +193,9 @@ ToolchainPtr ToolchainRegistry::FoundAs(const v1::ToolchainPaths& paths, v1::Lan
   return entry == nullptr ? nullptr : (*entry)->Get();
 }
 
-ToolchainPtr ToolchainRegistry::FindKnown(const v1::ToolchainPaths& paths, v1::Language language, FileLook& look) {
+ToolchainPtr ToolchainRegistry::FindKnown(const v1::ToolchainPaths& paths, v1::Language language, FileCheck& check) {
   ToolchainPtr known = Found(paths, language);
-  if (known == nullptr || !look.Unchanged({known, &known->files})) return nullptr;
+  if (known == nullptr || !check.Unchanged({known, &known->files})) return nullptr;
   return known;
 }
 

@@ -19,7 +19,7 @@
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 #include "daemon/toolchain/file_digests.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -48,7 +48,7 @@ struct HostCompiler {
   std::vector<std::string> sanitizer_files;
   std::vector<std::string> system_include_directories;  // listed by `-v`; headers under these are not the user's
   std::vector<std::string> library_directories;         // where the compiler looks for -lfoo, in order
-  // Those of the client's variables without which it does not run; mostly none. The toolchain's identity covers them.
+  // The client's variables that it needs to run; mostly none. The toolchain's identity covers them.
   std::map<std::string, std::string> variables;
   // gcc and clang compile C++, but link no C++ library by themselves, as g++ and clang++ do.
   bool links_cxx = true;
@@ -67,7 +67,7 @@ struct CudaToolkit {
   std::vector<std::string> include_directories;  // of the toolkit and beside it (pip layouts), absolute
   std::vector<std::string> library_directories;  // the one with libcudart_static.a first
   std::vector<int> architectures;                // the ones that this nvcc can compile for: 75, 80, ..., 120
-  // Why this nvcc refuses the host compiler, and what to do; empty if it accepts it. CheckFlags() makes it an error.
+  // Why this nvcc refuses the host compiler, with advice; empty if it accepts it. CheckFlags() makes it an error.
   std::string host_refusal;
 };
 
@@ -81,7 +81,7 @@ struct Toolchain {
   // The complete environment of a compile or link action; it contains nothing from a client but `host.variables`. It
   // has PWD=/proc/self/cwd, so that compilers that record their working folder write the same bytes in every folder.
   std::map<std::string, std::string> environment;
-  // A memo of what CheckFlags() has found out about this host. May be null: then it finds out each time.
+  // The findings of CheckFlags() about this host. May be null: then it finds out each time.
   std::shared_ptr<HostFacts> facts;
   // Of a toolchain that is on another node and described here (daemon/toolchain/description.h): all paths are of that
   // node, nothing can be run or built, and `files` has the description. Null: the tools are here.
@@ -104,7 +104,7 @@ v1::Language LanguageOf(const v1::ToolchainPaths& paths);
 
 v1::ToolchainPaths WithoutVariables(v1::ToolchainPaths paths);
 
-// What Resolve() was asked for.
+// A question to Resolve().
 struct UsedTools {
   v1::ToolchainPaths paths;
   v1::Language language = v1::LANGUAGE_CPP;
@@ -134,9 +134,9 @@ class ToolchainRegistry {
   // Whether Resolve() has found these tools before, however they have changed since.
   bool HasFound(const v1::ToolchainPaths& paths, v1::Language language);
 
-  // What the last Resolve() of these tools has found, if `look` sees its files unchanged; else null. Runs no tool,
+  // The result of the last Resolve() of these tools, if `check` finds its files unchanged; else null. Runs no tool,
   // reads no file, and waits for nobody.
-  ToolchainPtr FindKnown(const v1::ToolchainPaths& paths, v1::Language language, FileLook& look);
+  ToolchainPtr FindKnown(const v1::ToolchainPaths& paths, v1::Language language, FileCheck& check);
 
   // The tools that Resolve() has found at least once.
   std::vector<UsedTools> Used();
@@ -173,10 +173,10 @@ class ToolchainRegistry {
   std::shared_ptr<RememberedToolchains> memory_ ABSL_GUARDED_BY(mutex_);  // null: nothing is remembered
 };
 
-// Which toolchains have filled a store, kept in it. Where the store is and they are not, such as in a slim container
-// made from the one that built, loads get what the store holds.
+// Which toolchains have filled a store, kept in it. If the store is there and they are not, as in a slim container made
+// from the build image, loads get the store's results.
 
-// Thread-safe. What cannot be written or read is not remembered, and no error.
+// Thread-safe. A failure to write or read is no error; such a toolchain is not remembered.
 class RememberedToolchains {
  public:
   // `folders`: of the store, whose folder is made when it is needed, and of those that are only read. Each holds a

@@ -206,8 +206,8 @@ TEST_F(ToolchainTest, WhatIsKnownIsFoundAsLongAsItsFilesAreAsTheyWere) {
   v1::ToolchainPaths paths;
   paths.set_host_compiler(gxx);
   const auto find = [&] {
-    FileLook look(env_);
-    return registry_.FindKnown(paths, v1::LANGUAGE_CPP, look);
+    FileCheck check(env_);
+    return registry_.FindKnown(paths, v1::LANGUAGE_CPP, check);
   };
   EXPECT_EQ(find(), nullptr);
   const ToolchainPtr toolchain = MustResolve(gxx);
@@ -286,8 +286,8 @@ TEST_F(NeedyCompilerTest, RunsWithTheVariablesThatTheClientHas) {
     const auto with = registry_.Resolve(paths, v1::LANGUAGE_CPP);
     ASSERT_TRUE(with.ok()) << with.status();
     EXPECT_EQ((*with)->environment.at(variable), "/needed:/opt/x") << "only absolute folders";
-    FileLook look(env_);
-    EXPECT_EQ(registry_.FindKnown(paths, v1::LANGUAGE_CPP, look), *with);
+    FileCheck check(env_);
+    EXPECT_EQ(registry_.FindKnown(paths, v1::LANGUAGE_CPP, check), *with);
     paths.set_variable(0, StrCat(variable, "=/opt/y:/needed"));
     EXPECT_NE((*registry_.Resolve(paths, v1::LANGUAGE_CPP))->identity, (*with)->identity);
     paths.set_variable(0, StrCat(variable, "=/opt/y"));

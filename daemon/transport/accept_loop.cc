@@ -27,10 +27,10 @@ namespace kernix::server {
 absl::Status ConnectionQuota::Enter(UserId user) {
   const int of_user = open_of_user_[user];
   if (max_per_user_ > 0 && of_user >= max_per_user_) {
-    return absl::ResourceExhaustedError(StrCat(
-        "uid ", ToNumber(user), " has ", of_user, " connections open, the most that this kernixd allows one user: ",
-        "close some, or raise max_connections_per_user (--max-connections-per-user, ",
-        "KERNIX_MAX_CONNECTIONS_PER_USER)"));
+    return absl::ResourceExhaustedError(
+        StrCat("uid ", ToNumber(user), " has ", of_user, " connections open, this kernixd's limit for one user: ",
+               "close some, or raise max_connections_per_user (--max-connections-per-user, ",
+               "KERNIX_MAX_CONNECTIONS_PER_USER)"));
   }
   if (of_user >= capacity_ - open_) {
     return absl::ResourceExhaustedError(StrCat(

@@ -107,8 +107,8 @@ class AcceptLoop {
   // Stops accepting, and returns when the thread has ended. Open connections stay open and are no longer watched.
   void Stop();
 
-  // The number of open connections, and of all connections so far. A connection that waits to be accepted counts as
-  // open. Thread-safe.
+  // The number of open connections, and of all connections so far. Connections that wait to be accepted count as open.
+  // Thread-safe.
   Activity activity() const;
 
  private:

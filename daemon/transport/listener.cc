@@ -132,7 +132,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(Env& env, const Listene
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.ok()) return ErrnoStatus(errno, "make a socket for", options.path);
   absl::Status status = ListenAt(staged, fd.get(), options);
-  FilesInPlace file(env);
+  OwnFiles file(env);
   if (const absl::StatusOr<FileInfo> info = env.Stat(staged); info.ok()) file.Add(options.path, FileId::Of(*info));
   if (status.ok() && is_staged) status = env.Rename(staged, options.path);
   if (!status.ok()) {
@@ -155,7 +155,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::FromSystemd(Env& env) {
   if (listen(fd.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on", "the socket that systemd passed");
   fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
   std::string path = BoundPath(fd.get());
-  FilesInPlace file(env);
+  OwnFiles file(env);
   file.Add(path);
   return std::unique_ptr<Listener>(
       new Listener(env, std::move(fd), std::move(path), std::move(file), /*owns_file=*/false));

@@ -9,13 +9,13 @@
 
 #include "absl/status/statusor.h"
 #include "common/os/env.h"
-#include "common/os/file_look.h"
-#include "common/os/places.h"
+#include "common/os/file_check.h"
+#include "common/os/folders.h"
 #include "common/os/unique_fd.h"
 
 namespace kernix::server {
 
-// The lock that belongs to a socket: "x.lock" for "x.sock" (as in DaemonPlace), otherwise "<socket>.lock".
+// The lock that belongs to a socket: "x.lock" for "x.sock" (as in RunFolder), otherwise "<socket>.lock".
 std::string LockPathOf(const std::string& socket);
 
 // Takes the lock of `socket`, or reports its holder: kAlreadyExists, "kernixd (process N) already serves ...". Waits at
@@ -50,16 +50,16 @@ class Listener {
   const std::string& path() const { return path_; }
   // The file that clients connect to. Without it, nobody can. None for a socket of systemd's whose file this process
   // does not see.
-  const FilesInPlace& file() const { return file_; }
+  const OwnFiles& file() const { return file_; }
 
  private:
-  Listener(Env& env, UniqueFd fd, std::string path, FilesInPlace file, bool owns_file)
+  Listener(Env& env, UniqueFd fd, std::string path, OwnFiles file, bool owns_file)
       : env_(env), fd_(std::move(fd)), path_(std::move(path)), file_(std::move(file)), owns_file_(owns_file) {}
 
   Env& env_;
   UniqueFd fd_;
   const std::string path_;
-  const FilesInPlace file_;
+  const OwnFiles file_;
   const bool owns_file_;
 };
 

@@ -158,7 +158,7 @@ TEST_F(ListenerTest, TheLongestPathWorks) {
   EXPECT_THAT(ConnectTo(path), IsOk());
 }
 
-TEST(LockPathOf, IsTheOneOfTheDaemonsPlace) {
+TEST(LockPathOf, IsTheOneOfTheRunFolder) {
   EXPECT_EQ(LockPathOf("/run/kernix/kernixd.sock"), "/run/kernix/kernixd.lock");
   EXPECT_EQ(LockPathOf("/run/kernix/k"), "/run/kernix/k.lock");
 }

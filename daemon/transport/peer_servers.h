@@ -59,7 +59,7 @@ class RefusalServer {
 
 class PeerServer;
 
-// Thread-safe. What a user's first connection needs is made in a thread of its own, so that nobody else waits for it.
+// Thread-safe. A user's first connection is prepared in a thread of its own, so nobody else waits for it.
 class PeerServers {
  public:
   struct Handler {
@@ -72,7 +72,7 @@ class PeerServers {
   // The most servers of users without a connection that are kept. Beyond it, that which is idle for longest is dropped.
   static constexpr size_t kMaxIdle = 32;
 
-  // `backend`, and what `handler` uses, must outlive this object.
+  // `backend`, and all objects that `handler` uses, must outlive this object.
   PeerServers(Backend& backend, Handler handler);
   ~PeerServers();  // calls Shutdown() with no time to wait
   PeerServers(const PeerServers&) = delete;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands between the members of a shared daemon and gRPC: passes on what both say, and does not listen to a user who
-// asks more of gRPC than TrafficMeter allows, until that has been worked off. Other users do not notice. A connection
-// with calls or headers beyond all measure is closed.
+// Stands between the members of a shared daemon and gRPC: forwards bytes in both directions, and does not read from a
+// user who causes more work for gRPC than TrafficMeter allows, until gRPC has caught up. Other users do not notice. A
+// connection with calls or headers beyond all measure is closed.
 #pragma once
 
 #include <array>
@@ -62,8 +62,8 @@ class FrameReader {
   size_t collected_ = 0;  // bytes of `head_`
 };
 
-// What a user's connections cost gRPC, which has no limit of its own for what takes a client a few bytes: it queues
-// calls that were reset, and answers whatever asks for an answer.
+// The cost of a user's connections for gRPC, which has no limit of its own for work that takes a client a few bytes: it
+// queues calls that were reset, and answers whatever asks for an answer.
 
 // All connections of one user. The unit of cost is a frame. Not thread-safe.
 class UserTraffic {

@@ -8,7 +8,7 @@
 //   kernel<<<grid, block, 0, stream>>>(...);
 //   BE_CHECK_KERNEL_LAUNCH();
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 //
 // Everything that a kernel needs: BE::Tensor, checks, dispatch over element types.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/check.h"
 #include "brainevent/dispatch.h"

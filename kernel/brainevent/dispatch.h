@@ -10,7 +10,7 @@
 // A dtype outside of the family fails like BE_CHECK. The block is the body of a lambda, so `return` leaves only the
 // block.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/check.h"
 #include "brainevent/dtypes.h"
@@ -70,7 +70,7 @@ struct complex128_t {
   KERNIX_CASE(Complex64, ::BE::complex64_t, SCALAR, __VA_ARGS__) \
   KERNIX_CASE(Complex128, ::BE::complex128_t, SCALAR, __VA_ARGS__)
 
-// TEXT is what the user has written for DTYPE, TYPES what the macro takes.
+// TEXT is the user's text for DTYPE, TYPES the types that the macro takes.
 #define KERNIX_DISPATCH(MACRO, TEXT, TYPES, DTYPE, ...)                                \
   [&] {                                                                                \
     switch (DTYPE) {                                                                   \

@@ -2,7 +2,7 @@
 //
 // Element types of BE::Tensor.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include <cstddef>
 #include <cstdint>

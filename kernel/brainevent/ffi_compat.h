@@ -3,7 +3,7 @@
 // For kernels that take XLA's own buffers: makes a BE::Tensor from an xla::ffi::AnyBuffer. This header needs XLA's
 // headers (`jax.ffi.include_dir()`) and costs their compile time; no other part of kernix does.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/dtypes.h"
 #include "brainevent/tensor.h"

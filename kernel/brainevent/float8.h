@@ -7,7 +7,7 @@
 // the largest number becomes infinity or, in a type without infinity, NaN. CUDA's own types in cuda_fp8.h have the same
 // bits (`data_ptr<__nv_fp8_e4m3>()`), but convert such a value to the largest number.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/dispatch.h"
 

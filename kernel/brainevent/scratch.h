@@ -2,7 +2,7 @@
 //
 // BE::Scratch: memory for one call, the type of a `scratch:<bytes>` parameter.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include <stddef.h>
 

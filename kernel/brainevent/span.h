@@ -3,7 +3,7 @@
 // BE::Span: a sequence of values owned by other code. An array attribute arrives as a BE::Span<const T>, the arguments
 // of `args...` as a BE::Span<const BE::Tensor>.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
 //
 // BE::Tensor: a kernel's view of a JAX array.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/check.h"
 #include "brainevent/dtypes.h"

@@ -7,7 +7,7 @@
 //     for (int64_t i = 0; i < y.size(); ++i) y[i] = x[i] + w(i, 0);
 //   }
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/tensor.h"
 
@@ -31,7 +31,7 @@ struct Place {
   KERNIX_HD operator int64_t() const { return index; }
 };
 
-// What the handler says of an array: whose parameter it is. Copies, because a device cannot read the host's texts.
+// The handler's facts about an array: whose parameter it is. Copies, because a device cannot read the host's texts.
 struct ArrayName {
   char function[40] = "a kernel";
   char parameter[40] = "an array";

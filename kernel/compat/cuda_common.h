@@ -4,7 +4,7 @@
 // additions, tests for an active input, conversions by element type, launch extents. The compiler finds this header
 // only if no include path of the user has a header of this name.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m kernix``: examine this Python and JAX, then everything else by ``kernixctl doctor``."""
+"""``python -m kernix``: check this Python and JAX, then everything else by ``kernixctl doctor``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m kernix",
         description="Examine Python, JAX, compilers, GPU, daemon and store, and compile and call a kernel.",
-        epilog="Each line begins with ok, warn or fail; below a problem stands what to do.",
+        epilog="Each line begins with ok, warn or fail; the text below a problem says what to do.",
     )
     parser.parse_args()
     failed = False

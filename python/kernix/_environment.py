@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this Python installation contributes to a load: CUDA wheels, JAX's headers, and the programs of this package."""
+"""A Python installation's part of a load: CUDA wheels, JAX's headers, and the programs of this package."""
 
 from __future__ import annotations
 
@@ -71,5 +71,5 @@ def kernixd() -> NoReturn:
 
 
 def kernixctl() -> NoReturn:
-    """Replace this process with ``kernixctl``, which then also looks for nvcc among the packages of this Python."""
+    """Replace this process with ``kernixctl``, which then also searches the packages of this Python for nvcc."""
     _run("kernixctl", for_kernixctl())

@@ -45,7 +45,7 @@ class KernelError(Exception):
     """Base class of all kernix errors about a kernel."""
 
     def _render_traceback_(self: Exception) -> list[str]:
-        """Return what IPython shows in place of its own traceback."""
+        """Return the text that IPython shows instead of its own traceback."""
         from kernix.notebook.traceback import traceback_lines
 
         return traceback_lines(self)
@@ -91,9 +91,9 @@ class KernelCompilationError(KernelError):
     def command(self) -> str:
         """A line for a shell that runs the command again, in a folder with all that it needs.
 
-        It is not part of the error's text, since it says nothing about the source. The first reading makes the folder
-        (see :meth:`save`), unless there is one, below the user's runtime folder. Of those that were made in this way,
-        the latest eight stay. If the command cannot be run again, it is shown as it ran.
+        It is not part of the error's text, because it says nothing about the source. The first reading makes the folder
+        (see :meth:`save`) below the user's runtime folder, unless there is one. The latest eight such folders stay. If
+        the command cannot run again, this is the command as it ran.
         """
         from kernix import _core
 
@@ -105,7 +105,7 @@ class KernelCompilationError(KernelError):
         return os.fsdecode(_core.line_of_failed_command(self._failed_command, os.fsencode(self._folder)))
 
     def save(self, folder: str | os.PathLike[str]) -> str:
-        """Write a folder in which the command can be run again. :attr:`command` then runs it there.
+        """Write a folder for running the command again. :attr:`command` then runs it there.
 
         It holds the generated source, kernix's headers and a script ``run.sh``. Links lead to your include paths.
 
@@ -149,7 +149,7 @@ class KernelNotCachedError(KernelError):
 
 
 class KernelLoadError(KernelError):
-    """A compiled library cannot be opened in this process, or lacks something that it should contain."""
+    """A compiled library does not open in this process, or lacks a symbol."""
 
 
 class KernelCallError(KernelError, RuntimeError):
@@ -169,7 +169,7 @@ class KernelResourceError(KernelError):
 
 
 class KernelWarning(UserWarning):
-    """Something that users of kernix should know, although it is not an error."""
+    """A problem that is not an error."""
 
 
 for _error in (KernelError, *KernelError.__subclasses__(), KernelWarning):
@@ -206,7 +206,7 @@ def short_in_notebook(error: _Error) -> _Error:
 
 
 def shortened(error: _BaseError) -> _BaseError:
-    """Return an error to raise again from a public function: without the frames below it, unless users know them.
+    """Return an error to raise again from a public function, without the frames below it, unless they are the user's.
 
     Frames of kernix and JAX say nothing to users. ``python -X dev`` shows them.
     """
@@ -223,7 +223,7 @@ def shortened(error: _BaseError) -> _BaseError:
 
 
 def short_errors(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Wrap a public function so that :func:`shortened` applies to what it raises."""
+    """Wrap a public function: its exceptions go through :func:`shortened`."""
 
     @wraps(function)
     def wrapper(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:

@@ -14,7 +14,7 @@
 #include "client/tools/toolchain_finder.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
 #include "kernix/trace.h"

@@ -155,7 +155,7 @@ TEST_F(BareNodeTest, TakesAndCallsWhatOthersHaveBuilt) {
   const std::string missing = Probe();
   EXPECT_THAT(missing, AllOf(HasSubstr("cpp: this node has no compiler for module \"seven\""),
                              HasSubstr("cuda: this node has no compiler for module \"seven\""),
-                             HasSubstr("the engine at unix:///engine has none that fits"),
+                             HasSubstr("the engine at unix:///engine has no matching result"),
                              HasSubstr("prefetch them on a node with /usr/bin/g++")));
   Build();
   EXPECT_EQ(Probe(), "cpp: 7\ncuda: opened\n");
@@ -163,7 +163,7 @@ TEST_F(BareNodeTest, TakesAndCallsWhatOthersHaveBuilt) {
   EXPECT_THAT(stats, AllOf(HasSubstr("\"builds\": 0,"), HasSubstr("\"upstream_hits\": 2,")));
   EXPECT_THAT(InRoot({"/bin/kernixctl", "status"}).output, HasSubstr("(described by /fleet.toolchain)"));
   EXPECT_THAT(InRoot({"/bin/kernixctl", "doctor"}).output,
-              HasSubstr("none here: loads go by the description /fleet.toolchain"));
+              HasSubstr("none here: loads use the description /fleet.toolchain"));
   EXPECT_EQ(InRoot({"/bin/kernixd", "--check-config"}).exit_code, 0);
 
   engine_.reset();

@@ -162,7 +162,7 @@ class ClientLookupTest : public ClientWorld {
 };
 
 TEST_F(ClientLookupTest, AHitNeedsNoGrpcAndAMissDoes) {
-  Relay relay(socket_, Place().socket, Lookups::kRelayed);
+  Relay relay(socket_, RunFolderOfStore().socket, Lookups::kRelayed);
   const auto client = ClientOf(socket_, kLong);
   auto module = LoadKernel(*client, 1);
   ASSERT_TRUE(module.ok()) << module.status();
@@ -181,20 +181,20 @@ TEST_F(ClientLookupTest, AKeptConnectionThatIsLostIsMadeAgain) {
   ASSERT_TRUE(LoadKernel(*direct_, 1).ok());
   std::unique_ptr<Client> client;
   {
-    Relay relay(socket_, Place().socket, Lookups::kRelayed);
+    Relay relay(socket_, RunFolderOfStore().socket, Lookups::kRelayed);
     client = ClientOf(socket_, kLong);
     ASSERT_TRUE(LoadKernel(*client, 1).ok());
     EXPECT_THAT(relay.TakeBeginnings(), ElementsAre(kLookupMagic));
   }
   ASSERT_EQ(unlink(socket_.c_str()), 0);
-  Relay relay(socket_, Place().socket, Lookups::kRelayed);
+  Relay relay(socket_, RunFolderOfStore().socket, Lookups::kRelayed);
   ASSERT_TRUE(LoadKernel(*client, 1).ok());
   EXPECT_THAT(relay.TakeBeginnings(), ElementsAre(kLookupMagic));
 }
 
 TEST_F(ClientLookupTest, AChildHasAConnectionOfItsOwn) {
   ASSERT_TRUE(LoadKernel(*direct_, 1).ok());
-  Relay relay(socket_, Place().socket, Lookups::kRelayed);
+  Relay relay(socket_, RunFolderOfStore().socket, Lookups::kRelayed);
   const auto client = ClientOf(socket_, kLong);
   ASSERT_TRUE(LoadKernel(*client, 1).ok());
   EXPECT_THAT(relay.TakeBeginnings(), ElementsAre(kLookupMagic));
@@ -205,7 +205,7 @@ TEST_F(ClientLookupTest, AChildHasAConnectionOfItsOwn) {
 }
 
 TEST_F(ClientLookupTest, WhatHasToBeToldOrBuiltIsNotLookedUp) {
-  Relay relay(socket_, Place().socket, Lookups::kRelayed);
+  Relay relay(socket_, RunFolderOfStore().socket, Lookups::kRelayed);
   const auto client = ClientOf(socket_, kLong);
   LoadOptions verbose, forced;
   verbose.verbose = true;
@@ -223,7 +223,7 @@ TEST_F(ClientLookupTest, ADaemonThatDoesNotAnswerLookupsServesAllTheSame) {
        {Lookups::kClosed, Lookups::kCutShort, Lookups::kAnsweredByNonsense, Lookups::kLeftUnanswered}) {
     const std::chrono::milliseconds patience = lookups == Lookups::kLeftUnanswered ? kShort : kLong;
     const std::string socket = socket_ + std::to_string(static_cast<int>(lookups));
-    Relay relay(socket, Place().socket, lookups);
+    Relay relay(socket, RunFolderOfStore().socket, lookups);
     const auto module = LoadKernel(*ClientOf(socket, patience), 1);
     ASSERT_TRUE(module.ok()) << module.status();
     EXPECT_TRUE((*module)->cache_hit());
@@ -238,7 +238,7 @@ TEST_F(ClientLookupTest, ADaemonThatDoesNotAnswerLookupsServesAllTheSame) {
 // The client connects before it knows whether there will be a request.
 TEST_F(ClientLookupTest, ALoadThatIsNotAskedForLeavesItsConnectionToTheNextOne) {
   ASSERT_TRUE(LoadKernel(*direct_, 1).ok());
-  Relay relay(socket_, Place().socket, Lookups::kRelayed);
+  Relay relay(socket_, RunFolderOfStore().socket, Lookups::kRelayed);
   const auto client = ClientOf(socket_, kLong);
   LoadOptions wrong;
   wrong.environment = {"KERNIX_POLICY=perhaps"};
@@ -253,7 +253,7 @@ TEST_F(ClientLookupTest, ALoadThatIsNotAskedForLeavesItsConnectionToTheNextOne) 
 // Its connection ends when the parent gives it up, though the child has the descriptor, too.
 TEST_F(ClientLookupTest, AForkDuringALookup) {
   ASSERT_TRUE(LoadKernel(*direct_, 1).ok());
-  Relay relay(socket_, Place().socket, Lookups::kLeftUnanswered);
+  Relay relay(socket_, RunFolderOfStore().socket, Lookups::kLeftUnanswered);
   const auto client = ClientOf(socket_, std::chrono::seconds(1));
   std::thread load([&] { EXPECT_TRUE(LoadKernel(*client, 1).ok()); });
   EXPECT_TRUE(Eventually([&] { return relay.is_asked(); }));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads where no daemon can have a place.
+// Loads where no daemon can have a run folder.
 #include <gmock/gmock.h>
 #include <unistd.h>
 

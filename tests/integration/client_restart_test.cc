@@ -15,7 +15,7 @@
 #include "common/base/digest.h"
 #include "common/base/error.h"
 #include "common/base/version.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "tests/integration/client_world.h"
 
 namespace kernix {
@@ -27,9 +27,9 @@ using ::testing::IsEmpty;
 // The stand-in for a daemon of another build, from when it serves.
 class OtherKernixd {
  public:
-  OtherKernixd(const DaemonPlace& place, int protocol) {
+  OtherKernixd(const RunFolder& folder, int protocol) {
     const std::string command =
-        std::string("exec ") + OTHER_KERNIXD + " " + place.socket + " " + place.lock + " " + std::to_string(protocol);
+        std::string("exec ") + OTHER_KERNIXD + " " + folder.socket + " " + folder.lock + " " + std::to_string(protocol);
     stream_ = popen(command.c_str(), "r");
     char line[16] = {};
     EXPECT_NE(fgets(line, sizeof(line), stream_), nullptr);
@@ -134,16 +134,17 @@ TEST_F(ClientRestartTest, ADaemonWhoseSocketIsGoneIsReplacedWithItsStore) {
   const std::string runtime = Path("runtime");
   ASSERT_TRUE(Env::Posix().CreateDirectories(runtime, 0700).ok());
   SetVariable("XDG_RUNTIME_DIR", runtime);
-  const DaemonPlace place = Place();
+  const RunFolder folder = RunFolderOfStore();
   ASSERT_TRUE(LoadKernel(*MakeClient(), 1).ok());
   const auto make_anew = [&] {
     std::filesystem::remove_all(runtime);
     return Env::Posix().CreateDirectories(runtime, 0700).ok();
   };
   const std::pair<const char*, std::function<bool()>> ways[] = {
-      {"the socket", [&] { return std::filesystem::remove(place.socket); }},
-      {"socket and lock", [&] { return std::filesystem::remove(place.socket) && std::filesystem::remove(place.lock); }},
-      {"the daemon's folder", [&] { return std::filesystem::remove_all(place.directory) > 0; }},
+      {"the socket", [&] { return std::filesystem::remove(folder.socket); }},
+      {"socket and lock",
+       [&] { return std::filesystem::remove(folder.socket) && std::filesystem::remove(folder.lock); }},
+      {"the daemon's folder", [&] { return std::filesystem::remove_all(folder.directory) > 0; }},
       {"the runtime folder, made anew", make_anew},
       {"the runtime folder, for good", [&] { return std::filesystem::remove_all(runtime) > 0; }},
   };
@@ -158,13 +159,13 @@ TEST_F(ClientRestartTest, ADaemonWhoseSocketIsGoneIsReplacedWithItsStore) {
     EXPECT_TRUE((*module)->cache_hit());
     EXPECT_NE(MakeClient()->Info()->pid, pid);
   }
-  const std::string last = Place().directory;  // outside the test's own folder
+  const std::string last = RunFolderOfStore().directory;  // outside the test's own folder
   EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "shutdown"}).exit_code, 0);
   std::filesystem::remove_all(last);
 }
 
 TEST_F(ClientRestartTest, ADaemonOfAnotherBuildIsDrainedAndReplaced) {
-  OtherKernixd other(Place(), kProtocolVersion);
+  OtherKernixd other(RunFolderOfStore(), kProtocolVersion);
   const absl::StatusOr<DaemonInfo> info = MakeClient()->Info();
   ASSERT_TRUE(info.ok()) << info.status();
   EXPECT_EQ(info->build_id, BuildId());
@@ -172,7 +173,7 @@ TEST_F(ClientRestartTest, ADaemonOfAnotherBuildIsDrainedAndReplaced) {
 }
 
 TEST_F(ClientRestartTest, AClientThatMayNotStartUsesAnotherBuildOfTheSameProtocol) {
-  OtherKernixd other(Place(), kProtocolVersion);
+  OtherKernixd other(RunFolderOfStore(), kProtocolVersion);
   ClientOptions options;
   options.allow_start = false;
   const absl::StatusOr<CacheStats> stats = MakeClient(options)->Stats();
@@ -182,12 +183,12 @@ TEST_F(ClientRestartTest, AClientThatMayNotStartUsesAnotherBuildOfTheSameProtoco
 }
 
 TEST_F(ClientRestartTest, WhatADaemonSendsIsKeptOnlyWhenItIsTheArtifact) {
-  DaemonPlace place = Place();
-  place.socket = Path("named.sock");
-  place.lock = Path("named.lock");
+  RunFolder folder = RunFolderOfStore();
+  folder.socket = Path("named.sock");
+  folder.lock = Path("named.lock");
   ClientOptions options;
-  options.address = place.socket;
-  OtherKernixd other(place, kProtocolVersion);
+  options.address = folder.socket;
+  OtherKernixd other(folder, kProtocolVersion);
   const auto client = DaemonClient::Create(ClientEnvironment{}, options).value();
   const std::string artifact = "the artifact";  // as long as what is sent
   v1::LoadResult result;
@@ -202,17 +203,17 @@ TEST_F(ClientRestartTest, WhatADaemonSendsIsKeptOnlyWhenItIsTheArtifact) {
 }
 
 TEST_F(ClientRestartTest, OfANamedDaemonTheProtocolDecides) {
-  DaemonPlace place = Place();
-  place.socket = Path("named.sock");
-  place.lock = Path("named.lock");
+  RunFolder folder = RunFolderOfStore();
+  folder.socket = Path("named.sock");
+  folder.lock = Path("named.lock");
   ClientOptions options;
-  options.address = place.socket;
+  options.address = folder.socket;
   {
-    OtherKernixd other(place, kProtocolVersion);
+    OtherKernixd other(folder, kProtocolVersion);
     EXPECT_EQ(MakeClient(options)->Stats()->builds, 42u);
     ASSERT_TRUE(MakeClient(options)->Shutdown().ok());
   }
-  OtherKernixd other(place, kProtocolVersion + 1);
+  OtherKernixd other(folder, kProtocolVersion + 1);
   const absl::Status status = MakeClient(options)->Stats().status();
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::UNREACHABLE);
   EXPECT_THAT(std::string(status.message()), HasSubstr("another protocol"));

@@ -16,7 +16,7 @@
 #include "client/connection/daemon_client.h"
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "common/os/unique_fd.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/await.h"

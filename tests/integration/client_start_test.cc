@@ -41,18 +41,18 @@ TEST_F(ClientStartTest, ADaemonIsStartedOnceAndStays) {
   ASSERT_TRUE(info.ok()) << info.status();
   EXPECT_EQ(info->build_id, BuildId());
   EXPECT_EQ(info->store_directory, Path("store"));
-  EXPECT_EQ(info->address, "unix:" + Place().socket);
+  EXPECT_EQ(info->address, "unix:" + RunFolderOfStore().socket);
   EXPECT_EQ(MakeClient()->Info(/*start=*/false)->pid, info->pid);
 }
 
 // As a user's shell and their cron jobs.
 TEST_F(ClientStartTest, ProcessesWithAndWithoutARuntimeDirectoryShareTheDaemonOfTheStore) {
-  const DaemonPlace first = Place();
+  const RunFolder first = RunFolderOfStore();
   const absl::StatusOr<DaemonInfo> info = MakeClient()->Info();
   ASSERT_TRUE(info.ok()) << info.status();
   ASSERT_EQ(mkdir(Path("elsewhere").c_str(), 0700), 0);
   SetVariable("XDG_RUNTIME_DIR", Path("elsewhere"));
-  ASSERT_NE(Place().socket, first.socket);
+  ASSERT_NE(RunFolderOfStore().socket, first.socket);
   const auto client = MakeClient();
   const absl::StatusOr<DaemonInfo> other = client->Info();
   ASSERT_TRUE(other.ok()) << other.status();
@@ -61,13 +61,13 @@ TEST_F(ClientStartTest, ProcessesWithAndWithoutARuntimeDirectoryShareTheDaemonOf
   EXPECT_TRUE(LoadKernel(*client, 1).ok());
   EXPECT_TRUE(LoadKernel(*client, 1, {.force_rebuild = true}).ok());
   EXPECT_EQ(RunProgram({CLIENT_PROBE}).output, std::to_string(info->pid));
-  EXPECT_FALSE(Env::Posix().Stat(Place().socket).ok()) << "no second one was started";
+  EXPECT_FALSE(Env::Posix().Stat(RunFolderOfStore().socket).ok()) << "no second one was started";
 
   ASSERT_TRUE(client->Shutdown().ok());
   const absl::StatusOr<DaemonInfo> next = client->Info();
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_NE(next->pid, info->pid);
-  EXPECT_EQ(next->address, "unix:" + Place().socket) << "the next one lies where the client looks first";
+  EXPECT_EQ(next->address, "unix:" + RunFolderOfStore().socket) << "the next one lies where the client looks first";
 }
 
 TEST_F(ClientStartTest, AClientThatStartsNoDaemonLeavesNoFolder) {
@@ -89,7 +89,7 @@ TEST_F(ClientStartTest, AKernixdThatFindsItsStoreTakenSaysWhereTheOtherListens) 
       {"/bin/sh", "-c",
        StrCat(KERNIXD_PROGRAM, " --store-directory ", Path("store"), " --socket ", Path("other.sock"), " 2>&1")});
   EXPECT_EQ(outcome.exit_code, kExitAlreadyRunning);
-  EXPECT_THAT(outcome.output, HasSubstr("at " + Place().socket));
+  EXPECT_THAT(outcome.output, HasSubstr("at " + RunFolderOfStore().socket));
 }
 
 TEST_F(ClientStartTest, TwoHundredProcessesAtOnceGetOneDaemon) {
@@ -181,7 +181,7 @@ TEST_F(ClientStartTest, TheDaemonShedsPrioritiesAndLimitsOfItsFirstClient) {
   const auto status =
       dynamic_cast<DaemonClient&>(*MakeClient()).Ask<v1::GetStatusResponse>("GetStatus", v1::GetStatusRequest());
   EXPECT_THAT(status->inherited(), Contains(StrCat("at most ", uint64_t{kHardFileSize}, " bytes of each file")));
-  EXPECT_THAT(Env::Posix().ReadFile(Place().log).value(),
+  EXPECT_THAT(Env::Posix().ReadFile(RunFolderOfStore().log).value(),
               HasSubstr(StrCat("warning inherited has=\"at most ", uint64_t{kHardFileSize}, " bytes of each file\"")));
 }
 
@@ -200,7 +200,7 @@ TEST_F(ClientStartTest, AnIdleDaemonGoes) {
   SetVariable("KERNIX_IDLE_TIMEOUT", "1s");
   ASSERT_TRUE(MakeClient()->Info().ok());
   // By its lock: a question would keep it.
-  EXPECT_TRUE(Eventually([&] { return Env::Posix().TryLockFile(Place().lock).ok(); }));
+  EXPECT_TRUE(Eventually([&] { return Env::Posix().TryLockFile(RunFolderOfStore().lock).ok(); }));
   EXPECT_TRUE(absl::IsUnavailable(MakeClient()->Info(/*start=*/false).status()));
 }
 
@@ -211,11 +211,11 @@ TEST_F(ClientStartTest, ARuntimeDirectoryTooLongForASocketIsNoObstacle) {
   const auto client = MakeClient();
   const absl::StatusOr<DaemonInfo> info = client->Info();
   ASSERT_TRUE(info.ok()) << info.status();
-  EXPECT_EQ(info->address, "unix:" + Place().socket);
-  EXPECT_LE(Place().socket.size(), 107u);
+  EXPECT_EQ(info->address, "unix:" + RunFolderOfStore().socket);
+  EXPECT_LE(RunFolderOfStore().socket.size(), 107u);
   EXPECT_EQ(MakeClient()->Info(/*start=*/false)->pid, info->pid);
   EXPECT_TRUE(client->Shutdown().ok());
-  EXPECT_TRUE(Env::Posix().RemoveTree(Place().directory).ok());  // which is not below the test's own
+  EXPECT_TRUE(Env::Posix().RemoveTree(RunFolderOfStore().directory).ok());  // which is not below the test's own
 }
 
 // Between its start and its lock a daemon is invisible: who asks again then must find the start still under way.

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <thread>
 
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "common/os/unique_fd.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/kernixd_process.h"
@@ -35,7 +35,7 @@ TEST_F(ClientStopTest, AfterAShutdownNobodyIsThere) {
   EXPECT_TRUE(absl::IsUnavailable(client->Shutdown()));
 }
 
-TEST_F(ClientStopTest, OneWhosePlaceAnotherTakesAtOnceIsGoneToo) {
+TEST_F(ClientStopTest, OneWhoseRunFolderAnotherTakesAtOnceIsGoneToo) {
   const auto client = MakeClient();
   const int64_t first = client->Info()->pid;
   std::atomic<bool> stop{false};
@@ -84,7 +84,7 @@ class Holder {
 
 TEST_F(ClientStopTest, OneThatNobodyCanConnectToIsNamedAndStoppedByItsStore) {
   ASSERT_TRUE(Env::Posix().CreateDirectories(Path("store") + "/private", 0700).ok());
-  for (const std::string& socket : {Path("gone.sock"), Place().socket, std::string()}) {
+  for (const std::string& socket : {Path("gone.sock"), RunFolderOfStore().socket, std::string()}) {
     Holder holder(Path("store"), socket);
     const absl::Status status = MakeClient()->Info(/*start=*/false).status();
     EXPECT_THAT(std::string(status.message()),

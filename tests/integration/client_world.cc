@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "client/tools/environment.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "common/os/unique_fd.h"
 
 namespace kernix {
@@ -107,8 +107,8 @@ std::unique_ptr<Client> ClientWorld::MakeClient(ClientOptions options) {
   return client.ok() ? *std::move(client) : nullptr;
 }
 
-DaemonPlace ClientWorld::Place() const {
-  return PlaceForStore(Env::Posix(), ProcessGetEnv, geteuid(), Path("store")).value();
+RunFolder ClientWorld::RunFolderOfStore() const {
+  return RunFolderForStore(Env::Posix(), ProcessGetEnv, geteuid(), Path("store")).value();
 }
 
 void ClientWorld::Unset(const std::string& name) {

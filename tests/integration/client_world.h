@@ -15,7 +15,7 @@
 
 #include "client/connection/daemon_client.h"
 #include "common/base/paths.h"
-#include "common/os/places.h"
+#include "common/os/folders.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
 
@@ -47,7 +47,7 @@ class ClientWorld : public testing::Test {
   std::unique_ptr<Client> MakeClient(ClientOptions options = {});
 
   // Where the daemon of the default store lives.
-  DaemonPlace Place() const;
+  RunFolder RunFolderOfStore() const;
 
   std::string Path(const std::string& name) const { return JoinPath(root_, name); }
   // For this test: another one in this process does not see it.

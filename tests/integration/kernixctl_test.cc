@@ -235,7 +235,7 @@ TEST_F(KernixctlTest, DoctorExaminesEverythingAndLeavesNothing) {
       Output({"doctor"}),
       AllOf(StartsWith("ok    kernixctl     "), ContainsRegex("\nok    C\\+\\+ compiler  /"),
             ContainsRegex("\n(ok|warn)  +GPU "), ContainsRegex("\nok    kernixd       " + std::string(KERNIXD_PROGRAM)),
-            HasSubstr("\nok    socket        unix:" + Place().socket),
+            HasSubstr("\nok    socket        unix:" + RunFolderOfStore().socket),
             HasSubstr("store         " + Path("store") + ", "),
             ContainsRegex("\nok    C\\+\\+ kernel    compiled in [0-9]+ ms")));
   EXPECT_EQ(Output({"cache", "list", "--json"}), "[]\n");

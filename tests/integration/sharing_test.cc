@@ -120,7 +120,7 @@ TEST_F(ClientSharingTest, ANodeThatDoesNotBelieveItselfSaysSo) {
     SetVariable("KERNIX_UPSTREAM_TRUSTED_KEYS", trusted);
     Here({"compile", Write("one.cpp", "#include \"brainevent/common.h\"\n// @BE one ret\nvoid one(BE::Tensor) {}\n")});
     StopHere();
-    const std::string log = Env::Posix().ReadFile(Place().log).value_or("");
+    const std::string log = Env::Posix().ReadFile(RunFolderOfStore().log).value_or("");
     EXPECT_THAT(log, HasSubstr(" ready"));
     return log;
   };
@@ -179,7 +179,7 @@ TEST_F(FreshNodeTest, SaysThatItsEngineRunsNoSteps) {
                         static_cast<reapi::ServerCapabilities&>(message).clear_execution_capabilities();
                       }});
   Start(cache_alone.address(), {"--upstream-steps=prefer-remote"});
-  EXPECT_TRUE(EventuallySays("\"refuses_steps\": \"the engine runs no actions: it is a cache alone."));
+  EXPECT_TRUE(EventuallySays("\"refuses_steps\": \"the engine runs no actions: it is only a cache."));
   EXPECT_THAT(Status(""), HasSubstr("no steps run there: the engine runs no actions"));
 }
 

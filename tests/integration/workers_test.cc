@@ -170,9 +170,9 @@ TEST_F(WorkersTest, AnEngineThatDiesCostsNoLoad) {
   On("prefer", {"compile", Write("two.cpp", Kernel("two"))});
   On("prefer", {"compile", Write("three.cpp", Kernel("three"))});
   EXPECT_GE(Number("prefer", instead), 4);
-  const auto place = PlaceForStore(Env::Posix(), ProcessGetEnv, geteuid(), Path("prefer"));
-  ASSERT_TRUE(place.ok()) << place.status();
-  const std::string log = Env::Posix().ReadFile(place->log).value_or("");
+  const auto folder = RunFolderForStore(Env::Posix(), ProcessGetEnv, geteuid(), Path("prefer"));
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const std::string log = Env::Posix().ReadFile(folder->log).value_or("");
   EXPECT_THAT(log, HasSubstr("workers_fail "));
   EXPECT_EQ(log.find("workers_fail "), log.rfind("workers_fail ")) << log;
 }
@@ -241,9 +241,9 @@ TEST_F(WorkersTest, WorkersWithoutToolsCostNoLoadAndShowInTheLog) {
   On("prefer", {"compile", Write("two.cpp", Kernel("two"))});
   EXPECT_GE(RanThere("prefer"), 4) << "two compiles and two links";
   EXPECT_EQ(Number("prefer", "kernix_steps_failed_on_workers_alone_total"), RanThere("prefer"));
-  const auto place = PlaceForStore(Env::Posix(), ProcessGetEnv, geteuid(), Path("prefer"));
-  ASSERT_TRUE(place.ok()) << place.status();
-  EXPECT_THAT(Env::Posix().ReadFile(place->log).value_or(""), HasSubstr("worker_lacks_tool "));
+  const auto folder = RunFolderForStore(Env::Posix(), ProcessGetEnv, geteuid(), Path("prefer"));
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_THAT(Env::Posix().ReadFile(folder->log).value_or(""), HasSubstr("worker_lacks_tool "));
   stores_.insert("remote");
   SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
   const ProgramOutcome outcome = RunProgram(

@@ -124,7 +124,7 @@ BAD_REQUESTS = {
     "one of several namespaces": (
         f"namespace a {{ void f({TENSORS}); }}\nnamespace b {{ void f({TENSORS}); }}\n",
         ["f"],
-        "'f' is in several namespaces .*write which one, as in 'a::f'",
+        "'f' is in several namespaces .*name the namespace, as in 'a::f'",
     ),
     "namespace that has no such function": (
         f"namespace a {{ void f({TENSORS}); }}\n",

@@ -358,7 +358,7 @@ def test_dlpack_arrays_that_are_refused(module):
     np.testing.assert_array_equal(y, X)
     with pytest.raises(TypeError, match="argument 0 is in memory of another device .DLPack type 2., but .* the CPU"):
         module.copy(Exporter(X, device=(2, 0)), out=y)
-    with pytest.raises(TypeError, match="result 0 is an array of JAX, which must not be written to"):
+    with pytest.raises(TypeError, match="result 0 is a JAX array, which must not be written to"):
         module.copy(Exporter(X), out=jax.numpy.zeros((2, 3), np.float32))
     with pytest.raises(TypeError, match="result 0: kernix cannot make an array like Exporter: pass"):
         module.copy(Exporter(X))

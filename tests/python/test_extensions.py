@@ -377,9 +377,9 @@ void f(const BE::Tensor x, BE::Tensor y, float a = 2.5f, size_t n = sizeof(doubl
         assert call(x, **exact).tolist() == expected
         assert module.f(x, **arguments).tolist() == expected  # without JAX
         assert module.f(jax.numpy.asarray(x), **arguments).tolist() == expected
-    with pytest.raises(TypeError, match="'n' is given, so 'a', which stands before it, must be, too"):
+    with pytest.raises(TypeError, match="'n' is given, so give 'a' before it, too"):
         module.f(x, n=3)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="'n' is given, so 'a', which stands before it, must be, too"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="'n' is given, so give 'a' before it, too"):
         call(x, n=3)
 
 

@@ -155,7 +155,7 @@ def test_a_command_that_cannot_be_run_again_is_shown_as_it_ran():
 
 
 def test_an_error_without_a_command_says_so(tmp_path):
-    with pytest.raises(kernix.KernelRequestError, match="has no command that can be run again"):
+    with pytest.raises(kernix.KernelRequestError, match="has no command to run again"):
         kernix.KernelCompilationError("no").save(tmp_path)
 
 

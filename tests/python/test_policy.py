@@ -20,7 +20,7 @@ def test_what_is_not_there_is_an_error_that_names_it_and_the_nearest(fresh_name,
     with pytest.raises(kernix.KernelNotCachedError) as nothing:
         load(fresh_name, 601, policy="cached")
     assert f'module "{fresh_name}"' in str(nothing.value)
-    assert "nothing of this name" in str(nothing.value)
+    assert "no kernel of this name" in str(nothing.value)
     built = load(fresh_name, 601)
     forget()
     assert load(fresh_name, 601, policy="cached").key == built.key

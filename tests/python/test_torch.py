@@ -155,7 +155,7 @@ def freed():
         pytest.param(fake, "is a FakeTensor, which is not a plain tensor", id="fake"),
         pytest.param(
             lambda: torch.masked.masked_tensor(torch.ones(2), torch.tensor([True, False])),
-            "is a MaskedTensor, which is not a plain tensor: pass the one in it",
+            "is a MaskedTensor, which is not a plain tensor: pass the tensor in it",
             id="masked",
         ),
         pytest.param(lambda: torch._efficientzerotensor(3), "has no memory: the address", id="zeros"),

@@ -11,13 +11,13 @@ namespace {
 
 class InlineExecutor : public Executor {
  public:
-  InlineExecutor(Env& env, ActionPlace place) : env_(env), place_(std::move(place)) {}
+  InlineExecutor(Env& env, RunOptions options) : env_(env), options_(std::move(options)) {}
 
   ActionEnd Run(const Action& action, const AskersPtr&, ActionObserver* observer,
                 const CancellationPtr& cancellation) override {
     ++running_;
-    ActionEnd end =
-        CatchExceptions("the job ended", [&] { return RunAction(env_, place_, action, observer, cancellation.get()); });
+    ActionEnd end = CatchExceptions("the job ended",
+                                    [&] { return RunAction(env_, options_, action, observer, cancellation.get()); });
     --running_;
     return end;
   }
@@ -26,14 +26,14 @@ class InlineExecutor : public Executor {
 
  private:
   Env& env_;
-  const ActionPlace place_;
+  const RunOptions options_;
   std::atomic<int> running_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> MakeInlineExecutor(Env& env, ActionPlace place) {
-  return std::make_unique<InlineExecutor>(env, std::move(place));
+std::unique_ptr<Executor> MakeInlineExecutor(Env& env, RunOptions options) {
+  return std::make_unique<InlineExecutor>(env, std::move(options));
 }
 
 }  // namespace kernix::exec

@@ -8,6 +8,6 @@
 namespace kernix::exec {
 
 // Runs each action in the caller's thread.
-std::unique_ptr<Executor> MakeInlineExecutor(Env& env, ActionPlace place);
+std::unique_ptr<Executor> MakeInlineExecutor(Env& env, RunOptions options);
 
 }  // namespace kernix::exec

@@ -171,10 +171,10 @@ struct TestBuilder {
     EXPECT_THAT(opened, IsOk());
     cache = *std::move(opened);
     if (tools == Tools::kOwn) own_toolchains = std::make_unique<toolchain::ToolchainRegistry>(env);
-    const exec::ActionPlace place{cache->scratch_directory()};
-    executor = on == On::kInlineExecutor ? exec::MakeInlineExecutor(env, place)
-                                         : exec::MakeLocalExecutor(env, {.place = place, .max_jobs = 4});
-    if (lessons == Lessons::kAll) background = exec::MakeLocalExecutor(env, {.place = place, .max_jobs = 1});
+    const exec::RunOptions run{cache->scratch_directory()};
+    executor = on == On::kInlineExecutor ? exec::MakeInlineExecutor(env, run)
+                                         : exec::MakeLocalExecutor(env, {.run = run, .max_jobs = 4});
+    if (lessons == Lessons::kAll) background = exec::MakeLocalExecutor(env, {.run = run, .max_jobs = 1});
     RunOn(std::move(executor));
   }
 

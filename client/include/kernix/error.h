@@ -34,10 +34,10 @@ struct ErrorInfo {
 // `status` must not be OK.
 ErrorInfo DescribeError(const absl::Status& status);
 
-// Writes to `folder` what the command of a kCompilation error needs, and a script `run.sh` that runs it again, there or
-// wherever the folder is moved on this machine. Returns the script's path. Headers in include paths are not copied:
-// links lead to their folders. INVALID_REQUEST if the error has no command to run again: no compiler reported it, a
-// shared daemon gave it, or the sources have more than 32 MiB. RESOURCE if the folder cannot be written.
+// Writes the files of a kCompilation error's command to `folder`, and a script `run.sh` that runs it again, wherever
+// you move the folder on this machine. Returns the script's path. Headers in include paths are not copied: links lead
+// to their folders. INVALID_REQUEST if the error has no command to run again: no compiler reported it, a shared daemon
+// gave it, or the sources have more than 32 MiB. RESOURCE if the folder cannot be written.
 absl::StatusOr<std::string> SaveFailedCommand(const absl::Status& error, const std::string& folder);
 
 }  // namespace kernix

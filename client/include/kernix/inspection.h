@@ -44,15 +44,15 @@ absl::StatusOr<std::string> Ptx(const Module& module, std::string_view architect
 // The disassembled machine code. Returns an error that says so if there was no nvdisasm beside nvcc.
 absl::StatusOr<std::string> Sass(const Module& module, std::string_view architecture = "");
 
-// The resources of each kernel, by architecture, for any CUDA module: read from the machine code that the module
-// carries. The figures of relocatable device code (-rdc=true) are those after the device link. Of compressed machine
-// code (LoadOptions::debug, -compress-mode), and of what older machine code does not say, LoadOptions::keep has kept
-// ptxas's report; without it, returns INVALID_REQUEST for compressed machine code. INVALID_REQUEST for C++ modules.
+// The resources of each kernel, by architecture, for any CUDA module: read from the module's machine code. The figures
+// of relocatable device code (-rdc=true) are those after the device link. With LoadOptions::keep, ptxas's report
+// supplies the figures that older machine code lacks, and those of compressed machine code (LoadOptions::debug,
+// -compress-mode). Without it, returns INVALID_REQUEST for compressed machine code. INVALID_REQUEST for C++ modules.
 absl::StatusOr<std::vector<KernelResources>> Resources(const Module& module);
 
-// The part of the warps that a multiprocessor can hold which run at once, 0 to 1, if `kernel` is launched with blocks
-// of `threads` threads and `dynamic_shared_memory` bytes for each block. 0 if such a block does not fit. Nullopt if the
-// limits of its architecture are not known.
+// The share of a multiprocessor's warps that run at once, 0 to 1, for a launch of `kernel` with blocks of `threads`
+// threads and `dynamic_shared_memory` bytes for each block. 0 if such a block does not fit. Nullopt if the limits of
+// its architecture are not known.
 std::optional<double> Occupancy(const KernelResources& kernel, uint64_t threads, uint64_t dynamic_shared_memory = 0);
 
 // Writes the module's generated source, kept files and library to `directory`, which it creates if necessary:

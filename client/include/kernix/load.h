@@ -45,14 +45,14 @@ struct LoadCallbacks {
   std::function<void(std::string_view)> warning;
   // Called every 50 ms. If it returns true, the load is cancelled and returns kCancelled.
   std::function<bool()> cancelled;
-  // What the load depends on besides its sources, as absolute paths: headers, objects, libraries, and the folders in
-  // which one of them was looked for, which need not exist. Called before anything is compiled, so that it is known of
-  // a load that fails, too. With this callback, a load always asks the daemon.
+  // The load's inputs besides its sources, as absolute paths: headers, objects, libraries, and the folders searched for
+  // them, which need not exist. Called before the build, also of a load that fails. With this callback, a load always
+  // asks the daemon.
   using Inputs = std::function<void(const std::vector<std::string>&)>;
   Inputs inputs;
 };
 
-// What a load does if the cache does not have its result.
+// What to do if the cache does not have a load's result.
 enum class LoadPolicy {
   kBuild,   // it compiles
   kCached,  // it fails with kNotCached, and says what the nearest entry differs in
@@ -79,8 +79,8 @@ struct LoadOptions {
   bool use_fast_math = false;
   bool allow_cuda_graph = true;
   bool force_rebuild = false;  // compiles without shortcuts, even if the cache has the result; `begin_anew`
-  // Gives the module static variables of its own, with their first values. Otherwise, loads of equal code with an equal
-  // `instance` share them: one that follows finds what an earlier one has left there.
+  // Gives the module its own static variables, with their initial values. Otherwise, loads of equal code with an equal
+  // `instance` share them, with the values that earlier calls left there.
   bool begin_anew = false;
   std::string instance;  // empty: the module's name
   // nullopt: $KERNIX_POLICY ("build" or "cached"), or kBuild if that is not set. kCached and force_rebuild contradict
@@ -89,8 +89,8 @@ struct LoadOptions {
   bool verbose = false;
   uint32_t max_parallel_jobs = 0;  // for this load; 0: the daemon's limit
   bool batch = false;              // one of many for which somebody waits: this user's other loads go first
-  // The environment ("NAME=value") that tells where tools and headers are. nullopt: the process's own environment,
-  // which no other thread may change during the load. A program whose threads may change it passes a copy.
+  // The environment ("NAME=value") with the paths of tools and headers. nullopt: the process's own environment, which
+  // no other thread may change during the load. If threads of your program may change it, pass a copy.
   std::optional<std::vector<std::string>> environment;
   LoadCallbacks callbacks;
 };

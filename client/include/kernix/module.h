@@ -53,11 +53,11 @@ struct ModuleTexts {
   std::vector<GeneratedUnit> units;
   // Sorted by unit, in their order, then by architecture. Empty without LoadOptions::keep. See kernix/inspection.h.
   std::vector<KeptText> kept;
-  // What the compilers printed about the sources when they were built: warnings.
+  // The compilers' output about the sources at their build: warnings.
   std::string compiler_output;
 };
 
-// What a token of a function means for its callers.
+// The meaning of a function's token for its callers.
 struct Parameter {
   enum class Role {  // the numbers of kernix.v1.Parameter.Role
     kArgument = 1,
@@ -87,7 +87,7 @@ struct FunctionInfo {
   bool is_global = false;
 };
 
-// Stays open until the process ends, because XLA may hold its handlers for ever. Immutable, thread-safe.
+// Stays open until the process ends, because XLA may keep its handlers. Immutable, thread-safe.
 class Module {
  public:
   virtual ~Module() = default;
@@ -110,8 +110,8 @@ class Module {
   virtual uint64_t build_ms() const = 0;
   // Whether the load waited for a build that another load had started.
   virtual bool joined() const = 0;
-  // Why the load needed a build, for people: "header x.h changed". It compares with what this user has loaded under the
-  // module's name. Empty for a hit.
+  // Why the load needed a build, for people: "header x.h changed". Compares with this user's loads under the module's
+  // name. Empty for a hit.
   virtual const std::string& miss_reason() const = 0;
   // The bytes of the artifact, an ELF shared object. They remain when the file is evicted from the cache.
   virtual std::string_view artifact() const = 0;

@@ -48,8 +48,8 @@ using AnnounceTarget = std::function<absl::Status(const std::string& target, Han
 // function.
 //
 // After an error, no live name has changed and no name has become live. A runtime may have accepted some of the names
-// before `announce` failed. Such names keep their addresses and traits, so that they can be bound later; until then,
-// calling one fails with an XLA error that says so.
+// before `announce` failed. Such names keep their addresses and traits, and can be bound later; until then, calling one
+// fails with an XLA error that says so.
 absl::StatusOr<std::vector<Binding>> BindTargets(std::string_view platform, const Module& module,
                                                  const std::vector<TargetName>& names, bool replace,
                                                  const AnnounceTarget& announce = nullptr);

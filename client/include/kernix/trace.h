@@ -40,9 +40,9 @@ struct BuildTrace {
 // "run", "reused", "joined", "upstream", "remote" or "kernixd".
 std::string_view HowName(TracedStep::How how);
 
-// For chrome://tracing and Perfetto: one JSON object in the Trace Event Format, on one line. Each step has a row of its
-// own, in which an event "queue" stands for its wait; all of kernixd's own work has one row. Times count from the
-// build's beginning. `title` names the build.
+// For chrome://tracing and Perfetto: one JSON object in the Trace Event Format, on one line. Each step has its own row,
+// with an event "queue" for its wait; all of kernixd's own work has one row. Times count from the build's beginning.
+// `title` names the build.
 std::string ChromeTrace(const BuildTrace& trace, std::string_view title);
 
 // For a terminal: a line for each step, with a bar on one time axis, then what the signs mean and the sums. Plain

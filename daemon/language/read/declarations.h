@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads what a preprocessed text declares at namespace scope, and which macros it leaves defined.
+// Reads the declarations of a preprocessed text at namespace scope, and its macros.
 #pragma once
 
 #include <cstddef>
@@ -39,10 +39,10 @@ std::vector<Token> EssenceOf(Tokens tokens);
 // Whether the token is '=' by itself, and not a part of "==", ">=" and the like.
 bool IsAssignment(Tokens tokens, size_t at);
 
-// Whether a token stands outside of all brackets; "=": as an assignment.
+// Whether a token is outside all brackets; "=": as an assignment.
 bool HasAtTop(Tokens tokens, std::string_view word);
 
-// Whether what stands before a '{' makes it the body of a function.
+// Whether the tokens before a '{' make it the body of a function.
 bool BeginsFunction(Tokens before_brace);
 
 struct Declaration {
@@ -81,8 +81,8 @@ using OriginOf = std::function<uint32_t(std::string_view macro)>;
 // Reads the output of `g++ -E -dD`, which must outlive the result. Never fails: text that it cannot read yields names
 // that nobody declares, and the compiler reports it.
 //
-// Members of classes, parameters, template parameters and what bodies of functions declare are left out: code reaches a
-// member through its class, and the others have names in their own scope only.
+// Members of classes, parameters, template parameters and declarations in bodies of functions are left out: code
+// reaches a member through its class, and the others have names in their own scope only.
 Declarations ReadDeclarations(std::string_view text, const OriginOf& origin_of);
 
 }  // namespace kernix::language

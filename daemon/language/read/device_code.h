@@ -5,8 +5,8 @@
 // cicc reads all of the unit, the host's code too, and compiles what is for devices. Its result stays the same
 // - wherever tokens stand: white space, and the numbers in line markers, do not count;
 // - whatever the body of a plain host function does, as long as it names the same things of the device. cicc makes no
-//   device code of such a function, whatever refers to it: calls from code for both sides, pointers, templates. What a
-//   body can add to the device's code is an instance of a template or a use of something that it names.
+//   device code of such a function, whatever refers to it: calls from code for both sides, pointers, templates. A body
+//   can only add an instance of a template, or a use of something that it names, to the device's code.
 //
 // A plain host function has a body at namespace scope and has nothing to do with templates. Its body counts in full
 // - if another declaration may be one of the same function, for devices: something that is declared for devices has its

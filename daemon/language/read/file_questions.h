@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks the questions about files that a text asks the compiler: `__has_include`. No tool reports what it was asked,
-// and the answer changes what is built.
+// Checks the questions about files that a text asks the compiler: `__has_include`. No tool reports its questions, and
+// the answer changes the result.
 #pragma once
 
 #include <functional>

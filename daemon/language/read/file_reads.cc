@@ -25,13 +25,11 @@ constexpr std::string_view kDataAdvice =
 constexpr std::string_view kAssemblerAdvice =
     "kernix cannot take the file's content into account. Write the assembler's text into the source";
 
-constexpr std::string_view kDependencyAdvice =
-    "it asks for the age of a file, but kernix sends only the file's content. Remove it";
+constexpr std::string_view kDependencyAdvice = "it asks for a file's age, but kernix sends only the content. Remove it";
 
 constexpr std::string_view kSignAdvice =
-    "nvcc's tools would read a line that begins with it as a directive, and this shared kernixd could not tell "
-    "what "
-    "files that reads. Write the directive itself";
+    "nvcc's tools would take a line that begins with it for a directive, and this shared kernixd could not know which "
+    "files it reads. Write the directive itself";
 
 using Tokens = absl::Span<const Token>;
 

@@ -100,9 +100,10 @@ std::string FunctionName::Exported() const {
 std::string SameExport(const FunctionName& one, const FunctionName& other) {
   const std::string name = one.Exported();
   if (one.callee == other.callee) return StrCat("function '", one.callee, "' is exported twice");
-  return StrCat("'", one.callee, "' and '", other.callee, "' both have the name '", name,
-                "', which would be exported twice. Export a function that calls one of them, such as 'void ", name,
-                "_too(...) { ", other.callee, "(...); }'");
+  return StrCat(
+      "'", one.callee, "' and '", other.callee, "' both have the name '", name,
+      "', which would be exported twice. Export a function of your own that calls one of them, such as 'void ", name,
+      "_too(...) { ", other.callee, "(...); }'");
 }
 
 absl::StatusOr<FunctionName> ParseFunctionName(std::string_view text) {

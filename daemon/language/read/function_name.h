@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names of functions: those under which callers ask for them ("f", "a::b::f", and for an instance of a template,
-// "f<float, 4>"), and those that `// @BE name [tokens]` marks for export.
+// The names of functions: callers' names ("f", "a::b::f", and for an instance of a template, "f<float, 4>"), and those
+// in `// @BE name [tokens]`.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ namespace kernix::language {
 
 struct LeadingIncludes {
   size_t end = 0;         // the offset of the line that follows the last one
-  std::string next_line;  // what the compiler calls that line, as a #line directive names it: `7 "kernel.cu"`
+  std::string next_line;  // the compiler's name of that line, as in a #line directive: `7 "kernel.cu"`
   std::string code_line;  // the same, or what a #line directive that comes next calls the line after it
 };
 

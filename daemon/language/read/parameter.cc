@@ -526,8 +526,8 @@ SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases, bool of_
         declarator.pointers > 0 ? NoElement(declarator, declarator.is_const) : std::string(kUnderstoodOfKernels);
   } else if (!known) {
     parameter.problem =
-        "the source declares that type, but not as a single alias of a type that can be read. Name the tokens: arg, "
-        "ret, stream, attr.<name>:<type>";
+        "the source declares that type, but not as a single alias of a readable type. Name the tokens: arg, ret, "
+        "stream, attr.<name>:<type>";
   } else if (!declarator.understood) {
     parameter.problem = of_kernel ? kUnderstoodOfKernels : kUnderstood;
   } else if (of_kernel) {

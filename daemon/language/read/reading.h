@@ -39,7 +39,7 @@ struct ReadingBudget {
 absl::StatusOr<Preprocessed> ReadSources(absl::Span<const SourceText> sources,
                                          const std::vector<std::string>& definitions, ReadingBudget& budget);
 
-// Where a '{' stands that the sources of a unit do not close: "k.cu:3". The one that opens most of what follows. Empty
+// The position of a '{' that the sources of a unit do not close: "k.cu:3". The one that encloses the most text. Empty
 // if there is none. nvcc's front end does not say that.
 std::string FindOpenBrace(absl::Span<const SourceText> sources);
 

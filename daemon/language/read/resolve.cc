@@ -164,9 +164,10 @@ class Resolver {
     const std::vector<const Signature*> candidates = Candidates();
     for (const Signature* signature : candidates) {
       if (signature->scope == candidates[0]->scope) continue;
-      return Invalid(StrCat(
-          "function '", name, "' is in several namespaces (", Where(candidates[0]->source, candidates[0]->line), ", ",
-          Where(signature->source, signature->line), "): write which one, as in '", candidates[0]->scope, name, "'"));
+      return Invalid(StrCat("function '", name, "' is in several namespaces (",
+                            Where(candidates[0]->source, candidates[0]->line), ", ",
+                            Where(signature->source, signature->line), "): name the namespace, as in '",
+                            candidates[0]->scope, name, "'"));
     }
     return absl::OkStatus();
   }
@@ -253,7 +254,7 @@ class Resolver {
     return std::none_of(preprocessed_.tokens.begin(), preprocessed_.tokens.end(), defines)
                ? ""
                : " kernix writes the handlers itself: export a function with BE::In and BE::Out parameters. Or compile "
-                 "a handler of XLA's own, XLA_FFI_DEFINE_HANDLER..., yourself, and give it to "
+                 "a handler of XLA's own, XLA_FFI_DEFINE_HANDLER..., yourself, and pass it to "
                  "jax.ffi.register_ffi_target().";
   }
 
@@ -280,7 +281,7 @@ class Resolver {
       return Invalid(StrCat("function '", name, "' is overloaded (", Where(candidates[0]->source, candidates[0]->line),
                             ", ", Where(candidates[1]->source, candidates[1]->line),
                             "; both branches of an #if count), so ", purpose,
-                            " cannot be inferred. Give the one to export a name of its own"));
+                            " cannot be inferred. Give the exported one a name of its own"));
     }
     return candidates[0];
   }
@@ -434,7 +435,7 @@ class Resolver {
     if (candidates.size() == 1 || alternatives) return true;
     return Invalid(StrCat("function '", name, "' is overloaded (", Where(candidates[0]->source, candidates[0]->line),
                           ", ", Where(candidates[1]->source, candidates[1]->line),
-                          "): give the __global__ function to export a name of its own"));
+                          "): give the exported __global__ function a name of its own"));
   }
 
   absl::StatusOr<Parameter> AttributeFromSignature(const std::string& function, const std::string& attribute) const {

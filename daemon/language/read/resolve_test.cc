@@ -614,7 +614,8 @@ TEST(NamespaceTest, IsReadPastWhatIsNoName) {
 
 TEST(NamespaceTest, OfSeveralOneMustBeNamed) {
   const std::string two = "namespace a { void f(BE::Tensor o); }\nnamespace b { void f(BE::Tensor o); }";
-  const std::string problem = "function 'f' is in several namespaces (k.cu:1, k.cu:2): write which one, as in 'a::f'";
+  const std::string problem =
+      "function 'f' is in several namespaces (k.cu:1, k.cu:2): name the namespace, as in 'a::f'";
   EXPECT_THAT(Listed(two, {"f"}), IsInvalid(HasSubstr(problem)));
   EXPECT_THAT(Listed(two, {"f ret"}), IsInvalid(HasSubstr(problem)));
   EXPECT_EQ(Callees(Listed(two, {"a::f", "b::f"})), "a_f=a::f; b_f=b::f");
@@ -938,7 +939,7 @@ TEST(GlobalFunctionTest, WhatNoLaunchCanPassIsAnError) {
   EXPECT_THAT(Launched("float* y, __half a"), HasSubstr("take a float"));
   EXPECT_THAT(Launched("float* y, int64_t stream"), HasSubstr("leave the parameter out"));
   EXPECT_THAT(Launched("float* y, cudaStream_t s"), HasSubstr("leave the parameter out"));
-  EXPECT_THAT(Launched("float* y, int block"), HasSubstr("'block' has the name of a number that says how to launch"));
+  EXPECT_THAT(Launched("float* y, int block"), HasSubstr("'block' has the name of a launch attribute"));
   EXPECT_THAT(Launched("const float* y"), HasSubstr("a pointer that is not const"));
   EXPECT_THAT(Launched("float* y) {}\n__global__ void f(int* y"), HasSubstr("is overloaded (k.cu:1, k.cu:2"));
 }
@@ -971,7 +972,7 @@ TEST(GlobalFunctionTest, TokensAgreeWithTheParameters) {
         << token;
   }
   EXPECT_THAT(Described(Listed("__global__ void f(int* y) {}\n__global__ void f(float* y) {}", {"f ret:int32"})),
-              HasSubstr("give the __global__ function to export a name of its own"));
+              HasSubstr("give the exported __global__ function a name of its own"));
 }
 
 TEST(GlobalFunctionTest, VectorsAndStructsOfTheSourceAreArrayAttributes) {

@@ -2,15 +2,15 @@
 //
 // Decides by names whether a CUDA unit means the same with parts of cuda_runtime.h as with all of it.
 //
-// What the whole header declares and a stand-in (write/slim_runtime.h) does not can change a unit only if the unit uses
-// one of its names: a function is found by its name, a member through the name of its class, a specialisation through
+// A declaration that the whole header has and a stand-in (write/slim_runtime.h) lacks can change a unit only if the
+// unit uses its name: a function is found by its name, a member through the name of its class, a specialisation through
 // the name of its template. A unit may therefore be compiled with the stand-in if none of its tokens is such a name.
-// Doubt always means the whole header. That is also the answer for what does not compile with a stand-in.
+// Doubt always means the whole header. The same holds for a unit that does not compile with a stand-in.
 //
-// A build guesses the parts from the sources, preprocesses with that stand-in, and chooses with what it has read. If
+// A build guesses the parts from the sources, preprocesses with that stand-in, and chooses by the preprocessed text. If
 // there are parts to add, it does so again with these. The answer is certain when there are none.
 //
-// What is left out, and why that is safe:
+// What the check leaves out, and why that is safe:
 // - members, parameters, names inside of functions: they are not found from outside of their class or function;
 // - the order of declarations: a header that the unit includes by itself may declare later what the whole header
 //   declares first, and the same things are declared in the end;
@@ -92,7 +92,7 @@ inline constexpr std::string_view kAlwaysReadGuards =
 // "atomics, maths"; empty for none.
 std::string PartNames(RuntimeParts parts);
 
-// What the host compiler writes for an empty unit (see kRuntimeTextFlag), in one pass: the host's, or that of an
+// The host compiler's output for an empty unit (see kRuntimeTextFlag), in one pass: the host's, or that of an
 // architecture.
 struct RuntimeTexts {
   std::string_view full;  // with the toolkit's own header
@@ -124,7 +124,7 @@ class RuntimeNames {
   static absl::StatusOr<RuntimeNames> Read(const std::vector<RuntimeTexts>& passes, RuntimeParts parts,
                                            const std::vector<std::string_view>& headers);
 
-  // Adds what a stand-in of the same parts lacks in other passes.
+  // Adds the names that a stand-in of the same parts lacks in other passes.
   void Add(const RuntimeNames& other);
 
   // Both ways for a store. INVALID_ARGUMENT if `text` is not what ToText() returned.
@@ -136,7 +136,7 @@ class RuntimeNames {
   // Parts that the headers of the stand-in use themselves, and every unit takes with it.
   RuntimeParts needed() const { return needed_; }
 
-  // What `name` takes; nothing for a name that the stand-in declares as the whole header does, or that nobody declares.
+  // The need of `name`; none for a name that the stand-in declares as the whole header does, or that nobody declares.
   Takes Find(std::string_view name) const;
 
   // Whether a macro of this name, defined before the runtime header, might change that header. Sometimes true for one
@@ -170,19 +170,19 @@ struct UnitText {
   Kind kind = Kind::kUser;
 };
 
-// What a unit consists of.
+// The texts of a unit.
 struct UnitTexts {
   // As they are written: the sources, the unit that kernixd writes, macros that flags define (as text), and every
   // header that the unit includes besides those of the stand-in.
   std::vector<UnitText> written;
-  // What the preprocessor makes of the unit with the stand-in, in each pass. Without it the answer is a guess: it tells
+  // The preprocessor's output for the unit with the stand-in, in each pass. Without it the answer is a guess: it tells
   // which stand-in to preprocess with. Branches that are not compiled count then, and names that `##` makes do not.
   std::vector<std::string_view> preprocessed;
-  // What a file is that a preprocessed text names; nullopt for a file of the stand-in.
+  // The kind of a file that a preprocessed text names; nullopt for a file of the stand-in.
   std::function<std::optional<UnitText::Kind>(std::string_view file)> kind_of;
 };
 
-// What a unit is to be compiled with.
+// The header to compile a unit with.
 struct RuntimeChoice {
   bool full = false;   // the whole header
   std::string why;     // if `full`: "k.cu:12: std::vector"

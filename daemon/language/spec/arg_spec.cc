@@ -170,9 +170,8 @@ absl::StatusOr<ParsedToken> ParseTensorMap(std::string_view function, std::strin
     parameter.swizzle = swizzle;
     return parsed;
   }
-  return Invalid(function, StrCat(intro, Quoted(rest),
-                                  " follows the box; what may is :swizzle_32B, :swizzle_64B or "
-                                  ":swizzle_128B"));
+  return Invalid(function,
+                 StrCat(intro, Quoted(rest), " follows the box; only :swizzle_32B, :swizzle_64B or :swizzle_128B may"));
 }
 
 // A launch passes pointers, numbers, and the bytes of structs and vectors.
@@ -193,8 +192,8 @@ absl::Status CheckLaunched(const FunctionSpec& spec) {
       continue;
     }
     return Invalid(spec.name, StrCat("the attribute ", Quoted(parameter.attribute_name),
-                                     " has the name of a number that says how to launch a __global__ function: rename "
-                                     "the parameter, or write out the tokens with another name"));
+                                     " has the name of a launch attribute of __global__ functions: rename the "
+                                     "parameter, or write out the tokens with another name"));
   }
   return absl::OkStatus();
 }

@@ -22,8 +22,8 @@ inline constexpr char kSourceFolder[] = "kernix-source";
 // The header with the handlers of a unit, in its folder.
 inline constexpr char kHandlersHeader[] = "kernix_handlers.h";
 
-// What tools call the source with this label. Commands map it back to the label in what they write, kernixd in what
-// they print.
+// The name of the source with this label for tools. Commands map it back to the label in their outputs, kernixd in
+// their messages.
 inline std::string ToolName(std::string_view label) { return StrCat(kSourceFolder, "/", label); }
 
 // A text that the caller owns.

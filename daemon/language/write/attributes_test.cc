@@ -282,8 +282,8 @@ TEST_F(DefaultsTest, WorkWithScratchMemoryAndStrings) {
 TEST_F(DefaultsTest, OnlyTheLastCanBeLeftOut) {
   FakeCall later, unknown, wrong;
   EXPECT_EQ(Call(later.Attribute("k", int64_t{3}, ffi::kS64), "f"),
-            "3: f: attribute 'k' is given, so 'a', which stands before it, must be, too: C++ can leave out default "
-            "arguments at the end only");
+            "3: f: attribute 'k' is given, so give 'a' before it, too: C++ can leave out default "
+            "arguments only at the end");
   EXPECT_EQ(Call(unknown.Attribute("zz", int64_t{3}, ffi::kS64), "f"), Misfit("3: f: has no attribute 'zz'"));
   EXPECT_EQ(Call(wrong.StringAttribute("a"), "f"), "3: f: attribute 'a' (float32) must be a scalar");
 }

@@ -24,7 +24,7 @@ struct PrologueHeader {
 // Names in our headers that a macro would hit.
 using OurNames = absl::flat_hash_set<std::string_view>;
 
-// What texts use. Holds the tokens of one text at a time in memory.
+// The standard names that texts use. Holds the tokens of one text at a time in memory.
 class PrologueScan {
  public:
   // The headers that come with the sources of a request, in any order. If a text defines a macro of `ours` (null: no

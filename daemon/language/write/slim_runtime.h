@@ -11,9 +11,9 @@
 namespace kernix::language {
 
 // The text of a header `cuda_runtime.h` that includes the toolkit's headers for types, runtime API and launches, and
-// `parts`, in the order of the toolkit's cuda_runtime.h. The compiler must find it before the toolkit's header; the
-// folder that it is in must be the last one before the toolkit's, so that nothing comes between. Works for the host's
-// pass and for a device's. With -g or -G, use the whole header: debug information lists what nobody uses.
+// `parts`, in the order of the toolkit's cuda_runtime.h. The compiler must find it before the toolkit's header; its
+// folder must be the last one before the toolkit's, with nothing between. Works for the host's pass and for a device's.
+// With -g or -G, use the whole header: debug information lists what nobody uses.
 std::string SlimRuntimeHeader(RuntimeParts parts);
 
 // Macros for the host compiler when it compiles what cudafe++ has written with such a header: that text includes

@@ -13,7 +13,7 @@
 
 namespace kernix::language {
 
-// What is compiled.
+// The compiled text.
 struct TranslationUnit {
   std::string sources;   // the unit
   std::string handlers;  // a header that it includes last, kHandlersHeader, in its folder
@@ -42,8 +42,8 @@ TranslationUnit GenerateTranslationUnit(v1::Language language, const std::vector
 // The names in our headers that a macro would hit, and that they do not test or define themselves. Constant.
 const OurNames& NamesInHeaders();
 
-// What a compiler includes before a unit's first line (LanguageTraits::first_header), with `definitions` before it. The
-// compiler must find this header first; it then includes the toolkit's.
+// The header that a compiler includes before a unit's first line (LanguageTraits::first_header), with `definitions`
+// before it. The compiler must find this header first; it then includes the toolkit's.
 std::string HeaderWith(const std::vector<std::string>& definitions, std::string_view header);
 inline constexpr char kRuntimeHeader[] = "cuda_runtime.h";                       // nvcc's
 inline constexpr char kRuntimeHeaderGuard[] = "kernix_flag_macros_are_defined";  // that it has been read

@@ -59,8 +59,8 @@ absl::Status CheckText(const std::vector<std::string>& flags) {
     }
     // The key would not cover what these words become.
     if (flag.find(kPlaceholderBegin) != std::string::npos) {
-      return RefuseFlag(flag, StrCat("kernixd puts paths in the place of words that begin with \"", kPlaceholderBegin,
-                                     "\": choose another word"));
+      return RefuseFlag(
+          flag, StrCat("kernixd reserves words that begin with \"", kPlaceholderBegin, "\": choose another word"));
     }
   }
   return absl::OkStatus();

@@ -26,8 +26,8 @@ enum class FlagPolicy {
   kShared,   // also refuses flags that run code or read files outside the request (-fplugin, -specs, -L, objects, ...)
 };
 
-// A file outside the request that a flag names, or that a library's name stands for. The key covers its content but not
-// its path.
+// A file outside the request that a flag names, or that a library's name resolves to. The key covers its content but
+// not its path.
 struct FlagFile {
   // Where the link step needs the file, relative to the action's root: the plan stages `path` there after checking that
   // it still has `digest`. Empty: nothing is staged, because the tools find the file themselves.

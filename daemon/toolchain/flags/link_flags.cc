@@ -132,8 +132,8 @@ class LinkFlags {
   absl::Status PassUnknown(const std::string& name) {
     if (context_.toolchain.described != nullptr) {
       return RefuseFlag("-l" + name,
-                        "its content counts, and this node, which has no compiler, has no such library where the "
-                        "described toolchain looks: install it there, or name its folder with -L");
+                        "the key covers its content, and this node, which has no compiler, has no such library in the "
+                        "described toolchain's folders: install it there, or name its folder with -L");
     }
     Pass({"-l" + name});
     return absl::OkStatus();

@@ -146,7 +146,7 @@ absl::Status CheckHostFlag(FlagContext& context, const Flag& flag, std::vector<s
   std::vector<std::string> words = flag.words;
   if (flag.meaning() == Meaning::kProcessor && flag.value == "native") {
     if (context.toolchain.described != nullptr) {
-      return RefuseFlag(flag.text(), "only the compiler knows what it means, and this node has none: name a processor");
+      return RefuseFlag(flag.text(), "only a compiler knows its meaning, and this node has none: name a processor");
     }
     KERNIX_ASSIGN_OR_RETURN(words, context.facts.ExpandNative(context.toolchain.host, flag.text()));
   } else {

@@ -2,7 +2,7 @@
 //
 // String and array attributes. The generated code includes this header only for functions that have one.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/internal/scalars.h"
 #include "brainevent/span.h"

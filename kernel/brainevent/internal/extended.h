@@ -4,7 +4,7 @@
 // device ordinal, scratch memory. The generated code includes this header only for such functions, so other kernels do
 // not pay for it.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/internal/handler.h"
 #include "brainevent/span.h"

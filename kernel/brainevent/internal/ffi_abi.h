@@ -8,7 +8,7 @@
 // structs may continue after our last field. Every kernel compiles this header, so it is C++17 and includes only
 // <stddef.h> and <stdint.h>.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include <stddef.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 // generated prologue requests them (KERNIX_USES_HALF) only if the sources need a half type. Without nvcc, the types are
 // 16 bits of storage that convert from and to float, so all arithmetic is float arithmetic.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include <stdint.h>
 

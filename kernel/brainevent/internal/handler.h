@@ -10,7 +10,7 @@
 // do not depend on the user's types are only declared here and in its neighbours. handler_runtime.h defines them;
 // kernixd compiles that once for a compiler and its flags, and links it into each artifact.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/internal/ffi_abi.h"
 #include "brainevent/tensor.h"

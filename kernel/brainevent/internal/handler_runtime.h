@@ -3,7 +3,7 @@
 // Defines what handler.h and its neighbours declare: the part of handlers that does not depend on the user's types.
 // Only the unit that kernixd compiles for this (daemon/plan/host_compiler.cc), and tests, include this header.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -465,9 +465,9 @@ KERNIX_COLD inline ffi::Error* ThrownOther(const ffi::CallFrame* frame, const Si
     const char* type = "something";
     char* readable = nullptr;
 #endif
-    ffi::Error* error = Fail(frame, signature, ffi::kInternal,
-                             "threw %s, which is no std::exception: of one that is, the error shows the what()",
-                             readable != nullptr ? readable : type);
+    ffi::Error* error =
+        Fail(frame, signature, ffi::kInternal, "threw %s, which is no std::exception, so it has no what() to show",
+             readable != nullptr ? readable : type);
     __builtin_free(readable);
     return error;
   }

@@ -5,7 +5,7 @@
 // `cluster`, like `grid`, and `cooperative`, a bool, which may be left out. The generated code includes this header
 // only for such functions.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include <cuda_runtime.h>
 
@@ -42,7 +42,7 @@ struct LaunchCall : Call {
   ffi::Error* error = nullptr;
 };
 
-// What an attribute of a launch may be: the largest value of each size.
+// The range of an attribute of a launch: the largest value of each size.
 struct SizeLimits {
   const char* name;
   int64_t most[3];
@@ -241,7 +241,7 @@ KERNIX_COLD inline ffi::Error* AllowCluster(const LaunchCall& call, const void* 
   return code == cudaSuccess ? nullptr : LaunchFailed(call, "asking for clusters", code);
 }
 
-// What a pointer points to, without const and volatile. <type_traits> would cost more than all of this header.
+// The pointee of a pointer, without const and volatile. <type_traits> would cost more than all of this header.
 template <typename T>
 struct Pointee {
   using Element = T;
@@ -280,7 +280,7 @@ constexpr void CheckPointer() {
   }
 }
 
-// An array of a call. It converts to what the function takes: a pointer, a BE::In or BE::Out, or a BE::Tensor.
+// An array of a call. It converts to the function's parameter: a pointer, a BE::In or BE::Out, or a BE::Tensor.
 template <BE::DType kDType, int kRank, bool kIsResult>
 struct LaunchArray {
   BE::Tensor& tensor;

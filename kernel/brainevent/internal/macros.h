@@ -2,7 +2,7 @@
 //
 // Macros for the features of the current compiler. Every kernel header includes this header first; it includes nothing.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 // Marks functions that host and device code may both call.
 #if defined(__CUDACC__)
@@ -18,7 +18,7 @@
 #define KERNIX_HAS_EXCEPTIONS 0
 #endif
 
-// debug=True has BE::In and BE::Out check their indices. On the host, what fails throws.
+// debug=True has BE::In and BE::Out check their indices. On the host, a failure throws.
 #if defined(KERNIX_CHECK_INDICES)
 #define KERNIX_NOEXCEPT_INDEX
 #else

@@ -3,7 +3,7 @@
 // Attributes in general, scalar attributes, those whose declared type differs from that of the function's parameter,
 // and those that a call may omit. The generated code includes this header only for functions with attributes.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/internal/handler.h"
 
@@ -51,10 +51,10 @@ KERNIX_COLD inline ffi::Error* LeaveOut(const ffi::CallFrame* frame, int require
   while (given > required && !IsGiven(frame->attributes, signature.attributes[given - 1].name)) --given;
   for (int i = required; i < given; ++i) {
     if (IsGiven(frame->attributes, signature.attributes[i].name)) continue;
-    return Fail(frame, signature, ffi::kInvalidArgument,
-                "attribute '%s' is given, so '%s', which stands before it, must be, too: C++ can leave out default "
-                "arguments at the end only",
-                signature.attributes[given - 1].name, signature.attributes[i].name);
+    return Fail(
+        frame, signature, ffi::kInvalidArgument,
+        "attribute '%s' is given, so give '%s' before it, too: C++ can leave out default arguments only at the end",
+        signature.attributes[given - 1].name, signature.attributes[i].name);
   }
   signature.attribute_count = given;
   return nullptr;

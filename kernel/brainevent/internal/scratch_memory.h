@@ -2,7 +2,7 @@
 //
 // The memory of a BE::Scratch. The generated code includes this header only for functions that have one.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/internal/extended.h"
 #include "brainevent/internal/scratch_size.h"

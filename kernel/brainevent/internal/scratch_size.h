@@ -4,7 +4,7 @@
 // around would give too little memory. The generated code includes this header only for functions with such an
 // expression.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 // Arrays that the user's function takes as a CUtensorMap, for TMA: `arg.tensormap` and `ret.tensormap`. The driver
 // encodes the descriptor at each call. The generated code includes this header only for functions that have some.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include <cuda.h>
 

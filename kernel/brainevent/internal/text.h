@@ -2,7 +2,7 @@
 //
 // A message of bounded length, built without the standard library and without allocation, on host and device.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include <stdint.h>
 

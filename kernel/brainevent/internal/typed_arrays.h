@@ -3,7 +3,7 @@
 // Typed arguments and results of handlers: the check of a call, and the conversion of a BE::Tensor to the parameter of
 // the user's function. The generated code includes this header only for functions that have some.
 #pragma once
-#pragma GCC system_header  // the warnings of whoever includes it are about other code
+#pragma GCC system_header  // no warnings here for those who include it
 
 #include "brainevent/internal/handler.h"
 #include "brainevent/typed.h"

@@ -209,7 +209,7 @@ class _Dlpack(Library):
     def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
         jax = imported_jax()
         if writable and jax is not None and isinstance(array, jax.Array):
-            raise TypeError("is an array of JAX, which must not be written to")
+            raise TypeError("is a JAX array, which must not be written to")
         device_type, _ = array.__dlpack_device__()
         if device_type not in _DLPACK_DEVICES[platform]:
             where = "host memory" if device_type == _HOST else f"memory of another device (DLPack type {device_type})"
@@ -273,9 +273,9 @@ class _Torch(_Dlpack):
             )
 
     def _check_memory(self, tensor: Any) -> None:
-        """Refuse tensors whose memory alone does not give their values."""
+        """Refuse tensors whose values are not in their memory."""
         if type(tensor).__torch_dispatch__ is not self._torch.Tensor.__torch_dispatch__:
-            raise TypeError(f"is a {type(tensor).__qualname__}, which is not a plain tensor: pass the one in it")
+            raise TypeError(f"is a {type(tensor).__qualname__}, which is not a plain tensor: pass the tensor in it")
         if tensor.layout is not self._torch.strided or tensor.is_nested:
             layout = "nested" if tensor.is_nested else str(tensor.layout)
             raise TypeError(f"is not dense (layout {layout}): pass its .to_dense(), or the tensors that it consists of")

@@ -69,7 +69,7 @@ def _check_names(function: str, declared: Mapping[str, str], given: Mapping[str,
 def _how_to_pass(names: Sequence[str]) -> str:
     """Return how to pass attributes of these names: a call has parameters of its own, and Python has keywords."""
     taken = [name for name in names if name in OPTIONS or keyword.iskeyword(name)]
-    return f'by attributes={{"{taken[0]}": ...}}, since Python or the call uses that name' if taken else "by keyword"
+    return f'by attributes={{"{taken[0]}": ...}}, because Python or the call uses that name' if taken else "by keyword"
 
 
 # The errors below describe only the problem of a value. The caller adds which value it is, because building that text

@@ -37,7 +37,7 @@ class JaxCalls:
     on_host : bool
         Whether the function runs on the CPU.
     target : callable
-        Returns the name that JAX knows the function by, and registers the function first if necessary.
+        Returns the function's name in JAX, and registers the function first if necessary.
     """
 
     def __init__(self, name: str, on_host: bool, target: Callable[[], str]) -> None:
@@ -75,7 +75,7 @@ class JaxCalls:
             raise
 
     def _without_derivative(self, call: Call, ffi_call: _FfiCall) -> _FfiCall:
-        """Return `ffi_call` with an error of kernix's own for whoever differentiates it."""
+        """Return `ffi_call`, which raises an error of kernix's own if it is differentiated."""
         if call.has_side_effect or not is_tracing():  # JAX does not let effects into functions with derivatives
             return ffi_call
         import jax
@@ -171,7 +171,7 @@ def name_of_dtype_in_jax(dtype: Any) -> str:
 
 
 def x64_hint(takes: str, given: str) -> str:
-    """Return the end of an error about an element type, if JAX may have made a narrower type of what a kernel takes."""
+    """Return the end of an error about an element type, if JAX may have narrowed the type that a kernel takes."""
     if takes == given or name_of_dtype_in_jax(takes) != given:
         return ""
     return f'. JAX makes {takes} {given} unless jax_enable_x64 is set: jax.config.update("jax_enable_x64", True)'

@@ -58,7 +58,7 @@ class Function(ABC):
             raise shortened(error)  # noqa: B904 (it is the same error)
 
     def with_vmap_method(self, vmap_method: str) -> Self:
-        """Return this function with a `vmap_method` for all calls that do not say one.
+        """Return this function with a default `vmap_method` for all calls.
 
         Parameters
         ----------
@@ -99,8 +99,8 @@ def check_spec(name: str, index: int, out: Any) -> None:
     """Raise ``TypeError`` unless result number `index` is described by a value with shape and element type."""
     if not is_spec(out):
         raise TypeError(
-            f"{name}(): out {index} is {_shown(out)}; it must have shape and dtype. out= takes what the result is "
-            'like, such as jax.ShapeDtypeStruct((3, 4), "float32"), or an array; for several results, a tuple of them'
+            f"{name}(): out {index} is {_shown(out)}; it must have shape and dtype. out= describes the result, "
+            'such as jax.ShapeDtypeStruct((3, 4), "float32"), or an array; for several results, a tuple of them'
         )
 
 

@@ -208,7 +208,7 @@ class DifferentiableFunction(Function):
                 )
 
     def _check_attributes(self, derivative: KernelFunction) -> None:
-        """Refuse a derivative to which this function cannot pass on what it needs."""
+        """Refuse a derivative that needs attributes that this function cannot pass on."""
         if derivative._is_global and not self._forward._is_global:
             raise TypeError(
                 f"{derivative} is a __global__ function, which needs a grid and a block, but {self._forward} has "

@@ -363,7 +363,7 @@ def _exported_name(line: str) -> str:
 
 
 def _inspect_signature(signature: Signature, is_global: bool) -> inspect.Signature:
-    """Return the signature that ``inspect.signature`` and ``help`` show."""
+    """Return the signature for ``inspect.signature`` and ``help``."""
     import inspect  # imported here, because it takes a third of kernix' import time
 
     kinds = inspect.Parameter

@@ -37,7 +37,7 @@ class _Sizes(NamedTuple):
 
 
 def split_launch(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split the attributes of a call into those that say how to launch, and the function's own.
+    """Split the attributes of a call into those of the launch, and the function's own.
 
     An attribute of a launch that is ``None`` counts as left out.
     """
@@ -46,7 +46,7 @@ def split_launch(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, An
 
 
 def launch_attributes(function: str, given: Mapping[str, Any]) -> dict[str, Attribute]:
-    """Convert the attributes that say how to launch to those for the handler, where sizes have three numbers.
+    """Convert the attributes of a launch to the handler's, where sizes have three numbers.
 
     ``grid``, ``block`` and ``cluster`` are integers or sequences of one to three; ``shared`` is a number of bytes,
     ``cooperative`` a bool. `function` is a name for messages.

@@ -130,8 +130,8 @@ class Signature(NamedTuple):
         for name in left_out:
             if names.index(name) < last:
                 raise TypeError(
-                    f"{function}(): attribute {names[last]!r} is given, so {name!r}, which stands before it, must be, "
-                    "too: C++ can leave out default arguments at the end only"
+                    f"{function}(): attribute {names[last]!r} is given, so give {name!r} before it, too: C++ can "
+                    "leave out default arguments only at the end"
                 )
         return {name: kind for name, kind in self.attributes.items() if name not in left_out}
 
@@ -169,7 +169,7 @@ def read_signature(function: _core.FunctionInfo) -> Signature:
 
 
 def calls_of(function: _core.FunctionInfo) -> object:
-    """Return what decides which calls fit a function. Equal for functions that take the same calls."""
+    """Return a value that is equal for functions that take the same calls."""
     parts: dict[_core.Parameter.Role, list[object]] = {role: [] for role in _Role.__members__.values()}
     for each in function.parameters:
         name = each.name if each.role == _Role.ATTRIBUTE else ""  # a call does not name arrays
@@ -195,12 +195,12 @@ def _types_of(arrays: Sequence[_core.Parameter]) -> ArrayTypes:
 
 
 def _before_rest(arrays: Sequence[_core.Parameter]) -> int:
-    """Return how many parameters stand before `args...` or `rets...`."""
+    """Return the number of parameters before `args...` or `rets...`."""
     return next((place for place, each in enumerate(arrays) if each.variadic), len(arrays))
 
 
 def _names_of(arguments: Sequence[_core.Parameter], taken: set[str]) -> tuple[str, ...]:
-    """Return the names that help shows. All are "arg0", "arg1" ... unless the C++ names can stand in Python."""
+    """Return the names that help shows: "arg0", "arg1" ..., unless the C++ names are valid in Python."""
     single = [each.name for each in arguments[: _before_rest(arguments)]]
     usable = all(name.isidentifier() and not keyword.iskeyword(name) for name in single)
     if usable and len({*single, "args"}) == len(single) + 1 and not taken.intersection(single):

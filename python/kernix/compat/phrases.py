@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Translates errors of kernix to brainevent's exceptions and to the phrases that its users match."""
+"""Translates kernix's errors to brainevent's exceptions and to the phrases that its users match."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def is_tracing() -> bool:
 
 
 def check_numpy_for_jax(array: Any) -> None:
-    """Refuse what JAX does not accept as an array. Errors are ``TypeError`` or ``ValueError`` without a position."""
+    """Refuse arrays that JAX does not accept. Errors are ``TypeError`` or ``ValueError`` without a position."""
     import numpy as np
 
     if not isinstance(array, (np.ndarray, np.generic)):

@@ -99,7 +99,7 @@ class Code:
         _bind([(target, function)], self, platform, replace)
 
     def target(self, function: str) -> str:
-        """Return a name that JAX knows a function by.
+        """Return a function's name in JAX.
 
         It is the name from :meth:`register_all` or, without one, a name made from the content's digest, which nothing
         else can have.
@@ -181,7 +181,7 @@ def _bind(names: list[tuple[str, str]], code: Code, platform: str, replace: bool
 
 
 def _refuse_on_cpu(jax_ffi: ModuleType, targets: list[str]) -> None:
-    """Let calls of CUDA code on the CPU say what they are, in place of JAX's "No FFI handler registered"."""
+    """Make CPU calls of CUDA code fail with an error that says so, not with JAX's "No FFI handler registered"."""
 
     def announce(target: str, capsule: Any) -> bool:
         try:

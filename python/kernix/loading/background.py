@@ -54,11 +54,11 @@ class BackgroundWork(Future[_Result]):
 
     @property
     def progress(self) -> str:
-        """Where the load stands, in words: ``"queued (3 ahead)"``, ``"compile (1/2)"``, ``"done"``."""
+        """The load's progress, in words: ``"queued (3 ahead)"``, ``"compile (1/2)"``, ``"done"``."""
         return "done" if self.done() else self._stage
 
     def cancel(self) -> bool:
-        """Cancel the load. One that is under way ends soon; the result is then a ``CancelledError``.
+        """Cancel the load. A running load ends soon; the result is then a ``CancelledError``.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class BackgroundWork(Future[_Result]):
             warn(self._warnings.pop(0))
 
     def lose(self) -> None:
-        """End in a forked child, which does not have the thread that works."""
+        """End in a forked child, which does not have the working thread."""
         BackgroundWork.__init__(self, self._name)  # with locks that no thread holds
         self.set_exception(
             KernelDaemonError(
@@ -190,7 +190,7 @@ class _Threads:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, as in a forked child, which has none of the threads."""
+        """Start again, in a forked child, which has none of the threads."""
         self._queue: deque[Callable[[], None]] = deque()
         self._running = 0
 

@@ -94,7 +94,7 @@ def set_cache_dir(path: str | os.PathLike[str]) -> None:
 
 
 def get_cache_dir() -> str:
-    """Return the folder where compiled kernels are kept.
+    """Return the folder of compiled kernels.
 
     Returns
     -------

@@ -33,10 +33,10 @@ _terminal_owner = ForkSafeLock()  # one load at a time owns the terminal's last 
 
 
 class ProgressLine:
-    """A place that shows where a load stands. This one shows nothing."""
+    """A line that shows the progress of a load. This one shows nothing."""
 
     def draw(self, text: str) -> None:
-        """Show `text` in place of the earlier text."""
+        """Show `text` instead of the earlier text."""
 
     def erase(self) -> None:
         """Make room for output of the load."""

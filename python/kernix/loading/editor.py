@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What editors need to understand kernels: the headers, and the flags for clangd."""
+"""Headers and clangd's flags, for editors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ __all__ = ["get_include", "write_compile_flags"]
 def get_include() -> str:
     """Return the folder of the headers that kernels include (``brainevent/common.h``).
 
-    A load finds them by itself, with the contents that belong to its kernixd. This folder is for editors and for
-    compilers that you call yourself.
+    A load finds them by itself, in its kernixd. This folder is for editors and for compilers that you call yourself.
     """
     return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "include")
 
@@ -37,9 +36,9 @@ def write_compile_flags(
     directory : str or path-like
         The folder. A ``compile_flags.txt`` that is there is replaced.
     extra_cflags : list of str, optional
-        Additional flags, which clang has to know. Flags of nvcc alone do not belong here.
+        Additional flags, for clang. Do not pass flags that only nvcc knows.
     extra_include_paths, defines
-        What your loads pass, see :func:`load_cuda_inline`.
+        As in your loads, see :func:`load_cuda_inline`.
 
     Returns
     -------
@@ -68,7 +67,7 @@ def write_compile_flags(
 
 
 def _cuda_flags() -> list[str]:
-    """Return what clang needs to read CUDA, or nothing if there is no nvcc here."""
+    """Return clang's flags for CUDA, or nothing if there is no nvcc here."""
     try:
         nvcc = _core.find_nvcc(_environment.site_packages())
     except KernelError:

@@ -31,12 +31,12 @@ _WHAT = ("cuda_sources", "cpp_sources", "path", "directory")
 
 
 class LoadReport(NamedTuple):
-    """What became of one load of :func:`kernix.load_many`.
+    """The outcome of one load of :func:`kernix.load_many`.
 
     Attributes
     ----------
     name : str
-        Name of the module; of a load that was refused, what it should compile.
+        Name of the module; for a refused load, what it should compile.
     origin : str
         Where the module comes from: ``"process"`` (it was loaded already), ``"cache"``, ``"upstream"`` (another
         node had built it), ``"built"``, ``"joined"`` (the load waited for a build that another load had started), or
@@ -86,7 +86,7 @@ class KernelBatchError(KernelError, ExceptionGroup[Exception]):
     modules : list
         What :func:`kernix.load_many` would have returned, with None for each load that failed.
     report : list of LoadReport
-        For each load, what became of it.
+        For each load, its outcome.
     """
 
     __module__ = "kernix"
@@ -221,24 +221,22 @@ def load_many(
 ) -> LoadedModules | LoadFuture[LoadedModules]:
     """Compile and load many kernels side by side.
 
-    All loads go on until their end, whatever becomes of the others. Functions are registered with JAX in the order of
-    the loads, after all have ended. While it waits, one line on a terminal shows how far they are, and Ctrl-C cancels
-    what is left.
+    If a load fails, the others go on. Functions are registered with JAX in the order of the loads, after all have
+    ended. While it waits, one line on a terminal shows the progress, and Ctrl-C cancels the rest.
 
     Parameters
     ----------
     loads : list
-        For each module the keyword parameters of its load, as a dict. One of them says what to compile, and so which
-        function's parameters these are: ``cuda_sources`` (:func:`load_cuda_inline`), ``cpp_sources``
-        (:func:`load_cpp_inline`), ``path`` (:func:`load_cuda_file` if one of the files ends in ``.cu``, else
-        :func:`load_cpp_file`), or ``directory`` (:func:`load_cuda_dir` if it has such files, else
-        :func:`load_cpp_dir`). A path stands for ``{"path": path}``.
+        For each module the keyword parameters of its load, as a dict. One of them selects the load function:
+        ``cuda_sources`` (:func:`load_cuda_inline`), ``cpp_sources`` (:func:`load_cpp_inline`), ``path``
+        (:func:`load_cuda_file` if one of the files ends in ``.cu``, else :func:`load_cpp_file`), or ``directory``
+        (:func:`load_cuda_dir` if it has such files, else :func:`load_cpp_dir`). A path stands for ``{"path": path}``.
     verbose : bool, default False
         Print commands and compiler output to ``sys.stderr`` as they arrive, and the report at the end.
     wait : bool, default True
         With False, return a :class:`LoadFuture` at once: the loads go on in the background, without a progress line.
     **options
-        Parameters of all loads. Those of a load itself count more.
+        Parameters of all loads. A load's own parameters win.
 
     Returns
     -------

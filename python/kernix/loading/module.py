@@ -26,7 +26,7 @@ class CompiledModule:
     """A compiled module, loaded into this process.
 
     The ``load_...`` functions return modules. A module stays loaded until the process ends, because JAX may keep its
-    handlers for ever.
+    handlers.
 
     Its functions are attributes: ``module.vector_add(a, b)`` calls one (see :class:`kernix.KernelFunction`). If this
     class itself uses a function's name, write ``module["name"]``.
@@ -38,8 +38,8 @@ class CompiledModule:
     def __init__(self, code: Code, *others: object, **more: object) -> None:
         if not isinstance(code, Code):
             raise TypeError(
-                "a CompiledModule is what kernix.load_cpp_file(...) and the other loads return. What `kernixctl "
-                "compile -o` writes has no signatures: load the source, which the cache has compiled already"
+                "kernix.load_cpp_file(...) and the other loads return CompiledModules. The output of `kernixctl "
+                "compile -o` has no signatures: load the source, which is in the cache"
             )
         self._code = code
         self._functions: dict[str, KernelFunction] = {}
@@ -124,7 +124,7 @@ class CompiledModule:
     def miss_reason(self) -> str | None:
         """Why the load needed a build, such as ``"header x.h changed"``; None if it needed none.
 
-        The load is compared with the nearest one that you have made under this name.
+        kernixd compares the load with your most similar load under this name.
         """
         return self._code.core.miss_reason or None
 
@@ -206,9 +206,9 @@ class CompiledModule:
     def resources(self) -> list[KernelResources]:
         """Return the resources of each kernel (registers, shared memory, spills), for each architecture.
 
-        They are read from the machine code that the library carries, when you ask; a module from the cache has them,
-        too. The machine code of ``debug=True`` and of ``-compress-mode`` is compressed: then load with ``keep=True``.
-        For relocatable device code (``-rdc=true``), the figures are those after the device link.
+        kernix reads them from the library's machine code when you call this; a module from the cache has them, too. The
+        machine code of ``debug=True`` and of ``-compress-mode`` is compressed: then load with ``keep=True``. For
+        relocatable device code (``-rdc=true``), the figures are those after the device link.
 
         Raises
         ------
@@ -218,7 +218,7 @@ class CompiledModule:
         return [KernelResources(*fields) for fields in self._code.core.resources()]
 
     def trace(self) -> BuildTrace:
-        """Return where the time of the build that made the library went, by step. ``print()`` draws it.
+        """Return the times of the library's build, by step. ``print()`` draws them.
 
         kernixd keeps it with the library: for a hit, it is the trace of the earlier build.
 

@@ -51,9 +51,9 @@ class KernelResources(NamedTuple):
     barriers: int = 0
 
     def occupancy(self, block: SupportsIndex | Sequence[SupportsIndex], shared: SupportsIndex = 0) -> float | None:
-        """Return the part of the warps that a multiprocessor can hold which run at once, from 0 to 1.
+        """Return the share of a multiprocessor's warps that run at once, from 0 to 1.
 
-        Registers, shared memory and the numbers of warps and blocks of a multiprocessor bound it.
+        Registers, shared memory and a multiprocessor's limits of warps and blocks bound it.
 
         Parameters
         ----------

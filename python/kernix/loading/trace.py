@@ -74,7 +74,7 @@ class BuildTrace:
     left_out: int
 
     def to_chrome(self) -> dict[str, Any]:
-        """Return the trace in the Trace Event Format of Chrome: ``json.dumps`` makes a file of it."""
+        """Return the trace in Chrome's Trace Event Format, for ``json.dumps``."""
         chrome: dict[str, Any] = json.loads(self._chrome())
         return chrome
 

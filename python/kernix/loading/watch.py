@@ -124,8 +124,8 @@ def watch(
 ) -> Watch:
     """Load kernels from files, and again with ``replace=True`` whenever a file or a header of theirs changes.
 
-    The new code is live at once, also inside functions that ``jax.jit`` has compiled. For each change, lines on
-    ``sys.stderr`` give its warnings and say what became of it. If a load fails, the earlier code stays live.
+    The new code is live at once, also inside functions that ``jax.jit`` has compiled. For each change, ``sys.stderr``
+    gets its warnings and its outcome. If a load fails, the earlier code stays live.
 
     Parameters
     ----------

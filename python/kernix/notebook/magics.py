@@ -104,7 +104,7 @@ def _common(options: Namespace) -> dict[str, Any]:
 
 @contextmanager
 def _words_for_cells() -> Iterator[None]:
-    """Have errors speak of what a cell offers, and not of what a load does."""
+    """Make errors name a cell's options instead of a load's."""
     try:
         yield
     except (KernelRequestError, KernelToolchainError) as error:
@@ -147,7 +147,7 @@ class _CellLine(ProgressLine):
         self._text = ""
 
     def draw(self, text: str) -> None:
-        """Show `text` in place of the earlier text."""
+        """Show `text` instead of the earlier text."""
         if text == self._text:
             return
         if self._text:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What IPython shows for an error of a load or a call: the user's frames, and the first of the compiler's words."""
+"""The text that IPython shows for an error of a load or a call: the user's frames, and the compiler's first lines."""
 
 from __future__ import annotations
 

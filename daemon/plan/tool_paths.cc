@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 
 #include <algorithm>
 #include <string_view>
@@ -73,16 +73,15 @@ constexpr char kHostFolder[] = "{kernix-host-folder}";
 
 bool IsOrIsBelow(std::string_view path, std::string_view folder) { return path == folder || IsBelow(path, folder); }
 
-void AddLink(ToolPlaces& places, const std::string& name, const std::string& folder) {
-  if (places.Reach(folder) == folder) places.links.push_back({StrCat(kLinkFolder, "/", name), folder});
+void AddLink(ToolPaths& tools, const std::string& name, const std::string& folder) {
+  if (tools.Reach(folder) == folder) tools.links.push_back({StrCat(kLinkFolder, "/", name), folder});
 }
 
-std::vector<std::string> ReachAll(ToolPlaces& places, const std::string& name,
-                                  const std::vector<std::string>& folders) {
+std::vector<std::string> ReachAll(ToolPaths& tools, const std::string& name, const std::vector<std::string>& folders) {
   std::vector<std::string> reached;
   for (size_t i = 0; i < folders.size(); ++i) {
-    AddLink(places, StrCat(name, "-", i), folders[i]);
-    reached.push_back(places.Reach(folders[i]));
+    AddLink(tools, StrCat(name, "-", i), folders[i]);
+    reached.push_back(tools.Reach(folders[i]));
   }
   return reached;
 }
@@ -97,22 +96,22 @@ absl::Status CheckName(const std::string& reached, const std::string& path) {
                           kHarmlessCharacters, " (by a link)"));
 }
 
-void AddCuda(const toolchain::CudaToolkit& cuda, ToolPlaces& places) {
-  AddLink(places, "cuda", cuda.root);
-  AddLink(places, "nvcc", Dirname(cuda.nvcc));
-  places.nvcc = places.Reach(cuda.nvcc);
-  places.include_directories = ReachAll(places, "include", cuda.include_directories);
-  places.library_directories = ReachAll(places, "lib", cuda.library_directories);
+void AddCuda(const toolchain::CudaToolkit& cuda, ToolPaths& tools) {
+  AddLink(tools, "cuda", cuda.root);
+  AddLink(tools, "nvcc", Dirname(cuda.nvcc));
+  tools.nvcc = tools.Reach(cuda.nvcc);
+  tools.include_directories = ReachAll(tools, "include", cuda.include_directories);
+  tools.library_directories = ReachAll(tools, "lib", cuda.library_directories);
 }
 
 // A placeholder, because one compiler may have several names (c++, g++, g++-12), and the salt covers its identity.
 // Clang keeps its own path: it finds its headers relative to the folder through which it is called, and names them by
 // that folder.
-void PlaceHostCompiler(const toolchain::HostCompiler& host, ToolPlaces& places) {
+void AddHostCompiler(const toolchain::HostCompiler& host, ToolPaths& tools) {
   const bool absolute = host.kind == toolchain::HostCompilerKind::kClang && IsHarmlessWord(host.path);
-  places.local_paths[kHostFolder] = Dirname(host.path);
-  places.host_compiler = "{kernix-host-compiler}";
-  places.local_paths[places.host_compiler] = absolute ? host.path : places.Reach(host.path);
+  tools.local_paths[kHostFolder] = Dirname(host.path);
+  tools.host_compiler = "{kernix-host-compiler}";
+  tools.local_paths[tools.host_compiler] = absolute ? host.path : tools.Reach(host.path);
 }
 
 // Escapes a path as in a Makefile.
@@ -143,25 +142,25 @@ bool BeginsPath(std::string_view text, size_t at) {
 
 }  // namespace
 
-std::string ToolPlaces::Reach(const std::string& path) const {
+std::string ToolPaths::Reach(const std::string& path) const {
   for (const exec::InputLink& link : links) {
     if (IsOrIsBelow(path, link.target)) return link.path + path.substr(link.target.size());
   }
   return path;
 }
 
-absl::StatusOr<ToolPlaces> FindToolPlaces(const toolchain::Toolchain& toolchain) {
-  ToolPlaces places;
-  if (toolchain.cuda) AddCuda(*toolchain.cuda, places);
+absl::StatusOr<ToolPaths> FindToolPaths(const toolchain::Toolchain& toolchain) {
+  ToolPaths tools;
+  if (toolchain.cuda) AddCuda(*toolchain.cuda, tools);
   // Last: nvcc finds the toolkit relative to its own folder. In an environment with both, that is the host compiler's
   // folder.
-  AddLink(places, "host", Dirname(toolchain.host.path));
-  PlaceHostCompiler(toolchain.host, places);
+  AddLink(tools, "host", Dirname(toolchain.host.path));
+  AddHostCompiler(toolchain.host, tools);
   if (toolchain.cuda) {
-    KERNIX_RETURN_IF_ERROR(CheckName(places.nvcc, toolchain.cuda->nvcc));
-    KERNIX_RETURN_IF_ERROR(CheckName(places.local_paths.at(places.host_compiler), toolchain.host.path));
+    KERNIX_RETURN_IF_ERROR(CheckName(tools.nvcc, toolchain.cuda->nvcc));
+    KERNIX_RETURN_IF_ERROR(CheckName(tools.local_paths.at(tools.host_compiler), toolchain.host.path));
   }
-  return places;
+  return tools;
 }
 
 std::map<std::string, std::string> EnvironmentFor(const toolchain::Toolchain& toolchain) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/file_look.h"
+#include "common/os/file_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@
 namespace kernix {
 namespace {
 
-class FileLookTest : public testing::Test {
+class FileCheckTest : public testing::Test {
  protected:
-  FileLook::Files Recorded(const std::vector<std::string>& paths) {
+  FileCheck::Files Recorded(const std::vector<std::string>& paths) {
     std::vector<WatchedFile> files;
     for (const std::string& path : paths) files.push_back(StateOf(env_, path));
     return std::make_shared<const std::vector<WatchedFile>>(std::move(files));
@@ -33,36 +33,36 @@ class FileLookTest : public testing::Test {
   FaultEnv env_{memory_};
 };
 
-TEST_F(FileLookTest, SeesWhatHasChanged) {
+TEST_F(FileCheckTest, SeesWhatHasChanged) {
   Write("/a", "1");
   Write("/b", "1");
   const auto files = Recorded({"/a", "/b", "/nowhere"});
-  EXPECT_TRUE(FileLook(env_).Unchanged(files));
+  EXPECT_TRUE(FileCheck(env_).Unchanged(files));
   Write("/b", "2");
-  EXPECT_FALSE(FileLook(env_).Unchanged(files));
+  EXPECT_FALSE(FileCheck(env_).Unchanged(files));
   const auto again = Recorded({"/a", "/b", "/nowhere"});
-  EXPECT_TRUE(FileLook(env_).Unchanged(again));
+  EXPECT_TRUE(FileCheck(env_).Unchanged(again));
   Write("/nowhere", "");
-  EXPECT_FALSE(FileLook(env_).Unchanged(again));
+  EXPECT_FALSE(FileCheck(env_).Unchanged(again));
 }
 
-TEST_F(FileLookTest, LooksAtEachFileOnce) {
+TEST_F(FileCheckTest, ChecksEachFileOnce) {
   Write("/a", "1");
   Write("/b", "1");
   const auto one = Recorded({"/a", "/b"}), other = Recorded({"/b", "/a"});
   const int before = env_.Calls(Operation::kStat);
-  FileLook look(env_);
+  FileCheck check(env_);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(look.Unchanged(one));
-    EXPECT_TRUE(look.Unchanged(other));
+    EXPECT_TRUE(check.Unchanged(one));
+    EXPECT_TRUE(check.Unchanged(other));
   }
   EXPECT_EQ(env_.Calls(Operation::kStat), before + 2);
-  FileLook next(env_);
+  FileCheck next(env_);
   EXPECT_TRUE(next.Unchanged(one));
-  EXPECT_EQ(env_.Calls(Operation::kStat), before + 4) << "another round looks again";
+  EXPECT_EQ(env_.Calls(Operation::kStat), before + 4) << "another round checks again";
 }
 
-// Looks are counted, and changes watched.
+// Checks are counted, and changes watched.
 class WatchingEnv : public FaultEnv {
  public:
   explicit WatchingEnv(MemEnv& memory) : FaultEnv(memory), memory_(memory) {}
@@ -72,17 +72,17 @@ class WatchingEnv : public FaultEnv {
   MemEnv& memory_;
 };
 
-class LookoutTest : public FileLookTest {
+class FileCheckerTest : public FileCheckTest {
  protected:
-  // A round with one question. `looks`: at how many files it has looked.
-  bool Round(Lookout& lookout, const FileLook::Files& files, int& looks) {
+  // A round with one question. `checks`: how many files it has checked.
+  bool Round(FileChecker& checker, const FileCheck::Files& files, int& checks) {
     const int before = watching_.Calls(Operation::kStat);
-    FileLook look = lookout.Look();
-    const bool unchanged = look.Unchanged(files);
-    looks = watching_.Calls(Operation::kStat) - before;
-    EXPECT_EQ(look.looked_at(), static_cast<size_t>(looks));
-    spared_ = look.spared();
-    lookout.Watch(look);
+    FileCheck check = checker.Begin();
+    const bool unchanged = check.Unchanged(files);
+    checks = watching_.Calls(Operation::kStat) - before;
+    EXPECT_EQ(check.checked(), static_cast<size_t>(checks));
+    spared_ = check.spared();
+    checker.Watch(check);
     return unchanged;
   }
 
@@ -90,78 +90,78 @@ class LookoutTest : public FileLookTest {
   size_t spared_ = 0;
 };
 
-TEST_F(LookoutTest, LooksOnceUntilSomethingChanges) {
+TEST_F(FileCheckerTest, ChecksOnceUntilSomethingChanges) {
   Write("/a", "1");
   Write("/b", "1");
   const auto files = Recorded({"/a", "/b"});
-  Lookout lookout(watching_);
-  int looks = 0;
-  EXPECT_TRUE(Round(lookout, files, looks));
-  EXPECT_EQ(looks, 2);
+  FileChecker checker(watching_);
+  int checks = 0;
+  EXPECT_TRUE(Round(checker, files, checks));
+  EXPECT_EQ(checks, 2);
   EXPECT_EQ(spared_, 0u);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(Round(lookout, files, looks));
-    EXPECT_EQ(looks, 0);
+    EXPECT_TRUE(Round(checker, files, checks));
+    EXPECT_EQ(checks, 0);
     EXPECT_EQ(spared_, 2u);
   }
   Write("/b", "2");
-  EXPECT_FALSE(Round(lookout, files, looks));
-  EXPECT_GT(looks, 0);
-  EXPECT_FALSE(Round(lookout, files, looks));
+  EXPECT_FALSE(Round(checker, files, checks));
+  EXPECT_GT(checks, 0);
+  EXPECT_FALSE(Round(checker, files, checks));
   const auto again = Recorded({"/a", "/b"});
-  EXPECT_TRUE(Round(lookout, again, looks));
-  EXPECT_EQ(looks, 2);
-  EXPECT_TRUE(Round(lookout, again, looks));
-  EXPECT_EQ(looks, 0);
+  EXPECT_TRUE(Round(checker, again, checks));
+  EXPECT_EQ(checks, 2);
+  EXPECT_TRUE(Round(checker, again, checks));
+  EXPECT_EQ(checks, 0);
 }
 
-TEST_F(LookoutTest, LooksEachTimeAtWhatCannotBeWatched) {
+TEST_F(FileCheckerTest, ChecksEachTimeWhatCannotBeWatched) {
   Write("/a", "1");
   ASSERT_THAT(env_.CreateDirectories("/net", 0755), IsOk());
   memory_.AddNetworkFileSystem("/net");
   Write("/net/b", "1");
   const auto files = Recorded({"/a", "/missing", "/net/b"});
-  Lookout lookout(watching_);
-  int looks = 0;
+  FileChecker checker(watching_);
+  int checks = 0;
   for (const int expected : {3, 2, 2}) {
-    EXPECT_TRUE(Round(lookout, files, looks));
-    EXPECT_EQ(looks, expected);
+    EXPECT_TRUE(Round(checker, files, checks));
+    EXPECT_EQ(checks, expected);
   }
   Write("/net/b", "2");
-  EXPECT_FALSE(Round(lookout, files, looks));
+  EXPECT_FALSE(Round(checker, files, checks));
 }
 
-// Between the look and the watch.
-TEST_F(LookoutTest, AChangeBeforeTheWatchIsNoticed) {
+// Between the check and the watch.
+TEST_F(FileCheckerTest, AChangeBeforeTheWatchIsNoticed) {
   Write("/a", "1");
   const auto files = Recorded({"/a"});
-  Lookout lookout(watching_);
+  FileChecker checker(watching_);
   {
-    FileLook look = lookout.Look();
-    EXPECT_TRUE(look.Unchanged(files));
+    FileCheck check = checker.Begin();
+    EXPECT_TRUE(check.Unchanged(files));
     Write("/a", "2");
-    lookout.Watch(look);
+    checker.Watch(check);
   }
-  int looks = 0;
-  EXPECT_FALSE(Round(lookout, files, looks));
+  int checks = 0;
+  EXPECT_FALSE(Round(checker, files, checks));
 }
 
-TEST_F(LookoutTest, LooksEachTimeWhereNothingCanBeWatched) {
+TEST_F(FileCheckerTest, ChecksEachTimeWhereNothingCanBeWatched) {
   Write("/a", "1");
   const auto files = Recorded({"/a"});
-  Lookout lookout(env_);
+  FileChecker checker(env_);
   for (int i = 0; i < 2; ++i) {
     const int before = env_.Calls(Operation::kStat);
-    FileLook look = lookout.Look();
-    EXPECT_TRUE(look.Unchanged(files));
+    FileCheck check = checker.Begin();
+    EXPECT_TRUE(check.Unchanged(files));
     EXPECT_EQ(env_.Calls(Operation::kStat), before + 1);
-    lookout.Watch(look);
+    checker.Watch(check);
   }
 }
 
-class FilesInPlaceTest : public testing::Test {
+class OwnFilesTest : public testing::Test {
  protected:
-  FilesInPlaceTest() {
+  OwnFilesTest() {
     EXPECT_THAT(env_.CreateDirectories(folder_), IsOk());
     EXPECT_THAT(env_.WriteFile(file_, "text", 0600), IsOk());
     EXPECT_EQ(symlink(folder_.c_str(), link_.c_str()), 0);
@@ -170,7 +170,7 @@ class FilesInPlaceTest : public testing::Test {
   // What is lost of the file, the folder and the file behind the link once `happens` has.
   template <typename Happens>
   std::string LostAfter(const Happens& happens) {
-    FilesInPlace files(env_);
+    OwnFiles files(env_);
     for (const std::string& path : {file_, folder_, link_ + "/file", folder_ + "/was-never-there"}) files.Add(path);
     EXPECT_EQ(files.Names().size(), 3u);
     EXPECT_EQ(files.FirstLost(), "");
@@ -185,7 +185,7 @@ class FilesInPlaceTest : public testing::Test {
   const std::string link_ = scratch_ / "link";
 };
 
-TEST_F(FilesInPlaceTest, WhatIsWrittenOrGetsAnotherModeIsInPlace) {
+TEST_F(OwnFilesTest, WhatIsWrittenOrGetsAnotherModeIsInPlace) {
   EXPECT_EQ(LostAfter([&] {
               EXPECT_THAT(env_.WriteFile(file_, "another text", 0644), IsOk());
               EXPECT_EQ(chmod(folder_.c_str(), 0700), 0);
@@ -194,11 +194,11 @@ TEST_F(FilesInPlaceTest, WhatIsWrittenOrGetsAnotherModeIsInPlace) {
             "");
 }
 
-TEST_F(FilesInPlaceTest, AFileThatIsRemovedIsLost) {
+TEST_F(OwnFilesTest, AFileThatIsRemovedIsLost) {
   EXPECT_EQ(LostAfter([&] { EXPECT_THAT(env_.RemoveFile(file_), IsOk()); }), file_);
 }
 
-TEST_F(FilesInPlaceTest, AFileThatIsMadeAnewIsLost) {
+TEST_F(OwnFilesTest, AFileThatIsMadeAnewIsLost) {
   EXPECT_EQ(LostAfter([&] {
               EXPECT_THAT(env_.WriteFile(file_ + "2", "text", 0600), IsOk());
               EXPECT_THAT(env_.Rename(file_ + "2", file_), IsOk());
@@ -206,11 +206,11 @@ TEST_F(FilesInPlaceTest, AFileThatIsMadeAnewIsLost) {
             file_);
 }
 
-TEST_F(FilesInPlaceTest, AFolderThatIsMovedAwayIsLost) {
+TEST_F(OwnFilesTest, AFolderThatIsMovedAwayIsLost) {
   EXPECT_EQ(LostAfter([&] { EXPECT_THAT(env_.Rename(folder_, scratch_ / "elsewhere"), IsOk()); }), folder_);
 }
 
-TEST_F(FilesInPlaceTest, AFileBehindALinkIsLostWithTheLink) {
+TEST_F(OwnFilesTest, AFileBehindALinkIsLostWithTheLink) {
   EXPECT_EQ(LostAfter([&] { EXPECT_THAT(env_.RemoveFile(link_), IsOk()); }), link_ + "/file");
 }
 

@@ -13,34 +13,34 @@
 namespace kernix::build {
 
 // Thread-safe. `env` must outlive it.
-class LookBudget {
+class UpstreamBudget {
  public:
-  LookBudget(Env& env, Duration total) : env_(env), total_(total), left_(total) {}
+  UpstreamBudget(Env& env, Duration total) : env_(env), total_(total), left_(total) {}
 
-  // A time in which the upstream is asked. What several take at the same time is spent once.
-  class Look {
+  // The time of one query. Concurrent queries spend it once.
+  class Query {
    public:
-    explicit Look(LookBudget& budget) : budget_(budget), deadline_(budget.Begin()) {}
-    ~Look() { budget_.End(); }
-    Look(const Look&) = delete;
-    Look& operator=(const Look&) = delete;
+    explicit Query(UpstreamBudget& budget) : budget_(budget), deadline_(budget.Begin()) {}
+    ~Query() { budget_.End(); }
+    Query(const Query&) = delete;
+    Query& operator=(const Query&) = delete;
 
     MonotonicTime deadline() const { return deadline_; }
     // Too little time is left to ask anything.
     bool IsOver() const { return budget_.env_.Now() > deadline_ - kLeast; }
 
    private:
-    LookBudget& budget_;
+    UpstreamBudget& budget_;
     const MonotonicTime deadline_;
   };
 
   // Too little is left to ask anything.
   bool IsSpent() const {
     const MutexLock lock(mutex_);
-    return (looks_ == 0 ? left_ : since_ + left_ - env_.Now()) < kLeast;
+    return (queries_ == 0 ? left_ : since_ + left_ - env_.Now()) < kLeast;
   }
 
-  // The load has its whole time again. No look may be under way.
+  // The load has its whole time again. No query may be under way.
   void Renew() {
     const MutexLock lock(mutex_);
     left_ = total_;
@@ -51,23 +51,23 @@ class LookBudget {
 
   MonotonicTime Begin() {
     const MutexLock lock(mutex_);
-    if (looks_++ == 0) since_ = env_.Now();
+    if (queries_++ == 0) since_ = env_.Now();
     return since_ + left_;
   }
 
   void End() {
     const MutexLock lock(mutex_);
-    if (--looks_ == 0) left_ -= env_.Now() - since_;
+    if (--queries_ == 0) left_ -= env_.Now() - since_;
   }
 
   Env& env_;
   const MonotonicTime::duration total_;
   mutable Mutex mutex_;
   MonotonicTime::duration left_ ABSL_GUARDED_BY(mutex_);  // when `since_` was
-  MonotonicTime since_ ABSL_GUARDED_BY(mutex_);           // the first of the looks began
-  int looks_ ABSL_GUARDED_BY(mutex_) = 0;
+  MonotonicTime since_ ABSL_GUARDED_BY(mutex_);           // the first of the queries began
+  int queries_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-using LookBudgetPtr = std::shared_ptr<LookBudget>;
+using UpstreamBudgetPtr = std::shared_ptr<UpstreamBudget>;
 
 }  // namespace kernix::build

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/places.h"
+#include "common/os/folders.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -28,9 +28,9 @@ GetEnv Variables(std::map<std::string, std::string> variables) {
   };
 }
 
-class PlacesTest : public testing::Test {
+class FoldersTest : public testing::Test {
  protected:
-  PlacesTest() {
+  FoldersTest() {
     EXPECT_THAT(env_.CreateDirectories("/tmp", 01777), IsOk());
     EXPECT_THAT(env_.CreateDirectories("/run/user/1000", 0700), IsOk());
   }
@@ -44,7 +44,7 @@ class PlacesTest : public testing::Test {
   GetEnv without_ = Variables({});
 };
 
-TEST_F(PlacesTest, CanonicalPathIsTheSameBeforeAndAfterAFolderIsMade) {
+TEST_F(FoldersTest, CanonicalPathIsTheSameBeforeAndAfterAFolderIsMade) {
   ASSERT_THAT(env_.CreateDirectories("/data/u", 0755), IsOk());
   ASSERT_TRUE(env_.CreateSymlink("/data", "/home").ok());
   const std::string before = CanonicalPath(env_, "/home/u/./.cache/kernix");
@@ -53,14 +53,14 @@ TEST_F(PlacesTest, CanonicalPathIsTheSameBeforeAndAfterAFolderIsMade) {
   EXPECT_EQ(CanonicalPath(env_, "/home/u/.cache/kernix"), before);
 }
 
-TEST_F(PlacesTest, RuntimeDirectoryIsPrivateAndWhereTheLoginManagerSays) {
+TEST_F(FoldersTest, RuntimeDirectoryIsPrivateAndWhereTheLoginManagerSays) {
   ASSERT_EQ(RuntimeDirectory(with_runtime_).value(), "/run/user/1000/kernix");
   EXPECT_EQ(env_.Stat("/run/user/1000/kernix")->mode, 0700u);
   // And again, now that it exists.
   EXPECT_EQ(RuntimeDirectory(with_runtime_).value(), "/run/user/1000/kernix");
 }
 
-TEST_F(PlacesTest, RuntimeDirectoryIsUnderTmpWhereTheVariableIsNoUse) {
+TEST_F(FoldersTest, RuntimeDirectoryIsUnderTmpWhereTheVariableIsNoUse) {
   const std::string under_tmp = "/tmp/kernix-1000";
   EXPECT_EQ(RuntimeDirectory(without_).value(), under_tmp);
   EXPECT_EQ(RuntimeDirectory(Variables({{"XDG_RUNTIME_DIR", "/run/user/7"}})).value(), under_tmp);
@@ -72,7 +72,7 @@ TEST_F(PlacesTest, RuntimeDirectoryIsUnderTmpWhereTheVariableIsNoUse) {
   EXPECT_EQ(RuntimeDirectory(with_runtime_).value(), under_tmp);
 }
 
-TEST_F(PlacesTest, SomebodyElsesDirectoryIsRefusedByName) {
+TEST_F(FoldersTest, SomebodyElsesDirectoryIsRefusedByName) {
   ASSERT_THAT(env_.CreateDirectories("/tmp/kernix-1000", 0700), IsOk());
   env_.SetOwner("/tmp/kernix-1000", kNobodyKnown);
   EXPECT_THAT(RuntimeDirectory(without_),
@@ -81,22 +81,22 @@ TEST_F(PlacesTest, SomebodyElsesDirectoryIsRefusedByName) {
   EXPECT_THAT(RuntimeDirectory(without_), HasError(absl::StatusCode::kPermissionDenied, HasSubstr("root (uid 0)")));
 }
 
-TEST_F(PlacesTest, ALinkIsRefused) {
+TEST_F(FoldersTest, ALinkIsRefused) {
   ASSERT_THAT(env_.CreateDirectories("/tmp/elsewhere", 0700), IsOk());
   ASSERT_TRUE(env_.CreateSymlink("/tmp/elsewhere", "/tmp/kernix-1000").ok());
   EXPECT_THAT(RuntimeDirectory(without_), HasError(absl::StatusCode::kPermissionDenied, HasSubstr("a link")));
 }
 
-TEST_F(PlacesTest, AnOpenDirectoryIsRefusedWithTheRemedy) {
+TEST_F(FoldersTest, AnOpenDirectoryIsRefusedWithTheRemedy) {
   ASSERT_THAT(env_.CreateDirectories("/tmp/kernix-1000", 0750), IsOk());
   EXPECT_THAT(RuntimeDirectory(without_),
               HasError(absl::StatusCode::kPermissionDenied, AllOf(HasSubstr("0750"), HasSubstr("chmod 700"))));
 }
 
-TEST_F(PlacesTest, EachStoreHasAPlaceOfItsOwn) {
-  const DaemonPlace a = PlaceForStore(env_, with_runtime_, kUser, "/home/u/.cache/kernix").value();
-  const DaemonPlace b = PlaceForStore(env_, with_runtime_, kUser, "/scratch/kernix").value();
-  const DaemonPlace a_again = PlaceForStore(env_, with_runtime_, kUser, "/home/u//.cache/x/../kernix/").value();
+TEST_F(FoldersTest, EachStoreHasARunFolderOfItsOwn) {
+  const RunFolder a = RunFolderForStore(env_, with_runtime_, kUser, "/home/u/.cache/kernix").value();
+  const RunFolder b = RunFolderForStore(env_, with_runtime_, kUser, "/scratch/kernix").value();
+  const RunFolder a_again = RunFolderForStore(env_, with_runtime_, kUser, "/home/u//.cache/x/../kernix/").value();
   EXPECT_EQ(Dirname(a.directory), "/run/user/1000/kernix");
   EXPECT_NE(a.directory, b.directory);
   EXPECT_EQ(a.directory, a_again.directory);
@@ -107,58 +107,58 @@ TEST_F(PlacesTest, EachStoreHasAPlaceOfItsOwn) {
   EXPECT_EQ(a.log, a.directory + "/kernixd.log");
 }
 
-TEST_F(PlacesTest, WhoOnlyLooksCreatesNothing) {
-  const DaemonPlace found = FindPlaceForStore(env_, with_runtime_, kUser, "/store").value();
+TEST_F(FoldersTest, WhoOnlyLooksCreatesNothing) {
+  const RunFolder found = FindRunFolderForStore(env_, with_runtime_, kUser, "/store").value();
   EXPECT_TRUE(absl::IsNotFound(env_.Stat("/run/user/1000/kernix").status()));
-  EXPECT_EQ(PlaceForStore(env_, with_runtime_, kUser, "/store")->socket, found.socket);
+  EXPECT_EQ(RunFolderForStore(env_, with_runtime_, kUser, "/store")->socket, found.socket);
   env_.SetOwner(found.directory, kNobodyKnown);
-  EXPECT_EQ(FindPlaceForStore(env_, with_runtime_, kUser, "/store")->socket, "/store/private/run/kernixd.sock");
+  EXPECT_EQ(FindRunFolderForStore(env_, with_runtime_, kUser, "/store")->socket, "/store/private/run/kernixd.sock");
   EXPECT_TRUE(absl::IsNotFound(env_.Stat("/store").status()));
 }
 
-TEST_F(PlacesTest, AFileInPlaceOfTheRuntimeDirectoryIsRefused) {
+TEST_F(FoldersTest, AFileInPlaceOfTheRuntimeDirectoryIsRefused) {
   ASSERT_THAT(env_.WriteFile("/run/user/1000/kernix", "", 0600), IsOk());
-  for (auto* place_for_store : {&PlaceForStore, &FindPlaceForStore}) {
-    EXPECT_THAT(place_for_store(env_, with_runtime_, kUser, "/store"),
+  for (auto* run_folder : {&RunFolderForStore, &FindRunFolderForStore}) {
+    EXPECT_THAT(run_folder(env_, with_runtime_, kUser, "/store"),
                 HasError(absl::StatusCode::kAlreadyExists, HasSubstr("/run/user/1000/kernix")));
   }
 }
 
-TEST_F(PlacesTest, ASocketPathThatIsTooLongMovesUnderTmp) {
-  const std::string place = PlaceForStore(env_, with_runtime_, kUser, "/store")->directory;
-  const size_t rest = place.size() - std::string("/run/user/1000").size() + std::string("/kernixd.sock").size();
+TEST_F(FoldersTest, ASocketPathThatIsTooLongMovesUnderTmp) {
+  const std::string folder = RunFolderForStore(env_, with_runtime_, kUser, "/store")->directory;
+  const size_t rest = folder.size() - std::string("/run/user/1000").size() + std::string("/kernixd.sock").size();
   for (const bool fits : {true, false}) {
     const std::string root = "/run/" + std::string(kMaxSocketPath - rest - 5 + (fits ? 0 : 1), 'x');
     ASSERT_THAT(env_.CreateDirectories(root, 0700), IsOk());
-    const DaemonPlace got = PlaceForStore(env_, Variables({{"XDG_RUNTIME_DIR", root}}), kUser, "/store").value();
+    const RunFolder got = RunFolderForStore(env_, Variables({{"XDG_RUNTIME_DIR", root}}), kUser, "/store").value();
     EXPECT_EQ(got.socket.size() == kMaxSocketPath, fits) << got.socket;
     EXPECT_EQ(got.socket.starts_with("/tmp/kernix-1000/"), !fits) << got.socket;
   }
 }
 
-TEST_F(PlacesTest, WhereSomebodyElseHasThePlaceItIsInTheStore) {
-  const DaemonPlace place = PlaceForStore(env_, with_runtime_, kUser, "/store").value();
-  EXPECT_EQ(place.warning, "");
-  env_.SetOwner(place.directory, kNobodyKnown);
-  const DaemonPlace other = PlaceForStore(env_, with_runtime_, kUser, "/store").value();
+TEST_F(FoldersTest, WhereSomebodyElseHasTheRunFolderItIsInTheStore) {
+  const RunFolder folder = RunFolderForStore(env_, with_runtime_, kUser, "/store").value();
+  EXPECT_EQ(folder.warning, "");
+  env_.SetOwner(folder.directory, kNobodyKnown);
+  const RunFolder other = RunFolderForStore(env_, with_runtime_, kUser, "/store").value();
   EXPECT_EQ(other.socket, "/store/private/run/kernixd.sock");
-  EXPECT_THAT(other.warning, AllOf(HasSubstr(place.directory), HasSubstr("987654"), HasSubstr("Have it removed")));
+  EXPECT_THAT(other.warning, AllOf(HasSubstr(folder.directory), HasSubstr("987654"), HasSubstr("Have it removed")));
   EXPECT_EQ(env_.Stat("/store/private")->mode, 0700u);
-  EXPECT_EQ(PlaceForStore(env_, with_runtime_, kUser, "/./store")->socket, other.socket) << "alike for everybody";
+  EXPECT_EQ(RunFolderForStore(env_, with_runtime_, kUser, "/./store")->socket, other.socket) << "alike for everybody";
 
   env_.SetOwner("/store/private", kNobodyKnown);
-  EXPECT_THAT(PlaceForStore(env_, with_runtime_, kUser, "/store"),
-              HasError(absl::StatusCode::kPermissionDenied, HasSubstr(place.directory)));
+  EXPECT_THAT(RunFolderForStore(env_, with_runtime_, kUser, "/store"),
+              HasError(absl::StatusCode::kPermissionDenied, HasSubstr(folder.directory)));
 }
 
-TEST_F(PlacesTest, AStoreWithALongPathIsNoPlaceForASocket) {
+TEST_F(FoldersTest, AStoreWithALongPathHoldsNoSocket) {
   const std::string store = "/" + std::string(100, 's');
-  env_.SetOwner(PlaceForStore(env_, with_runtime_, kUser, store)->directory, kNobodyKnown);
-  EXPECT_THAT(PlaceForStore(env_, with_runtime_, kUser, store),
+  env_.SetOwner(RunFolderForStore(env_, with_runtime_, kUser, store)->directory, kNobodyKnown);
+  EXPECT_THAT(RunFolderForStore(env_, with_runtime_, kUser, store),
               HasError(absl::StatusCode::kPermissionDenied, HasSubstr("987654")));
 }
 
-TEST_F(PlacesTest, DefaultStoreIsTheFirstOfVariableCacheHomeAndHome) {
+TEST_F(FoldersTest, DefaultStoreIsTheFirstOfVariableCacheHomeAndHome) {
   std::map<std::string, std::string> variables = {
       {"HOME", "/home/u"}, {"XDG_CACHE_HOME", "/c"}, {"KERNIX_CACHE_DIR", "/k/./d/"}};
   EXPECT_EQ(DefaultStoreDirectory(env_, Variables(variables), kUser).value(), "/k/d");
@@ -169,19 +169,19 @@ TEST_F(PlacesTest, DefaultStoreIsTheFirstOfVariableCacheHomeAndHome) {
   EXPECT_THAT(env_.Stat("/home"), HasError(absl::StatusCode::kNotFound, HasSubstr("/home")));
 }
 
-TEST_F(PlacesTest, DefaultStoreMustBeAbsolute) {
+TEST_F(FoldersTest, DefaultStoreMustBeAbsolute) {
   EXPECT_THAT(DefaultStoreDirectory(env_, Variables({{"KERNIX_CACHE_DIR", "cache"}}), kUser),
               HasError(absl::StatusCode::kInvalidArgument, HasSubstr("\"cache\"")));
 }
 
-TEST_F(PlacesTest, DefaultStoreAvoidsANetworkHomeUnlessAskedFor) {
+TEST_F(FoldersTest, DefaultStoreAvoidsANetworkHomeUnlessAskedFor) {
   env_.AddNetworkFileSystem("/home");
   EXPECT_EQ(DefaultStoreDirectory(env_, Variables({{"HOME", "/home/u"}}), kUser).value(), "/var/tmp/kernix-1000");
   EXPECT_EQ(env_.Stat("/var/tmp/kernix-1000")->mode, 0700u);
   EXPECT_EQ(DefaultStoreDirectory(env_, Variables({{"KERNIX_CACHE_DIR", "/home/u/k"}}), kUser).value(), "/home/u/k");
 }
 
-TEST_F(PlacesTest, DefaultStoreWithoutAHomeIsNodeLocalAndOurs) {
+TEST_F(FoldersTest, DefaultStoreWithoutAHomeIsNodeLocalAndOurs) {
   env_.SetUid(kNobodyKnown);
   EXPECT_EQ(DefaultStoreDirectory(env_, without_, kNobodyKnown).value(), "/var/tmp/kernix-987654");
   env_.SetOwner("/var/tmp/kernix-987654", 1);

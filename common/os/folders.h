@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where kernix keeps its files, for both daemon and client.
+// The folders of kernix, for both daemon and client: stores, and the run folders of daemons.
 #pragma once
 
 #include <sys/types.h>
@@ -26,41 +26,42 @@ struct StoreList {
   std::string Text() const;
 };
 
-struct DaemonPlace {
+// The folder where a private daemon listens.
+struct RunFolder {
   std::string directory;   // private, 0700
   std::string socket;      // <directory>/kernixd.sock
   std::string lock;        // <directory>/kernixd.lock, held by the daemon while it runs
   std::string start_lock;  // <directory>/start.lock, held by the client that starts a daemon
   std::string log;         // <directory>/kernixd.log, with the output of a daemon that has no terminal
-  std::string warning;     // why it is not at its usual place, and what to do; otherwise empty
+  std::string warning;     // why it is not the usual folder, and what to do; otherwise empty
 };
 
-// Names in a place. The folder of a store in the runtime directory has kPlaceNameSize hexadecimal digits.
+// Names in a run folder. A run folder in the runtime directory is named by kRunFolderNameSize hexadecimal digits.
 inline constexpr char kLockName[] = "kernixd.lock";
 inline constexpr char kStartLockName[] = "start.lock";
-inline constexpr size_t kPlaceNameSize = 16;
+inline constexpr size_t kRunFolderNameSize = 16;
 
 // A private folder in a store, which only the store's owner can enter.
 inline constexpr char kPrivateFolder[] = "private";
-// A folder in kPrivateFolder: the place of a daemon that cannot use its usual one.
-inline constexpr char kPlaceFolder[] = "run";
+// A folder in kPrivateFolder: the run folder of a daemon that cannot use the usual one.
+inline constexpr char kRunFolder[] = "run";
 
 // The user's folder for what need not outlive the machine's next start. It is created and must be private.
 // $XDG_RUNTIME_DIR/kernix if that variable names a folder that belongs to `uid` and that no other user can write to;
 // otherwise /tmp/kernix-<uid>.
 absl::StatusOr<std::string> RuntimeDirectory(Env& env, const GetEnv& get_env, uid_t uid);
 
-// The place of the daemon that serves `store_directory` for this user: a folder below the user's runtime directory,
-// named by a digest of the store's canonical path. A process's default store depends on its environment, so no store
-// has a special name. If the socket's path would be too long, the folder is below /tmp/kernix-<uid>. If that folder
-// cannot be used, for example because another user has created it, the place is in the store, unless its path would be
+// The run folder of the daemon that serves `store_directory` for this user, below the user's runtime directory. Its
+// name is a digest of the store's canonical path. A process's default store depends on its environment, so no store has
+// a special name. If the socket's path would be too long, the folder is below /tmp/kernix-<uid>. If that folder cannot
+// be used, for example because another user has created it, the run folder is in the store, unless its path would be
 // too long. Creates the folder.
-absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
-                                          const std::string& store_directory);
+absl::StatusOr<RunFolder> RunFolderForStore(Env& env, const GetEnv& get_env, uid_t uid,
+                                            const std::string& store_directory);
 
-// The same without creating the folder, for who only looks for a daemon.
-absl::StatusOr<DaemonPlace> FindPlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
-                                              const std::string& store_directory);
+// The same, for callers that only look for a daemon: does not create the folder.
+absl::StatusOr<RunFolder> FindRunFolderForStore(Env& env, const GetEnv& get_env, uid_t uid,
+                                                const std::string& store_directory);
 
 // The stores of `named`, if it is not empty (`origin`: what names them, for errors); otherwise those of
 // $KERNIX_CACHE_DIR; otherwise DefaultStoreDirectory() alone.
@@ -76,8 +77,8 @@ absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_en
 // The socket of a machine's service.
 inline constexpr char kServiceSocket[] = "/run/kernix/kernixd.sock";
 
-// What a store's lock says about the kernixd that holds it. The same user's processes may look for it in different
-// places, for example with and without XDG_RUNTIME_DIR, but there can be only one.
+// The kernixd that holds a store, from the store's lock. The same user's processes may look for it in different run
+// folders, for example with and without XDG_RUNTIME_DIR, but there can be only one.
 
 // The name of the file in a store's private folder.
 inline constexpr char kHolderFile[] = "owner";

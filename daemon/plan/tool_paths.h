@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the tools and files of a toolchain lie for an action, and what they are called in its commands and outputs.
+// The paths of a toolchain's tools and files for an action, and their names in its commands and outputs.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@
 
 namespace kernix::build {
 
-// Names for a toolchain's folders that do not reveal where on a machine they are. Two toolchains with the same content
-// then look the same in artifacts and in the index, wherever they are installed.
+// Names for a toolchain's folders that do not reveal where on a machine they are. So two toolchains with the same
+// content have the same names in artifacts and in the index, wherever they are installed.
 struct NamedFolder {
   std::string path;  // absolute, normalised
   std::string name;  // "kernix-cuda", "kernix-host-0", ...
@@ -33,7 +33,7 @@ std::string LocalPath(const std::vector<NamedFolder>& folders, const std::string
 // The folder of the links: "toolchain/host", "toolchain/cuda", ....
 inline constexpr char kLinkFolder[] = "toolchain";
 
-struct ToolPlaces {
+struct ToolPaths {
   std::string host_compiler;
   std::string nvcc;  // this and the following are empty without a CUDA toolkit
   std::vector<std::string> include_directories;
@@ -47,10 +47,10 @@ struct ToolPlaces {
 };
 
 // TOOLCHAIN if nvcc, or a host compiler that it calls, has a name that a shell would interpret.
-absl::StatusOr<ToolPlaces> FindToolPlaces(const toolchain::Toolchain& toolchain);
+absl::StatusOr<ToolPaths> FindToolPaths(const toolchain::Toolchain& toolchain);
 
-// The environment of the toolchain's actions. It contains no place of this machine, and no folder that depends on the
-// working folder: what names a folder is absolute once placeholders are replaced.
+// The environment of the toolchain's actions. It contains no path of this machine, and no folder that depends on the
+// working folder: once placeholders are replaced, every folder is absolute.
 std::map<std::string, std::string> EnvironmentFor(const toolchain::Toolchain& toolchain);
 
 // Resolves the links in `path`, a name that a tool has reported.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/plan/tool_places.h"
+#include "daemon/plan/tool_paths.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,58 +72,58 @@ toolchain::Toolchain At(const std::string& cuda, const std::string& host) {
   return toolchain;
 }
 
-TEST(ToolPlacesTest, CommandsReachToolsThroughLinks) {
+TEST(ToolPathsTest, CommandsReachToolsThroughLinks) {
   toolchain::Toolchain toolchain = At("/opt/my (cuda) $x", "/home/a b/bin/g++");
   toolchain.cuda->include_directories[1] = "/home/`w`/cccl";
   toolchain.cuda->library_directories = {"/opt/my (cuda) $x/lib64", "/home/`w`/lib"};
-  const auto places = FindToolPlaces(toolchain);
-  ASSERT_THAT(places, IsOk());
-  EXPECT_EQ(places->nvcc, "toolchain/cuda/bin/nvcc");
-  EXPECT_THAT(places->local_paths, UnorderedElementsAre(Pair(places->host_compiler, "toolchain/host/g++"),
-                                                        Pair("{kernix-host-folder}", "/home/a b/bin")));
-  EXPECT_THAT(places->include_directories, ElementsAre("toolchain/cuda/include", "toolchain/include-1"));
-  EXPECT_THAT(places->library_directories, ElementsAre("toolchain/cuda/lib64", "toolchain/lib-1"));
+  const auto tools = FindToolPaths(toolchain);
+  ASSERT_THAT(tools, IsOk());
+  EXPECT_EQ(tools->nvcc, "toolchain/cuda/bin/nvcc");
+  EXPECT_THAT(tools->local_paths, UnorderedElementsAre(Pair(tools->host_compiler, "toolchain/host/g++"),
+                                                       Pair("{kernix-host-folder}", "/home/a b/bin")));
+  EXPECT_THAT(tools->include_directories, ElementsAre("toolchain/cuda/include", "toolchain/include-1"));
+  EXPECT_THAT(tools->library_directories, ElementsAre("toolchain/cuda/lib64", "toolchain/lib-1"));
   std::map<std::string, std::string> targets;
-  for (const exec::InputLink& link : places->links) targets[link.path] = link.target;
+  for (const exec::InputLink& link : tools->links) targets[link.path] = link.target;
   EXPECT_THAT(targets, UnorderedElementsAre(
                            Pair("toolchain/cuda", "/opt/my (cuda) $x"), Pair("toolchain/host", "/home/a b/bin"),
                            Pair("toolchain/include-1", "/home/`w`/cccl"), Pair("toolchain/lib-1", "/home/`w`/lib")));
 }
 
 // nvcc finds its parts relative to the folder through which it is called, and ".." behind a link is another folder.
-TEST(ToolPlacesTest, AToolkitBesideTheHostCompilerIsReachedFromItsRoot) {
-  const auto places = FindToolPlaces(At("/env", "/env/bin/g++"));
-  ASSERT_THAT(places, IsOk());
-  EXPECT_EQ(places->nvcc, "toolchain/cuda/bin/nvcc");
-  EXPECT_THAT(places->local_paths, Contains(Pair(places->host_compiler, "toolchain/cuda/bin/g++")));
+TEST(ToolPathsTest, AToolkitBesideTheHostCompilerIsReachedFromItsRoot) {
+  const auto tools = FindToolPaths(At("/env", "/env/bin/g++"));
+  ASSERT_THAT(tools, IsOk());
+  EXPECT_EQ(tools->nvcc, "toolchain/cuda/bin/nvcc");
+  EXPECT_THAT(tools->local_paths, Contains(Pair(tools->host_compiler, "toolchain/cuda/bin/g++")));
 }
 
-TEST(ToolPlacesTest, ClangIsCalledByItsOwnPath) {
+TEST(ToolPathsTest, ClangIsCalledByItsOwnPath) {
   toolchain::Toolchain toolchain = At("/cuda", "/usr/bin/clang++-14");
   toolchain.host.kind = toolchain::HostCompilerKind::kClang;
-  const auto places = FindToolPlaces(toolchain);
-  ASSERT_THAT(places, IsOk());
-  EXPECT_THAT(places->local_paths, Contains(Pair(places->host_compiler, "/usr/bin/clang++-14")));
+  const auto tools = FindToolPaths(toolchain);
+  ASSERT_THAT(tools, IsOk());
+  EXPECT_THAT(tools->local_paths, Contains(Pair(tools->host_compiler, "/usr/bin/clang++-14")));
 }
 
-TEST(ToolPlacesTest, AProgramsOwnNameHasToBeHarmless) {
-  const auto places = FindToolPlaces(At("/cuda", "/usr/bin/g++ (mine)"));
-  EXPECT_EQ(KindOf(places.status()), v1::ErrorDetail::TOOLCHAIN);
+TEST(ToolPathsTest, AProgramsOwnNameHasToBeHarmless) {
+  const auto tools = FindToolPaths(At("/cuda", "/usr/bin/g++ (mine)"));
+  EXPECT_EQ(KindOf(tools.status()), v1::ErrorDetail::TOOLCHAIN);
 }
 
-TEST(ToolPlacesTest, TheEnvironmentNamesNoPlaceOfTheMachine) {
+TEST(ToolPathsTest, TheEnvironmentNamesNoPlaceOfTheMachine) {
   for (const char* host : {"/usr/bin/g++", "/opt/gcc/bin/g++"}) {
     toolchain::Toolchain toolchain;
     toolchain.host.path = host;
     toolchain.environment = {{"LC_ALL", "C"}, {"PATH", "/opt/gcc/bin:/usr/bin:/bin"}};
-    const auto places = FindToolPlaces(toolchain);
-    ASSERT_THAT(places, IsOk());
+    const auto tools = FindToolPaths(toolchain);
+    ASSERT_THAT(tools, IsOk());
     EXPECT_THAT(EnvironmentFor(toolchain),
                 ElementsAre(Pair("LC_ALL", "C"), Pair("PATH", "{kernix-host-folder}:/usr/bin:/bin")));
   }
 }
 
-TEST(ToolPlacesTest, DependenciesBehindLinksGoByTheirOwnPaths) {
+TEST(ToolPathsTest, DependenciesBehindLinksGoByTheirOwnPaths) {
   const std::vector<exec::InputLink> links = {{"toolchain/0", "/a b/$c#"}, {"toolchain/1", "/other"}};
   const std::string file =
       "unit.o: unit.cu toolchain/0/bin/../include/x.h \\\n toolchain/1/y.h "
@@ -135,7 +135,7 @@ TEST(ToolPlacesTest, DependenciesBehindLinksGoByTheirOwnPaths) {
   EXPECT_EQ(BehindLinks("inc/0/toolchain/0/z.h", links), "inc/0/toolchain/0/z.h");
 }
 
-TEST(ToolPlacesTest, MessagesNameFilesByTheirOwnPaths) {
+TEST(ToolPathsTest, MessagesNameFilesByTheirOwnPaths) {
   const std::vector<exec::InputLink> links = {{"toolchain/0", "/a b/$c#"}, {"toolchain/1", "/other"}};
   EXPECT_EQ(WithUsersNames("toolchain/0/x.h(3): error: see \"toolchain/1/y.h\" and \u2018toolchain/0/z.h\u2019\n"
                            "                 from toolchain/1/y.h:1,\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/os/places.h"
+#include "common/os/folders.h"
 
 #include <unistd.h>
 
@@ -61,10 +61,10 @@ std::string RuntimeDirectoryPath(Env& env, const GetEnv& get_env, uid_t uid) {
 
 // The name of a store's folder. It depends on the store, so that daemons of different stores never meet.
 std::string NameForStore(const std::string& canonical_store) {
-  return DigestOf(canonical_store).Hex().substr(0, kPlaceNameSize);
+  return DigestOf(canonical_store).Hex().substr(0, kRunFolderNameSize);
 }
 
-DaemonPlace PlaceIn(const std::string& directory) {
+RunFolder RunFolderAt(const std::string& directory) {
   return {.directory = directory,
           .socket = JoinPath(directory, kSocketName),
           .lock = JoinPath(directory, kLockName),
@@ -76,31 +76,31 @@ DaemonPlace PlaceIn(const std::string& directory) {
 // EnsurePrivateDirectory(), or the check alone.
 using Prepare = absl::Status (*)(Env& env, const std::string& path, uid_t uid);
 
-absl::StatusOr<DaemonPlace> UsualPlace(Env& env, std::string root, uid_t uid, const std::string& canonical_store,
-                                       Prepare prepare) {
+absl::StatusOr<RunFolder> UsualRunFolder(Env& env, std::string root, uid_t uid, const std::string& canonical_store,
+                                         Prepare prepare) {
   const std::string name = NameForStore(canonical_store);
-  if (PlaceIn(JoinPath(root, name)).socket.size() > kMaxSocketPath) root = TemporaryRuntimeDirectory(uid);
+  if (RunFolderAt(JoinPath(root, name)).socket.size() > kMaxSocketPath) root = TemporaryRuntimeDirectory(uid);
   KERNIX_RETURN_IF_ERROR(prepare(env, root, uid));
-  DaemonPlace place = PlaceIn(JoinPath(root, name));
-  KERNIX_RETURN_IF_ERROR(prepare(env, place.directory, uid));
-  return place;
+  RunFolder folder = RunFolderAt(JoinPath(root, name));
+  KERNIX_RETURN_IF_ERROR(prepare(env, folder.directory, uid));
+  return folder;
 }
 
-absl::StatusOr<DaemonPlace> PlaceInStore(Env& env, uid_t uid, const std::string& canonical_store, Prepare prepare) {
+absl::StatusOr<RunFolder> RunFolderInStore(Env& env, uid_t uid, const std::string& canonical_store, Prepare prepare) {
   const std::string folder = JoinPath(canonical_store, kPrivateFolder);
-  DaemonPlace place = PlaceIn(JoinPath(folder, kPlaceFolder));
-  if (place.socket.size() > kMaxSocketPath) return absl::InvalidArgumentError("the store's path is too long");
+  RunFolder run_folder = RunFolderAt(JoinPath(folder, kRunFolder));
+  if (run_folder.socket.size() > kMaxSocketPath) return absl::InvalidArgumentError("the store's path is too long");
   KERNIX_RETURN_IF_ERROR(prepare(env, folder, uid));
-  KERNIX_RETURN_IF_ERROR(prepare(env, place.directory, uid));
-  return place;
+  KERNIX_RETURN_IF_ERROR(prepare(env, run_folder.directory, uid));
+  return run_folder;
 }
 
-absl::StatusOr<DaemonPlace> PlaceFor(Env& env, const GetEnv& get_env, uid_t uid, const std::string& store_directory,
-                                     Prepare prepare) {
+absl::StatusOr<RunFolder> RunFolderBelow(Env& env, const GetEnv& get_env, uid_t uid, const std::string& store_directory,
+                                         Prepare prepare) {
   const std::string store = CanonicalPath(env, store_directory);
-  absl::StatusOr<DaemonPlace> usual = UsualPlace(env, RuntimeDirectoryPath(env, get_env, uid), uid, store, prepare);
+  absl::StatusOr<RunFolder> usual = UsualRunFolder(env, RuntimeDirectoryPath(env, get_env, uid), uid, store, prepare);
   if (!absl::IsPermissionDenied(usual.status())) return usual;
-  absl::StatusOr<DaemonPlace> in_store = PlaceInStore(env, uid, store, prepare);
+  absl::StatusOr<RunFolder> in_store = RunFolderInStore(env, uid, store, prepare);
   if (!in_store.ok()) return usual;
   in_store->warning = StrCat(usual.status().message(), " Until then kernixd's socket lies in ", in_store->directory);
   return in_store;
@@ -141,14 +141,14 @@ absl::StatusOr<std::string> RuntimeDirectory(Env& env, const GetEnv& get_env, ui
   return path;
 }
 
-absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
-                                          const std::string& store_directory) {
-  return PlaceFor(env, get_env, uid, store_directory, EnsurePrivateDirectory);
+absl::StatusOr<RunFolder> RunFolderForStore(Env& env, const GetEnv& get_env, uid_t uid,
+                                            const std::string& store_directory) {
+  return RunFolderBelow(env, get_env, uid, store_directory, EnsurePrivateDirectory);
 }
 
-absl::StatusOr<DaemonPlace> FindPlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
-                                              const std::string& store_directory) {
-  return PlaceFor(env, get_env, uid, store_directory, CheckPrivateDirectory);
+absl::StatusOr<RunFolder> FindRunFolderForStore(Env& env, const GetEnv& get_env, uid_t uid,
+                                                const std::string& store_directory) {
+  return RunFolderBelow(env, get_env, uid, store_directory, CheckPrivateDirectory);
 }
 
 absl::StatusOr<StoreList> UserStores(Env& env, const GetEnv& get_env, uid_t uid, std::string_view origin,
