@@ -24,8 +24,8 @@ namespace kernix::remote {
 
 // Ends the call that follows an action if no worker has taken the action in time. Internal to the room.
 
-// Thread-safe. What an engine says of an action decides: one of which it has said nothing yet does not wait, and one
-// that has begun to run never waits again.
+// Thread-safe. The engine's reports about an action decide: an action without a report does not wait, and one that has
+// begun to run never waits again.
 class QueueWatch {
  public:
   // From now on. 0: no limit.
@@ -193,7 +193,7 @@ class Running {
     return code == grpc::StatusCode::OK || code == grpc::StatusCode::DEADLINE_EXCEEDED;
   }
 
-  // Some engines name no stage: then an action that the engine has taken counts as running.
+  // Some engines name no stage: then an action that the engine has taken is treated as running.
   void TellStage(const longrunning::Operation& operation) {
     reapi::ExecuteOperationMetadata metadata;
     operation.metadata().UnpackTo(&metadata);

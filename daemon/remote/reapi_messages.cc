@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<OutputFile>> FilesOf(const UpstreamOptions& options,
     const std::optional<exec::BlobDigest> digest = GetDigest(file.digest());
     if (!digest) return NotAResult(options, StrCat("'", file.path(), "' has no SHA-256 digest"));
     OutputFile& added = files.emplace_back(OutputFile{file.path(), *digest});
-    // Other bytes count as none: whoever needs the file asks for the blob, and learns more.
+    // Other bytes count as none: a reader that needs the file asks for the blob, and learns more.
     if (!file.contents().empty() && exec::BlobDigestOf(file.contents()) == *digest) {
       added.content = exec::MakeContent(file.contents());
     }
