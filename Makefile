@@ -17,7 +17,7 @@ help: ## Show this list
 setup: ## Install missing Debian packages and the Python environment in .venv
 	@PYTHON=$(PYTHON) deploy/setup.sh
 
-setup-product: ## Install only what building and running kernix takes, without its tests
+setup-product: ## Install only the packages to build and run kernix, without its tests
 	@PYTHON=$(PYTHON) deploy/setup.sh product
 
 packages: ## Install the missing Debian packages only
@@ -114,7 +114,7 @@ BENCH_PYTHON := $(BUILD)/bench-venv/bin/python
 
 # A ratio above its bar fails, but the tables after it are printed, too. The last three need the tests' engine; what they
 # print in docs/scaling.md is of longer runs.
-bench: package ## Measure all that is fast, nodes that share, and what an idle kernixd takes; compare with brainevent 0.3.0 (Python 3.12, 31 minutes)
+bench: package ## Measure loads, nodes that share, and an idle kernixd's memory; compare with brainevent 0.3.0 (Python 3.12, 31 minutes)
 	@cmake --build $(BUILD) --parallel $(JOBS) --target bench_hits kernixctl
 	@tests/support/engine/install.sh
 	@status=0; for command in $(BUILD)/bin/bench_hits bench/run.sh '$(BENCH_PYTHON) bench/shortcuts.py' \

@@ -69,7 +69,7 @@ CacheStats StatsFrom(const v1::GetCacheStatsResponse& response) {
           .store_directory = response.store_directory()};
 }
 
-// What a newer kernixd may have added counts as run.
+// A value that a newer kernixd has added is treated as run.
 TracedStep::How HowOf(v1::TracedStep::How how) {
   return how > v1::TracedStep::RUN && how <= v1::TracedStep::REMOTE ? static_cast<TracedStep::How>(how)
                                                                     : TracedStep::How::kRun;

@@ -111,7 +111,7 @@ class SpawnPlan {
   posix_spawnattr_t attributes_;
 };
 
-// Returns nullopt while the process is running. A child that other code has collected counts as ended.
+// Returns nullopt while the process is running. A child that other code has collected has ended.
 std::optional<int> Collect(pid_t pid) {
   int status = 0;
   const pid_t result = waitpid(pid, &status, WNOHANG);

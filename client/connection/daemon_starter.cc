@@ -53,7 +53,7 @@ absl::Status Unreachable(const std::string& message) { return MakeError(v1::Erro
 
 absl::Status GivenUp() { return absl::AbortedError("nobody waits for the start any more"); }
 
-// The current end of the log, which shows later what the daemon has added. A long log becomes the previous one.
+// The current end of the log, to show the daemon's new lines later. A long log becomes the previous one.
 size_t LogStart(Env& env, const std::string& log) {
   const absl::StatusOr<FileInfo> info = env.Stat(log, /*follow=*/false);
   if (!info.ok()) return 0;
@@ -228,8 +228,8 @@ class DaemonStarter {
                               WhatItsLogSays(*environment_.env, endpoint_.run_folder.log, log_start)));
   }
 
-  // Returns OK if another daemon has the run folder: wait for it. One that holds the store and
-  // listens nowhere does not answer later either: kernixd itself has waited for its end.
+  // Returns OK if another daemon has the run folder: wait for it. A daemon that holds the store and listens nowhere
+  // does not answer later either: kernixd itself has waited for its end.
   absl::Status JudgeExit(int exit_code, size_t log_start) {
     if (exit_code == kExitAlreadyRunning && !RunFolderIsFree()) return absl::OkStatus();
     const ErrorKind kind = exit_code == kExitStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;

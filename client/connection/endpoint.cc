@@ -199,7 +199,7 @@ absl::StatusOr<PeerSocket> ConnectTo(const ClientEnvironment& environment, const
   const std::string elsewhere = SocketElsewhere(environment, endpoint);
   if (elsewhere.empty()) return peer;
   absl::StatusOr<PeerSocket> holder = ConnectUnix(elsewhere, environment.uid);
-  // The store of an image, say, may note a socket of whoever made it.
+  // The store of an image, for example, may note the socket of its maker.
   const bool is_ours = !absl::IsNotFound(holder.status()) && !absl::IsPermissionDenied(holder.status());
   return is_ours ? std::move(holder) : std::move(peer);
 }

@@ -200,7 +200,7 @@ absl::Status Http2Connection::Receive(bool& received) {
 absl::Status Http2Connection::Exchange(std::chrono::milliseconds patience) {
   absl::Status sent = Send();
   bool received = false;
-  // What the peer has said before it closed the connection is still to be read.
+  // Bytes that the peer sent before it closed the connection are still to be read.
   KERNIX_RETURN_IF_ERROR(Receive(received));
   if (received) return Send();
   if (!sent.ok()) return sent;
@@ -313,7 +313,7 @@ void GrpcCall::Step() {
     return connection_.Cancel();
   }
   const absl::Status status = connection_.Exchange(std::min(left, Caller::kInterval));
-  // What has arrived with the end of the connection counts.
+  // Frames that arrived with the end of the connection are valid.
   if (!status.ok() && !connection_.response().ended) End(status.code(), ToStd(status.message()));
 }
 

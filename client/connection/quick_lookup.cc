@@ -27,9 +27,9 @@ std::optional<FileId> IdOf(int fd) {
   return FileId{info.st_dev, info.st_ino};
 }
 
-// How long a client stays awake for its first answer, which is what a new process waits for: going to sleep and waking
-// up takes as long as the answer. Later it sleeps, because many processes that ask again and again would keep the
-// processors from the daemon.
+// How long a client stays awake for its first answer, for which a new process waits: going to sleep and waking up takes
+// as long as the answer. Later it sleeps, because many processes that ask again and again would keep the processors
+// from the daemon.
 constexpr std::chrono::microseconds kAwake{200};
 
 std::atomic<bool> has_asked{false};

@@ -95,7 +95,7 @@ std::string Unknown(const CLI::App& app, const std::string& word) {
   return StrCat(Has(app), " no command \"", word, "\".", DidYouMean(word, commands));
 }
 
-// What is wrong with the command line. A word that nothing takes counts before `error`: it may be what is missing.
+// The error of a command line. A word that nothing takes counts before `error`: it may be what is missing.
 std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
   if (const std::vector<std::string> words = app.remaining(); !words.empty()) return Unknown(app, words.front());
   const std::vector<CLI::App*> chosen = app.get_subcommands();

@@ -16,7 +16,7 @@
 namespace kernix::ctl {
 namespace {
 
-// What the words before the last one say.
+// The meaning of the words before the last one.
 struct Position {
   const Command* command;
   const Option* option = nullptr;  // takes the last word as its value

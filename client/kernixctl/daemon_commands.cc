@@ -37,7 +37,7 @@ const char* StateName(v1::Progress::State state) {
   return state == v1::Progress::RUNNING ? "running" : "starting";
 }
 
-// One failure does not make it broken, but whoever asks should see it.
+// One failure does not make it broken, but users should see it.
 const char* HealthName(const v1::UpstreamStatus& upstream) {
   if (upstream.health() == v1::UpstreamStatus::ANSWERS) return "answers";
   if (upstream.health() == v1::UpstreamStatus::BROKEN) return "broken";

@@ -32,7 +32,7 @@
 namespace kernix::ctl {
 namespace {
 
-// What --help says about KEY.
+// The text of --help about KEY.
 constexpr char kKeyHelp[] =
     R"(KEY is an unambiguous beginning of an entry's key, as `kernixctl cache list` shows it. Never starts a daemon: exit
 code 3 means that none is running.)";
@@ -124,7 +124,7 @@ absl::StatusOr<std::vector<KernelResources>> KernelsOf(const v1::CacheEntry& ent
   return KernelsInArtifact(artifact);
 }
 
-// What the kernels of an entry for GPUs use, or why that is not known.
+// The resources of the kernels of an entry for GPUs, or why they are not known.
 std::string KernelText(const v1::CacheEntry& entry) {
   if (entry.architecture().empty()) return "";
   const absl::StatusOr<std::vector<KernelResources>> kernels = KernelsOf(entry);

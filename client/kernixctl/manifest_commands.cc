@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands of manifests: `kernixctl record` runs a user's command in the foreground, and writes a manifest of what
-// it loads; `kernixctl prefetch` has the kernels of a manifest in this machine's cache.
+// The commands of manifests: `kernixctl record` runs a user's command in the foreground, and writes a manifest of its
+// loads; `kernixctl prefetch` puts the kernels of a manifest into this machine's cache.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -59,7 +59,7 @@ class Signals {
     for (const int signal : kPassedOn) Handle(signal, PassOn);
   }
 
-  // Starts the command, in which signals do what they did in this process before. Returns 0 or an errno.
+  // Starts the command, with the signal actions that this process had before. Returns 0 or an errno.
   int Spawn(std::vector<std::string> words, std::vector<std::string> environment) const {
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);

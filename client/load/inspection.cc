@@ -149,7 +149,7 @@ namespace {
 
 constexpr uint64_t kKiB = 1024;
 
-// What a multiprocessor can hold at once (CUDA C++ Programming Guide, technical specifications per compute capability).
+// A multiprocessor's limits (CUDA C++ Programming Guide, technical specifications per compute capability).
 struct Limits {
   std::string_view architecture;  // without the suffix of sm_90a
   uint64_t warps;

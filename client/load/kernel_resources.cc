@@ -242,7 +242,7 @@ unsigned NumberOf(const std::string& architecture) {
   return absl::SimpleAtoi(ToAbsl(std::string_view(architecture).substr(begin, end - begin)), &number) ? number : 0;
 }
 
-// What the sizes and flags of the kernel's sections say.
+// The resources from the sizes and flags of the kernel's sections.
 void ReadSizes(const Sections& sections, KernelResources& kernel) {
   constexpr uint64_t kBarriersShift = 20;  // of the flags of .text, before CUDA 13
   constexpr uint64_t kBarriersMask = 0x7f;
@@ -265,8 +265,8 @@ uint64_t ValueOf(const std::map<uint32_t, uint64_t>& values, uint32_t symbol) {
   return found == values.end() ? 0 : found->second;
 }
 
-// The kernels of `cubin`, in the order of its symbols. What a kernel's device functions spill counts for the kernel, if
-// they were compiled into its section. Returns kInvalidArgument or kDataLoss if `cubin` is none or is damaged.
+// The kernels of `cubin`, in the order of its symbols. A kernel's spills include those of its device functions, if they
+// were compiled into its section. Returns kInvalidArgument or kDataLoss if `cubin` is none or is damaged.
 absl::StatusOr<std::vector<KernelResources>> KernelsInCubin(std::string_view cubin, const std::string& architecture) {
   KERNIX_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::ParseCubin(cubin));
   KERNIX_ASSIGN_OR_RETURN(const std::vector<ElfImage::NamedSection> all, image.Sections());

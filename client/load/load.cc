@@ -123,7 +123,7 @@ absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& 
   return module;
 }
 
-// What cannot be recorded is loaded all the same.
+// If a load cannot be recorded, it goes on.
 void Record(const PreparedLoad& load, const Module& module, const GetEnv& get_env, const LoadCallbacks& callbacks) {
   const std::optional<std::string> folder = get_env(kRecordVariable);
   if (!folder) return;

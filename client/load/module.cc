@@ -16,7 +16,7 @@
 namespace kernix {
 namespace {
 
-// What a newer kernixd may have added counts as provided.
+// A value that a newer kernixd has added is treated as provided.
 Parameter::Role RoleOf(v1::Parameter::Role role) {
   const bool is_known = role > v1::Parameter::ROLE_UNSPECIFIED && role <= v1::Parameter::PROVIDED;
   return is_known ? static_cast<Parameter::Role>(role) : Parameter::Role::kProvided;

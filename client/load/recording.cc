@@ -44,7 +44,7 @@ absl::Status AddHeaders(Env& env, const std::string& folder, const PreparedLoad&
   return absl::OkStatus();
 }
 
-// Clears what another machine decides by itself, and what the artifact does not depend on.
+// Clears the fields that another machine decides by itself, and those that do not affect the artifact.
 void ForgetAsker(v1::LoadRequest& request) {
   request.clear_toolchain();
   request.clear_force_rebuild();
@@ -82,7 +82,7 @@ absl::Status NoteLoad(Env& env, const std::string& folder, const PreparedLoad& l
     source.clear_text();
   }
   KERNIX_RETURN_IF_ERROR(AddHeaders(env, folder, load));
-  // Last: whoever finds a load finds its texts, too.
+  // Last: a reader that finds a load finds its texts, too.
   const std::string content = noted.SerializeAsString();
   return Add(env, JoinPath(folder, StrCat(DigestOf(content).Hex(), kLoadSuffix)), content);
 }

@@ -21,7 +21,7 @@ namespace {
 using How = TracedStep::How;
 using std::chrono::microseconds;
 
-// What is known of each way to a result: its name in Chrome's format, and its sign in a picture.
+// The facts about each way to a result: its name in Chrome's format, and its sign in a picture.
 struct Way {
   How how;
   const char* name;

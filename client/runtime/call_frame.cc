@@ -87,7 +87,7 @@ abi::Error* GetDeviceOrdinal(abi::DeviceOrdinalGetArgs* args) {
   return nullptr;
 }
 
-// What this side does not have is null.
+// Functions that this side lacks are null.
 const abi::Api& TheApi() {
   static const abi::Api api = [] {
     abi::Api made = {};

@@ -207,7 +207,7 @@ namespace {
 using LibraryPtr = std::shared_ptr<const Library>;
 using OfInstance = std::pair<Digest, std::string>;  // of an artifact or of code, and the instance
 
-// What this process has open.
+// The artifacts that this process has open.
 struct OpenArtifacts {
   ForkSafeMutex mutex;
   absl::flat_hash_map<OfInstance, OpenArtifact> by_digest ABSL_GUARDED_BY(mutex);

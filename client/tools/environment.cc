@@ -133,7 +133,8 @@ bool IsKnown(std::string_view name) {
                      [&](const Ineffective& ineffective) { return name == ineffective.variable; });
 }
 
-// What a compiler of a module system may need to run. kernixd passes them to compilers that do not run without.
+// Variables that a compiler of a module system may need to run. kernixd passes them to compilers that do not run
+// without.
 constexpr const char* kCompilersOwn[] = {"LD_LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH"};
 
 std::vector<std::string> IneffectiveVariables(const GetEnv& get_env) {

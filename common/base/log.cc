@@ -61,7 +61,7 @@ std::string Timed(std::string line) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ ", absl::Now(), absl::UTCTimeZone()) + std::move(line);
 }
 
-// The threads that answer clients log, too: none of them may wait for whoever reads stderr.
+// The threads that answer clients log, too: none of them may wait for the reader of stderr.
 class LogOutput {
  public:
   void Write(const std::string& line) {

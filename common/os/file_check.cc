@@ -45,7 +45,7 @@ void FileChecker::Watch(const FileCheck::Files& files) {
   for (const WatchedFile& file : *files) {
     if (!file.identity || !watch_->Add(file.path)) left.push_back(&file);
   }
-  // What has changed since the first check and before the watch had no event.
+  // A change between the first check and the watch had no event.
   if (FileCheck(env_).Unchanged(files)) known_.Put(files, std::move(left));
 }
 

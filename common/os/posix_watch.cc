@@ -82,9 +82,9 @@ class Way {
   }
   // Where it is: no folder in front of the last component is a link.
   const std::string& at() const { return at_; }
-  // What comes next lies in the folder at(), or is the end.
+  // The next component is in the folder at(), or is the end.
   void Enter() { folder_ = at_; }
-  // What comes next is the target of the link at(). False if that cannot be read, or there were too many.
+  // The next component is the target of the link at(). False if that cannot be read, or there were too many.
   bool Follow() {
     std::array<char, 4096> target{};
     const ssize_t length = readlink(at_.c_str(), target.data(), target.size());

@@ -353,7 +353,7 @@ KernixdExit Daemon::Stop(const StopReason& reason) {
   return lost.empty() ? kExitOk : kExitFailure;  // whoever supervises it starts another
 }
 
-// Whoever removes the store may be at it, and finds it disturbing if its files go by themselves.
+// Somebody may be removing the store just now, and would be disturbed if its files disappear by themselves.
 void Daemon::LeaveStoreAlone() {
   LogLeftOut(/*all=*/true);
   Log(LogLevel::kInfo, "stop", {{"store", "lost"}});

@@ -130,7 +130,7 @@ Words ShedInherited() {
 
 namespace {
 
-// The start and builds have run much code that an idle process does not need. What is needed again is mapped again.
+// The start and builds have run much code that an idle process does not need. The kernel maps needed pages again.
 // Segments that can be written are left alone, since they hold addresses that the loader has put there.
 int ReleaseCode(dl_phdr_info* image, size_t, void*) {
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));

@@ -50,7 +50,7 @@ absl::Status CheckToolchain(toolchain::ToolchainRegistry& registry, const Regist
   return refusal.empty() ? absl::OkStatus() : absl::FailedPreconditionError(refusal);
 }
 
-// What is wrong with options that are consistent by themselves: groups that do not exist, toolchains that do not work.
+// The problems of options that are consistent by themselves: groups that do not exist, toolchains that do not work.
 // Each with its line in the file. Runs the compilers' queries.
 std::vector<std::string> ProblemsHere(Env& env, const ServerOptions& options) {
   std::vector<std::string> problems;
@@ -76,7 +76,7 @@ int CheckConfig(Env& env, const ServerOptions& options) {
   return problems.empty() ? kExitOk : kExitUsage;
 }
 
-// What it describes, for people.
+// The described tools, for people.
 absl::StatusOr<std::string> Describe(Env& env, const DescriptionTask& task) {
   toolchain::ToolchainRegistry registry(env, "--host-compiler");
   KERNIX_ASSIGN_OR_RETURN(const toolchain::ToolchainPtr tools,
@@ -86,7 +86,7 @@ absl::StatusOr<std::string> Describe(Env& env, const DescriptionTask& task) {
   return toolchain::DescribeTools(*tools);
 }
 
-// Writes the description, and says on stdout what it describes, or on stderr what is wrong. Returns a KernixdExit.
+// Writes the description, and prints the described tools to stdout, or the error to stderr. Returns a KernixdExit.
 int DescribeTools(Env& env, const DescriptionTask& task) {
   const absl::StatusOr<std::string> described = Describe(env, task);
   if (!described.ok()) {

@@ -160,7 +160,7 @@ absl::StatusOr<v1::LoadResult> Build::Make(HeaderContents contents) {
   PlannedLoad& load = *load_;
   // Another build of this key may have ended between our lookup and the start of this flight.
   if (std::optional<v1::LoadResult> hit = parts_.FindAndCount(load)) return *std::move(hit);
-  // The load counts, should a lookup be in vain.
+  // The load counts its own miss, not its lookup.
   if (load.effort != Effort::kLookup) parts_.cache.Count(cache::Total::kMisses);
   if (flight_->fetches()) load.trace->Lap("receive headers");
   load.started = {parts_.env.Now(), parts_.env.UnixMillis()};
@@ -168,13 +168,13 @@ absl::StatusOr<v1::LoadResult> Build::Make(HeaderContents contents) {
   if (const std::optional<remote::SharedResult> found = AskUpstream()) {
     absl::StatusOr<v1::LoadResult> result = KeepFromUpstream(*found);
     if (result.ok()) return result;
-    // What is wrong with it, or cannot be kept, is no error of the load, which builds instead.
+    // If the result is wrong or cannot be kept, the load does not fail: it builds.
     Log(LogLevel::kWarning, "upstream_result_not_kept",
         {{"name", load.tag.name}, {"key", load.key().Hex()}, {"error", ToStd(result.status().message())}});
   }
   if (load.effort == Effort::kLookup) parts_.flights.NoteEmptyQuery(load.key(), load.budget);
   if (load.effort != Effort::kBuild) return NothingThere();
-  // Who shares a store gets the same bytes for a request, whoever has loaded it, and how. Nobody else compares the
+  // Users of one store get the same bytes for a request, whoever has loaded it, and how. Nobody else compares the
   // tools' own calls with kernixd's.
   if (load.force && load.plan.mode == CompileMode::kFast) {
     load.plan.mode = parts_.shared() ? CompileMode::kAnew : CompileMode::kWhole;

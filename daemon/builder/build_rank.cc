@@ -23,9 +23,9 @@ struct Experience {
   std::shared_ptr<const MemoryByName> memory;
 };
 
-// The position of a build among the user's others. What is left of an earlier one goes first: it ends sooner, and holds
-// what its steps have made for less long. But what takes longest must not begin last: a build whose like has worked for
-// a minute counts as begun a minute earlier.
+// The position of a build among the user's others. The rest of an earlier one goes first: it ends sooner, and holds
+// what its steps have made for less long. But what takes longest must not begin last: a build whose predecessor worked
+// for a minute is ranked as if it had begun a minute earlier.
 uint64_t RankOf(MonotonicTime start, std::chrono::microseconds work_before) {
   const auto since_boot = std::chrono::duration_cast<std::chrono::microseconds>(start.time_since_epoch());
   return static_cast<uint64_t>((since_boot - std::min(since_boot, work_before)).count());

@@ -68,7 +68,7 @@ absl::StatusOr<std::optional<BuildClaim>> BuildTurns::ReadOrRecall(const Digest&
 // Whatever claims say: a hostile writer could say something new each time, or undo this node's own claim.
 bool BuildTurns::WaitsForTooLong(const Wait& wait) const { return wait.seen && env_.Now() - wait.begun > kLongestWait; }
 
-// What was written just before the claim said so may have come just after the query for it.
+// A result written just before the claim said so may have come just after the query for it.
 bool BuildTurns::MustWait(const BuildClaim& claim, Wait& wait) {
   const bool is_news = wait.seen != claim;
   if (is_news) {
@@ -94,7 +94,7 @@ bool BuildTurns::Claim(const Digest& key, Wait& wait, const remote::Limits& limi
   return false;
 }
 
-// A claim that cannot be looked at counts as one that has stayed.
+// A claim that cannot be read is treated as one that has stayed.
 bool BuildTurns::HasStayed(const Digest& key, Wait& wait, const remote::Limits& limits) {
   const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, limits);
   if (claim.ok() && *claim && (*claim)->node != claims_.node()) {

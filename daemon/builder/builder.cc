@@ -72,7 +72,7 @@ struct Builder::Impl : BuilderParts {
   absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
                                                        toolchain::ToolchainPtr toolchain);
 
-  // What a lookup knows of the load that it asks for.
+  // A lookup's facts about its load.
   struct Asked {
     KnownLoadPtr known;                    // null if the load is not valid
     std::optional<Digest> request;         // if it should be remembered, should it be a hit
@@ -85,7 +85,7 @@ struct Builder::Impl : BuilderParts {
                    const CancellationPtr& cancellation);
   bool LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileCheck& check, const DeliverHit& deliver);
 
-  // What lookups of the same key that ask the upstream now find there. NOT_CACHED: nothing, or there are none.
+  // The result of running lookups of the same key that ask the upstream. NOT_CACHED: nothing, or there are none.
   absl::StatusOr<v1::LoadResult> JoinLookups(const PlannedLoad& load, LoadObserver& observer,
                                              const CancellationPtr& cancellation);
   void CountJoined();
@@ -162,7 +162,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
     if (!mine) CountJoined();
     result = Fly(load, flight, observer, verbose, cancellation);
   }
-  // What an asker has loaded before is for nobody else.
+  // An asker's earlier loads are for nobody else.
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
     const toolchain::Toolchain& tools = *load->request.toolchain;
     return CanBuildWith(tools) ? NotCached(load->tag.name, miss) : NotTaken(load->tag.name, tools, upstream);

@@ -52,7 +52,7 @@ v1::LoadResult BuilderParts::ResultOf(const KnownLoad& load, const cache::Entry&
 
 PlanLimits BuilderParts::LimitsFor(size_t max_parallel) const {
   const exec::ExecutorLoad pool = executor.load();
-  // An action that counts as nearly the whole pool waits until the pool is free, and so does everybody behind it. An
+  // An action with nearly all jobs of the pool waits until the pool is free, and so does everybody behind it. An
   // explicit bound on a load states how much of the pool the load may take.
   const size_t wanted = max_parallel > 0 ? max_parallel : static_cast<size_t>(std::max(1, pool.max_jobs / 2));
   return {.step_timeout = options.step_timeout,

@@ -39,7 +39,7 @@ void CompiledPreambles::Learn(const Lesson& lesson) {
   exec::ActionResult read;
   const absl::StatusOr<exec::Content> header = Compile(lesson, read);
   if (!header.ok()) return learning_.NoteFailure(key, header.status(), kEffect);
-  // Compiles what follows, to compare the object with that of the whole compile.
+  // Compiles the rest, to compare the object with that of the whole compile.
   const auto tree = std::make_shared<exec::InputTree>(CompiledPreambleFiles(*header));
   Step rest = preamble;
   rest.reuse.reset();
@@ -47,7 +47,7 @@ void CompiledPreambles::Learn(const Lesson& lesson) {
   rest.action.step = preamble.action.step;
   Mount(tree, rest.action);
   const absl::StatusOr<PlanOutputs> made = learning_.RunSteps(lesson.user, {std::move(rest)});
-  // What follows in this unit says nothing of other users' units.
+  // The rest of this unit says nothing about other users' units.
   if (!made.ok() || *made->at(lesson.split->rest.outputs.front()) != *lesson.object) {
     return NoteMisfit(key, lesson.user);
   }

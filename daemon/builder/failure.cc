@@ -23,7 +23,8 @@
 namespace kernix::build {
 namespace {
 
-// What linkers print about symbols and libraries, after a place like "unit.o: in function `f': unit.cc:(.text+0x1f): ".
+// The linkers' messages about symbols and libraries, after a position like "unit.o: in function `f':
+// unit.cc:(.text+0x1f): ".
 constexpr absl::string_view kLinkPhrases[] = {"undefined reference to", "undefined symbol", "multiple definition of",
                                               "duplicate symbol",       "cannot find",      "unable to find"};
 

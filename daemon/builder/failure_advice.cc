@@ -44,7 +44,7 @@ constexpr std::string_view kZlib[] = {"deflate", "deflateInit_", "deflateInit2_"
 // Of compilers. Nobody else's functions begin so.
 constexpr std::string_view kOpenMp[] = {"GOMP_", "__kmpc_"};
 
-// What follows "omp_" in the names of OpenMP's functions, with a blank after each.
+// The names of OpenMP's functions without "omp_", with a blank after each.
 constexpr std::string_view kOpenMpFunctions =
     " "
     "aligned_alloc aligned_calloc alloc calloc capture_affinity control_tool destroy_allocator destroy_lock "
@@ -71,7 +71,7 @@ constexpr char kLeaveOut[] =
 constexpr char kDriverByCuda[] =
     "the CUDA driver: load the source as CUDA, which needs the driver only for calls of its functions";
 
-// What follows the first of `phrases` that `error` has, up to a quote or a space; empty if it has none.
+// The text after the first of `phrases` in `error`, up to a quote or a space; empty if there is none.
 std::string_view NameAfter(std::string_view error, std::initializer_list<std::string_view> phrases) {
   for (const std::string_view phrase : phrases) {
     const size_t at = error.find(phrase);

@@ -71,7 +71,7 @@ absl::StatusOr<FlightPtr> Flights::JoinOrMake(const PlannedLoad& load, bool& min
   return flight;
 }
 
-// What takes the artifact from elsewhere needs no headers.
+// A flight that takes the artifact from elsewhere needs no headers.
 FlightPtr Flights::Make(const PlannedLoad& load) {
   if (load.effort != Effort::kBuild) return std::make_shared<Flight>(std::vector<Digest>(), linger_);
   return std::make_shared<Flight>(DistinctDigests(load.request.headers), linger_);

@@ -16,7 +16,7 @@ namespace {
 
 // Address space: only what is written takes room on the disk. So large that a load, whose outputs come and go, has few.
 constexpr uint64_t kFileBytes = 1 << 30;
-// What a file system gives back at a time.
+// The unit of space that a file system gives back.
 constexpr uint64_t kPageBytes = 4096;
 // Whom a plan's own quota knows.
 constexpr UserId kThePlan{};

@@ -87,7 +87,7 @@ void Learning::Forget(const Digest& key) {
 }
 
 void Learning::NoteFailure(const Digest& key, const absl::Status& status, std::string_view effect) {
-  // What the machine lacks just now it may have later.
+  // The machine may have the missing resource later.
   const bool is_final = absl::IsFailedPrecondition(status) || KindOf(status) == v1::ErrorDetail::COMPILATION;
   if (stop_->cancelled() || !is_final) return;
   LogOf("not_learned", LogLevel::kInfo, "not_learned",

@@ -21,7 +21,7 @@ constexpr size_t kMostNameBytes = 32 << 10;
 constexpr size_t kMostSymbols = 100'000;
 constexpr char kNoSmallLink[] = "the link takes the whole libraries";
 
-// What the result of a link imports, and from which libraries.
+// The imports of a link's result, and their libraries.
 struct Imported {
   std::vector<std::string> libraries;     // in order
   std::vector<ElfImage::Import> imports;  // sorted
@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<std::string>> NamesNeeded(const Step& step) {
   return names;
 }
 
-// What the result of a link imports.
+// The imports of a link's result.
 absl::StatusOr<Imported> ImportedBy(const Step& step, const absl::StatusOr<exec::ActionResult>& result) {
   KERNIX_RETURN_IF_ERROR(result.status());
   const auto output = result->outputs.find(step.action.outputs.front());

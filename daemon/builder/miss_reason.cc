@@ -136,7 +136,7 @@ size_t Distance(const DifferencesByKind& found) {
 }
 
 std::string Tell(DifferencesByKind found) {
-  // Another kernixd makes another key for some loads only. What the user has changed explains the miss by itself.
+  // Another kernixd makes another key for some loads only. The user's own change explains the miss by itself.
   if (found.size() > 1) found.erase(InputKind::kKernix);
   if (found.empty()) return "other order: of flags, sources, functions or include paths";
   std::vector<std::string> clauses;

@@ -124,7 +124,7 @@ bool IsSameWithWholeHeader(std::string_view output) {
   return true;
 }
 
-// Whether what a failed cicc has said of the user's lines is what nvcc would say. It has read these very lines.
+// Whether a failed cicc's message about the user's lines is the one of nvcc. It has read these very lines.
 bool IsCiccsError(const Step& step, std::string_view output, bool has_whole_header) {
   return step.kind == StepKind::kCicc && !(step.reuse && step.reuse->host_bodies_count) && IsAboutUsersLines(output) &&
          (has_whole_header || IsSameWithWholeHeader(output));
@@ -138,7 +138,7 @@ bool LacksHeader(std::string_view output) {
 
 bool IsPtxas(const Step& step) { return step.kind == StepKind::kPtxas; }
 
-// What ptxas says in a whole call for one architecture, in which the PTX is unit.ptx, not unit.compute_90.ptx.
+// ptxas's message in a whole call for one architecture, where the PTX is unit.ptx, not unit.compute_90.ptx.
 std::string AsInWholeCall(const Step& ptxas, const std::string& output) {
   for (const std::string& word : ptxas.action.argv) {
     const std::string name(Basename(word));
@@ -181,7 +181,7 @@ class NvccCompiler::Compile {
   }
 
  private:
-  // What nvcc answers to a dry run. Null: nothing that serves.
+  // nvcc's answer to a dry run. Null: nothing that serves.
   absl::StatusOr<DryRunPtr> AskNvcc() {
     const exec::Action question = DryRunOf(step_);
     const Digest digest = exec::DigestOfAction(question, {}).hash;
@@ -206,7 +206,7 @@ class NvccCompiler::Compile {
     return beside_host ? ProgramFolder::kBesideHostCompiler : ProgramFolder::kBesideNvcc;
   }
 
-  // What is known of a stand-in. The rest will be learned after this compile.
+  // The knowledge about a stand-in. The rest will be learned after this compile.
   KnownRuntimePtr Find(RuntimeParts parts) {
     KnownRuntimePtr known = compiler_.knowledge_.Find(phases_, parts, *run_.toolchain);
     if (known->passes.size() < phases_.preprocess.size()) to_learn_ = parts;
@@ -268,7 +268,7 @@ class NvccCompiler::Compile {
     return RunPhases(preprocessing_.steps());
   }
 
-  // What comes after preprocessing.
+  // The steps after preprocessing.
   exec::ActionEnd RunCompile(Phases& phases, PlanEnd& preprocessed) {
     compiler_.preambles_.CountPasses(preprocessing_);
     KERNIX_RETURN_IF_ERROR(Take(preprocessed));
@@ -336,7 +336,7 @@ class NvccCompiler::Compile {
     if (!warns) compiler_.compiled_preambles_.Teach(host_, outputs_.at(step_.object), run_.toolchain, user);
   }
 
-  // What a command would have brought back.
+  // The outputs that a command would have brought back.
   exec::ActionResult Result() {
     exec::ActionResult result;
     result.output = *printed_;
@@ -393,7 +393,7 @@ class NvccCompiler::Compile {
     if (WouldEndAgain(end.status)) return end.status;
     const v1::ErrorDetail detail = GetErrorDetail(end.status);
     if (end.failed == nullptr || !IsAboutUsersLines(detail.compiler_output())) return RunWhole(compiler_.phase_failed_);
-    // What the stand-in leaves out may be what the line needs.
+    // The line may need a declaration that the stand-in leaves out.
     if (&phases != &phases_ && !IsSameWithWholeHeader(detail.compiler_output())) {
       outputs_.clear();
       return AskWholeHeader();

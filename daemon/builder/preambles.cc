@@ -80,7 +80,7 @@ void Preambles::Learn(const Lesson& lesson) {
   if (const absl::Status learned = LearnPreamble(lesson, made, files); !learned.ok()) {
     return learning_.NoteFailure(KeyOf(lesson.form), learned, kEffect);
   }
-  // What follows the preamble in this unit is preprocessed, too: joined, both must be the text of the whole pass.
+  // The rest of this unit is preprocessed, too: joined, both must be the text of the whole pass.
   const std::string_view macros = *made.outputs.at(lesson.form.macros);
   const absl::StatusOr<PlanOutputs> outputs =
       learning_.RunSteps(lesson.user, {WithMacros(lesson.split, lesson.form, macros)});

@@ -20,7 +20,7 @@
 namespace kernix::build {
 namespace {
 
-// What a compiler links each shared library with.
+// The start files that a compiler links into each shared library.
 constexpr const char* kStartFiles[] = {"crti.o", "crtbeginS.o", "crtendS.o", "crtn.o"};
 // Linker scripts have some hundred bytes.
 constexpr size_t kLongestScript = 4096;

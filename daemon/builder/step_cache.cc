@@ -70,7 +70,7 @@ std::optional<exec::ActionResult> StepCache::Find(const Digest& key, const toolc
 void StepCache::Keep(const Digest& key, const Step& step, const toolchain::Toolchain& toolchain,
                      const BuildStart& start, const exec::ActionResult& result) {
   if (result.exit_code != 0 || !result.output.empty()) return;
-  // What replaced a tool meanwhile may have run in its place, and the key names the old one.
+  // If a tool was replaced meanwhile, the new one may have run, but the key names the old one.
   if (!Unchanged(env_, toolchain.files)) return;
   std::vector<std::string> dependencies;
   for (const std::string& path : step.reuse->dependencies) {

@@ -232,7 +232,7 @@ exec::ActionEnd StepRunner::RunAndKeep(const Reusable& reusable) {
   };
   exec::ActionEnd end = RunFaster(reusable.step, execute, execute);
   if (end.ok()) {
-    // What cannot be kept does not fail the step.
+    // A result that cannot be kept does not make the step fail.
     IgnoreExceptions("not kept", [&] { cache_.Keep(reusable.key, reusable.step, *run.toolchain, start, *end); });
   }
   return end;

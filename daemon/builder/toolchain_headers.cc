@@ -21,7 +21,7 @@ std::string WhyUnsure(const absl::StatusOr<toolchain::FileDigests::Content>& con
   return "it was changed during the build, or its time stamp is ahead of this machine's clock";
 }
 
-// What the build has certainly read.
+// The headers that the build has certainly read.
 std::optional<toolchain::FileDigests::Content> ContentSince(toolchain::FileDigests& digests, const std::string& path,
                                                             const BuildStart& start) {
   const absl::StatusOr<toolchain::FileDigests::Content> content = digests.GetContent(path);

@@ -151,7 +151,7 @@ std::string HeaderInPlaceOfToolkits(Env& env, const KnownRuntime& known, const e
 }
 
 // A file that the text says it comes from (`#line 7 "name"`), though it is none of the user's; empty if there is none.
-// What kind of text follows could not be told.
+// kernix cannot tell the kind of the text after such a line.
 std::string BorrowedName(std::string_view text, FileKinds& kinds) {
   std::deque<std::string> storage;
   Lexer lexer(text, storage);
@@ -192,7 +192,7 @@ std::string WhyWhole(Env& env, const KnownRuntime& known, const exec::Action& pr
   return StrCat("the request's header ", header, " is found in the place of one that cuda_runtime.h reads");
 }
 
-// What a guess reads: the sources, and all headers of the request, which may include each other.
+// A guess reads these texts: the sources, and all headers of the request, which may include each other.
 struct Written {
   std::deque<std::string> labels;
   std::vector<exec::Content> contents;
@@ -200,7 +200,7 @@ struct Written {
   std::set<std::string, std::less<>> names;  // by which sources can include the headers
 };
 
-// Of headers. More are not worth their time: where they need all of the runtime header, the stand-in serves in vain.
+// Of headers. More are not worth their time: if they need all of the runtime header, the stand-in is useless.
 constexpr size_t kMostRead = 256 << 10;
 
 absl::Status AddHeaders(const exec::Action& preprocess, Written& written) {

@@ -97,7 +97,7 @@ void StepStore::Put(const Digest& key, const StepResult& result) {
   if (file.size() > limit_bytes_ / kMostShare) return;
   const std::string path = PathOf(key);
   const std::string temporary = path + kTemporary;
-  // What a crash leaves half written is found by its digest.
+  // The digest reveals files that a crash left half written.
   absl::Status status = env_.CreateDirectories(folder_, 0700);
   if (status.ok()) status = env_.WriteFile(temporary, file, 0600);
   if (status.ok()) status = env_.Rename(temporary, path);

@@ -28,8 +28,8 @@ namespace {
 // Another layout gets another number. Stores that have another number are refused.
 constexpr int kLayout = 1;
 
-// A kernixd that lost its socket ends at once; the next one waits for that. If it waits in vain, its client knows
-// within a second.
+// A kernixd that lost its socket ends at once; the next one waits for that. If the wait fails, its client knows within
+// a second.
 constexpr Duration kPatience{800};
 
 // The store's own folder decides who gets this far. These users can open artifacts that the daemon has told them of,

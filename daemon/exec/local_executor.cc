@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each action waits and runs in the thread of its caller. One more thread tells those that wait their position.
+// Each action waits and runs in the thread of its caller. One more thread tells waiting actions their positions.
 //
 // Locks are taken in this order: the caller's Cancellation, a job's own or `mutex_`, its Askers. No foreign code
 // (observers, the caller's Cancellation) is called with `mutex_` held.

@@ -24,7 +24,7 @@
 namespace kernix::exec {
 namespace {
 
-// What tools print when the machine fails them. They run with LC_ALL=C, so these are the exact words.
+// The tools' messages about failures of the machine. They run with LC_ALL=C, so these are the exact words.
 struct Telltale {
   std::string_view text;
   std::string_view meaning;

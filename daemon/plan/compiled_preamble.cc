@@ -64,7 +64,7 @@ size_t BeforeOpenedPragmas(std::string_view text, size_t line) {
   return line;
 }
 
-// What a compiler has open at the end of a text.
+// The constructs that are open at the end of a text.
 struct OpenPragmas {
   int diagnostic = 0;
   int visibility = 0;

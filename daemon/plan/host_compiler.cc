@@ -106,8 +106,8 @@ const exec::InputFile& HandlersInput() {
   return input;
 }
 
-// What a link by g++ or clang++ has, for a driver of C. Clang has both in one program. GCC's libraries are those of
-// g++, which alone knows -static-libstdc++.
+// The libraries of a link by g++ or clang++, for a driver of C. Clang has both in one program. GCC's libraries are
+// those of g++, which alone knows -static-libstdc++.
 std::vector<std::string> CxxLibraries(const BuildRequest& request, const std::vector<std::string>& flags) {
   const toolchain::HostCompiler& host = request.toolchain->host;
   if (host.links_cxx) return {};

@@ -225,7 +225,7 @@ class PhaseMaker {
 
   // nvcc's own programs read what earlier ones have made, and their toolkit's files. They name the unit in messages,
   // with its text as it was preprocessed. Staging the rest costs more than some of them take. They run no other tool,
-  // so that no place of the host compiler need stand in PATH.
+  // so PATH need not have the host compiler's folder.
   static void KeepWhatIsRead(exec::Action& action) {
     action.environment["PATH"] = "/usr/bin:/bin";
     const std::string module_id = Value(action.argv, "--module_id_file_name");

@@ -50,7 +50,7 @@ language::PrologueScan ScanHeaders(const BuildRequest& request, const HeaderCont
   return language::PrologueScan(headers, &language::NamesInHeaders());
 }
 
-// What the prologue depends on, besides the headers.
+// The prologue's inputs, besides the headers.
 std::vector<std::string_view> TextsOf(const BuildRequest& request, const Unit& unit) {
   std::vector<std::string_view> texts(request.definitions.begin(), request.definitions.end());
   for (const language::SourceText& source : unit.sources) texts.push_back(source.text);

@@ -59,7 +59,7 @@ PreambleForm MakeForm(Step pass, const std::string& unit, const std::string& hea
                       std::string definitions) {
   PreambleForm form;
   form.alone = PassOver(StrCat(head, kAfterPreamble), pass, unit, "alone");
-  // What a preamble poisons itself would be lost.
+  // A preamble's own poison would be lost.
   SetInput(pass.action, kPoison, StrCat(poisoned, "#pragma GCC poison poison\n"));
   Append(pass.action.argv, {"-imacros", kPoison});
   form.macros_after = MacroStep(pass, unit, head, "-dM", "after");
@@ -186,8 +186,8 @@ std::optional<std::string> MacrosToAdd(std::string_view before, std::string_view
     StrAppend(&group->second, directive, "\n");
   }
   const auto marker = [](std::string_view of) { return StrCat("# 1 \"", kPreambleMacros, "\"", of, "\n"); };
-  // The user's own come last: below their marker, a compiler that is to be pedantic warns of another one. What the
-  // preamble has pushed is not there to be popped.
+  // The user's own come last: below their marker, a compiler that is to be pedantic warns of another one. The macros
+  // that the preamble has pushed cannot be popped.
   return StrCat("#pragma GCC system_header\n", ends_in_system_header ? ";\n" : "", undefined, marker(" 3 4"),
                 by_flags[" 3 4"], marker(" 3"), by_flags[" 3"], marker(""), by_flags[""],
                 "#pragma GCC poison pop_macro\n", ends_in_system_header ? "" : ";\n");

@@ -21,7 +21,7 @@ namespace kernix::remote {
 
 namespace {
 
-// The default limit of gRPC for a message, less room for what stands around the blobs.
+// The default limit of gRPC for a message, less room for the fields around the blobs.
 constexpr uint64_t kMostBatchBytes = (uint64_t{4} << 20) - (uint64_t{64} << 10);
 // Buildbarn names no limit, and in its example deployment refuses what is larger than 2 MiB.
 constexpr uint64_t kUnnamedBatchBytes = (uint64_t{2} << 20) - (uint64_t{64} << 10);

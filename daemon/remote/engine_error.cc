@@ -15,7 +15,7 @@ namespace kernix::remote {
 
 namespace {
 
-// What an engine, gRPC or a proxy in front of the engine means by a code.
+// The meaning of a code of an engine, of gRPC or of a proxy in front of the engine.
 struct Meaning {
   ErrorKind kind;
   std::string advice;

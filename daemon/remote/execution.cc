@@ -24,9 +24,8 @@ namespace kernix::remote {
 
 namespace {
 
-// Ends the call that follows an action if no worker has taken the action in time. Thread-safe. What an engine says of
-// an action decides: one of which it has said nothing yet does not wait, and one that has begun to run never waits
-// again.
+// Ends the call that follows an action if no worker has taken the action in time. Thread-safe. The engine's reports
+// about an action decide: an action without a report does not wait, and one that has begun to run never waits again.
 class QueueWatch {
   struct State {
     Mutex mutex;
@@ -234,7 +233,7 @@ class Running {
     return code == grpc::StatusCode::OK || code == grpc::StatusCode::DEADLINE_EXCEEDED;
   }
 
-  // Some engines name no stage: then an action that the engine has taken counts as running.
+  // Some engines name no stage: then an action that the engine has taken is treated as running.
   void TellStage(const longrunning::Operation& operation) {
     reapi::ExecuteOperationMetadata metadata;
     operation.metadata().UnpackTo(&metadata);
@@ -313,7 +312,7 @@ absl::StatusOr<std::vector<OutputFile>> FilesOf(const UpstreamOptions& options, 
     const std::optional<exec::BlobDigest> digest = exec::FromReapi(file.digest());
     if (!digest) return NotAResult(options, StrCat("'", file.path(), "' has no SHA-256 digest"));
     OutputFile& added = files.emplace_back(OutputFile{file.path(), *digest});
-    // Other bytes count as none: whoever needs the file asks for the blob, and learns more.
+    // Other bytes count as none: a reader that needs the file asks for the blob, and learns more.
     if (!file.contents().empty() && exec::BlobDigestOf(file.contents()) == *digest) {
       added.content = exec::MakeContent(file.contents());
     }

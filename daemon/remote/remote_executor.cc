@@ -183,7 +183,7 @@ class SentFolders {
   std::map<exec::BlobDigest, MonotonicTime> sent_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What engines say when they lack a part of an action. `trusted`: they were not asked whether they have all of it.
+// Engines' messages when they lack a part of an action. `trusted`: they were not asked whether they have all of it.
 bool MayLackInputs(const absl::Status& status, bool trusted) {
   if (absl::IsFailedPrecondition(status)) return true;
   if (absl::IsNotFound(status)) return !IsNoWorker(status);

@@ -81,7 +81,7 @@ const OutputFile* FindFile(const std::vector<OutputFile>& files, std::string_vie
   return found == files.end() ? nullptr : &*found;
 }
 
-// What has come along with a result.
+// The blobs that came along with a result.
 std::map<exec::BlobDigest, exec::Content> ContentsOf(const std::vector<OutputFile>& files) {
   std::map<exec::BlobDigest, exec::Content> contents;
   for (const OutputFile& file : files) {
@@ -149,7 +149,7 @@ internal::Statement StatementOf(const Digest& key, const SharedResult& result, c
   return statement;
 }
 
-// What `statement` says of its files. Nothing if it is not about this key and these headers, or not well formed.
+// The files of `statement`. Nothing if it is not about this key and these headers, or not well formed.
 std::optional<std::vector<exec::BlobDigest>> FilesOf(const internal::Statement& statement, const Digest& key,
                                                      const std::vector<SharedHeader>& headers) {
   const bool same = statement.key() == key.Raw() &&
@@ -308,7 +308,7 @@ absl::Status SharedResults::Put(const Digest& key, const SharedResult& result, c
   return absl::OkStatus();
 }
 
-// After the result itself, so that whoever finds the list finds the result, too.
+// After the result itself: a node that finds the list then finds the result, too.
 absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, const Limits& limits) {
   KERNIX_ASSIGN_OR_RETURN(std::vector<HeaderNames> lists, ReadLists(key, limits));
   if (std::find(lists.begin(), lists.end(), names) != lists.end()) return absl::OkStatus();

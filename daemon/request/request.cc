@@ -225,7 +225,7 @@ absl::StatusOr<std::vector<Unit>> MakeUnits(const v1::LoadRequest& request, std:
   return units;
 }
 
-// What a function has that only CUDA has, as "is a __global__ function"; empty if it has nothing of that kind.
+// A function's property that only CUDA has, as "is a __global__ function"; empty if it has none.
 std::string_view PartOfCuda(const language::FunctionSpec& function) {
   if (function.is_global) return "is a __global__ function";
   const auto is_map = [](const language::Parameter& parameter) { return parameter.IsTensorMap(); };

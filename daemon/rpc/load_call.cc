@@ -316,10 +316,10 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     while (!upload_->done) {
       if (!upload_changed_.WaitUntil(mutex_, deadline) && !upload_->done) {
         upload_->done = true;
-        upload_->status =
-            MakeError(v1::ErrorDetail::RESOURCE, StrCat("this client did not send the requested headers within ",
-                                                        std::chrono::duration<double>(timeout).count(),
-                                                        " s (kernixd's upload_timeout): was it stopped?"));
+        upload_->status = MakeError(
+            v1::ErrorDetail::RESOURCE,
+            StrCat("this client did not send the headers requested from it within ",
+                   std::chrono::duration<double>(timeout).count(), " s (kernixd's upload_timeout): was it stopped?"));
       }
     }
     const std::unique_ptr<Upload> upload = std::move(upload_);

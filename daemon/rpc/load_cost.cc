@@ -97,7 +97,7 @@ double StepsOfUnit(const v1::LoadRequest& request) {
   return 2 + request.options().architectures_size() * (request.options().keep() ? 4.0 : 1.0);
 }
 
-// What the commands of all units hold: each has the flags and its include roots again. nvcc gets flags for the host
+// The contents of all units' commands: each has the flags and its include roots again. nvcc gets flags for the host
 // compiler as two words each.
 Part Commands(const v1::LoadRequest& request) {
   const v1::Options& options = request.options();

@@ -170,7 +170,7 @@ struct Program {
   std::vector<std::string> libraries;  // that it loads; a wrapper script or ccache tells of none
 };
 
-// What the compiler says about itself.
+// The compiler's answers about itself.
 struct Answers {
   std::string description;                   // -v
   std::string link;                          // -###, for a link; empty: it does not tell

@@ -67,7 +67,7 @@ constexpr Duration kShortestPause{10};
 
 bool IdleMonitor::Step(const Activity& activity, MonotonicTime now) {
   const bool active = activity.running > 0 || activity.started != started_;
-  // The first quiet step also counts as active: what the step before saw may have ended only a moment ago.
+  // The first quiet step is active, too: the work of the step before may have ended only a moment ago.
   if (active || was_active_) active_at_ = now;
   was_active_ = active;
   started_ = activity.started;

@@ -172,7 +172,7 @@ void PeerServers::Add(UserId id, Arrival arrival) {
   idle_.remove(id);
 }
 
-// Those that gRPC is to serve stay if there is no server yet.
+// Connections for gRPC stay if there is no server yet.
 void PeerServers::Deliver(User& user) {
   for (Arrival& arrival : std::exchange(user.arrived, {})) {
     if (!std::exchange(arrival.is_routed, true)) {

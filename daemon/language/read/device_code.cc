@@ -154,7 +154,7 @@ struct FunctionName {
   bool is_qualified = false;  // `A::f`: of a class or a namespace
 };
 
-// Whether what stands before a '{' makes it a class. What has parentheses may be a function, and what has brackets a
+// Whether the tokens before a '{' make it a class. What has parentheses may be a function, and what has brackets a
 // lambda: their body may declare functions outside of the class.
 bool BeginsClass(Tokens before_brace) {
   const std::vector<Token> essence = EssenceOf(before_brace);
@@ -178,7 +178,7 @@ bool GoesOnAfterType(const Token& token) {
   return is_name || IsOneOf(token, {"::", "*", "&", "<"});
 }
 
-// What a unit has for devices.
+// A unit's parts for devices.
 class DeviceNames {
  public:
   // Whether a host function can add to the device's code without naming what it adds: through a template, or a class
@@ -231,7 +231,7 @@ class DeviceNames {
     if (is_typedef && declaration[size - 2].IsIdentifier()) types_.insert(declaration[size - 2].text);
   }
 
-  // What follows a function's parameters, up to the next declarator: `noexcept(...)`, `-> decltype(...)`, `: a(v)`.
+  // The tokens after a function's parameters, up to the next declarator: `noexcept(...)`, `-> decltype(...)`, `: a(v)`.
   static size_t AfterFunction(Tokens part, size_t at) {
     bool is_type = false;
     while (at < part.size() && !part[at].Is(",")) {
@@ -243,7 +243,7 @@ class DeviceNames {
     return at;
   }
 
-  // What stands between two of `{`, `}` and `;`. `braces`: those around it.
+  // The tokens between two of `{`, `}` and `;`. `braces`: those around it.
   void AddPart(Tokens part, const Token& end, bool has_templates, const std::vector<bool>& braces) {
     const Specifiers specifiers = SpecifiersOf(part);
     if (!specifiers.any()) return;

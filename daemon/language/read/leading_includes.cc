@@ -12,7 +12,7 @@
 namespace kernix::language {
 namespace {
 
-// What is left of a line without a comment of the form that ends on the line.
+// The rest of a line without a comment of the form that ends on the line.
 std::string_view WithoutComment(std::string_view left) {
   const auto skip_blanks = [&left] { left.remove_prefix(std::min(left.find_first_not_of(" \t\r"), left.size())); };
   skip_blanks();

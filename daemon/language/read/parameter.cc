@@ -167,7 +167,7 @@ std::optional<AttributeType> NamedType(std::string_view name) {
   return found == types.end() ? std::nullopt : std::make_optional(found->second);
 }
 
-// What to do about a type whose values XLA cannot pass; empty for other types.
+// Advice about a type whose values XLA cannot pass; empty for other types.
 std::string_view Remedy(std::string_view type) {
   if (HasText(type, "complex"))
     return "XLA cannot pass complex attributes: take the real and imaginary parts as two attributes";
@@ -284,7 +284,7 @@ std::string TypeName(const Declarator& declarator) {
   return name;
 }
 
-// What to do about an array whose element type nobody knows. `is_input`: whether it is an argument.
+// Advice about an array of an unknown element type. `is_input`: whether it is an argument.
 std::string NoElement(const Declarator& type, bool is_input) {
   const std::string_view token = is_input ? "arg" : "ret";
   const std::string part = ElementOf(DeclaratorReader(type.arguments).Read());  // vec<float, 4>

@@ -248,7 +248,7 @@ class Resolver {
            });
   }
 
-  // What to do about handlers that the source defines by XLA's own macros; empty if there are none.
+  // Advice about handlers that the source defines by XLA's own macros; empty if there are none.
   std::string_view AboutHandlersOfXla() const {
     const auto defines = [](const Token& token) { return token.text.starts_with("XLA_FFI_DEFINE_HANDLER"); };
     return std::none_of(preprocessed_.tokens.begin(), preprocessed_.tokens.end(), defines)

@@ -55,7 +55,7 @@ struct Need {
 // The definitions of macros that make names, and where such a macro may decide a condition.
 class Pastes {
  public:
-  // What stands before and after the pieces that `##` puts between, in a name that a macro makes.
+  // The parts of a name that a macro makes, before and after the pieces that `##` puts between.
   struct Pattern {
     std::string prefix;
     std::string suffix;
@@ -270,7 +270,7 @@ class UnitReader {
   // Not the `return` of `return ::abs(x)`.
   static bool IsPlainName(const Token& token) { return token.IsIdentifier() && !IsKeyword(token.text); }
 
-  // What a name takes in this kind of text.
+  // A name's need in this kind of text.
   Takes Find(std::string_view name) const {
     const Takes takes = names_.Find(name);
     if (kind_ == Kind::kLibrary) return {0, takes.redeclared, takes.redeclared, takes.redeclared};

@@ -82,7 +82,7 @@ OriginOf OriginsByGuard() {
   };
 }
 
-// What a name takes that only the whole header declares, there at `origin`.
+// The need of a name that only the whole header declares, there at `origin`.
 uint32_t Needed(uint32_t origin, RuntimeParts present) {
   const bool is_part = origin != 0 && (origin & (kWhole | kAlwaysRead)) == 0;
   const bool is_there = is_part && present.Has(RuntimeParts::FromBits(origin));
@@ -106,7 +106,7 @@ class Comparison {
   Comparison(const Declarations& full, const Declarations& slim, RuntimeParts present, RuntimeNames::Table& table)
       : full_(full), slim_(slim), present_(present), table_(table) {}
 
-  // What the headers that the stand-in reads take themselves.
+  // The needs of the headers that the stand-in reads.
   uint32_t needed() const { return needed_; }
 
   // Empty, or what names cannot tell.

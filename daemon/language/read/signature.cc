@@ -95,7 +95,7 @@ bool MayBeStream(const SignatureParameter& parameter) {
          parameter.name.empty();
 }
 
-// What is written before and after the parameter's name, without spaces.
+// The text before and after the parameter's name, without spaces.
 std::string TypeText(const SignatureParameter& parameter) {
   std::string text = parameter.text;
   const size_t name = parameter.name.empty() ? std::string::npos : text.rfind(parameter.name);
@@ -164,7 +164,7 @@ std::vector<Token> Substituted(const std::vector<Token>& tokens,
   return result;
 }
 
-// Reads one template parameter. A pack has no single value, so it counts as unnamed.
+// Reads one template parameter. A pack has no single value, so it is treated as unnamed.
 TemplateParameter ReadTemplateParameter(Tokens tokens) {
   TemplateParameter parameter;
   const auto equals = std::find_if(tokens.begin(), tokens.end(), [](const Token& token) { return token.Is("="); });

@@ -13,8 +13,8 @@
 namespace kernix::language {
 namespace {
 
-// Bounds the work for each use of an input, and for each statement: a text may be written to be slow to read. What is
-// longer is not warned about.
+// Bounds the work for each use of an input, and for each statement: a text may be written to be slow to read. Longer
+// texts get no warning.
 constexpr size_t kMostTokens = 256;
 constexpr size_t kMostInputs = 256;
 constexpr size_t kMostFound = 20;

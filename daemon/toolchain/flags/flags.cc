@@ -207,7 +207,7 @@ absl::Status CheckKnown(const CudaToolkit& cuda, const Architecture& architectur
                           Known(cuda), ". Choose one of these with compute_capability, or use another CUDA toolkit"));
 }
 
-// What nvcc's words stand for; empty for any other text.
+// The meaning of nvcc's words; empty for any other text.
 std::set<Architecture> All(const CudaToolkit& cuda, std::string_view text) {
   std::set<Architecture> all;
   if (text != "all" && text != "all-major") return all;
