@@ -14,8 +14,8 @@
 namespace kernix::build {
 
 // A guess from the sources and the request's headers: it tells which stand-in to preprocess with. A unit that includes
-// others than these, the host compiler's, kernix's own and those of the runtime header gets the whole one: what they
-// take, no guess sees, and they take longer to read than what a stand-in leaves out.
+// headers of the toolkit, apart from those of the runtime header, gets the whole one: what they take, no guess sees,
+// and they take longer to read than what a stand-in leaves out.
 language::RuntimeChoice GuessRuntime(Env& env, const KnownRuntime& known, const Phases& phases,
                                      const toolchain::Toolchain& toolchain);
 
