@@ -36,9 +36,9 @@ class NvccCompiler {
         preambles_(cache, learning, disabled),
         compiled_preambles_(compiled_preambles) {}
 
-  // As StepRunner::RunStep(), for a kCudaCompile. If nvcc's dry run is not understood, or a phase fails,
-  // the step runs as its own command, whose output and errors are what users see; unless the phase's words are nvcc's:
-  // of cudafe++ at lines of the user's own, of the preprocessor without a header, of ptxas for the only architecture.
+  // As StepRunner::RunStep(), for a kCudaCompile. If nvcc's dry run is not understood, or a phase fails without naming
+  // an error, the step runs as its own command, whose output and errors are what users see. An error that a phase names
+  // is what nvcc would say; where a stand-in may have changed it, the phase has read the whole header.
   exec::ActionEnd Run(const Step& step, const StepRunner::Run& run);
 
   // The registry must not be read after the compiler is destroyed.

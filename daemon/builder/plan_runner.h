@@ -32,18 +32,19 @@ using PlanOutputs = std::map<std::string, exec::Content>;  // by path
 
 // The outcome of a plan.
 struct PlanEnd {
-  absl::Status status;                 // the first failure
-  PlanOutputs outputs;                 // of the steps that succeeded
-  std::string printed;                 // if all have, in the plan's order, unless it is an output
-  bool has_printed = false;            // whether one of these has, unless it is an output
+  absl::Status status;  // the first failure
+  PlanOutputs outputs;  // of the steps that succeeded
+  std::string printed;  // unless it is an output, in the plan's order: by all, or by those before `failed`
   std::shared_ptr<const Step> failed;  // the step whose command failed, as it ran, if `status` is about one
 };
 
 // Runs a plan to its end. Steps that wait for nothing run side by side, each in a thread: as many as the askers want,
 // of 128 at most, or a `run.share`th of them for a plan that is a step of another one, of which so many run side by
-// side. The first failure cancels the running steps, and is the plan's. A command that failed gives a COMPILATION
-// error; outputs that are too large, and exceptions, give a RESOURCE error. If `run.cancellation` fires, the plan ends
-// early with a CANCELLED error. `run.observer` is not told anything; the toolchain and the mode are the plan's.
+// side. The first failure cancels the running steps, and is the plan's; with `plan.in_order`, it cancels those behind
+// it, and the plan's is that of the first step that fails in the plan's order. A command that failed gives a
+// COMPILATION error; outputs that are too large, and exceptions, give a RESOURCE error. If `run.cancellation` fires,
+// the plan ends early with a CANCELLED error. `run.observer` is not told anything; the toolchain and the mode are the
+// plan's.
 PlanEnd RunPlan(Plan plan, StepRunner& runner, StepRunner::Run run, PlanObserver& observer);
 
 }  // namespace kernix::build
