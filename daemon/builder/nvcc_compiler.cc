@@ -221,14 +221,19 @@ class NvccCompiler::Compile {
     if (smallest->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
     const RuntimeChoice guess = GuessRuntime(compiler_.env_, *smallest, phases_, *run_.toolchain);
     if (guess.full) return RunWithWholeHeader(compiler_.whole_by_names_);
-    const KnownRuntimePtr known = Find(guess.parts);
+    RuntimeParts parts = guess.parts;
+    KnownRuntimePtr known = Find(parts);
+    if (const RuntimeParts needed = known->names.needed(); !parts.Has(needed)) {
+      parts = parts | needed;
+      known = Find(parts);
+    }
     if (known->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
-    Phases slim = WithStandIn(phases_, known->passes, guess.parts);
+    Phases slim = WithStandIn(phases_, known->passes, parts);
     preprocessing_ = compiler_.preambles_.Prepare(slim, *run_.toolchain, run_.askers->First(), held_);
     PlanEnd preprocessed = Preprocess();
     if (!preprocessed.status.ok()) return OnFailure(slim, preprocessed);
     const RuntimeChoice choice = ChooseRuntime(compiler_.env_, *known, slim, preprocessed.outputs, *run_.toolchain);
-    if (choice.full || !guess.parts.Has(choice.parts)) {
+    if (choice.full || !parts.Has(choice.parts)) {
       return RunWithWholeHeader(compiler_.whole_after_preprocessing_);
     }
     compiler_.slim_.Add();

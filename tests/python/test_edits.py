@@ -240,6 +240,14 @@ def test_an_error_shows_the_line_of_its_text(load, flags):
         load(wrong, flags)
 
 
+@pytest.mark.usefixtures("load")
+def test_headers_that_need_other_parts_of_the_runtime_header_do_not_take_all_of_it(learn, counter):
+    """The part with the shuffles uses another one."""
+    before = counter("whole_after_preprocessing")
+    learn(edit(SOURCE, "+= 1;", "= __shfl_down_sync(~0u, x[threadIdx.x], 1);"))
+    assert counter("whole_after_preprocessing") == before, "preprocessed twice"
+
+
 # What is wrong, and whether the rest of the runtime header is read before it is said.
 ERRORS = {
     "a semicolon": ("__global__ void wrong(float* x) { *x = 1 }", False),
