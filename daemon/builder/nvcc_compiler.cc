@@ -377,12 +377,14 @@ class NvccCompiler::Compile {
     const v1::ErrorDetail detail = GetErrorDetail(ended.status);
     const std::string& words = detail.compiler_output();
     const bool is_cicc = failed.kind == StepKind::kCicc;
-    if (IsSamePhase(failed, phases.host_compile) && MayHoldOtherLines(phases)) return RunAgainForLines();
+    const bool lacks_lines = is_cicc && failed.reuse->host_bodies_count && !failed.reuse->device_unit.empty();
+    if (lacks_lines || (IsSamePhase(failed, phases.host_compile) && MayHoldOtherLines(phases))) {
+      return RunAgainForLines();
+    }
     printed_ = exec::MakeContent(StrCat(*printed_, ended.printed));
     if (LacksHeader(words)) return Fail(detail);
     if (failed.kind == StepKind::kPtxas) return OnPtxasFailed(phases, failed, detail);
-    const bool has_no_lines = is_cicc && failed.reuse->host_bodies_count;  // of its own
-    if (!NamesError(words) || has_no_lines) return RunWhole(compiler_.phase_failed_);
+    if (!NamesError(words)) return RunWhole(compiler_.phase_failed_);
     if (&phases == &phases_ || IsSameWithWholeHeader(words, has_std_)) return Fail(detail);
     return is_cicc ? RunWhole(compiler_.phase_failed_) : AskWholeHeader(failed);
   }

@@ -333,3 +333,10 @@ def test_an_error_after_an_edit_of_host_code_shows_the_line_of_its_text(load, co
     wrong = edit(source, "scale_kernel<<<", "bool less = grid(1) < 2u;\n  if (less) scale_kernel<<<")
     assert_same_words(load, f"// A comment.\n{wrong}", [])
     assert counter("again_for_lines") > before
+
+
+def test_an_error_in_code_for_devices_shows_its_line_also_where_they_get_a_text_without_lines(load, counter):
+    before = counter("again_for_lines"), counter("whole_after_failure")
+    assert_same_words(load, f"{SOURCE}\n{ERRORS['a name for devices only'][0]}\n", ["-rdc=true"])
+    assert counter("again_for_lines") > before[0]
+    assert counter("whole_after_failure") == before[1]
