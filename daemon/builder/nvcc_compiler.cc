@@ -69,65 +69,68 @@ void AddInputs(Step& step, const PlanOutputs& made) {
   });
 }
 
+bool IsSamePhase(const Step& one, const Step& other) { return one.action.step == other.action.step; }
+
 bool IsCudafe(const Step& step) { return step.kind == StepKind::kCudafe; }
 
-// Whether all places that cudafe++ names are lines of the user's sources: "k.cu(3): error: ...", and of templates `at
-// line 7` or `at line 7 of k.h`. nvcc would say the same of them.
-bool IsAboutUsersLines(std::string_view output) {
-  constexpr absl::string_view kAtLine = " at line ";
-  size_t places = 0;
-  for (const absl::string_view line : absl::StrSplit(ToAbsl(output), '\n')) {
-    const size_t at = line.rfind(kAtLine);
-    if (at != line.npos && absl::StrContains(line.substr(at), '/')) return false;
-    const size_t end = line.find("): ");
-    const size_t begin = end == line.npos ? line.npos : line.rfind('(', end);
-    if (begin == line.npos || absl::StartsWith(line, " ")) continue;
-    if (absl::StrContains(line.substr(0, begin), '/')) return false;
-    ++places;
-  }
-  return places > 0;
+// What stands before an error: "k.cu(3): error: no", "k.cu(3): error #20011-D: no", "k.cu:3:5: error: no [-Werror=no]".
+constexpr absl::string_view kError = ": error";
+
+// Whether a phase says what is wrong; an assembler says ": Error: ".
+bool NamesError(std::string_view words) {
+  return absl::StrContains(ToAbsl(words), kError) || absl::StrContains(ToAbsl(words), ": Error: ");
 }
 
-// How errors begin that the rest of the runtime header cannot mend, since a stand-in was chosen by all names of the
-// unit: errors of punctuation, of names that nobody declares, of what those do not have that somebody does declare.
+// How errors begin that the rest of the runtime header changes in no word, since a stand-in was chosen by all names of
+// the unit: errors of punctuation, of names that nobody declares, of what those have or do not have that somebody does
+// declare. Candidates that they list have names of the unit, or are found through classes that it names.
 constexpr absl::string_view kLasting[] = {
+    "#error",
     "a class or namespace qualified name",
     "a value of type",
     "argument of type",
     "calling a __host__",
+    "cannot overload functions",
     "class \"",
+    "declaration is incompatible",
     "expected a",
     "expression must",
+    "function \"",
+    "incomplete type",
+    "inlining failed",
+    "invalid redeclaration",
+    "more than one instance of",
     "name followed by \"::\"",
+    "namespace \"",
     "no default constructor",
     "no instance of",
     "no suitable",
+    "operand types are incompatible",
+    "return value type",
     "static assertion failed",
+    "the default constructor of",
     "too few arguments",
     "too many arguments",
+    "type name is not allowed",
+    "variable \"",
 };
 
-// Whether each error in a tool's output is such a one.
-bool IsSameWithWholeHeader(std::string_view output) {
-  constexpr absl::string_view kError = "): error: ";
+// Whether each error in what a phase says is such a one. `has_std`: see RuntimeChoice.
+bool IsSameWithWholeHeader(std::string_view output, bool has_std) {
   for (const absl::string_view line : absl::StrSplit(ToAbsl(output), '\n')) {
     const size_t at = line.find(kError);
     if (at == line.npos) continue;
-    const absl::string_view text = line.substr(at + kError.size());
+    const absl::string_view text = line.substr(line.find(": ", at + kError.size()) + 2);
     const bool is_unknown_name =
         absl::StartsWith(text, "identifier ") &&
         (absl::EndsWith(text, " is undefined") || absl::EndsWith(text, " is undefined in device code"));
+    const bool is_warning = absl::StrContains(text, " [-W");
     const bool is_lasting = std::any_of(std::begin(kLasting), std::end(kLasting),
                                         [&](absl::string_view begin) { return absl::StartsWith(text, begin); });
-    if (!is_unknown_name && !is_lasting) return false;
+    const bool is_operator = !has_std && absl::StartsWith(text, "no operator \"");
+    if (!is_unknown_name && !is_warning && !is_lasting && !is_operator) return false;
   }
   return true;
-}
-
-// Whether a failed cicc's message about the user's lines is the one of nvcc. It has read these very lines.
-bool IsCiccsError(const Step& step, std::string_view output, bool has_whole_header) {
-  return step.kind == StepKind::kCicc && !(step.reuse && step.reuse->host_bodies_count) && IsAboutUsersLines(output) &&
-         (has_whole_header || IsSameWithWholeHeader(output));
 }
 
 // Whether the preprocessor has ended at an #include that leads nowhere, which it does in each pass.
@@ -135,8 +138,6 @@ bool LacksHeader(std::string_view output) {
   return absl::StrContains(ToAbsl(output), ": No such file or directory") &&
          absl::StrContains(ToAbsl(output), "compilation terminated.");
 }
-
-bool IsPtxas(const Step& step) { return step.kind == StepKind::kPtxas; }
 
 // ptxas's message in a whole call for one architecture, where the PTX is unit.ptx, not unit.compute_90.ptx.
 std::string AsInWholeCall(const Step& ptxas, const std::string& output) {
@@ -220,18 +221,24 @@ class NvccCompiler::Compile {
     if (smallest->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
     const RuntimeChoice guess = GuessRuntime(compiler_.env_, *smallest, phases_, *run_.toolchain);
     if (guess.full) return RunWithWholeHeader(compiler_.whole_by_names_);
-    const KnownRuntimePtr known = Find(guess.parts);
+    RuntimeParts parts = guess.parts;
+    KnownRuntimePtr known = Find(parts);
+    if (const RuntimeParts needed = known->names.needed(); !parts.Has(needed)) {
+      parts = parts | needed;
+      known = Find(parts);
+    }
     if (known->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
-    Phases slim = WithStandIn(phases_, known->passes, guess.parts);
+    Phases slim = WithStandIn(phases_, known->passes, parts);
     preprocessing_ = compiler_.preambles_.Prepare(slim, *run_.toolchain, run_.askers->First(), held_);
     PlanEnd preprocessed = Preprocess();
     if (!preprocessed.status.ok()) return OnFailure(slim, preprocessed);
     const RuntimeChoice choice = ChooseRuntime(compiler_.env_, *known, slim, preprocessed.outputs, *run_.toolchain);
-    if (choice.full || !guess.parts.Has(choice.parts)) {
+    if (choice.full || !parts.Has(choice.parts)) {
       return RunWithWholeHeader(compiler_.whole_after_preprocessing_);
     }
     compiler_.slim_.Add();
     stand_in_ = known;
+    has_std_ = choice.has_std;
     return RunCompile(slim, preprocessed);
   }
 
@@ -295,10 +302,8 @@ class NvccCompiler::Compile {
     PlanEnd compiled = RunPhases({std::move(host_compile)});
     if (!compiled.status.ok()) return OnFailure(phases, compiled);
     if (!compiled.printed.empty() && MayHoldOtherLines(phases)) {
-      compiler_.again_for_lines_.Add();
       compiled.outputs.clear();
-      LetGo();
-      return Compile(compiler_, step_, run_, /*lines_count=*/true).Run();
+      return RunAgainForLines();
     }
     KERNIX_RETURN_IF_ERROR(Take(compiled));
     return End(/*warns=*/!compiled.printed.empty());
@@ -317,6 +322,12 @@ class NvccCompiler::Compile {
       return step.reuse && !step.reuse->device_unit.empty() &&
              (step.reuse->host_bodies_count || observer_.has_reused_device_code());
     });
+  }
+
+  exec::ActionEnd RunAgainForLines() {
+    compiler_.again_for_lines_.Add();
+    LetGo();
+    return Compile(compiler_, step_, run_, /*lines_count=*/true).Run();
   }
 
   exec::ActionEnd End(bool warns) {
@@ -352,73 +363,75 @@ class NvccCompiler::Compile {
   PlanEnd RunPhases(std::vector<Step> steps) {
     StepRunner::Run run = run_;
     run.outputs = held_;
-    return RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode}, compiler_.runner_,
-                   std::move(run), observer_);
+    return RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode, .in_order = true},
+                   compiler_.runner_, std::move(run), observer_);
   }
 
-  // Of all that follows preprocessing, nvcc runs cudafe++ first. So what that says is nvcc's message, also if cicc has
-  // found the error at the same time and earlier.
-  exec::ActionEnd OnFailure(Phases& phases, PlanEnd& end) {
+  // All that nvcc runs before the phase that failed has succeeded. So what the phase says is nvcc's message, if it has
+  // read what nvcc's reads, or if the rest of the runtime header cannot change it.
+  exec::ActionEnd OnFailure(const Phases& phases, PlanEnd& end) {
     if (WouldEndAgain(end.status)) return end.status;
-    const v1::ErrorDetail detail = GetErrorDetail(end.status);
-    const bool is_alone = end.failed != nullptr && printed_->empty() && !end.has_printed;
-    PlanOutputs made = std::exchange(end.outputs, {});
-    if (!is_alone) return RunWhole(compiler_.phase_failed_);
-    if (LacksHeader(detail.compiler_output())) return Fail(detail);
-    if (IsCudafe(*end.failed)) return OnCudafeFailed(phases, end);
-    const auto is_same = [&](const Step& step) { return step.action.step == end.failed->action.step; };
-    const auto cudafe = std::find_if(phases.compile.begin(), phases.compile.end(), IsCudafe);
-    if (cudafe == phases.compile.end() || std::none_of(phases.compile.begin(), phases.compile.end(), is_same)) {
+    const PlanEnd ended = std::exchange(end, {});
+    if (ended.failed == nullptr) return RunWhole(compiler_.phase_failed_);
+    const Step& failed = *ended.failed;
+    const v1::ErrorDetail detail = GetErrorDetail(ended.status);
+    const std::string& words = detail.compiler_output();
+    const bool is_cicc = failed.kind == StepKind::kCicc;
+    const bool lacks_lines = is_cicc && failed.reuse->host_bodies_count && !failed.reuse->device_unit.empty();
+    if (lacks_lines || (IsSamePhase(failed, phases.host_compile) && MayHoldOtherLines(phases))) {
+      return RunAgainForLines();
+    }
+    printed_ = exec::MakeContent(StrCat(*printed_, ended.printed));
+    if (LacksHeader(words)) return Fail(detail);
+    if (failed.kind == StepKind::kPtxas) return OnPtxasFailed(phases, failed, detail);
+    if (!NamesError(words)) return RunWhole(compiler_.phase_failed_);
+    if (&phases == &phases_ || IsSameWithWholeHeader(words, has_std_)) return Fail(detail);
+    return is_cicc ? RunWhole(compiler_.phase_failed_) : AskWholeHeader(failed);
+  }
+
+  // It speaks of lines of the PTX, which is that of a whole call.
+  exec::ActionEnd OnPtxasFailed(const Phases& phases, const Step& failed, v1::ErrorDetail detail) {
+    const auto is_ptxas = [](const Step& step) { return step.kind == StepKind::kPtxas; };
+    if (std::count_if(phases.compile.begin(), phases.compile.end(), is_ptxas) > 1) {
       return RunWhole(compiler_.phase_failed_);
     }
-    Step step = *cudafe;
-    AddInputs(step, outputs_);
-    AddInputs(step, made);
-    made.clear();
-    if (!step.inputs_from_steps.empty()) return RunWhole(compiler_.phase_failed_);
-    const PlanEnd front_end = RunPhases({std::move(step)});
-    if (!front_end.status.ok()) return OnCudafeFailed(phases, front_end);
-    const auto is_such = [&](const Step& other) { return other.kind == end.failed->kind; };
-    const bool is_only_one = std::count_if(phases.compile.begin(), phases.compile.end(), is_such) == 1;
-    if (!is_only_one || !front_end.printed.empty()) return RunWhole(compiler_.phase_failed_);
-    if (IsCiccsError(*end.failed, detail.compiler_output(), &phases == &phases_)) return Fail(detail);
-    if (!IsPtxas(*end.failed)) return RunWhole(compiler_.phase_failed_);
-    // It speaks of lines of the PTX, which is that of a whole call.
-    v1::ErrorDetail of_ptxas = detail;
-    of_ptxas.set_compiler_output(AsInWholeCall(*end.failed, detail.compiler_output()));
-    return Fail(of_ptxas);
-  }
-
-  exec::ActionEnd OnCudafeFailed(const Phases& phases, const PlanEnd& end) {
-    if (WouldEndAgain(end.status)) return end.status;
-    const v1::ErrorDetail detail = GetErrorDetail(end.status);
-    if (end.failed == nullptr || !IsAboutUsersLines(detail.compiler_output())) return RunWhole(compiler_.phase_failed_);
-    // The line may need a declaration that the stand-in leaves out.
-    if (&phases != &phases_ && !IsSameWithWholeHeader(detail.compiler_output())) {
-      outputs_.clear();
-      return AskWholeHeader();
-    }
+    detail.set_compiler_output(AsInWholeCall(failed, detail.compiler_output()));
     return Fail(detail);
   }
 
-  // cudafe++ will probably say the same of the line, so it runs alone.
-  exec::ActionEnd AskWholeHeader() {
-    const auto cudafe = std::find_if(phases_.compile.begin(), phases_.compile.end(), IsCudafe);
-    const PlanEnd front_end = RunPhases({phases_.preprocess.at(phases_.host_pass), *cudafe});
-    if (!front_end.status.ok() && WouldEndAgain(front_end.status)) return front_end.status;
-    const bool is_refused = front_end.failed != nullptr && IsCudafe(*front_end.failed);
-    if (!is_refused) return RunWithWholeHeader(compiler_.whole_after_error_);
+  // What has failed with a stand-in runs again with the host's phases before it. It will probably fail again.
+  exec::ActionEnd AskWholeHeader(const Step& failed) {
+    const auto is_failed = [&](const Step& step) { return IsSamePhase(step, failed); };
+    const auto pass = std::find_if(phases_.preprocess.begin(), phases_.preprocess.end(), is_failed);
+    std::vector<Step> steps;
+    if (pass != phases_.preprocess.end()) {
+      steps = {*pass};
+    } else {
+      steps = {phases_.preprocess.at(phases_.host_pass),
+               *std::find_if(phases_.compile.begin(), phases_.compile.end(), IsCudafe)};
+    }
+    if (is_failed(phases_.host_compile)) {
+      outputs_.erase(phases_.host_text);
+      steps.push_back(phases_.host_compile);
+      AddInputs(steps.back(), outputs_);
+    }
+    PlanEnd again = RunPhases(std::move(steps));
+    if (again.status.ok()) {
+      LetGo();
+      return RunWithWholeHeader(compiler_.whole_after_error_);
+    }
     compiler_.whole_after_error_.Add();
-    return OnCudafeFailed(phases_, front_end);
+    again.printed.clear();  // as before
+    return OnFailure(phases_, again);
   }
 
-  // A phase's error is the message.
+  // A phase's error is the message, after what the phases before it have printed.
   exec::ActionEnd Fail(const v1::ErrorDetail& detail) {
     compiler_.in_phases_.Add();
-    if (run_.observer != nullptr) run_.observer->OnOutput(detail.compiler_output());
     exec::ActionResult result;
     result.exit_code = detail.exit_code();
-    result.output = detail.compiler_output();
+    result.output = StrCat(*printed_, detail.compiler_output());
+    if (run_.observer != nullptr) run_.observer->OnOutput(result.output);
     return result;
   }
 
@@ -446,6 +459,7 @@ class NvccCompiler::Compile {
   Phases phases_;  // with the whole header
   std::optional<RuntimeParts> to_learn_;
   KnownRuntimePtr stand_in_;  // null: all passes read the whole header
+  bool has_std_ = false;      // see RuntimeChoice
   Preprocessing preprocessing_;
   CompiledPreambles::Prepared host_;  // for its host compile
   PlanOutputs outputs_;               // of what has ended, and what that has printed

@@ -36,10 +36,9 @@ class NvccCompiler {
         preambles_(cache, learning, disabled),
         compiled_preambles_(compiled_preambles) {}
 
-  // As StepRunner::RunStep(), for a kCudaCompile. If kernixd does not understand nvcc's dry run, or if a phase fails,
-  // the step runs as its own command, and users see its output and errors. No second run if nvcc would print the
-  // phase's message, too: cudafe++ at the user's own lines, the preprocessor without a header, ptxas for the only
-  // architecture.
+  // As StepRunner::RunStep(), for a kCudaCompile. If kernixd does not understand nvcc's dry run, or if a phase fails
+  // without naming an error, the step runs as its own command, and users see its output and errors. An error that a
+  // phase names is nvcc's; if a stand-in may have changed it, the phase has read the whole header.
   exec::ActionEnd Run(const Step& step, const StepRunner::Run& run);
 
   // The registry must not be read after the compiler is destroyed.

@@ -49,19 +49,16 @@ constexpr size_t kMostAtOnce = 128;
 class PlanRun {
  public:
   PlanRun(Plan plan, StepRunner& runner, StepRunner::Run run, PlanObserver& observer)
-      : runner_(runner),
-        run_(std::move(run)),
-        share_(run_.share),
-        asked_to_stop_(std::exchange(run_.cancellation, std::make_shared<Cancellation>())),
-        observer_(observer) {
+      : runner_(runner), run_(std::move(run)), share_(run_.share), in_order_(plan.in_order), observer_(observer) {
     run_.toolchain = std::move(plan.toolchain);
     run_.mode = plan.mode;
     run_.share = share_ * StepsThatStart(plan);  // so that all steps together keep to what the askers want
-    for (Step& step : plan.steps) waiting_.push_back(&steps_.emplace_back(std::move(step), observer_));
+    for (Step& step : plan.steps) waiting_.push_back(&steps_.emplace_back(steps_.size(), std::move(step), observer_));
+    wanted_ = steps_.size();
   }
 
   PlanEnd Run() {
-    const ScopedOnCancel on_cancel(asked_to_stop_.get(), [this] { run_.cancellation->Cancel(); });
+    const ScopedOnCancel on_cancel(run_.cancellation.get(), [this] { CancelFrom(0); });
     Work(/*is_first=*/true);
     std::vector<std::thread> threads;
     {
@@ -75,7 +72,7 @@ class PlanRun {
  private:
   // One step, and the observer of its action.
   struct StepRun : StepObserver {
-    StepRun(Step s, PlanObserver& o) : step(std::move(s)), observer(o) {}
+    StepRun(size_t i, Step s, PlanObserver& o) : index(i), step(std::move(s)), observer(o) {}
     void OnQueued(int actions_ahead) override { observer.OnQueued(step.action.step, actions_ahead); }
     void OnStarted(const exec::Action& action) override { observer.OnStarted(action); }
     // In whole lines, so that no path is cut in two.
@@ -91,8 +88,10 @@ class PlanRun {
       if (!lines.empty()) observer.OnOutput(WithUsersNames(lines, step.action.links));
     }
 
+    const size_t index;
     Step step;
     PlanObserver& observer;
+    const CancellationPtr cancellation = std::make_shared<Cancellation>();
     std::string unfinished;  // line
     exec::Content printed;   // null: it has not ended
   };
@@ -141,12 +140,13 @@ class PlanRun {
     const size_t of_all = wanted == 0 ? kMostAtOnce : std::min(wanted, kMostAtOnce);
     const size_t most = std::max<size_t>(of_all / share_, 1);
     auto ready = waiting_.end();
-    if (end_.status.ok() && running_ < most) ready = waiting_.begin();
+    if (running_ < most) ready = waiting_.begin();
     while (ready != waiting_.end() && !IsReady(**ready)) ++ready;
     return ready;
   }
 
   bool IsReady(const StepRun& run) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (run.index >= wanted_) return false;
     for (const std::string& path : run.step.inputs_from_steps) {
       if (!end_.outputs.contains(path)) return false;
     }
@@ -164,6 +164,7 @@ class PlanRun {
     AddInputs(run.step);
     StepRunner::Run how = run_;
     how.observer = &run;
+    how.cancellation = run.cancellation;
     exec::ActionEnd end = runner_.RunStep(run.step, how);
     run.OnEnded();
     KERNIX_RETURN_IF_ERROR(end.status());
@@ -191,10 +192,10 @@ class PlanRun {
     }
   }
 
-  // Returns the number of steps done so far, 0 if the run has failed.
+  // Returns the number of steps done so far, 0 if the step has failed or is not wanted any more.
   int Settle(StepRun& run, Result result) {
     const int done = Record(run, std::move(result));
-    if (done == 0) run_.cancellation->Cancel();  // after the failure is recorded: what it cancels fails, too
+    if (done == 0) CancelFrom(Wanted());  // after the failure is recorded: what it cancels fails, too
     return done;
   }
 
@@ -202,14 +203,24 @@ class PlanRun {
     const MutexLock lock(mutex_);
     --running_;
     changed_.NotifyAll();
-    if (end_.status.ok() && !result.status.ok()) {
+    if (run.index < wanted_ && !result.status.ok()) {
       end_.status = result.status;
       end_.failed = std::move(result.failed);
+      wanted_ = in_order_ ? run.index : 0;
     }
-    if (!end_.status.ok()) return 0;
+    if (run.index >= wanted_) return 0;
     run.printed = std::move(result.printed);
     end_.outputs.merge(result.outputs);
     return ++steps_done_;
+  }
+
+  size_t Wanted() const {
+    const MutexLock lock(mutex_);
+    return wanted_;
+  }
+
+  void CancelFrom(size_t first) {
+    for (size_t index = first; index < steps_.size(); ++index) steps_[index].cancellation->Cancel();
   }
 
   PlanEnd End() {
@@ -220,27 +231,26 @@ class PlanRun {
     }
     OutputBuffer printed(kMostPrinted);  // nobody reads more, and it is in memory now
     for (const StepRun& run : steps_) {
-      if (run.printed == nullptr || run.printed->empty()) continue;
-      end_.has_printed = true;
-      if (end_.status.ok()) printed.Append(*run.printed);
+      if (run.index < wanted_ && run.printed != nullptr) printed.Append(*run.printed);
     }
     end_.printed = printed.Text();
     return std::move(end_);
   }
 
   StepRunner& runner_;
-  StepRunner::Run run_;  // its cancellation is that of the steps
+  StepRunner::Run run_;
   const size_t share_;
-  const CancellationPtr asked_to_stop_;
+  const bool in_order_;
   PlanObserver& observer_;
   std::deque<StepRun> steps_;  // each is its thread's while it runs
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;
   std::vector<StepRun*> waiting_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
   PlanEnd end_ ABSL_GUARDED_BY(mutex_);
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t wanted_ ABSL_GUARDED_BY(mutex_) = 0;  // so many of the first steps: those before a failure, or none
   int steps_done_ ABSL_GUARDED_BY(mutex_) = 0;
   bool first_waits_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -32,18 +32,18 @@ using PlanOutputs = std::map<std::string, exec::Content>;  // by path
 
 // The outcome of a plan.
 struct PlanEnd {
-  absl::Status status;                 // the first failure
-  PlanOutputs outputs;                 // of the steps that succeeded
-  std::string printed;                 // if all have, in the plan's order, unless it is an output
-  bool has_printed = false;            // whether one of these has, unless it is an output
+  absl::Status status;  // the first failure
+  PlanOutputs outputs;  // of the steps that succeeded
+  std::string printed;  // unless it is an output, in the plan's order: by all, or by those before `failed`
   std::shared_ptr<const Step> failed;  // the step whose command failed, as it ran, if `status` is about one
 };
 
 // Runs a plan to its end. Independent steps run side by side, each in a thread: as many as the askers want, at most
 // 128. A plan that is a step of another plan, one of `run.share` side by side, gets its share of these. The first
-// failure cancels the running steps, and is the plan's. A command that failed gives a COMPILATION error; outputs that
-// are too large, and exceptions, give a RESOURCE error. If `run.cancellation` fires, the plan ends early with a
-// CANCELLED error. Ignores `run.observer`; the toolchain and the mode are the plan's.
+// failure cancels the running steps, and is the plan's. With `plan.in_order`, a failure cancels only the steps behind
+// it, and the plan's is that of the first failed step in the plan's order. A command that failed gives a COMPILATION
+// error; outputs that are too large, and exceptions, give a RESOURCE error. If `run.cancellation` fires, the plan ends
+// early with a CANCELLED error. Ignores `run.observer`; the toolchain and the mode are the plan's.
 PlanEnd RunPlan(Plan plan, StepRunner& runner, StepRunner::Run run, PlanObserver& observer);
 
 }  // namespace kernix::build

@@ -192,40 +192,41 @@ TEST_F(StepRunnerTest, AFailedPhaseGivesWhatTheWholeCallSays) {
   EXPECT_THAT(Metrics(), HasSubstr("{how=\"whole_after_failure\"} 1"));
 }
 
-TEST_F(StepRunnerTest, WhatTheFrontEndSaysOfUsersLinesIsTheMessageAlsoInTemplates) {
-  executor_.failing = {"cudafe++ host", "compile"};
-  for (const char* context :
-       {"", "          detected during:\n            instantiation of \"T f(T) [with T=int]\" at line 7\n",
-        "          detected during instantiation of \"T f(T) [with T=int]\" at line 7 of k.h\n"}) {
-    executor_.ran.clear();
-    executor_.prints["cudafe++ host"] = StrCat("u.cu(1): error: no\n", context);
-    const auto result = Run(Compile());
-    ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ(result->output, executor_.prints["cudafe++ host"]);
-    EXPECT_THAT(executor_.ran, Not(Contains("compile"))) << context;
-  }
-  for (const char* said :
-       {"toolchain/cuda/x.h(1): error: no\n", "error: no\n",
-        "u.cu(1): error: no\n          detected during:\n            instantiation of class \"C\" at "
-        "line 7 of toolchain/cuda/x.h\n"}) {
-    executor_.ran.clear();
-    executor_.prints["cudafe++ host"] = said;
-    ASSERT_TRUE(Run(Compile()).ok());
-    EXPECT_THAT(executor_.ran, Contains("compile")) << said;
+TEST_F(StepRunnerTest, WhatAPhaseSaysOfAnErrorIsTheMessage) {
+  for (const char* phase :
+       {"preprocess compute_90", "preprocess host", "cudafe++ host", "cicc compute_90", "host compile"}) {
+    executor_.failing = {phase, "compile"};
+    for (const char* said :
+         {"u.cu(1): error: no\n", "u.cu(1): error #7-D: no\n", "u.cu:1:2: error: no\n", "u.cu:1: Error: no\n",
+          "toolchain/cuda/x.h(1): error: no\n          detected during instantiation of \"T f(T)\" at line 7\n"}) {
+      executor_.ran.clear();
+      executor_.prints[phase] = said;
+      const auto result = Run(Compile());
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_EQ(result->exit_code, 1);
+      EXPECT_EQ(result->output, said);
+      EXPECT_THAT(executor_.ran, Not(Contains("compile"))) << phase << said;
+    }
+    for (const char* said : {"", "Segmentation fault\n", "error: no\n"}) {
+      executor_.ran.clear();
+      executor_.prints[phase] = said;
+      ASSERT_TRUE(Run(Compile()).ok());
+      EXPECT_THAT(executor_.ran, Contains("compile")) << phase << said;
+    }
+    executor_.prints.erase(phase);
   }
 }
 
-TEST_F(StepRunnerTest, WhatCiccSaysOfUsersLinesIsTheMessage) {
-  executor_.failing = {"cicc compute_90", "compile"};
-  executor_.prints["cicc compute_90"] = "u.cu(1): error: no\n";
+TEST_F(StepRunnerTest, WhatPhasesHavePrintedBeforeAnErrorStandsBeforeIt) {
+  executor_.prints["cudafe++ host"] = "u.cu(1): warning: host\n";
+  executor_.prints["cicc compute_90"] = "u.cu(1): warning: device\n";
+  executor_.failing = {"host compile", "compile"};
+  executor_.prints["host compile"] = "u.cu:1:1: error: no\n";
   const auto result = Run(Compile());
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->output, "u.cu(1): error: no\n");
-  EXPECT_THAT(executor_.ran, AllOf(Contains("cudafe++ host"), Not(Contains("compile")))) << "which nvcc runs first";
-  executor_.ran.clear();
-  executor_.prints["cicc compute_90"] = "toolchain/cuda/x.h(1): error: no\n";
-  ASSERT_TRUE(Run(Compile()).ok());
-  EXPECT_THAT(executor_.ran, Contains("compile"));
+  EXPECT_EQ(result->output, "u.cu(1): warning: host\nu.cu(1): warning: device\nu.cu:1:1: error: no\n");
+  EXPECT_EQ(watcher_.output, result->output);
+  EXPECT_THAT(executor_.ran, Not(Contains("compile")));
 }
 
 TEST_F(StepRunnerTest, ADryRunThatIsNotUnderstoodGivesOneWholeCall) {
@@ -309,6 +310,16 @@ TEST_F(StepRunnerTest, DeviceCodeOfOtherLinesServesUnlessAWarningCouldShowThem) 
   executor_.ran.clear();
   ASSERT_TRUE(Run(Compile()).ok());
   EXPECT_THAT(executor_.ran, Not(Contains("cicc compute_90")));
+
+  // An error could show them as well.
+  executor_.ran.clear();
+  executor_.lines_above = "\n\n\n\n";
+  executor_.failing = {"host compile"};
+  executor_.prints["host compile"] = "u.cu:8:1: error: no\n";
+  const auto failed = Run(Compile());
+  ASSERT_TRUE(failed.ok()) << failed.status();
+  EXPECT_EQ(failed->output, "u.cu:8:1: error: no\n");
+  EXPECT_THAT(executor_.ran, AllOf(Contains("cicc compute_90").Times(1), Not(Contains("compile"))));
 }
 
 TEST_F(StepRunnerTest, WhatMayServeOthersGetsExactlyWhatItsKeyCovers) {

@@ -111,12 +111,18 @@ absl::StatusOr<std::string> ReadFileOf(Env& env, const exec::Action& action, con
   return env.ReadFile(path);
 }
 
+std::vector<std::string> ToolkitFolders(const toolchain::Toolchain& toolchain) {
+  std::vector<std::string> folders = toolchain.cuda->include_directories;
+  folders.push_back(toolchain.cuda->root + "/include");
+  return folders;
+}
+
 // The names by which the whole header's files can be included.
 std::set<std::string> IncludableNames(const KnownRuntime& known, const std::vector<exec::InputLink>& links,
                                       const toolchain::Toolchain& toolchain) {
-  std::vector<std::string> folders = toolchain.host.system_include_directories;
-  folders.push_back(toolchain.cuda->root + "/include");
-  folders.insert(folders.end(), toolchain.cuda->include_directories.begin(), toolchain.cuda->include_directories.end());
+  std::vector<std::string> folders = ToolkitFolders(toolchain);
+  const std::vector<std::string>& of_host = toolchain.host.system_include_directories;
+  folders.insert(folders.end(), of_host.begin(), of_host.end());
   std::set<std::string> names;
   for (const std::string& file : known.files) {
     const std::string path = NormalizePath(BehindLinks(file, links));
@@ -175,8 +181,7 @@ std::vector<std::string> IncludedNames(const Phases& phases) {
   return names;
 }
 
-bool IsOfHostCompiler(Env& env, const std::string& header, const toolchain::Toolchain& toolchain) {
-  const std::vector<std::string>& folders = toolchain.host.system_include_directories;
+bool IsInAny(Env& env, const std::vector<std::string>& folders, const std::string& header) {
   return std::any_of(folders.begin(), folders.end(),
                      [&](const std::string& folder) { return env.Stat(JoinPath(folder, header)).ok(); });
 }
@@ -225,18 +230,20 @@ absl::Status AddHeaders(const exec::Action& preprocess, Written& written) {
   return absl::OkStatus();
 }
 
-// A header that some of these texts include and that is none of them, nor of the host compiler, the runtime header or
-// kernix; empty if there is none. What such a one takes, no guess sees.
+// A header of the toolkit that some of these texts include and that is none of them, nor of the host compiler, the
+// runtime header or kernix; empty if there is none. What such a one takes, no guess sees.
 std::string UnseenHeader(Env& env, const KnownRuntime& known, const exec::Action& preprocess, const Written& written,
                          const toolchain::Toolchain& toolchain) {
   const std::set<std::string> of_runtime = IncludableNames(known, preprocess.links, toolchain);
+  const std::vector<std::string> of_toolkit = ToolkitFolders(toolchain);
   std::set<std::string> harmless;
   for (const UnitText& text : written.texts) {
     for (const ScannedInclude& include : ScanIncludes(text.text).includes) {
       const std::string& name = include.target.name;
       const bool is_harmless = written.names.contains(name) || name.starts_with("brainevent/") ||
                                of_runtime.contains(name) || harmless.contains(name) ||
-                               IsOfHostCompiler(env, name, toolchain);
+                               IsInAny(env, toolchain.host.system_include_directories, name) ||
+                               !IsInAny(env, of_toolkit, name);  // it is nowhere
       if (!is_harmless) return name;
       harmless.insert(name);
     }

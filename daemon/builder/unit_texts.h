@@ -13,9 +13,9 @@
 
 namespace kernix::build {
 
-// A guess from the sources and the request's headers, for preprocessing. A unit gets the whole header if it includes
-// headers other than these, the host compiler's, kernix's own and the runtime header's: a guess cannot know which names
-// they use, and reading them takes longer than the parts that a stand-in leaves out.
+// A guess from the sources and the request's headers: which stand-in to preprocess with. A unit gets the whole header
+// if it includes headers of the toolkit other than the runtime header's: a guess cannot know which names they use, and
+// reading them takes longer than the parts that a stand-in leaves out.
 language::RuntimeChoice GuessRuntime(Env& env, const KnownRuntime& known, const Phases& phases,
                                      const toolchain::Toolchain& toolchain);
 

@@ -147,6 +147,7 @@ struct Plan {
   std::shared_ptr<std::vector<exec::MountedTree>> kernel_headers;  // these alone
   toolchain::ToolchainPtr toolchain;
   CompileMode mode = CompileMode::kFast;
+  bool in_order = false;  // fails as if its steps ran one after the other
 };
 
 // Whether an input is a copy of a source, of which tools only show lines.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which steps of a CUDA build an edit runs again: what it does not concern is taken from the build before."""
 
+import functools
 import time
 
 import kernels
@@ -44,32 +45,50 @@ DEVICE_STEPS = ("cicc compute_90", "ptxas sm_90")
 WHOLE_HEADER = ["-DCUDA_ENABLE_DEPRECATED"]
 
 
-@pytest.fixture(name="load")
-def load_fixture(place, fresh_name):
-    """A function that loads a CUDA module without JAX, once kernixd knows what its headers declare."""
+@pytest.fixture(name="counter")
+def counter_fixture(place):
+    """A function that returns how many compiles kernixd counts as having gone a way."""
 
-    def not_known_yet():
+    def counter(way):
         lines = place.kernixctl("metrics").stdout.splitlines()
-        return sum(int(line.split()[-1]) for line in lines if 'how="whole_not_known_yet"' in line)
+        return sum(int(line.split()[-1]) for line in lines if f'how="{way}"' in line)
 
-    def load(source, flags, number=0, **how):
-        return kernix.load_cuda_inline(
-            f"{fresh_name}_{number}",
-            source,
-            auto_register=False,
-            compute_capability="9.0",
-            extra_cuda_cflags=list(flags),
-            **how,
-        )
+    return counter
 
+
+@pytest.fixture(name="load")
+def load_fixture(fresh_name, learn):
+    """A function that loads a CUDA module without JAX, once kernixd knows what its headers declare."""
     kernix.load_cpp_inline(fresh_name, kernels.constant(4501), auto_register=False)  # starts kernixd
-    for number in range(1, 30):
-        before = not_known_yet()
-        load(f"{TEMPLATES}\nstatic const int number = {number};\n", [], number)
-        if not_known_yet() == before:
-            break
-        time.sleep(1)
-    return load
+    learn(TEMPLATES)
+    return functools.partial(load_cuda, fresh_name)
+
+
+def load_cuda(name, source, flags, number=0, **how):
+    """Load a CUDA module without JAX."""
+    return kernix.load_cuda_inline(
+        f"{name}_{number}",
+        source,
+        auto_register=False,
+        compute_capability="9.0",
+        extra_cuda_cflags=list(flags),
+        **how,
+    )
+
+
+@pytest.fixture(name="learn")
+def learn_fixture(fresh_name, counter):
+    """A function that has kernixd learn what a source needs of the runtime header."""
+
+    def learn(source):
+        for number in range(1, 30):
+            before = counter("whole_not_known_yet")
+            load_cuda(fresh_name, f"{source}\nstatic const int number = {number};\n", [], number)
+            if counter("whole_not_known_yet") == before:
+                break
+            time.sleep(1)
+
+    return learn
 
 
 def device_steps_run(module):
@@ -221,6 +240,14 @@ def test_an_error_shows_the_line_of_its_text(load, flags):
         load(wrong, flags)
 
 
+@pytest.mark.usefixtures("load")
+def test_headers_that_need_other_parts_of_the_runtime_header_do_not_take_all_of_it(learn, counter):
+    """The part with the shuffles uses another one."""
+    before = counter("whole_after_preprocessing")
+    learn(edit(SOURCE, "+= 1;", "= __shfl_down_sync(~0u, x[threadIdx.x], 1);"))
+    assert counter("whole_after_preprocessing") == before, "preprocessed twice"
+
+
 # What is wrong, and whether the rest of the runtime header is read before it is said.
 ERRORS = {
     "a semicolon": ("__global__ void wrong(float* x) { *x = 1 }", False),
@@ -245,22 +272,71 @@ ERRORS = {
         False,
     ),
     "a host function": ("int host_only(int);\n__global__ void wrong(float* x) { *x = host_only(1); }", False),
-    "an operator": ("struct S { int a; };\n__global__ void wrong(float* x) { S s; *x = (s + s).a; }", True),
+    "an operator": ("struct S { int a; };\n__global__ void wrong(float* x) { S s; *x = (s + s).a; }", False),
+    "an operator on what std declares": (
+        "#include <cstddef>\nstruct S { int a; };\nbool wrong(std::byte b, S s) { return b == s; }",
+        True,
+    ),
+    "an overload in headers": ('__global__ void wrong(float* x) { *x = abs("a"); }', False),
+    "a template in headers": (
+        "#include <algorithm>\nstruct S { int a; };\nvoid wrong(S* s) { std::swap(s, *s); }",
+        False,
+    ),
+    "a declaration": ("int wrong();\nfloat wrong();", False),
+    "a header": ('#include "no_such_header.h"', False),
+    "a directive": ("#error wrong", False),
+    "a directive for devices": ("#ifdef __CUDA_ARCH__\n#error wrong\n#endif", False),
+    "what the host compiler warns of": (
+        '#pragma GCC diagnostic error "-Wsign-compare"\n'
+        "bool wrong(int n) { int spare = 3; unsigned size = 1; return n < size; }",
+        False,
+    ),
+    "what only the host compiler refuses": (
+        'extern "C" void wrong();\nvoid alias() __attribute__((alias("nothing")));',
+        True,
+    ),
     "an instruction": ('__global__ void wrong(float* x) { asm("nonsense;"); }', False),
 }
 
 
-@pytest.mark.parametrize("what", ERRORS)
-def test_an_error_is_what_a_whole_call_says(load, place, what):
-    def asked_again():
-        lines = place.kernixctl("metrics").stdout.splitlines()
-        return sum(int(line.split()[-1]) for line in lines if 'how="whole_after_error"' in line)
-
-    wrong, is_asked_again = ERRORS[what]
-    said, before = [], asked_again()
+def assert_same_words(load, wrong, flags):
+    """Check that an error has the words of a whole call of nvcc."""
+    said = []
     for how in ({}, {"force_rebuild": True}):
         with pytest.raises(kernix.KernelError) as error:
-            load(f"{SOURCE}\n{wrong}\n", [], 77, **how)
+            load(wrong, flags, **how)
         said.append(str(error.value))
     assert said[0] == said[1]
-    assert (asked_again() > before) == is_asked_again
+
+
+@pytest.mark.parametrize("what", ERRORS)
+def test_an_error_is_what_a_whole_call_says(load, learn, counter, what):
+    wrong, is_asked_again = ERRORS[what]
+    learn(f"{SOURCE}\n#if 0\n{wrong}\n#endif\n")
+    before = counter("whole_after_error"), counter("whole_after_failure")
+    assert_same_words(load, f"{SOURCE}\n{wrong}\n", [])
+    assert (counter("whole_after_error") > before[0]) == is_asked_again
+    assert counter("whole_after_failure") == before[1], "no whole call was needed"
+
+
+@pytest.mark.parametrize("what", ["an operator on what std declares", "an overload in headers"])
+def test_an_error_with_the_whole_header_is_what_a_whole_call_says(load, counter, what):
+    before = counter("whole_after_failure")
+    assert_same_words(load, f"{SOURCE}\n{ERRORS[what][0]}\n", WHOLE_HEADER)
+    assert counter("whole_after_failure") == before
+
+
+def test_an_error_after_an_edit_of_host_code_shows_the_line_of_its_text(load, counter):
+    source = f'#pragma GCC diagnostic error "-Wsign-compare"\n{SOURCE}'
+    load(source, [])
+    before = counter("again_for_lines")
+    wrong = edit(source, "scale_kernel<<<", "bool less = grid(1) < 2u;\n  if (less) scale_kernel<<<")
+    assert_same_words(load, f"// A comment.\n{wrong}", [])
+    assert counter("again_for_lines") > before
+
+
+def test_an_error_in_code_for_devices_shows_its_line_also_where_they_get_a_text_without_lines(load, counter):
+    before = counter("again_for_lines"), counter("whole_after_failure")
+    assert_same_words(load, f"{SOURCE}\n{ERRORS['a name for devices only'][0]}\n", ["-rdc=true"])
+    assert counter("again_for_lines") > before[0]
+    assert counter("whole_after_failure") == before[1]

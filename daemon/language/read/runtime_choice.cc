@@ -158,6 +158,7 @@ class UnitReader {
     choice.full = (need_.bits & RuntimeNames::kWhole) != 0;
     choice.why = choice.full ? need_.where : "";
     choice.parts = RuntimeParts::FromBits(need_.bits & ~RuntimeNames::kWhole) | names_.needed();
+    choice.has_std = has_std_;
     return choice;
   }
 

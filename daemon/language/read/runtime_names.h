@@ -187,6 +187,9 @@ struct RuntimeChoice {
   bool full = false;   // the whole header
   std::string why;     // if `full`: "k.cu:12: std::vector"
   RuntimeParts parts;  // to add to the stand-in that the names are for; none if it fits
+  // Whether the unit can have objects of types of namespace std. Messages about an operator then list those of std that
+  // the whole header declares, though they are not for such types.
+  bool has_std = false;
 };
 
 // Linear in the size of the texts.
