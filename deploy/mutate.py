@@ -158,8 +158,8 @@ MUTANTS = [
            instead("IN_MOVE_SELF", "0"), "common_test", "*PosixWatch*"),
     Mutant("queries of a load that have a time limit each", "daemon/builder/upstream_budget.h", "UpstreamBudget::End",
            never("queries_"), "build_test", "UpstreamBudgetTest.*"),
-    Mutant("queries at the same time that are counted twice", "daemon/builder/upstream_budget.h", "UpstreamBudget::Begin",
-           always("queries_"), "build_test", "UpstreamBudgetTest.*"),
+    Mutant("queries at the same time that are counted twice", "daemon/builder/upstream_budget.h",
+           "UpstreamBudget::Begin", always("queries_"), "build_test", "UpstreamBudgetTest.*"),
     Mutant("a step's query that has a time limit of its own", "daemon/builder/step_runner.cc", "FindOrRun",
            instead("run.budget", "nullptr"), "sharing_test", "*ALoadThatHasWaited*"),
     Mutant("a phase's query that has a time limit of its own", "daemon/builder/step_runner.cc", "FindOrRun",
@@ -294,4 +294,7 @@ if __name__ == "__main__":
     if bad := misfits():
         sys.exit("mutate: these do not fit the sources:\n" + "\n".join(bad))
     if len(sys.argv) > 1:
-        sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2] if len(sys.argv) > 2 else ""))
+        build_folder = pathlib.Path(sys.argv[1]).resolve()
+        if not (build_folder / "CMakeCache.txt").exists():
+            sys.exit(f"mutate: {build_folder} is no build folder")
+        sys.exit(main(build_folder, sys.argv[2] if len(sys.argv) > 2 else ""))
