@@ -94,6 +94,7 @@ exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
   if (step.kind != StepKind::kPlainLink || !takes_stubs_) return runner_.RunCommand(step.action, run);
   const absl::StatusOr<SmallLibraries> small =
       CatchExceptions(kNoSmallLink, [&] { return SmallLibrariesFor(step, run.toolchain); });
+  if (!small.ok()) Log(LogLevel::kDebug, "small_libraries_failed", {{"reason", ToStd(small.status().message())}});
   if (small.ok() && run.mode != CompileMode::kWhole) {
     MutedStep muted(run.observer);
     exec::ActionEnd end = RunSmall(step, *small, run, muted);

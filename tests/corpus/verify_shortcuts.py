@@ -189,6 +189,7 @@ class Comparison:
         self.name = f"verify_{file.stem}".replace(".", "_").replace("-", "_")
         self.text = file.read_text()
         self.flags = flags_of(self.text)
+        self.runs = settings.has_gpu and file.resolve().parent == CORPUS
 
     def by_one_thread(self, ptx: bytes) -> bytes:
         """Return the machine code that ptxas makes without threads, as text."""
@@ -210,7 +211,7 @@ class Comparison:
             extra_cuda_cflags=[*self.flags, "-no-compress"],
             compute_capability=self.settings.architecture,
             force_rebuild=whole_call,
-            auto_register=self.settings.has_gpu,
+            auto_register=self.runs,
         )
 
     def with_shortcuts(self) -> tuple[Any, str]:
@@ -248,8 +249,7 @@ class Comparison:
             different.append("no machine code was found")
         if not self.flags and not {*map(self.by_one_thread, made_fast["PTX"])} <= {*made_fast["machine code"]}:
             different.append("machine code of one thread of ptxas")
-        runs = self.settings.has_gpu and self.file.resolve().parent == CORPUS
-        if runs and computed(fast, text) != computed(whole, text):
+        if self.runs and computed(fast, text) != computed(whole, text):
             different.append("results")
         return different
 
