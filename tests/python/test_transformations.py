@@ -147,7 +147,7 @@ def test_attributes_of_both_cannot_be_left_out(module):
             match=r"\.line\(\) needs the attribute factor: float32 .*line_backward\(\) has it, too.* Pass the",
         ):
             call(A)
-    with pytest.raises(TypeError, match=r"other_order\(\): attribute 'factor' is given, so 'only_here'"):
+    with pytest.raises(TypeError, match=r"other_order\(\): attribute 'factor' is given, so give 'only_here' before it"):
         module.line.with_vjp("other_order")
 
 
