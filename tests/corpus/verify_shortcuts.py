@@ -277,7 +277,8 @@ def main() -> int:
     parser.add_argument("--arch", default="sm_90", help="of the kernels; several with commas between")
     parser.add_argument("--only-files", action="store_true", help="leave out the kernels of the corpus")
     parser.add_argument("--short", action="store_true", help="compare each file only after its edit")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="files at the same time")
+    # More than cores, because each waits for what kernixd learns.
+    parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), help="files at the same time")
     arguments = parser.parse_args()
     settings = Settings(
         architecture=arguments.arch,
