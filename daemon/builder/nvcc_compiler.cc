@@ -371,7 +371,8 @@ class NvccCompiler::Compile {
   // read what nvcc's reads, or if the rest of the runtime header cannot change it.
   exec::ActionEnd OnFailure(const Phases& phases, PlanEnd& end) {
     if (WouldEndAgain(end.status)) return end.status;
-    const PlanEnd ended = std::exchange(end, {});
+    PlanEnd ended = std::exchange(end, {});
+    ended.outputs.clear();  // before all is made again
     if (ended.failed == nullptr) return RunWhole(compiler_.phase_failed_);
     const Step& failed = *ended.failed;
     const v1::ErrorDetail detail = GetErrorDetail(ended.status);
