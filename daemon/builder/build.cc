@@ -16,7 +16,6 @@
 #include "daemon/builder/failure.h"
 #include "daemon/builder/load_errors.h"
 #include "daemon/builder/resolved_function.h"
-#include "daemon/builder/shared_output.h"
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/builder/upstream_cache.h"
@@ -129,25 +128,27 @@ bool IsInOurHeaders(const absl::Status& status) {
          ToStd(status.message()).find(StrCat(kKernelHeaders, "/brainevent/")) != std::string_view::npos;
 }
 
-// Forwards events to a flight, and times to a trace. Forwards compiler output only if users may see it as it arrives.
+// The error for users after a failure of a plan.
+absl::Status FailureOf(const PlanEnd& end) {
+  const bool said_no = end.failed != nullptr && KindOf(end.status) == v1::ErrorDetail::COMPILATION;
+  return said_no ? WithFailedCommand(end.status, end.failed->action) : end.status;
+}
+
+// Forwards events to a flight, and times to a trace.
 class BuildObserver : public PlanObserver {
  public:
   // Both must outlive it.
-  BuildObserver(Flight& flight, TraceRecorder& trace, bool shows_output)
-      : flight_(flight), trace_(trace), shows_output_(shows_output) {}
+  BuildObserver(Flight& flight, TraceRecorder& trace) : flight_(flight), trace_(trace) {}
 
   void OnQueued(const std::string& step, int actions_ahead) override { flight_.OnQueued(step, actions_ahead); }
   void OnStarted(const exec::Action& action) override { flight_.OnStarted(action); }
-  void OnOutput(std::string_view text) override {
-    if (shows_output_) flight_.OnOutput(text);
-  }
+  void OnOutput(std::string_view text) override { flight_.OnOutput(text); }
   void OnStepDone(int steps_done) override { flight_.OnStepDone(steps_done); }
   void OnStepEnded(const StepTimes& times) override { trace_.Add(times); }
 
  private:
   Flight& flight_;
   TraceRecorder& trace_;
-  const bool shows_output_;
 };
 
 }  // namespace
@@ -227,7 +228,7 @@ absl::StatusOr<PlanEnd> Build::RunSteps(PlannedLoad& load) {
   KERNIX_RETURN_IF_ERROR(Stage(load));
   load.trace->Lap("stage");
   RankSteps(parts_.cache, load);
-  BuildObserver observer(*flight_, *load.trace, /*shows_output=*/!parts_.shared());
+  BuildObserver observer(*flight_, *load.trace);
   const HeldOutputsOptions held{.scratch_directory = parts_.cache.scratch_directory(),
                                 .max_bytes = parts_.options.max_made_bytes,
                                 .of_users = parts_.held_bytes,
@@ -251,7 +252,6 @@ absl::Status Build::Stage(PlannedLoad& load) {
   KERNIX_RETURN_IF_ERROR(ReadFlagFiles(parts_.env, load.request.flag_files, contents));
   KERNIX_RETURN_IF_ERROR(CheckSources(parts_.env, load.request, parts_.options.flag_policy));
   KERNIX_RETURN_IF_ERROR(StagePlan(load.request, std::move(contents), parts_.header_trees, load.plan));
-  if (parts_.shared()) HideSourceLines(*load.request.toolchain, load.plan);
   if (!parts_.shared() && !parts_.options.disabled.contains(Shortcut::kHostBodies)) return absl::OkStatus();
   for (Step& step : load.plan.steps) {
     if (step.nvcc) step.nvcc->host_bodies_count = true;
@@ -266,7 +266,7 @@ absl::StatusOr<v1::LoadResult> Build::Conclude(const PlanEnd& end) {
   if (refusal.ok() && IsAfterSources(end.status)) {
     if (const std::optional<absl::Status> better = AskAboutSources(end.status)) return *better;
   }
-  return FailureOf(*load_, end);
+  return FailureOf(end);
 }
 
 std::optional<absl::Status> Build::AskAboutSources(const absl::Status& otherwise) {
@@ -278,16 +278,7 @@ std::optional<absl::Status> Build::AskAboutSources(const absl::Status& otherwise
     return RunSteps(alone);
   });
   if (!end.ok() || end->status.ok() || KindOf(end->status) != v1::ErrorDetail::COMPILATION) return std::nullopt;
-  return FailureOf(alone, *end);
-}
-
-absl::Status Build::FailureOf(const PlannedLoad& load, const PlanEnd& end) {
-  if (parts_.shared()) {
-    return ToldFailure({parts_.env, parts_.executor, flight_->build_askers(), load_->request, load_->headers,
-                        load.plan.files, end, flight_->build_cancellation()});
-  }
-  const bool said_no = end.failed != nullptr && KindOf(end.status) == v1::ErrorDetail::COMPILATION;
-  return said_no ? WithFailedCommand(end.status, end.failed->action) : end.status;
+  return FailureOf(*end);
 }
 
 absl::StatusOr<v1::LoadResult> Build::Keep(const PlanEnd& end) {
@@ -296,12 +287,10 @@ absl::StatusOr<v1::LoadResult> Build::Keep(const PlanEnd& end) {
   const ToolReads reads{{dependencies.begin(), dependencies.end()},
                         TextsOf(end.outputs, load_->plan.files.assembler_dependencies)};
   KERNIX_RETURN_IF_ERROR(CheckFilesRead(parts_.env, load_->request, load_->headers, reads, parts_.options.flag_policy));
-  const std::string shown = parts_.shared() ? ShownOfSuccess(load_->request, load_->headers, end.printed) : end.printed;
-  if (parts_.shared()) flight_->OnOutput(shown);
   const std::string_view linked = *end.outputs.at(load_->plan.files.artifact);
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(linked, load_->request.functions));
   v1::ArtifactTexts texts = TextsFor(load_->request, load_->plan.unit_texts, load_->plan.files.kept, end.outputs);
-  texts.set_compiler_output(shown);
+  texts.set_compiler_output(end.printed);
   KERNIX_ASSIGN_OR_RETURN(const std::string artifact, WithTexts(linked, texts, parts_.options.max_made_bytes));
   load_->trace->Lap("check artifact");
   return Store(reads, artifact, std::move(versions));

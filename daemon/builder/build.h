@@ -42,8 +42,6 @@ class Build {
   // Runs the compiler on the sources without their handlers. Nothing if it finds no error. `otherwise`: the error known
   // so far.
   std::optional<absl::Status> AskAboutSources(const absl::Status& otherwise);
-  // The error for users after a failure of `load`'s plan.
-  absl::Status FailureOf(const PlannedLoad& load, const PlanEnd& end);
   absl::StatusOr<v1::LoadResult> Keep(const PlanEnd& end);
   absl::StatusOr<v1::LoadResult> Store(const ToolReads& reads, const std::string& artifact,
                                        std::vector<std::string> symbol_versions);

@@ -178,16 +178,30 @@ TEST_F(BuilderTest, ACompileErrorNamesTheUsersLine) {
   EXPECT_EQ(t.Stats().entries, 0u);
 }
 
-TEST_F(BuilderTest, OnlyAPrivateDaemonGivesAwayWhatACommandReads) {
-  TestBuilder mine(TestBuilder::On::kLocalExecutor);
-  TestBuilder shared(TestBuilder::On::kLocalExecutor, {.flag_policy = toolchain::FlagPolicy::kShared});
+TEST_F(BuilderTest, AnErrorHasWhatItsCommandReads) {
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->mutable_text()->append("int broken = nonsense;\n");
-  const v1::FailedCommand command = GetErrorDetail(mine.Load(request).status()).failed_command();
-  EXPECT_THAT(command.word(), Contains("kernix-unit/unit.cc"));
-  EXPECT_THAT(command.file(), Contains(::testing::ResultOf([](const auto& file) { return file.path(); },
-                                                           "kernix/brainevent/common.h")));
-  EXPECT_FALSE(GetErrorDetail(shared.Load(request).status()).has_failed_command());
+  for (const auto policy : {toolchain::FlagPolicy::kPerUser, toolchain::FlagPolicy::kShared}) {
+    TestBuilder t(TestBuilder::On::kLocalExecutor, {.flag_policy = policy});
+    const v1::FailedCommand command = GetErrorDetail(t.Load(request).status()).failed_command();
+    EXPECT_THAT(command.word(), Contains("kernix-unit/unit.cc"));
+    EXPECT_THAT(command.file(), Contains(::testing::ResultOf([](const auto& file) { return file.path(); },
+                                                             "kernix/brainevent/common.h")));
+  }
+}
+
+TEST_F(BuilderTest, CompilersSayWhatTheyLikeAtOnce) {
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append("static int unused() { return 1; }\nint broken = nonsense;\n");
+  request.mutable_options()->add_compile_flags("-Wall");
+  request.set_verbose(true);
+  for (const auto policy : {toolchain::FlagPolicy::kPerUser, toolchain::FlagPolicy::kShared}) {
+    TestBuilder t(TestBuilder::On::kLocalExecutor, {.flag_policy = policy});
+    RecordingObserver observer;
+    const v1::ErrorDetail detail = GetErrorDetail(t.Load(request, observer).status());
+    EXPECT_THAT(detail.compiler_output(), HasSubstr("    9 | int broken = nonsense;\n"));
+    EXPECT_THAT(observer.output, AllOf(HasSubstr("error: "), HasSubstr("    9 | int broken = nonsense;\n")));
+  }
 }
 
 TEST_F(BuilderTest, OddLabelsAreHarmless) {

@@ -22,8 +22,7 @@ std::string AdviceForFailure(std::string_view error);
 // Makes a COMPILATION error with the complete output and the command. `result` must have a nonzero exit code.
 absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result);
 
-// Adds the files of `action` to its error, to run it again. Not for a shared daemon: an action may have files of the
-// machine among its inputs. If they are very large, leaves the error unchanged.
+// Adds the files of `action` to its error, to run it again. If they are very large, leaves the error unchanged.
 absl::Status WithFailedCommand(const absl::Status& error, const exec::Action& action);
 
 }  // namespace kernix::build

@@ -122,8 +122,7 @@ class KernelCompilationError(KernelError):
         Raises
         ------
         KernelRequestError
-            If the error has no command to run again: it comes from a shared kernixd, or the sources have more than
-            32 MiB.
+            If the error has no command to run again: the sources have more than 32 MiB.
         KernelResourceError
             If the folder cannot be written.
         """

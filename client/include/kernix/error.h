@@ -36,8 +36,8 @@ ErrorInfo DescribeError(const absl::Status& status);
 
 // Writes the files of a kCompilation error's command to `folder`, and a script `run.sh` that runs it again, wherever
 // you move the folder on this machine. Returns the script's path. Headers in include paths are not copied: links lead
-// to their folders. INVALID_REQUEST if the error has no command to run again: no compiler reported it, a shared daemon
-// gave it, or the sources have more than 32 MiB. RESOURCE if the folder cannot be written.
+// to their folders. INVALID_REQUEST if the error has no command to run again: no compiler reported it, or the sources
+// have more than 32 MiB. RESOURCE if the folder cannot be written.
 absl::StatusOr<std::string> SaveFailedCommand(const absl::Status& error, const std::string& folder);
 
 }  // namespace kernix
