@@ -72,16 +72,10 @@ absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, cons
   return absl::OkStatus();
 }
 
-// The files that the compiler has read, by paths that are also valid outside the input root.
+// The lists of files that the tools have read, by paths that are also valid outside the input root.
 std::vector<std::string> DependenciesOf(const PlanOutputs& made, const PlanFiles& files) {
   std::vector<std::string> texts;
   for (const std::string& path : files.dependencies) texts.push_back(FollowLinks(*made.at(path), files.links));
-  return texts;
-}
-
-std::vector<std::string_view> TextsOf(const PlanOutputs& made, const std::vector<std::string>& paths) {
-  std::vector<std::string_view> texts;
-  for (const std::string& path : paths) texts.push_back(*made.at(path));
   return texts;
 }
 
@@ -208,8 +202,6 @@ std::optional<remote::SharedResult> Build::AskUpstream() {
 
 absl::StatusOr<v1::LoadResult> Build::KeepFromUpstream(const remote::SharedResult& found) {
   if (found.files.size() != 1) return absl::DataLossError("it is not an artifact");
-  KERNIX_RETURN_IF_ERROR(
-      CheckSources(parts_.env, load_->request, parts_.options.flag_policy));  // what is not built is not taken
   const std::string_view artifact = *found.files.front().second;
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(artifact, load_->request.functions));
   cache::Entry entry = NewEntry(*load_, artifact, std::move(versions));
@@ -250,7 +242,6 @@ absl::Status Build::Stage(PlannedLoad& load) {
   KERNIX_RETURN_IF_ERROR(
       CheckStagedBytes(load.request.headers, contents, parts_.options.limits.max_staged_header_bytes));
   KERNIX_RETURN_IF_ERROR(ReadFlagFiles(parts_.env, load.request.flag_files, contents));
-  KERNIX_RETURN_IF_ERROR(CheckSources(parts_.env, load.request, parts_.options.flag_policy));
   KERNIX_RETURN_IF_ERROR(StagePlan(load.request, std::move(contents), parts_.header_trees, load.plan));
   if (!parts_.shared() && !parts_.options.disabled.contains(Shortcut::kHostBodies)) return absl::OkStatus();
   for (Step& step : load.plan.steps) {
@@ -284,23 +275,21 @@ std::optional<absl::Status> Build::AskAboutSources(const absl::Status& otherwise
 absl::StatusOr<v1::LoadResult> Build::Keep(const PlanEnd& end) {
   load_->trace->Skip();
   const std::vector<std::string> dependencies = DependenciesOf(end.outputs, load_->plan.files);
-  const ToolReads reads{{dependencies.begin(), dependencies.end()},
-                        TextsOf(end.outputs, load_->plan.files.assembler_dependencies)};
-  KERNIX_RETURN_IF_ERROR(CheckFilesRead(parts_.env, load_->request, load_->headers, reads, parts_.options.flag_policy));
+  KERNIX_RETURN_IF_ERROR(CheckIsDescribed(*load_->request.toolchain, dependencies));
   const std::string_view linked = *end.outputs.at(load_->plan.files.artifact);
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(linked, load_->request.functions));
   v1::ArtifactTexts texts = TextsFor(load_->request, load_->plan.unit_texts, load_->plan.files.kept, end.outputs);
   texts.set_compiler_output(end.printed);
   KERNIX_ASSIGN_OR_RETURN(const std::string artifact, WithTexts(linked, texts, parts_.options.max_made_bytes));
   load_->trace->Lap("check artifact");
-  return Store(reads, artifact, std::move(versions));
+  return Store(dependencies, artifact, std::move(versions));
 }
 
-absl::StatusOr<v1::LoadResult> Build::Store(const ToolReads& reads, const std::string& artifact,
-                                            std::vector<std::string> symbol_versions) {
+absl::StatusOr<v1::LoadResult> Build::Store(const std::vector<std::string>& dependency_files,
+                                            const std::string& artifact, std::vector<std::string> symbol_versions) {
   cache::Entry entry = NewEntry(*load_, artifact, std::move(symbol_versions));
   HeadersRead headers = DigestToolchainHeaders(parts_.env, parts_.toolchains.digests(), *load_->request.toolchain,
-                                               reads.compiler, load_->started);
+                                               dependency_files, load_->started, parts_.look_at());
   entry.toolchain_headers = std::move(headers.headers);
   KERNIX_RETURN_IF_ERROR(CheckNothingChanged(parts_.env, parts_.toolchains.digests(), load_->request, load_->started));
   load_->trace->Lap("digest headers");

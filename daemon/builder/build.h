@@ -10,7 +10,6 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/builder/builder_parts.h"
-#include "daemon/builder/files_read.h"
 #include "daemon/builder/flights.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/planned_load.h"
@@ -43,7 +42,8 @@ class Build {
   // so far.
   std::optional<absl::Status> AskAboutSources(const absl::Status& otherwise);
   absl::StatusOr<v1::LoadResult> Keep(const PlanEnd& end);
-  absl::StatusOr<v1::LoadResult> Store(const ToolReads& reads, const std::string& artifact,
+  // `dependency_files`: the lists of files that the tools have read.
+  absl::StatusOr<v1::LoadResult> Store(const std::vector<std::string>& dependency_files, const std::string& artifact,
                                        std::vector<std::string> symbol_versions);
   void Share(const cache::Entry& entry, const std::string& artifact);
   // Makes the first lookup of the result a known one.

@@ -43,6 +43,7 @@ struct BuilderParts {
     return tools.described == nullptr || options.builds_described;
   }
   bool shared() const { return options.flag_policy == toolchain::FlagPolicy::kShared; }
+  LookAt look_at() const { return shared() ? LookAt::kToolchain : LookAt::kAll; }
 
   // On disk: the steps of a few hundred kernels.
   static constexpr uint64_t kStepCacheBytes = 256 << 20;
@@ -57,7 +58,7 @@ struct BuilderParts {
   exec::Executor& executor;
   cache::Cache& cache;
   UpstreamCache* const upstream;  // null: nothing is shared with other nodes
-  StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes, upstream};
+  StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes, upstream, look_at()};
   const std::shared_ptr<exec::ByteQuota> held_bytes =
       std::make_shared<exec::ByteQuota>(options.max_held_bytes_per_user);
   const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned

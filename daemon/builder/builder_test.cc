@@ -96,14 +96,20 @@ TEST_F(BuilderTest, SeparateUnitsAreLinkedOnce) {
 }
 
 // The files that only the second unit reads count like those of the first.
-TEST_F(BuilderTest, FilesThatAnyUnitReadsAreChecked) {
+TEST_F(BuilderTest, FilesThatAnyUnitReadsAreLookedAt) {
   TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = SeparateRequest(compiler_);
   const std::string path = t.folder / "data";
   ASSERT_THAT(t.env.WriteFile(path, "x", 0600), IsOk());
   request.mutable_source(1)->mutable_text()->append(
-      StrCat("#define QUOTED(x) #x\n#define S(x) QUOTED(x)\nasm(\".inc\" \"bin \" S(\"", path, "\"));\n"));
-  EXPECT_EQ(KindOf(t.Load(request).status()), v1::ErrorDetail::INVALID_REQUEST);
+      StrCat("asm(\".section .rodata\\n.incbin \\\"", path, "\\\"\\n.text\");\n"));
+  const auto built = t.Load(request);
+  ASSERT_THAT(built, IsOk());
+  ASSERT_THAT(t.env.WriteFile(path, "another", 0600), IsOk());
+  const auto again = t.Load(request);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_FALSE(again->cache_hit());
+  EXPECT_NE(again->artifact_digest(), built->artifact_digest());
 }
 
 TEST_F(BuilderTest, BuildsThenHits) {

@@ -7,7 +7,12 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "common/base/strings.h"
+#include "common/wire/input_root.h"
+#include "daemon/plan/plan.h"
+#include "daemon/plan/tool_paths.h"
 
 namespace kernix::build {
 namespace {
@@ -84,6 +89,28 @@ std::optional<std::string> QuotedName(std::string_view line) {
   return name;
 }
 
+// Links to the kernel headers, the include roots and the toolchain's folders.
+bool IsLink(const std::vector<absl::string_view>& folders) {
+  if (folders.size() == 1) return folders.front() == kKernelHeaders;
+  return folders.size() == 2 && (folders.front() == kIncludeRootsFolder || folders.front() == kLinkFolder);
+}
+
+// Whether a path leaves the input root or a folder behind a link through "..", even if it comes back: the parent folder
+// of such a folder is not the one that the text suggests.
+bool LeavesRoot(const std::string& relative) {
+  std::vector<absl::string_view> folders;
+  for (const absl::string_view part : absl::StrSplit(ToAbsl(relative), '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part != "..") {
+      folders.push_back(part);
+      continue;
+    }
+    if (folders.empty() || IsLink(folders)) return true;
+    folders.pop_back();
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string> ParseDependencyFile(std::string_view text) {
@@ -125,12 +152,12 @@ std::string MakeDependencyFile(std::string_view target, const std::vector<std::s
   return text + "\n";
 }
 
-std::vector<std::string> HeadersOutsideRoot(std::string_view dependency_file) {
-  std::set<std::string> headers;
+std::vector<std::string> FilesOutsideRoot(std::string_view dependency_file) {
+  std::set<std::string> files;
   for (const std::string& path : ParseDependencyFile(dependency_file)) {
-    if (path.front() == '/') headers.insert(path);
+    if (path.front() == '/' || LeavesRoot(path)) files.insert(path);
   }
-  return {headers.begin(), headers.end()};
+  return {files.begin(), files.end()};
 }
 
 }  // namespace kernix::build

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the files that a compiler lists with -MD, in Makefile syntax.
+// Reads the files that a compiler lists with -MD, and an assembler with --MD, in Makefile syntax.
 #pragma once
 
 #include <string>
@@ -19,8 +19,9 @@ std::vector<std::string> FilesOfLineMarkers(std::string_view preprocessed);
 // One rule for `target`. ParseDependencyFile() gives `paths` back.
 std::string MakeDependencyFile(std::string_view target, const std::vector<std::string>& paths);
 
-// The prerequisites outside the action's root. These are the absolute paths, since commands name their own inputs by
-// relative paths. Spelled as the compiler wrote them, sorted, without duplicates.
-std::vector<std::string> HeadersOutsideRoot(std::string_view dependency_file);
+// The prerequisites outside the action's root, since commands name their own inputs by relative paths: the absolute
+// paths, and relative ones that leave the root, or a folder behind a link in it, through "..". Spelled as the tool
+// wrote them, sorted, without duplicates.
+std::vector<std::string> FilesOutsideRoot(std::string_view dependency_file);
 
 }  // namespace kernix::build

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/strings.h"
+
 namespace kernix::build {
 namespace {
 
@@ -57,9 +59,21 @@ TEST(DependencyFileTest, AnythingElseGivesNothingOrLittleButEnds) {
   EXPECT_THAT(ParseDependencyFile("a:\n"), IsEmpty());
 }
 
-TEST(DependencyFileTest, HeadersOutsideRootAreTheAbsoluteOnes) {
-  EXPECT_THAT(HeadersOutsideRoot("u.o: u.cc inc/0/a.h /usr/include/b.h /opt/c/bin/../include/c.h /opt/c/include/c.h\n"),
+TEST(DependencyFileTest, FilesOutsideRootHaveAbsolutePaths) {
+  EXPECT_THAT(FilesOutsideRoot("u.o: u.cc inc/0/a.h /usr/include/b.h /opt/c/bin/../include/c.h /opt/c/include/c.h\n"),
               ElementsAre("/opt/c/bin/../include/c.h", "/opt/c/include/c.h", "/usr/include/b.h"));
+}
+
+TEST(DependencyFileTest, FilesOutsideRootHavePathsThatClimbOut) {
+  for (const char* path : {"../x.h", "..", "kernix-unit/../../x.h", "./a/../../x.h", "../kernix-unit/unit.cc"}) {
+    EXPECT_THAT(FilesOutsideRoot(StrCat("u.o: ", path, "\n")), ElementsAre(path));
+  }
+  for (const char* path : {"inc/0/../x.h", "inc/0/a/../../x.h", "inc//0/./../0/x.h", "kernix/../inc/0/x.h",
+                           "inc/../toolchain/cuda/../x.h"}) {
+    EXPECT_THAT(FilesOutsideRoot(StrCat("u.o: ", path, "\n")), ElementsAre(path)) << "the folder is a link";
+  }
+  EXPECT_THAT(FilesOutsideRoot("u.o: kernix-unit/../x.h inc/0/a/../x.h kernix/brainevent/../b.h inc/../a..b/..c\n"),
+              IsEmpty());
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "common/base/utf8.h"
 #include "daemon/builder/build_inputs.h"
 #include "daemon/builder/toolchain_headers.h"
+#include "daemon/plan/tool_paths.h"
 
 namespace kernix::build {
 namespace {
@@ -173,7 +174,8 @@ Miss ExplainMiss(cache::Cache& cache, toolchain::FileDigests& digests, const Pla
   const std::optional<std::string> header =
       ChangedToolchainHeader(digests, *load.request.toolchain, (*entry)->toolchain_headers, unchanged);
   if (!header) return {"another load has just built it"};
-  return {Printable(StrCat("toolchain header ", *header, " changed")), load.key()};
+  const bool is_of_toolchain = PortablePath(ToolchainFolders(*load.request.toolchain), *header) != *header;
+  return {Printable(StrCat(is_of_toolchain ? "toolchain header " : "file ", *header, " changed")), load.key()};
 }
 
 }  // namespace kernix::build

@@ -78,8 +78,7 @@ void StepCache::Keep(const Digest& key, const Step& step, const toolchain::Toolc
   }
   if (HasReadMore(step, dependencies)) return;
   cache::StepResult kept;
-  kept.headers =
-      DigestToolchainHeaders(env_, digests_, toolchain, {dependencies.begin(), dependencies.end()}, start).headers;
+  kept.headers = DigestToolchainHeaders(env_, digests_, toolchain, dependencies, start, look_at_).headers;
   if (!IsCertain(kept.headers)) return;
   for (const auto& [path, content] : result.outputs) kept.outputs.emplace_back(path, *content);
   store_.Put(key, kept);

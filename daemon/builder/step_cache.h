@@ -24,8 +24,12 @@ class StepCache {
  public:
   // `env`, `digests` and `upstream` must outlive the cache. `upstream` may be null: nothing is shared with other nodes.
   StepCache(Env& env, toolchain::FileDigests& digests, std::string folder, uint64_t limit_bytes,
-            UpstreamCache* upstream = nullptr)
-      : env_(env), digests_(digests), store_(env, std::move(folder), limit_bytes), upstream_(upstream) {}
+            UpstreamCache* upstream = nullptr, LookAt look_at = LookAt::kAll)
+      : env_(env),
+        digests_(digests),
+        store_(env, std::move(folder), limit_bytes),
+        upstream_(upstream),
+        look_at_(look_at) {}
 
   // Represents the step: steps of one key have the same result, as long as the headers that they read are the same.
   // `step.reuse` must be set, and the step must have all of its inputs.
@@ -58,6 +62,7 @@ class StepCache {
   toolchain::FileDigests& digests_;
   cache::StepStore store_;
   UpstreamCache* const upstream_;
+  const LookAt look_at_;
 };
 
 }  // namespace kernix::build

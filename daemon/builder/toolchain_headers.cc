@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/toolchain_headers.h"
 
+#include <algorithm>
 #include <set>
+#include <string_view>
+#include <utility>
 
+#include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/paths.h"
+#include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/plan/tool_paths.h"
@@ -12,6 +17,44 @@
 
 namespace kernix::build {
 namespace {
+
+constexpr char kSystemFolder[] = "/usr";
+
+// Finds the files that tools have listed.
+class ListedFiles {
+ public:
+  ListedFiles(Env& env, const std::vector<NamedFolder>& toolchain, LookAt look_at)
+      : env_(env), only_toolchain_(look_at == LookAt::kToolchain) {
+    if (!only_toolchain_) return;
+    folders_.emplace_back(kSystemFolder);
+    for (const NamedFolder& folder : toolchain) {
+      folders_.push_back(folder.path);
+      folders_.push_back(env.RealPath(folder.path).value_or(folder.path));  // compilers may shorten a name so
+    }
+  }
+
+  // The place of a file that may be looked at, without "..". nullopt: there is none. The root that a relative path
+  // leaves is gone.
+  std::optional<std::string> Find(const std::string& path) const {
+    const std::string normal = NormalizePath(path);
+    if (!path.starts_with('/') || !MayLookAt(normal)) return std::nullopt;
+    if (normal == path) return path;
+    // If the path contains links, the text alone may name another place.
+    const bool is_same = only_toolchain_ ? env_.Stat(normal).ok() : IsSameFile(env_, path, normal);
+    const std::string place = is_same ? normal : env_.RealPath(path).value_or(path);
+    return MayLookAt(NormalizePath(place)) ? std::optional(place) : std::nullopt;
+  }
+
+ private:
+  bool MayLookAt(const std::string& normal) const {
+    return !only_toolchain_ || std::any_of(folders_.begin(), folders_.end(),
+                                           [&](const std::string& folder) { return IsBelow(normal, folder); });
+  }
+
+  Env& env_;
+  const bool only_toolchain_;
+  std::vector<std::string> folders_;
+};
 
 // Why the build may have read other content than the file has now; empty if it cannot have.
 std::string WhyUnsure(const absl::StatusOr<toolchain::FileDigests::Content>& content, const BuildStart& start) {
@@ -21,23 +64,53 @@ std::string WhyUnsure(const absl::StatusOr<toolchain::FileDigests::Content>& con
   return "it was changed during the build, or its time stamp is ahead of this machine's clock";
 }
 
-// The headers that the build has certainly read.
-std::optional<toolchain::FileDigests::Content> ContentSince(toolchain::FileDigests& digests, const std::string& path,
-                                                            const BuildStart& start) {
-  const absl::StatusOr<toolchain::FileDigests::Content> content = digests.GetContent(path);
-  const std::string why = WhyUnsure(content, start);
-  if (why.empty()) return *content;
-  Log(LogLevel::kWarning, "header_not_recorded",
-      {{"path", path}, {"reason", why}, {"effect", "the next load of this entry builds it again"}});
-  return std::nullopt;
-}
+// Records files with their content, and says in the log if the next load has to build again.
+class Record {
+ public:
+  Record(toolchain::FileDigests& digests, const std::vector<NamedFolder>& folders, const BuildStart& start)
+      : digests_(digests), folders_(folders), start_(start) {}
 
-// `path` without "..". If `path` contains links, the text alone may name another place.
-std::string ResolveDots(Env& env, const std::string& path) {
-  const std::string normal = NormalizePath(path);
-  if (normal == path) return path;
-  return IsSameFile(env, path, normal) ? normal : env.RealPath(path).value_or(path);
-}
+  void Add(const std::string& path) {
+    const absl::StatusOr<toolchain::FileDigests::Content> content = digests_.GetContent(path);
+    const std::string why = WhyUnsure(content, start_);
+    if (!why.empty()) NoteUnsure(path, why);
+    read_.headers.push_back({PortablePath(folders_, path), why.empty() ? content->digest : Digest()});
+    if (read_.states) read_.states->push_back({path, content->identity});
+  }
+
+  // One such file is enough for the next load to build again, and a tool may list any number.
+  void AddUnseen(const std::string& path) {
+    if (!has_unseen_) read_.headers.push_back({PortablePath(folders_, path), Digest()});
+    has_unseen_ = true;
+    NoteUnsure(path, "kernixd does not look at it");
+  }
+
+  HeadersRead Finish() {
+    if (!first_unsure_.empty()) {
+      Log(LogLevel::kWarning, "header_not_recorded",
+          {{"path", first_unsure_},
+           {"reason", why_},
+           {"files", unsure_},
+           {"effect", "the next load of this entry builds it again"}});
+    }
+    return std::move(read_);
+  }
+
+ private:
+  void NoteUnsure(const std::string& path, std::string_view why) {
+    if (unsure_++ == 0) first_unsure_ = path, why_ = why;
+    read_.states.reset();
+  }
+
+  toolchain::FileDigests& digests_;
+  const std::vector<NamedFolder>& folders_;
+  const BuildStart& start_;
+  HeadersRead read_{.headers = {}, .states = std::vector<WatchedFile>()};
+  bool has_unseen_ = false;
+  uint64_t unsure_ = 0;
+  std::string first_unsure_;
+  std::string why_;
+};
 
 // A worker has read them. What they hold, the description says; none is a file of this machine.
 HeadersRead DescribedHeaders(toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
@@ -52,33 +125,50 @@ HeadersRead DescribedHeaders(toolchain::FileDigests& digests, const toolchain::T
   return read;
 }
 
-// Of all headers outside the root.
-template <typename Spelling>
-std::set<std::string> PathsOf(const std::vector<std::string_view>& dependency_files, Spelling spelling) {
+// All files outside the root.
+std::set<std::string> PathsOf(const std::vector<std::string>& dependency_files) {
   std::set<std::string> paths;
-  for (const std::string_view file : dependency_files) {
-    for (const std::string& path : HeadersOutsideRoot(file)) paths.insert(spelling(path));
+  for (const std::string& list : dependency_files) {
+    for (std::string& path : FilesOutsideRoot(list)) paths.insert(std::move(path));
   }
+  return paths;
+}
+
+std::set<std::string> NormalPathsOf(const std::vector<std::string>& dependency_files) {
+  std::set<std::string> paths;
+  for (const std::string& path : PathsOf(dependency_files)) paths.insert(NormalizePath(path));
   return paths;
 }
 
 }  // namespace
 
 HeadersRead DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
-                                   const std::vector<std::string_view>& dependency_files, const BuildStart& start) {
-  if (toolchain.described != nullptr) {
-    return DescribedHeaders(digests, toolchain, PathsOf(dependency_files, NormalizePath));
-  }
+                                   const std::vector<std::string>& dependency_files, const BuildStart& start,
+                                   LookAt look_at) {
+  if (toolchain.described != nullptr) return DescribedHeaders(digests, toolchain, NormalPathsOf(dependency_files));
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
-  const auto paths = PathsOf(dependency_files, [&](const std::string& path) { return ResolveDots(env, path); });
-  HeadersRead read{.headers = {}, .states = std::vector<WatchedFile>()};
-  for (const std::string& path : paths) {
-    const std::optional<toolchain::FileDigests::Content> content = ContentSince(digests, path, start);
-    read.headers.push_back({PortablePath(folders, path), content ? content->digest : Digest()});
-    if (!content) read.states.reset();
-    if (read.states) read.states->push_back({path, content->identity});
+  const ListedFiles listed(env, folders, look_at);
+  Record record(digests, folders, start);
+  std::set<std::string> places;
+  for (const std::string& path : PathsOf(dependency_files)) {
+    std::optional<std::string> place = listed.Find(path);
+    if (!place) record.AddUnseen(path);
+    if (place) places.insert(*std::move(place));
   }
-  return read;
+  for (const std::string& place : places) record.Add(place);
+  return record.Finish();
+}
+
+absl::Status CheckIsDescribed(const toolchain::Toolchain& toolchain, const std::vector<std::string>& dependency_files) {
+  if (toolchain.described == nullptr) return absl::OkStatus();
+  for (const std::string& path : NormalPathsOf(dependency_files)) {
+    if (toolchain::IsDescribed(toolchain, path)) continue;
+    return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                     StrCat("a worker has read ", path, ", which ", toolchain.described->file,
+                            " lacks: the build was discarded. Describe the toolchain of the workers' image again, and "
+                            "put the folders of your own headers into extra_include_paths"));
+  }
+  return absl::OkStatus();
 }
 
 std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digests,
@@ -90,6 +180,7 @@ std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digest
   for (const cache::ToolchainHeader& header : headers) {
     const std::string path = LocalPath(folders, header.path);
     if (path.empty()) return header.path;
+    if (header.digest == Digest()) return path;
     const absl::StatusOr<Digest> digest = toolchain::DigestOfPart(toolchain, digests, path, &states);
     if (!digest.ok() || *digest != header.digest) return path;
   }

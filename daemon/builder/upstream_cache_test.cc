@@ -397,15 +397,19 @@ TEST_F(SharingTest, ANodeTakesNothingThatOtherHeadersHaveMade) {
 // Its headers say something of this node's own files.
 TEST_F(SharingTest, WhatHasReadOtherFilesIsNotShared) {
   const TempFolder folder;
-  v1::LoadRequest request = Request();
-  request.mutable_source(0)->mutable_text()->insert(0, StrCat("#include \"", folder.Write("mine.h", ""), "\"\n"));
-  Node first;
-  first.Share(Engine());
-  first.Build(request);
-  first.StopSharing();
-  Node second;
-  second.Share(Engine());
-  second.Build(request);
+  const std::string mine = folder.Write("mine.h", "");
+  for (const std::string& text : {StrCat("#include \"", mine, "\"\n"), StrCat("asm(\".incbin \\\"", mine, "\\\"\");\n"),
+                                  StrCat("#include \"../../../../../../../../../../../../../../../..", mine, "\"\n")}) {
+    v1::LoadRequest request = Request();
+    request.mutable_source(0)->mutable_text()->insert(0, text);
+    Node first;
+    first.Share(Engine());
+    first.Build(request);
+    first.StopSharing();
+    Node second;
+    second.Share(Engine());
+    second.Build(request);
+  }
 }
 
 // With -g, a step of its own compiles what all handlers share. The engine gets its result.

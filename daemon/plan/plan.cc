@@ -166,7 +166,7 @@ PlanFiles FilesOf(const PlanInputs& inputs, ModuleParts more) {
   PlanFiles files{.artifact = kArtifact, .links = inputs.tools.links};
   for (const PlannedUnit& unit : inputs.units) {
     files.dependencies.push_back(unit.dependencies);
-    if (AssemblerTells(inputs.request)) files.assembler_dependencies.push_back(unit.assembler_dependencies);
+    if (AssemblerTells(inputs.request)) files.dependencies.push_back(unit.assembler_dependencies);
   }
   if (CompilesHandlers(inputs.request)) files.dependencies.emplace_back(kHandlerDependencies);
   Append(files.dependencies, more.dependencies);

@@ -123,10 +123,8 @@ struct KeptFile {
 struct PlanFiles {
   std::string artifact;
   std::vector<KeptFile> kept;
-  // In Makefile syntax, for each unit: the files that the compiler has read, and the files that the assembler has read.
-  // The latter are missing if the assembler cannot report them.
+  // In Makefile syntax: the files that compilers and assemblers have read.
   std::vector<std::string> dependencies;
-  std::vector<std::string> assembler_dependencies;
   std::vector<exec::InputLink> links;  // `dependencies` may name files through these links
 };
 

@@ -131,7 +131,9 @@ TEST(PlanTest, SeparateUnitsAreCompiledSideBySideAndLinkedOnce) {
   EXPECT_THAT(plan.steps[2].inputs_from_steps, ElementsAre("kernix-unit/0-a_b_c.cu/unit.o"));
   EXPECT_THAT(plan.steps[3].inputs_from_steps,
               ElementsAre("kernix-unit/0-a_b_c.cu/unit.o", "kernix-unit/1-d.cpp/unit.o", "kernix-unit/device.o"));
-  EXPECT_THAT(plan.files.dependencies, ElementsAre("kernix-unit/0-a_b_c.cu/unit.d", "kernix-unit/1-d.cpp/unit.d"));
+  EXPECT_THAT(plan.files.dependencies,
+              ElementsAre("kernix-unit/0-a_b_c.cu/unit.d", "kernix-unit/0-a_b_c.cu/assembler.d",
+                          "kernix-unit/1-d.cpp/unit.d", "kernix-unit/1-d.cpp/assembler.d"));
 }
 
 TEST(PlanTest, UnitsShareTheirHeaders) {

@@ -7,8 +7,6 @@
 #include <string>
 
 #include "common/cxx/lexer.h"
-#include "daemon/language/read/file_questions.h"
-#include "daemon/language/read/file_reads.h"
 #include "daemon/language/read/resolve.h"
 #include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/source_text.h"
@@ -65,9 +63,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CheckUnit(sources, *specs);
     CheckAgain(sources, listed, *specs);
   }
-  const auto outside = [](std::string_view, const Include&) { return std::string(); };
-  const std::vector<TextView> texts = {{sources[0].label, sources[0].text}};
-  CheckFileReads(texts, {.outside = outside, .made_directives = true}).IgnoreError();
-  CheckFileQuestions(texts, {.outside = outside, .all_texts = true}).IgnoreError();
   return 0;
 }

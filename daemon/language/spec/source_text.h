@@ -26,10 +26,4 @@ inline constexpr char kHandlersHeader[] = "kernix_handlers.h";
 // their messages.
 inline std::string ToolName(std::string_view label) { return StrCat(kSourceFolder, "/", label); }
 
-// A text that the caller owns.
-struct TextView {
-  std::string_view label;
-  std::string_view text;
-};
-
 }  // namespace kernix::language
