@@ -487,23 +487,6 @@ TEST_F(BuilderTest, AnExceptionEndsTheLoadAndTheNextOneWorks) {
   }
 }
 
-TEST_F(BuilderTest, AnExceptionEndsTheExplanationOfAFailure) {
-  TestBuilder t(TestBuilder::On::kLocalExecutor);
-  RecordingObserver observer;
-  v1::LoadRequest request = CppRequest(compiler_);
-  // The compiler fails on the first one, the assembler, which runs after it, on the second one.
-  const char* failing[] = {"int broken = nonsense;\n", "void g() { asm volatile(\"frobnicate %eax\"); }\n"};
-  for (const int nth : {2, 3}) {
-    ExhaustedExecutor executor(*t.executor, nth);
-    Builder builder(t.env, {.flag_policy = toolchain::FlagPolicy::kShared}, t.toolchains(), executor, *t.cache);
-    v1::LoadRequest broken = request;
-    broken.mutable_source(0)->mutable_text()->append(failing[nth - 2]);
-    const auto load = [&] { return builder.Load(broken, UserId{1000}, observer, nullptr); };
-    ExpectOneLoadToFail(load);
-    EXPECT_EQ(KindOf(load().status()), v1::ErrorDetail::COMPILATION);
-  }
-}
-
 TEST_F(BuilderTest, AnotherNameOfTheSameKernelIsAnEntryOfItsOwn) {
   TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);

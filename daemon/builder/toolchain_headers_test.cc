@@ -99,6 +99,13 @@ TEST_F(FilesReadTest, WhatTheAssemblerReadsIsKnownWithLinkTimeOptimisation) {
   ExpectHit(t, request, false);
 }
 
+TEST_F(FilesReadTest, WhatClangsAssemblerReadsIsLookedAtForEveryHit) {
+  KERNIX_NEED_PROGRAM(clang, "clang++");
+  compiler_ = clang;
+  TestBuilder t(kInline);
+  ExpectDataLookedAt(t, With(Incbin()));
+}
+
 TEST_F(FilesReadTest, WhatAFailedBuildHasReadMayBeMended) {
   TestBuilder t(kInline);
   const v1::LoadRequest request = With(Incbin());

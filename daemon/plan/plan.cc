@@ -277,7 +277,7 @@ std::vector<std::string> DefaultStandard(const BuildRequest& request) {
 }
 
 bool AssemblerTells(const BuildRequest& request) {
-  return request.toolchain->host.kind == toolchain::HostCompilerKind::kGcc || request.assembler_must_tell;
+  return request.toolchain->host.kind == toolchain::HostCompilerKind::kGcc || !CompilesForLto(request);
 }
 
 bool CallsAssemblerForClang(const BuildRequest& request) {

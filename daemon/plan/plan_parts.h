@@ -104,14 +104,13 @@ std::vector<std::string> PrefixMaps(const PlanInputs& inputs, exec::Action& acti
 // old code's tables.
 std::vector<std::string> PrivateSymbolFlags(const toolchain::Toolchain& toolchain);
 
-// Whether the assembler reports the files that it reads. Clang's integrated assembler does not.
+// Whether a compile has an assembler that reports the files it reads. With -flto, Clang calls none.
 bool AssemblerTells(const BuildRequest& request);
 
-// Whether the plan makes Clang use the system's assembler, because the report matters. With GCC, shared and private
-// daemons have the same steps.
+// Whether the plan makes Clang call the system's assembler: its own one reports nothing.
 bool CallsAssemblerForClang(const BuildRequest& request);
 
-// Flags for the host compiler that make the assembler report the files it reads, in the unit's file for that. The
+// Flags for the host compiler that make the assembler report the files it reads, in the unit's file for that. GCC's
 // assembler must see the machine code also with -flto, which otherwise leaves code generation to the link.
 std::vector<std::string> AssemblerFlags(const BuildRequest& request, const PlannedUnit& unit);
 

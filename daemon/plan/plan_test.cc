@@ -292,6 +292,21 @@ TEST(PlanTest, TheLinkCompilesNothingUnlessItIsTo) {
   EXPECT_EQ(MustPlan(request).steps.back().kind, StepKind::kLink);
 }
 
+TEST(PlanTest, ClangCallsTheAssemblerThatReportsFiles) {
+  BuildRequest request = Request(v1::LANGUAGE_CPP);
+  toolchain::Toolchain clang = *request.toolchain;
+  clang.host.kind = toolchain::HostCompilerKind::kClang;
+  request.toolchain = std::make_shared<const toolchain::Toolchain>(clang);
+  const Plan plan = MustPlan(request);
+  EXPECT_THAT(plan.steps.front().action.argv, Contains("-fno-integrated-as"));
+  EXPECT_THAT(plan.files.dependencies, Contains("kernix-unit/assembler.d"));
+  request.host_flags = {"-flto=thin"};
+  const Plan lto = MustPlan(request);
+  EXPECT_THAT(lto.steps.front().action.argv, Not(Contains("-fno-integrated-as")));
+  EXPECT_THAT(lto.steps.front().action.outputs, Not(Contains("kernix-unit/assembler.d")));
+  EXPECT_THAT(lto.files.dependencies, Not(Contains("kernix-unit/assembler.d")));
+}
+
 // The digest of the step that compiles what all handlers share.
 Digest HandlerDigest(const BuildRequest& request) {
   const Plan plan = MustPlan(request);

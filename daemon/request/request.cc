@@ -484,7 +484,6 @@ absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& re
   KERNIX_RETURN_IF_ERROR(CheckModuleName(request.name()));
   KERNIX_RETURN_IF_ERROR(ReadLanguage(request, result));
   KERNIX_RETURN_IF_ERROR(CheckSources(request, limits));
-  result.assembler_must_tell = policy == toolchain::FlagPolicy::kShared;
   KERNIX_RETURN_IF_ERROR(ReadOptions(env, request.options(), policy, result));
   KERNIX_ASSIGN_OR_RETURN(result.headers, ReadHeaders(request, limits));
   result.root_climbs = RootClimbs(result.headers, result.include_root_count);

@@ -53,8 +53,6 @@ struct BuildRequest {
   int optimization_level = 3;
   bool use_fast_math = false;
   bool allow_cuda_graph = true;
-  // For a shared daemon: the assembler, whichever it is, must report the files that it reads.
-  bool assembler_must_tell = false;
   bool keep = false;                     // CUDA: the artifact includes the compiler's intermediate results
   std::string disassembler;              // for `keep`: nvdisasm, which is also among `flag_files`; empty: not available
   bool relocatable_device_code = false;  // CUDA: the device code is linked in a step of its own
