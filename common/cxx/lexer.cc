@@ -41,14 +41,15 @@ bool NamesFile(std::string_view directive) {
   return directive == "include" || directive == "include_next" || directive == "import";
 }
 
-}  // namespace
-
+// The length of the splice at `at`, or 0 if there is none.
 size_t SpliceLength(std::string_view text, size_t at) {
   if (at >= text.size() || text[at] != '\\') return 0;
   size_t end = at + 1;
   while (end < text.size() && IsBlank(text[end])) ++end;
   return end < text.size() && text[end] == '\n' ? end + 1 - at : 0;
 }
+
+}  // namespace
 
 std::string WithoutSplices(std::string_view text, std::string_view instead) {
   std::string joined;
@@ -286,7 +287,7 @@ TokenKind Lexer::ReadWord() {
   } while (IsWordPart(Peek()));
   if (Peek() != '"' && Peek() != '\'') return TokenKind::kIdentifier;
   const std::string_view word = TextFrom(begin);
-  if (Peek() == '"' && IsRawPrefix(word) && options_.raw_strings && ReadRawString()) return TokenKind::kString;
+  if (Peek() == '"' && IsRawPrefix(word) && ReadRawString()) return TokenKind::kString;
   return IsLiteralPrefix(word) ? ReadLiteral() : TokenKind::kIdentifier;
 }
 

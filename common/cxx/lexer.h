@@ -43,7 +43,6 @@ struct LineComment {
 };
 
 struct LexerOptions {
-  bool raw_strings = true;                                 // false: R"( is a word and a literal, as before C++11
   size_t max_tokens = std::numeric_limits<size_t>::max();  // stops after this many, comments included
   std::vector<LineComment>* comments = nullptr;            // receives the comments; null: they are dropped
 };
@@ -131,9 +130,6 @@ LexedSource Lex(std::string_view text, int source, size_t max_tokens = std::nume
 // again in the next piece, for code that looks ahead. A preprocessor line of the length that people write is never
 // split.
 void LexInPieces(Lexer lexer, const std::function<void(const std::vector<Token>&, size_t)>& use);
-
-// The length of the splice at `at`, or 0 if there is none.
-size_t SpliceLength(std::string_view text, size_t at);
 
 std::string WithoutSplices(std::string_view text, std::string_view instead = "");
 

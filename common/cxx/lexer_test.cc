@@ -124,13 +124,6 @@ TEST(LexerTest, RawStringsHoldWhatLooksLikeASplice) {
   EXPECT_THAT(Texts("R\"(a\\\n)\\\n\")\" b"), ElementsAre("R\"(a\\\n)\\\n\")\"", "b"));
   EXPECT_THAT(Texts("R\\\n\"(a b)\" c"), ElementsAre("R\\\n\"(a b)\"", "c"));
   EXPECT_THAT(Texts("R\"no delimiter(a)\" b"), ElementsAre("R", "\"no delimiter(a)\"", "b"));
-  std::deque<std::string> storage;
-  Lexer lexer("R\"(\"", storage, {.raw_strings = false});
-  Token token;
-  ASSERT_TRUE(lexer.Next(token));
-  EXPECT_EQ(token.text, "R");
-  ASSERT_TRUE(lexer.Next(token));
-  EXPECT_EQ(token.text, "\"(\"");
 }
 
 TEST(LexerTest, TheNameOfAHeaderIsOneToken) {

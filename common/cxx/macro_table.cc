@@ -114,7 +114,6 @@ const MacroTable::Choices* MacroTable::Expandable(const Token& token) const {
 
 void MacroTable::Expand(Tokens tokens, std::vector<Token>& out) {
   ++nesting_;
-  too_deep_ = too_deep_ || nesting_ > kMaxNesting;
   for (size_t i = 0; i < tokens.size();) {
     const Choices* choices = Expandable(tokens[i]);
     if (choices == nullptr) {

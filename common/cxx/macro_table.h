@@ -52,9 +52,6 @@ class MacroTable {
   // Appends the expansion of `tokens` to `out`.
   void Expand(absl::Span<const Token> tokens, std::vector<Token>& out);
 
-  // Whether a use stayed unexpanded because it is nested too deeply or the budget is spent.
-  bool IsCut() const { return too_deep_ || budget_.tokens == 0 || budget_.work == 0; }
-
  private:
   struct Macro {
     bool function_like = false;
@@ -93,7 +90,6 @@ class MacroTable {
   absl::flat_hash_map<std::string_view, Choices> macros_;
   std::vector<std::string_view> active_;
   size_t nesting_ = 0;
-  bool too_deep_ = false;
 };
 
 }  // namespace kernix::language

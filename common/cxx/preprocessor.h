@@ -18,12 +18,6 @@
 
 namespace kernix::language {
 
-// How compilers with and without trigraph support read a text.
-
-// `text` and, if it contains trigraphs, a second version with the trigraphs replaced. The compiler's flags decide which
-// version it reads. The views point into `text` and `storage`.
-std::vector<std::string_view> Readings(std::string_view text, std::deque<std::string>& storage);
-
 struct Comment {
   std::string_view text;
   int source = 0;

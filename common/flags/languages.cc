@@ -37,7 +37,6 @@ std::vector<LanguageTraits>& Languages() {
        .unit = "unit.cu",
        .runs_on_gpu = true,
        .needs_nvcc = true,
-       .reads_twice = true,
        .first_header = "cuda_runtime.h",
        .compile_flags = &flags::kNvcc,
        .link_flags = &flags::kNvcc,

@@ -23,9 +23,6 @@ struct LanguageTraits {
 
   bool runs_on_gpu = false;  // for which it is compiled, with a stream and memory there
   bool needs_nvcc = false;   // besides the host compiler
-  // The compiler reads again what the preprocessor has written. So a line that macros have made may be a directive, and
-  // it may count files that `#line` names as read.
-  bool reads_twice = false;
   // Of the toolkit; the compiler includes it before a unit's first line, so that the flags' macros must come before it.
   // Empty: there is none.
   std::string_view first_header = {};

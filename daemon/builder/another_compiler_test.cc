@@ -34,7 +34,7 @@ class ToyCompiler : public Compiler {
   }
 
   ModuleParts More(const PlanInputs& inputs) const override {
-    Step step = NewStep(inputs, Tool::kHostCompiler, "runtime", 256 << 20);
+    Step step = NewStep(inputs, "runtime", 256 << 20);
     step.action.argv = {inputs.tools.host_compiler, "-c", "-fPIC", "-o", kRuntimeObject, kRuntime};
     step.action.inputs = {
         exec::MakeInput(kRuntime, "#include <cmath>\nint Toy(double x) { return std::lround(x); }\n")};

@@ -99,7 +99,6 @@ class StepRunnerTest : public ::testing::Test {
  protected:
   static Step Compile() {
     Step step;
-    step.tool = Tool::kNvcc;
     step.action.step = "compile";
     step.action.argv = {"cuda/bin/nvcc", "-c", "-ccbin", "g++"};
     step.action.outputs = {"u.o", "u.d"};

@@ -731,8 +731,7 @@ int QuestionsOfPhases(const std::string& engine, bool spent) {
       },
       1, 0);
   StepRunner runner(env, *executor, cache);
-  Step compile{
-      .kind = StepKind::kCudaCompile, .tool = Tool::kNvcc, .object = "u.o", .nvcc = NvccCompile{.dependencies = "u.d"}};
+  Step compile{.kind = StepKind::kCudaCompile, .object = "u.o", .nvcc = NvccCompile{.dependencies = "u.d"}};
   compile.action.step = "compile";
   compile.action.argv = {"cuda/bin/nvcc", "-c", "-ccbin", "g++"};
   compile.action.outputs = {"u.o", "u.d"};

@@ -36,14 +36,13 @@ void SetCommand(const PlanInputs& inputs, const PlannedUnit& unit, exec::Action&
 class HostCompilerImpl : public Compiler {
  public:
   Step Compile(const PlanInputs& inputs, const PlannedUnit& unit) const override {
-    Step step = NewStep(inputs, Tool::kHostCompiler, StepName("compile", unit), kCompileMemory);
+    Step step = NewStep(inputs, StepName("compile", unit), kCompileMemory);
     step.kind = StepKind::kCppCompile;
     SetCommand(inputs, unit, step.action);
     if (CallsAssemblerForClang(inputs.request)) {
       // Clang does not pipe to an assembler: the file between the two needs a path in the input root.
       step.action.environment.insert_or_assign("TMPDIR", std::string("."));
     }
-    step.reads_sources = true;
     step.object = unit.object;
     step.action.trees = unit.trees;
     step.action.inputs = unit.files;
@@ -127,7 +126,7 @@ const Compiler& HostCompiler() {
 bool CompilesHandlers(const BuildRequest& request) { return !HostFlags(request, ConcernsHandlers).empty(); }
 
 Step HandlerStep(const PlanInputs& inputs) {
-  Step step = NewStep(inputs, Tool::kHostCompiler, "handler", kHandlerMemory);
+  Step step = NewStep(inputs, "handler", kHandlerMemory);
   std::vector<std::string>& argv = step.action.argv;
   // A store's first load with such flags waits for this. -O1 takes a third longer, and makes no call noticeably faster.
   argv = {inputs.tools.host_compiler, "-c", "-Og", "-std=c++17"};
@@ -146,7 +145,7 @@ Step HandlerStep(const PlanInputs& inputs) {
 
 Step LinkStep(const PlanInputs& inputs, const ModuleParts& more) {
   const BuildRequest& request = inputs.request;
-  Step step = NewStep(inputs, Tool::kHostCompiler, "link", kLinkMemory);
+  Step step = NewStep(inputs, "link", kLinkMemory);
   step.action.work = exec::Work::kLink;
   // -Wl,--no-undefined: the link reports a missing symbol by name; otherwise only opening the artifact would. Users can
   // undo this with `-Wl,-z,undefs`. -Wl,-Bsymbolic: the artifact uses the definitions of its own sources and static

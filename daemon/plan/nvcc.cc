@@ -80,7 +80,7 @@ std::vector<std::string> SystemIncludeFlags(const ToolPaths& tools) {
 exec::InputFile FolderMarker(std::string_view folder) { return exec::MakeInput(StrCat(folder, "/.keep"), ""); }
 
 Step NvccStep(const PlanInputs& inputs, std::string name, uint64_t memory_estimate_bytes) {
-  Step step = NewStep(inputs, Tool::kNvcc, std::move(name), memory_estimate_bytes);
+  Step step = NewStep(inputs, std::move(name), memory_estimate_bytes);
   step.action.environment["TMPDIR"] = std::string(".");  // nvcc redirects output into it, without quotes
   step.action.tool_uses_shell = true;
   return step;
@@ -126,7 +126,6 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   Append(action.argv, ArchitectureFlags(inputs.request.architectures));
   Append(action.argv, ForHostCompiler(AssemblerFlags(inputs.request, unit)));
   Append(action.argv, {"-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
-  step.reads_sources = true;
   step.object = unit.object;
   if (HasDeviceCode(unit)) {
     step.kind = StepKind::kCudaCompile;
@@ -211,7 +210,8 @@ Step CubinStep(const PlanInputs& inputs, const Part& part) {
 }
 
 Step SassStep(const PlanInputs& inputs, const Part& part) {
-  Step step = NewStep(inputs, Tool::kOther, part.StepNamed("disassemble"), kToolMemory);
+  Step step = NewStep(inputs, part.StepNamed("disassemble"), kToolMemory);
+  step.action.work = exec::Work::kOther;
   step.action.argv = {inputs.tools.Reach(inputs.request.disassembler), "--print-code", part.File("cubin")};
   step.inputs_from_steps = {part.File("cubin")};
   step.printed.path = part.File("sass");
@@ -228,7 +228,6 @@ Step PtxStep(const PlanInputs& inputs, const Part& part) {
   Append(step.action.argv, {"-MD", "-MF", part.File("d")});
   Append(step.action.argv, {StrCat("-arch=compute", architecture.substr(architecture.find('_'))), "-o",
                             part.File("ptx"), part.unit.path});
-  step.reads_sources = true;
   step.action.trees = part.unit.trees;
   step.action.inputs = part.unit.files;
   step.action.inputs.push_back(FolderMarker(keep_folder));

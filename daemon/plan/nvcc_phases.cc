@@ -277,7 +277,6 @@ class PhaseMaker {
                const std::vector<std::string>& outputs, std::optional<Reuse> reuse,
                const std::vector<std::string>& included = {}) {
     if (ShowsUnused(command)) phases_.shows_unused = true;
-    step.tool = compile_.tool;
     step.action = compile_.action;
     step.action.step = StrCat(name, unit_);
     step.action.argv = WithPlaceholders(std::move(command));

@@ -87,7 +87,6 @@ constexpr char kCuda12_9Warning[] =
 
 Step CompileStep() {
   Step step;
-  step.tool = Tool::kNvcc;
   step.action.step = "compile";
   step.action.argv = {"toolchain/cuda/bin/nvcc", "-c", "-ccbin", "{kernix-host-compiler}", "-Ikernix", "u/unit.cu"};
   step.action.local_paths = {{"{kernix-host-compiler}", "toolchain/host/g++"}, {"{kernix-host-0}", "/usr/include"}};

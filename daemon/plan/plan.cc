@@ -306,11 +306,10 @@ std::vector<std::string> PrivateSymbolFlags(const toolchain::Toolchain& toolchai
   return {"-fno-gnu-unique"};
 }
 
-Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t memory_estimate_bytes) {
+Step NewStep(const PlanInputs& inputs, std::string name, uint64_t memory_estimate_bytes) {
   Step step;
-  step.tool = tool;
   step.action.step = std::move(name);
-  step.action.work = tool == Tool::kOther ? exec::Work::kOther : exec::Work::kHostCompile;
+  step.action.work = exec::Work::kHostCompile;
   step.action.environment = inputs.environment;
   step.action.links = inputs.tools.links;
   step.action.local_paths = inputs.tools.local_paths;

@@ -57,9 +57,6 @@ enum class StepKind {
   kPlainLink,  // a link with libraries of the toolchain only, and with nothing that a user names
 };
 
-// The programs that the command calls.
-enum class Tool { kHostCompiler, kNvcc, kOther };
-
 // A step whose result may serve other loads: its action's digest and the files of the toolchain that it reports to have
 // read cover all that it depends on.
 struct Reuse {
@@ -95,18 +92,13 @@ using MemoryByName = std::map<std::string, uint64_t>;  // bytes, by `Action::ste
 
 struct Step {
   StepKind kind = StepKind::kOther;
-  Tool tool = Tool::kOther;
   exec::Action action;                         // its `inputs` lack the files that other steps make
   std::vector<std::string> inputs_from_steps;  // paths among the outputs of earlier steps
   Printed printed;
   std::optional<Reuse> reuse = {};
   std::shared_ptr<const FasterAction> faster = nullptr;  // only with `reuse`
-
-  // For the explanation of a failure.
-  bool reads_sources = false;  // it preprocesses a unit
-  std::string object;          // the output that an assembler makes of the unit; empty: it runs no assembler on one
-
-  std::optional<NvccCompile> nvcc = {};  // of a kCudaCompile
+  std::string object = {};                               // the output that is a unit's object; empty: none is
+  std::optional<NvccCompile> nvcc = {};                  // of a kCudaCompile
   // The expected memory of commands of these names, from earlier runs; null: nothing is known.
   std::shared_ptr<const MemoryByName> memory_before = nullptr;
 };

@@ -80,8 +80,8 @@ const Compiler& Nvcc();
 // That of each language. A test may add one before anything is planned.
 std::map<v1::Language, const Compiler*>& Compilers();
 
-// Makes a step with the fields that all steps share: a compile, if the host compiler or nvcc is its tool.
-Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t memory_estimate_bytes);
+// Makes a step with the fields that all steps share. Its work is a host compile.
+Step NewStep(const PlanInputs& inputs, std::string name, uint64_t memory_estimate_bytes);
 
 // "compile", or "compile a.cu" if there are several units.
 std::string StepName(std::string_view what, const PlannedUnit& unit);
