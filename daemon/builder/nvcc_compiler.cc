@@ -353,7 +353,6 @@ class NvccCompiler::Compile {
     result.output = *printed_;
     std::vector<std::string> read;
     for (const std::string& path : phases_.dependencies) Append(read, ParseDependencyFile(*outputs_.at(path)));
-    for (const std::string& path : phases_.preprocessed) Append(read, FilesOfLineMarkers(*outputs_.at(path)));
     if (stand_in_ != nullptr) read.insert(read.end(), stand_in_->files.begin(), stand_in_->files.end());
     outputs_[step_.nvcc->dependencies] = exec::MakeContent(MakeDependencyFile(step_.object, read));
     for (const std::string& path : step_.action.outputs) result.outputs[path] = outputs_.at(path);

@@ -256,6 +256,15 @@ TEST_F(FilesReadTest, WhatNvccsToolsReadIsLookedAtForEveryHit) {
                  "*p = 1;\n", "*p = 2;\n");
 }
 
+// Of generated code, for example.
+TEST_F(FilesReadTest, WhatALineDirectiveNamesIsNotRead) {
+  KERNIX_NEED_NVCC(nvcc);
+  TestBuilder t(kInline);
+  const v1::LoadRequest request = Add(CudaRequest(compiler_, nvcc), StrCat("#line 1 \"", file_, "\"\nint more;\n"));
+  ExpectHit(t, request, false);
+  ExpectHit(t, request, true);
+}
+
 TEST_F(FilesReadTest, AMissNamesTheFile) {
   TestBuilder t(kInline);
   Write("bone");

@@ -23,10 +23,9 @@ struct Phases {
   std::vector<Step> compile;     // what comes after that, in nvcc's order, except for the last step:
   Step host_compile;             // the host compiler's, which reads what the others have made
   std::string host_text;         // the input that it compiles: what cudafe++ has made
-  // Outputs that together say what the compile's dependency file says: dependency files, and preprocessed texts. nvcc
-  // counts what the `#line` directives of the latter name as read, since its programs show lines of such files.
+  // Outputs that together list what the compile reads. nvcc's own list also has what `#line` directives name.
   std::vector<std::string> dependencies;
-  std::vector<std::string> preprocessed;
+  std::vector<std::string> preprocessed;  // the outputs with preprocessed texts
   // The translation unit, and the word with which nvcc makes preprocessing search the toolkit's headers; empty: it does
   // so in another way.
   std::string unit;
