@@ -17,9 +17,6 @@ constexpr std::string_view kCommandLine = "it writes the command line, with this
 constexpr std::string_view kPrefixMaps = "kernix itself keeps paths out of the artifact";
 constexpr std::string_view kNoOtherOutput = "an artifact is a shared library";
 constexpr std::string_view kPreprocessor = "pass the preprocessor flag by itself";
-constexpr std::string_view kLto =
-    "this kernixd is shared, and with link-time optimisation the link calls compilers, assemblers and a shell, which "
-    "do not report the files that they read";
 
 constexpr Rule kCompilerRules[] = {
     Nobody("@*", kFileOfFlags),
@@ -209,7 +206,9 @@ constexpr Rule kCompilerRules[] = {
 
     // Link-time optimisation.
     Anyone("-fno-lto"),
-    OwnDaemon("-flto*", kLto, Meaning::kLinkTimeOptimization),
+    Anyone("-flto[=*]|-flto-partition=*", kWord, Meaning::kLinkTimeOptimization),
+    Anyone("-flto-compression-level=*|-flto-jobs=*", kNumber, Meaning::kLinkTimeOptimization),
+    OwnDaemon("-flto*", {}, Meaning::kLinkTimeOptimization),
 
     // The processor. All -m flags without a value are properties of it.
     Anyone("-march=*|-mcpu=*|-mtune=*", kWord, Meaning::kProcessor),

@@ -52,14 +52,17 @@ TEST_F(FlagsTest, CommonCompileFlagsOfCppPassAsTheyAre) {
   }
 }
 
-// With link-time optimization, the link calls compilers, assemblers and a shell again.
-TEST_F(FlagsTest, LinkTimeOptimisationIsForAUsersOwnDaemon) {
-  for (const char* flag : {"-flto", "-flto=auto", "-flto-partition=one"}) {
-    MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, flag, flag);
-    ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, flag, "", "link-time optimisation");
-    ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", flag, "link-time optimisation");
+TEST_F(FlagsTest, LinkTimeOptimisationIsForAll) {
+  for (const FlagPolicy policy : kBoth) {
+    for (const char* flag : {"-flto", "-flto=auto", "-flto=thin", "-flto-partition=one", "-flto-jobs=2", "-fno-lto"}) {
+      MustPass(v1::LANGUAGE_CPP, policy, flag, flag);
+    }
   }
-  MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-fno-lto", "-fno-lto");
+  MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-flto-x", "");
+  for (const char* flag : {"-flto=/x", "-flto-x"}) {
+    EXPECT_FALSE(Check(v1::LANGUAGE_CPP, FlagPolicy::kShared, flag, "").ok()) << flag;
+    EXPECT_FALSE(Check(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", flag).ok()) << flag;
+  }
 }
 
 // nvcc splits the words for the host compiler once more.
