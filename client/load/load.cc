@@ -110,11 +110,12 @@ void WarnOfSpills(const Module& module, const LoadOptions& options, const GetEnv
 }
 
 absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& get_env, const PreparedLoad& load,
-                                            const LoadOptions& options) {
+                                            const LoadOptions& options, LoadInputs& inputs) {
   const LoadCallbacks& callbacks = options.callbacks;
   const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
   KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
                           daemon.SendLoad(load.request, blobs, WithPaths(callbacks, load.names)));
+  inputs.Add(Texts(result.other_file()), {});
   KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<Module> module, OpenResult(daemon, get_env, load.request, result, options));
   for (const v1::LoadWarning& warning : result.warning()) {
     Warn(callbacks, get_env, warning.name(), load.names.Restore(warning.text()));
@@ -152,7 +153,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   }
   NoteInputs(load, inputs);
   if (options.callbacks.inputs) options.callbacks.inputs(inputs.Paths());
-  absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options);
+  absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options, inputs);
   if (!module.ok()) {
     return WithPaths(WithCudaAdvice(load.request, WithoutTools(module.status(), load.no_tools)), load);
   }

@@ -47,6 +47,9 @@ v1::LoadResult BuilderParts::ResultOf(const KnownLoad& load, const cache::Entry&
   for (const cache::Function& function : entry.functions) *result.add_function() = ResolvedFunctionOf(function);
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
   for (const v1::LoadWarning& warning : load.warnings) *result.add_warning() = warning;
+  for (std::string& path : OtherFiles(*load.toolchain, entry.toolchain_headers)) {
+    result.add_other_file(std::move(path));
+  }
   return result;
 }
 

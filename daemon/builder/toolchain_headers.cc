@@ -187,4 +187,15 @@ std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digest
   return std::nullopt;
 }
 
+std::vector<std::string> OtherFiles(const toolchain::Toolchain& toolchain,
+                                    const std::vector<cache::ToolchainHeader>& headers) {
+  const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
+  std::vector<std::string> others;
+  for (const cache::ToolchainHeader& header : headers) {
+    const bool is_portable = !header.path.starts_with('/') && !LocalPath(folders, header.path).empty();
+    if (!is_portable) others.push_back(header.path);
+  }
+  return others;
+}
+
 }  // namespace kernix::build

@@ -56,4 +56,8 @@ std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digest
                                                   const std::vector<cache::ToolchainHeader>& headers,
                                                   std::vector<WatchedFile>& states);
 
+// Those of `headers` that are not the toolchain's, by their recorded paths.
+std::vector<std::string> OtherFiles(const toolchain::Toolchain& toolchain,
+                                    const std::vector<cache::ToolchainHeader>& headers);
+
 }  // namespace kernix::build

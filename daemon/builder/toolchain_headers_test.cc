@@ -17,6 +17,7 @@
 namespace kernix::build {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using toolchain::FlagPolicy;
 
@@ -274,6 +275,21 @@ TEST_F(FilesReadTest, AMissNamesTheFile) {
   const auto again = t.Load(request);
   ASSERT_THAT(again, IsOk());
   EXPECT_EQ(again->miss_reason(), StrCat("file ", file_, " changed"));
+}
+
+TEST_F(FilesReadTest, AResultNamesTheOtherFiles) {
+  TestBuilder t(kInline);
+  Write("bone");
+  const v1::LoadRequest request = With(StrCat("#include <vector>\n", Incbin()));
+  for (const bool hit : {false, true}) {
+    const auto result = t.Load(request);
+    ASSERT_THAT(result, IsOk());
+    EXPECT_EQ(result->cache_hit(), hit);
+    EXPECT_THAT(result->other_file(), ElementsAre(file_));
+  }
+  const auto plain = t.Load(With("#include <vector>\n"));
+  ASSERT_THAT(plain, IsOk());
+  EXPECT_EQ(plain->other_file_size(), 0);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 import inspect
 import io
 import os
+import struct
 import sys
 import time
 
@@ -173,6 +174,33 @@ def test_absolute_header_counts_by_content(fresh_name, tmp_path):
         header.write_text(f"#define ANSWER {answer}\n")
         kernix.load_cpp_inline(fresh_name, source, replace=True)
         assert call(f"{fresh_name}.answer") == answer
+
+
+def test_data_of_the_assembler_counts_by_content(fresh_name, tmp_path):
+    """Also where a known load asks nobody, in a process that has not read the file."""
+    data = tmp_path / "answer.bin"
+    source = f"""
+        #include "brainevent/common.h"
+        asm(R"(
+          .section .rodata
+          .balign 4
+          answer_data: .incbin "{data}"
+          .text
+        )");
+        extern const float kAnswer[] asm("answer_data") __attribute__((visibility("hidden")));
+        // @BE answer arg ret
+        void answer(const BE::Tensor x, BE::Tensor y) {{ *y.data_ptr<float>() = kAnswer[0]; }}
+        """
+    paths = []
+    for answer in (1, 22):
+        data.write_bytes(struct.pack("f", answer))
+        time.sleep(0.15)  # no load is remembered whose files are as young as itself
+        for _ in range(3):
+            paths.append(kernix.load_cpp_inline(fresh_name, source, auto_register=False).path)
+    assert paths == [paths[0]] * 3 + [paths[3]] * 3
+    assert paths[0] != paths[3]
+    kernix.load_cpp_inline(fresh_name, source, replace=True)
+    assert call(f"{fresh_name}.answer") == 22
 
 
 def test_file_in_another_encoding(tmp_path):
