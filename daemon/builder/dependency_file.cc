@@ -111,6 +111,9 @@ bool LeavesRoot(const std::string& relative) {
   return false;
 }
 
+// Whether a name is two, since a tool has escaped nothing: "x\" before "/y". No folder of a request ends with a blank.
+bool HidesAnother(const std::string& path) { return path.find(" /") != std::string::npos; }
+
 }  // namespace
 
 std::vector<std::string> ParseDependencyFile(std::string_view text) {
@@ -155,7 +158,7 @@ std::string MakeDependencyFile(std::string_view target, const std::vector<std::s
 std::vector<std::string> FilesOutsideRoot(std::string_view dependency_file) {
   std::set<std::string> files;
   for (const std::string& path : ParseDependencyFile(dependency_file)) {
-    if (path.front() == '/' || LeavesRoot(path)) files.insert(path);
+    if (path.front() == '/' || LeavesRoot(path) || HidesAnother(path)) files.insert(path);
   }
   return {files.begin(), files.end()};
 }

@@ -20,8 +20,8 @@ std::vector<std::string> FilesOfLineMarkers(std::string_view preprocessed);
 std::string MakeDependencyFile(std::string_view target, const std::vector<std::string>& paths);
 
 // The prerequisites outside the action's root, since commands name their own inputs by relative paths: the absolute
-// paths, and relative ones that leave the root, or a folder behind a link in it, through "..". Spelled as the tool
-// wrote them, sorted, without duplicates.
+// paths, and relative ones that leave the root, or a folder behind a link in it, through ".."; also names
+// that may be two, of which the second is such a path. Spelled as the tool wrote them, sorted, without duplicates.
 std::vector<std::string> FilesOutsideRoot(std::string_view dependency_file);
 
 }  // namespace kernix::build

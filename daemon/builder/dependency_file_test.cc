@@ -64,6 +64,11 @@ TEST(DependencyFileTest, FilesOutsideRootHaveAbsolutePaths) {
               ElementsAre("/opt/c/bin/../include/c.h", "/opt/c/include/c.h", "/usr/include/b.h"));
 }
 
+// nvcc escapes nothing. In `#line 1 "x\\"`, a source names a file that ends in a backslash.
+TEST(DependencyFileTest, NoNameHidesAFileOutsideRoot) {
+  EXPECT_THAT(FilesOutsideRoot("u.o: x\\ /etc/passwd inc/0/a\\ b.h\n"), ElementsAre("x /etc/passwd"));
+}
+
 TEST(DependencyFileTest, FilesOutsideRootHavePathsThatClimbOut) {
   for (const char* path : {"../x.h", "..", "kernix-unit/../../x.h", "./a/../../x.h", "../kernix-unit/unit.cc"}) {
     EXPECT_THAT(FilesOutsideRoot(StrCat("u.o: ", path, "\n")), ElementsAre(path));
