@@ -115,9 +115,9 @@ BENCH_PYTHON := $(BUILD)/bench-venv/bin/python
 # A ratio above its bar fails, but the tables after it are printed, too. The last three need the tests' engine; what they
 # print in docs/scaling.md is of longer runs.
 bench: package ## Measure loads, nodes that share, and an idle kernixd's memory; compare with brainevent 0.3.0 (Python 3.12, 31 minutes)
-	@cmake --build $(BUILD) --parallel $(JOBS) --target bench_hits kernixctl
+	@cmake --build $(BUILD) --parallel $(JOBS) --target bench_hits bench_enclosures kernixctl
 	@tests/support/engine/install.sh
-	@status=0; for command in $(BUILD)/bin/bench_hits bench/run.sh '$(BENCH_PYTHON) bench/shortcuts.py' \
+	@status=0; for command in $(BUILD)/bin/bench_hits $(BUILD)/bin/bench_enclosures bench/run.sh '$(BENCH_PYTHON) bench/shortcuts.py' \
 	  '$(BENCH_PYTHON) bench/many.py' '$(BENCH_PYTHON) bench/idle.py' \
 	  '$(VENV_PYTHON) bench/upstream.py --build $(BUILD) --rounds 7' \
 	  '$(VENV_PYTHON) bench/fleet.py --build $(BUILD) --nodes 1,3 --kernels 40' \

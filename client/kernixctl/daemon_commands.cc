@@ -113,7 +113,9 @@ std::string Json(const Report& report) {
       .Json("toolchains", JsonOfAll(status.toolchain(), json))
       .Json("cache", JsonOfAll(status.cache(), json))
       .Number("hidden_entries", status.hidden_entries())
-      .Json("inherited", JsonOfTexts(status.inherited()));
+      .Json("inherited", JsonOfTexts(status.inherited()))
+      .Text("sandbox", status.sandbox())
+      .Text("sandbox_lack", status.sandbox_lack());
   if (status.has_upstream()) object.Json("upstream", Json(status.upstream()));
   return object.Str() + "\n";
 }
@@ -152,6 +154,12 @@ std::string HiddenRemark(uint64_t hidden, std::string_view what) {
 std::string InheritedText(const v1::GetStatusResponse& status) {
   if (status.inherited().empty()) return "";
   return StrCat("inherited from the program that started it: ", absl::StrJoin(status.inherited(), ", "), "\n");
+}
+
+std::string SandboxText(const v1::GetStatusResponse& status) {
+  if (status.sandbox_lack().empty()) return "";
+  return StrCat("compilers are kept by ", status.sandbox() == "none" ? "nothing" : status.sandbox(), ": ",
+                status.sandbox_lack(), "\n");
 }
 
 std::string LoadsText(const v1::GetStatusResponse& status) {
@@ -214,7 +222,7 @@ std::string UpstreamText(const v1::GetStatusResponse& status) {
 }
 
 std::string Text(const Report& report) {
-  return StrCat(Text(report.info), InheritedText(report.status), LoadsText(report.status),
+  return StrCat(Text(report.info), InheritedText(report.status), SandboxText(report.status), LoadsText(report.status),
                 ToolchainsText(report.status), UpstreamText(report.status), CacheText(report.status));
 }
 

@@ -18,6 +18,8 @@ constexpr std::string_view kPrefixMaps = "kernix itself keeps paths out of the a
 constexpr std::string_view kNoOtherOutput = "an artifact is a shared library";
 constexpr std::string_view kPreprocessor = "pass the preprocessor flag by itself";
 
+constexpr std::string_view kLtoJobs = "this kernixd is shared, and a link takes one job's processor: write -flto";
+
 constexpr Rule kCompilerRules[] = {
     Nobody("@*", kFileOfFlags),
     Nobody("-o *|-o*", kMechanics),
@@ -206,9 +208,10 @@ constexpr Rule kCompilerRules[] = {
 
     // Link-time optimisation.
     Anyone("-fno-lto"),
-    Anyone("-flto[=*]|-flto-partition=*", kWord, Meaning::kLinkTimeOptimization),
-    Anyone("-flto-compression-level=*|-flto-jobs=*", kNumber, Meaning::kLinkTimeOptimization),
-    OwnDaemon("-flto*", {}, Meaning::kLinkTimeOptimization),
+    Anyone("-flto|-flto=thin|-flto=full", {}, Meaning::kLinkTimeOptimization),
+    Anyone("-flto-partition=*", kWord, Meaning::kLinkTimeOptimization),
+    Anyone("-flto-compression-level=*", kNumber, Meaning::kLinkTimeOptimization),
+    OwnDaemon("-flto*", kLtoJobs, Meaning::kLinkTimeOptimization),
 
     // The processor. All -m flags without a value are properties of it.
     Anyone("-march=*|-mcpu=*|-mtune=*", kWord, Meaning::kProcessor),

@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
+#include "common/os/spawn_message.h"
 
 namespace kernix {
 
@@ -73,8 +74,12 @@ class ScratchFile {
 struct ProcessSpec {
   std::vector<std::string> argv;                   // argv[0] is the path of the program
   std::map<std::string, std::string> environment;  // the complete environment; nothing is inherited
-  std::string working_directory;
-  std::chrono::milliseconds timeout{0};  // 0: no limit. On expiry, the whole process group is killed.
+  std::string working_directory;                   // empty: "/"
+  // What the program is kept from, and the folders that it may read, and write, nevertheless (see Command).
+  spawn::Enclosure enclosure = {};
+  std::vector<std::string> folders = {};
+  std::string writable = {};
+  std::chrono::milliseconds timeout{0};  // 0: no limit. On expiry, all of its processes are killed.
   uint64_t max_file_bytes = 0;           // 0: no limit. SIGXFSZ kills a program that makes a larger file.
   // Limits of each process: memory, and processor time (SIGXCPU, and 5 s later SIGKILL). 0: no limit.
   uint64_t max_address_space_bytes = 0;
@@ -211,10 +216,10 @@ class Env {
 
   // --- Processes ---------------------------------------------------------------------------------------------------
   // Runs a program until it ends, in its own process group, with stdin from /dev/null and without inherited
-  // descriptors. Blocks. Returns kNotFound or kPermissionDenied if the program cannot be started, and kCancelled if
-  // `cancellation` fired; the process group is then killed and reaped. A non-zero exit is not an error. `on_output` and
-  // `cancellation` may be null. When the program ends, the processes that it left in its group are killed. The program
-  // is also killed when this process dies (but not the programs that it has started itself).
+  // descriptors. Blocks. Returns kNotFound or kPermissionDenied if the program cannot be started, kUnavailable if its
+  // enclosure cannot be made, and kCancelled if `cancellation` fired. A non-zero exit is not an error. `on_output` and
+  // `cancellation` may be null. When the program ends, is cancelled, or this process dies, all processes that it has
+  // started are killed.
   virtual absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
                                                    Cancellation* cancellation) = 0;
 };

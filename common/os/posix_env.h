@@ -68,23 +68,4 @@ class PosixEnv : public Env {
 // Of the user's, whose other programs need some, too.
 inline constexpr size_t kMostWatches = 4096;
 
-// Starts `spec` as the leader of its own process group: stdin from /dev/null, stdout and stderr to `output_fd`, no
-// other descriptor, default signal handling, no blocked signals, no core files. The kernel kills the program when the
-// calling *thread* ends, so that no compiler outlives a killed daemon. The caller must therefore stay alive until it
-// has reaped the child.
-//
-// Returns kNotFound or kPermissionDenied if the program or its folder cannot be used.
-absl::StatusOr<pid_t> Spawn(const ProcessSpec& spec, int output_fd);
-
-// This machine's processes, as /proc shows them.
-
-// `leader`, the processes in its process group, and all their descendants, also those in other groups, as /proc shows
-// them now. A process that has left the group and whose parent has ended is not found. Empty if /proc cannot be read.
-std::vector<pid_t> Family(pid_t leader);
-
-// The size of that family, without zombies. Uses a table that is at most a fraction of a second old. On machines with
-// so many processes that reading the table is slow, it may be older, so that reading takes only a small part of the
-// time. Thread-safe: all callers share the table.
-int CountFamily(pid_t leader);
-
 }  // namespace kernix::posix

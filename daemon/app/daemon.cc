@@ -90,6 +90,7 @@ KernixdExit Daemon::Run() {
 
 absl::Status Daemon::Start() {
   KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, CheckGroups()));
+  KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, CheckSandbox(options_, options_.found_sandbox)));
   KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, OpenSharing()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, FindStore()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForSocket, FindSocket()));
@@ -182,6 +183,8 @@ absl::Status Daemon::OpenStore() {
        {"pid", getpid()},
        {"uid", geteuid()},
        {"store", StoreList{store_, read_stores_}.Text()},
+       {"sandbox", exec::RungName(options_.found_sandbox.rung)},
+       {"sandbox_lack", options_.found_sandbox.lack},
        {"shared", options_.shared ? "true" : "false"}});
   parts_ = std::make_unique<DaemonParts>(env_, options_, registry_, std::move(cache), std::move(sharing_), stop_,
                                          [this] { return Reload(); });

@@ -47,7 +47,9 @@ exec::LocalExecutorOptions ExecutorOptions(const ServerOptions& options, const c
       .run = {.scratch_directory = cache.scratch_directory(),
               .max_output_bytes = options.max_output_bytes,
               .max_process_memory_bytes = options.max_process_memory_bytes.value_or(options.shared ? kSharedMemory : 0),
-              .max_processes = options.max_processes_per_job.value_or(options.shared ? kSharedProcesses : 0)},
+              .max_processes = options.max_processes_per_job.value_or(options.shared ? kSharedProcesses : 0),
+              .rung = options.found_sandbox.rung,
+              .reads_machine = !options.shared},
       .max_jobs = options.jobs,
       .memory_budget_bytes = options.memory_budget_bytes};
 }
@@ -121,7 +123,8 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
                            .reads_upstream = options.upstream.read,
                            .writes_upstream = options.upstream.write,
                            .placements = options.upstream.Placements(),
-                           .inherited = options.inherited},
+                           .inherited = options.inherited,
+                           .sandbox = options.found_sandbox},
                .cache = *cache_,
                .executor = executor_,
                .builder = builder_,

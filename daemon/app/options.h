@@ -17,6 +17,7 @@
 #include "common/base/paths.h"
 #include "common/os/env.h"
 #include "daemon/exec/placement.h"
+#include "daemon/exec/sandbox.h"
 #include "daemon/plan/shortcuts.h"
 #include "daemon/remote/upstream.h"
 #include "daemon/request/toolchain_policy.h"
@@ -77,6 +78,8 @@ struct ServerOptions {
   std::optional<int> max_loads_per_user;               // (F) see UserBounds, as the next two
   std::optional<int> max_connections_per_user;         // (F)
   std::optional<uint64_t> max_request_bytes_per_user;  // (F)
+  std::string spawn_socket;  // (F) of a kernix-spawn that runs as a service; empty: kernixd starts its own
+  exec::SandboxChoice sandbox = exec::SandboxChoice::kBest;  // (F) "best", "landlock" or "none"
   bool shared = false;                          // (F) serves other users: registered toolchains only, stricter flags
   std::string socket_group;                     // (F) with shared: the group whose members may connect
   std::string admin_group;                      // (F) with shared: members may do what root may; empty: nobody
@@ -97,6 +100,7 @@ struct ServerOptions {
   // $KERNIX_STARTED_BY_CLIENT, from the same client: kernixd sheds what it has inherited; see ShedInherited().
   bool started_by_client = false;
   std::vector<std::string> inherited = {};  // then: what ShedInherited() could not shed
+  exec::Sandbox found_sandbox = {};         // what FindSandbox() has found. Not an option.
 
   // How long a step may wait for a worker. Where steps can run nowhere else, they are patient: workers may have to be
   // started first.
@@ -137,6 +141,10 @@ struct ParsedCommandLine {
 
 // `arguments` must not include the program's name.
 ParsedCommandLine ParseCommandLine(Env& env, const GetEnv& get_env, const std::vector<std::string>& arguments);
+
+// INVALID_REQUEST if this daemon would run compilers on other users' texts without a sandbox, and nobody has said that
+// it may.
+absl::Status CheckSandbox(const ServerOptions& options, const exec::Sandbox& found);
 
 // The page kernixd(8), from the texts of --help.
 std::string Manual();

@@ -15,6 +15,7 @@ namespace kernix::server {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::AllOf;
 using testing::HasSubstr;
 
 class OptionsTest : public testing::Test {
@@ -53,6 +54,22 @@ TEST_F(OptionsTest, FlagsWinOverEnvironmentAndThatOverTheFile) {
   EXPECT_EQ(parsed.options.cache_limit_bytes, 1ull << 30);
 }
 
+TEST_F(OptionsTest, ASharedDaemonNeedsASandboxForItsCompilersUnlessItsAdministratorNeedsNone) {
+  ServerOptions options;
+  options.shared = true;
+  options.toolchains = {{.name = "system", .paths = {}, .origin = ""}};
+  const exec::Sandbox nothing = {.lack = "no wall"};
+  EXPECT_THAT(CheckSandbox(options, nothing), HasError(absl::StatusCode::kInvalidArgument,
+                                                       AllOf(HasSubstr("no wall"), HasSubstr("sandbox = \"none\""))));
+  EXPECT_THAT(CheckSandbox(options, {.rung = spawn::Rung::kLandlock}), IsOk());
+  options.sandbox = exec::SandboxChoice::kNone;
+  EXPECT_THAT(CheckSandbox(options, nothing), IsOk());
+  EXPECT_THAT(CheckSandbox(ServerOptions(), nothing), IsOk());
+  ServerOptions without_compilers;
+  without_compilers.shared = true;
+  EXPECT_THAT(CheckSandbox(without_compilers, nothing), IsOk());
+}
+
 TEST_F(OptionsTest, EverySettingCanComeFromAllThreeSources) {
   const std::map<std::string_view, std::string> values = {{"socket", "/run/x.sock"},
                                                           {"store_directory", "/store"},
@@ -64,6 +81,8 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreeSources) {
                                                           {"drain_timeout", "10s"},
                                                           {"max_request_bytes", "11MiB"},
                                                           {"shared", "true"},
+                                                          {"sandbox", "landlock"},
+                                                          {"spawn_socket", "/spawn.sock"},
                                                           {"max_output_bytes", "12MiB"},
                                                           {"upload_timeout", "13s"},
                                                           {"max_loads_per_user", "14"},
@@ -133,6 +152,8 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreeSources) {
     EXPECT_EQ(parsed.options.max_connections_per_user, 17);
     EXPECT_EQ(parsed.options.max_request_bytes_per_user, 18ull << 20);
     EXPECT_TRUE(parsed.options.shared);
+    EXPECT_EQ(parsed.options.sandbox, exec::SandboxChoice::kLandlock);
+    EXPECT_EQ(parsed.options.spawn_socket, "/spawn.sock");
     EXPECT_EQ(parsed.options.socket_group, "kernix");
     EXPECT_EQ(parsed.options.admin_group, "wheel");
     EXPECT_EQ(parsed.options.max_fetches_per_user, 15);

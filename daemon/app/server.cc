@@ -17,6 +17,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
+#include "common/os/spawner.h"
 #include "common/wire/kernixd_exit.h"
 #include "daemon/app/daemon.h"
 #include "daemon/app/options.h"
@@ -64,6 +65,7 @@ std::vector<std::string> ProblemsHere(Env& env, const ServerOptions& options) {
     Note(StrCat(toolchain.origin, "toolchain \"", toolchain.name, "\": "), CheckToolchain(registry, toolchain),
          problems);
   }
+  Note("", CheckSandbox(options, exec::FindSandbox(env, options.sandbox)), problems);
   Note("", Sharing::Open(env, options).status(), problems);
   return problems;
 }
@@ -122,6 +124,8 @@ int Serve(Env& env, ServerOptions options, ReadOptions read) {
   if (options.started_by_client) options.inherited = ShedInherited();
   for (const std::string& left : options.inherited) Log(LogLevel::kWarning, "inherited", {{"has", left}});
   RaiseDescriptorLimit();
+  if (!options.spawn_socket.empty()) spawn::Spawner::Get().SetSocket(options.spawn_socket);
+  options.found_sandbox = exec::FindSandbox(env, options.sandbox);
   absl::StatusOr<StopSignals> signals = StopSignals::Take();
   if (signals.ok()) return Daemon(env, std::move(options), std::move(read), *std::move(signals)).Run();
   Log(LogLevel::kError, "start_failed", {{"error", signals.status().message()}});

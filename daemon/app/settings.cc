@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/units.h"
@@ -120,6 +121,19 @@ absl::Status SetPlacement(ServerOptions& options, const std::string& text) {
   return absl::OkStatus();
 }
 
+absl::Status SetSandbox(ServerOptions& options, const std::string& text) {
+  if (text == "best") {
+    options.sandbox = exec::SandboxChoice::kBest;
+  } else if (text == "landlock") {
+    options.sandbox = exec::SandboxChoice::kLandlock;
+  } else if (text == "none") {
+    options.sandbox = exec::SandboxChoice::kNone;
+  } else {
+    return absl::InvalidArgumentError(StrCat("\"", text, "\" is not one of best, landlock, none"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetPlatform(ServerOptions& options, const std::string& text) {
   std::map<std::string, std::string> platform;
   const std::vector<std::string> properties = absl::StrSplit(text, ',');
@@ -206,6 +220,10 @@ std::vector<Setting> MakeSettings() {
       {"max_request_bytes_per_user", "SIZE",
        "memory for one user's loads, and for uploads; 0: no limit (default: 512MiB if shared, else 0)",
        SetSize<&O::max_request_bytes_per_user>, Same<&O::max_request_bytes_per_user>},
+      {"spawn_socket", "PATH", "socket of the kernix-spawn that runs compilers (default: kernixd starts its own)",
+       SetPath<&O::spawn_socket>, Same<&O::spawn_socket>},
+      {"sandbox", "RUNG", "what keeps compilers from the machine: best, landlock or none (default: best)", SetSandbox,
+       Same<&O::sandbox>},
       {"shared", "", "serve other users of this machine: registered toolchains only, stricter flags",
        SetSwitch<&O::shared>, Same<&O::shared>},
       {"socket_group", "GROUP", "with shared: the group whose members may connect", SetText<&O::socket_group>,
@@ -418,6 +436,18 @@ UserBounds ServerOptions::BoundsPerUser() const {
 std::string ServerOptions::OriginOf(std::string_view setting) const {
   const auto found = origins.find(std::string(setting));
   return found == origins.end() ? "" : found->second;
+}
+
+absl::Status CheckSandbox(const ServerOptions& options, const exec::Sandbox& found) {
+  // One without compilers of its own leaves its steps to workers.
+  const bool runs_compilers = options.shared && !options.toolchains.empty() && !options.upstream.WorkersRunAll();
+  const bool is_kept = found.rung != spawn::Rung::kNone;
+  if (!runs_compilers || is_kept || options.sandbox == exec::SandboxChoice::kNone) return absl::OkStatus();
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat(options.OriginOf("shared"),
+                          "a shared daemon runs compilers on its users' texts, and this machine has nothing to keep "
+                          "them in: ",
+                          found.lack, ". If all users trust each other, write sandbox = \"none\""));
 }
 
 std::string Setting::Flag() const { return StrCat("--", absl::StrReplaceAll(ToAbsl(name), {{"_", "-"}, {".", "-"}})); }

@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/shell_words.h"
@@ -147,12 +149,55 @@ std::chrono::seconds CpuLimit(const Action& action) {
   return 2 * std::max(1, action.jobs) * std::chrono::ceil<std::chrono::seconds>(action.timeout);
 }
 
-ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, const RunOptions& options) {
+// A tool's own files lie below the folder that contains its "bin".
+std::string InstallationOf(const std::string& program) {
+  const std::string folder = Dirname(program);
+  return Basename(folder) == "bin" ? Dirname(folder) : folder;
+}
+
+// The folders of the toolchain: those that links, the paths of tools, and the environment lead to. A path's target may
+// be an installation, too. All of /usr is there for all tools.
+std::vector<std::string> ReadableFolders(Env& env, const Action& action) {
+  std::set<std::string> folders;
+  for (const InputLink& link : action.links) folders.insert(link.target);
+  for (const auto& [placeholder, path] : action.local_paths) {
+    if (!path.starts_with('/')) continue;
+    folders.insert(InstallationOf(path));
+    folders.insert(InstallationOf(env.RealPath(path).value_or(path)));
+  }
+  for (const auto& [name, value] : LocalEnvironment(action)) {
+    for (const absl::string_view folder : absl::StrSplit(ToAbsl(value), ':')) {
+      if (absl::StartsWith(folder, "/") && !absl::StartsWith(folder, "/proc/")) folders.insert(std::string(folder));
+    }
+  }
+  std::erase_if(folders,
+                [](const std::string& folder) { return folder == "/" || (folder + "/").starts_with("/usr/"); });
+  return {folders.begin(), folders.end()};
+}
+
+// The first folder of `path` below `scratch`.
+std::string NameIn(const std::string& scratch, const std::string& path) {
+  const std::string name = path.substr(scratch.size() + 1);
+  return name.substr(0, name.find('/'));
+}
+
+void Enclose(Env& env, const Action& action, const std::string& root, const RunOptions& options, ProcessSpec& spec) {
+  const std::string scratch = Dirname(root);
+  spec.enclosure = {.rung = options.rung, .readable = {"/"}, .scratch = scratch};
+  if (!options.reads_machine) spec.enclosure.readable = ReadableFolders(env, action);
+  for (const MountedTree& mounted : TreesOf(action)) {
+    spec.folders.push_back(NameIn(scratch, env.RealPath(mounted.tree->Folder()).value_or(mounted.tree->Folder())));
+  }
+  spec.writable = NameIn(scratch, root);
+}
+
+ProcessSpec MakeProcessSpec(Env& env, const Action& action, const std::string& root, const RunOptions& options) {
   ProcessSpec spec;
   for (const std::string& word : LocalCommand(action)) spec.argv.push_back(ExpandRoot(word, root));
   for (const auto& [name, value] : LocalEnvironment(action)) spec.environment[name] = ExpandRoot(value, root);
   spec.environment.try_emplace("TMPDIR", root);
   spec.working_directory = root;
+  if (options.rung != spawn::Rung::kNone) Enclose(env, action, root, options, spec);
   spec.timeout = action.timeout;
   spec.max_file_bytes = options.max_output_bytes;
   spec.max_address_space_bytes = options.max_process_memory_bytes;
@@ -196,7 +241,8 @@ absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, cons
   };
   if (observer != nullptr) observer->OnStarted(action);
   absl::StatusOr<ProcessResult> result = env.RunProcess(
-      MakeProcessSpec(action, root, options), [&](std::string_view piece) { show(remover.Feed(piece)); }, cancellation);
+      MakeProcessSpec(env, action, root, options), [&](std::string_view piece) { show(remover.Feed(piece)); },
+      cancellation);
   show(remover.Finish());
   if (!result.ok()) return StartError(result.status(), action);
   result->output = RemoveRoot(result->output, root);

@@ -18,6 +18,7 @@
 #include "daemon/exec/byte_quota.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/placement.h"
+#include "daemon/exec/sandbox.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/upstream.h"
 #include "daemon/request/toolchain_policy.h"
@@ -37,6 +38,7 @@ struct ServiceOptions {
   bool writes_upstream = false;
   exec::Placements placements = {};         // where steps run
   std::vector<std::string> inherited = {};  // see GetStatusResponse
+  exec::Sandbox sandbox = {};
 };
 
 // The names of settings that were read again: those with a new value, and those that change only at the next start.

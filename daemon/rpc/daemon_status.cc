@@ -134,6 +134,8 @@ absl::StatusOr<v1::GetStatusResponse> StatusFor(const Backend& backend, const Id
   AddToolchains(backend, response);
   AddUpstream(backend, response);
   response.mutable_inherited()->Assign(backend.options.inherited.begin(), backend.options.inherited.end());
+  response.set_sandbox(std::string(exec::RungName(backend.options.sandbox.rung)));
+  response.set_sandbox_lack(backend.options.sandbox.lack);
   KERNIX_RETURN_IF_ERROR(AddCache(backend, caller, all, response));
   return response;
 }

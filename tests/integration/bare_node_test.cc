@@ -61,7 +61,7 @@ class BareNodeTest : public ClientWorld {
     SetVariable("KERNIX_UPSTREAM_ADDRESS", engine_->address());
     SetVariable("KERNIX_UPSTREAM_WRITE", "true");
     for (const char* folder : {"bin", "tmp", "home", "run"}) fs::create_directories(root() + "/" + folder);
-    for (const char* program : {KERNIXD_PROGRAM, KERNIXCTL_PROGRAM, BARE_PROBE}) {
+    for (const char* program : {KERNIXD_PROGRAM, KERNIX_SPAWN_PROGRAM, KERNIXCTL_PROGRAM, BARE_PROBE}) {
       Put(program, "/bin/" + fs::path(program).filename().string());
       for (const std::string& library : LibrariesOf(program)) Put(library, library);
     }

@@ -86,7 +86,6 @@ check_network() {
   systemctl stop kernixd
   expect 1 "$(wc -l <"$scratch/engine")"
 
-  mkdir "${change%/*}"
   sed -n '/ini service$/,/^$/{/^[[A-Z]/p}' "${here%/tests/*}/docs/cluster.md" >"$change"
   systemctl daemon-reload
   as 2001 "$1" kernixctl status >/dev/null
@@ -105,6 +104,11 @@ run_system() {
 // @BE one arg ret
 void one(const BE::Tensor x, BE::Tensor y) { *y.data_ptr<float>() = 1; }
 KERNEL
+  local unit
+  for unit in kernixd kernix-spawn@; do
+    mkdir -p "/run/stubs/$unit.service.d"
+    printf '[Service]\nStandardError=append:%s\n' "$scratch/services.log" >"/run/stubs/$unit.service.d/log.conf"
+  done
   # Of this machine's own units none may run here.
   local target
   for target in sysinit basic sockets shutdown multi-user; do
@@ -168,7 +172,7 @@ run_outside() {
   read -r -t 120 verdict <>"$scratch/verdict" || true
   kill -KILL "$machine"
   wait "$machine" 2>/dev/null || true
-  ((verdict == 0)) || fail "the machine's service failed: $(cat "$scratch/system.log")"
+  ((verdict == 0)) || fail "the machine's service failed: $(cat "$scratch/system.log" "$scratch/services.log")"
   (in_namespaces user) || fail "the user's service failed: $(cat "$scratch/user.log")"
   echo ok
 }

@@ -230,7 +230,6 @@ TEST_F(FlagsTest, NoFlagOfTheCompilersLoadsReadsOrWrites) {
 TEST_F(FlagsTest, NoFlagOfTheLinkerLoadsReadsOrWrites) {
   Serve();
   Walk(kValues, {
-                    {Tool::kGccLink, {"-flto=2"}, {"-fno-lto"}},
                     {Tool::kGccLink, {"-Wl,-plugin,{mallory}/plugin.so"}, {"-Wl,--as-needed"}},
                     {Tool::kGccLink, {"-Wl,--plugin={mallory}/plugin.so"}, {}},
                     {Tool::kGccLink, {"-Xlinker", "-plugin={mallory}/plugin.so"}, {"-Xlinker", "--no-undefined"}},
@@ -282,7 +281,6 @@ TEST_F(FlagsTest, NoFlagOfNvccOrItsToolsLoadsReadsOrWrites) {
                     {Tool::kNvcc, {"-Xcompiler", "-fcompare-debug=-fplugin=inc"}, {}},
                     {Tool::kNvcc, {"-Xcompiler=-fsanitize=address\\,-B."}, {"-Xcompiler=-fno-math-errno,-fwrapv"}},
                     {Tool::kNvcc, {"-Xcompiler=-mrecip=none\\,-include\\,{secret}"}, {}},
-                    {Tool::kNvcc, {"-Xcompiler", "-flto=2"}, {}},
                     {Tool::kNvcc, {"-Xptxas", "-o={canary}"}, {"-Xptxas", "-v"}},
                     {Tool::kNvcc, {"-Xptxas", "--output-file={canary}"}, {"-Xptxas", "-warn-spills"}},
                     {Tool::kNvcc, {"-Xptxas", "-optf,{mallory}/words"}, {}},

@@ -86,6 +86,7 @@ class SquattedTest : public SecurityTest {
     WriteAs(user, "home/k.cpp", CppKernel("// @BE add arg ret").request.source(0).text(), 0600);
     MakeFolder("bin", 0, 0755);
     WriteAs(0, "bin/kernixd", Env::Posix().ReadFile(KERNIXD_PROGRAM).value(), 0755);
+    WriteAs(0, "bin/kernix-spawn", Env::Posix().ReadFile(KERNIX_SPAWN_PROGRAM).value(), 0755);
     WriteAs(0, "bin/kernixctl", Env::Posix().ReadFile(KERNIXCTL_PROGRAM).value(), 0755);
   }
 

@@ -151,7 +151,7 @@ class ToolWatch {
   void LookAt(const std::string& process) {
     std::string program = Env::Posix().ReadFile(process + "/comm").value_or("?\n");
     program.pop_back();
-    if (program.starts_with("kernixd")) return;  // it has not become a tool yet
+    if (program.starts_with("kernix")) return;  // kernix-spawn, or one that has not become a tool yet
     programs_.insert(program);
     const std::string environment = Env::Posix().ReadFile(process + "/environ").value_or("");
     for (const absl::string_view variable : absl::StrSplit(environment, '\0', absl::SkipEmpty())) {

@@ -60,7 +60,8 @@ class ReadsTest : public SecurityTest {
     if (outcome.failure) StrAppend(&answer, outcome.failure->message(), "\n", outcome.failure->compiler_output());
     for (const v1::Output& output : outcome.outputs) answer += output.text();
     answer = absl::StrReplaceAll(answer, {{path, "PATH"}});
-    return std::regex_replace(answer, std::regex("/tmp/cc[A-Za-z0-9]+|`?(file|none)\\.txt'?"), "FILE");
+    return std::regex_replace(answer, std::regex("/tmp/cc[A-Za-z0-9]+|unit-[0-9a-f]{6}\\.s|`?(file|none)\\.txt'?"),
+                              "FILE");
   }
 
   // The file that is there: not a word of it. And the same answer for one that is not.

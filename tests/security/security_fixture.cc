@@ -73,6 +73,7 @@ SecurityTest::SecurityTest() {
   WriteAs(TheUsers().service, "secret/file.txt", Secret(), 0600);
   MakeFolder("mallory", TheUsers().member, 0755);
   kernixd_ = Stage(KERNIXD_PROGRAM);
+  Stage(KERNIX_SPAWN_PROGRAM);  // which kernixd looks for beside itself
 }
 
 std::string SecurityTest::MakeFolder(const std::string& name, uid_t owner, mode_t mode) const {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Part of every test program: if a test hangs anywhere, names the test and ends the program.
+// Part of every test program: if a test hangs anywhere, names the test and ends the program. Tools run through the
+// kernix-spawn that was built with the tests.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string>
+
+#include "common/os/spawner.h"
 
 namespace {
 
@@ -31,6 +34,7 @@ class Deadline : public testing::EmptyTestEventListener {
 };
 
 [[maybe_unused]] const bool kListens = [] {
+  kernix::spawn::Spawner::Get().SetProgram(KERNIX_SPAWN_PROGRAM);
   testing::UnitTest::GetInstance()->listeners().Append(new Deadline);
   return true;
 }();

@@ -54,12 +54,12 @@ TEST_F(FlagsTest, CommonCompileFlagsOfCppPassAsTheyAre) {
 
 TEST_F(FlagsTest, LinkTimeOptimisationIsForAll) {
   for (const FlagPolicy policy : kBoth) {
-    for (const char* flag : {"-flto", "-flto=auto", "-flto=thin", "-flto-partition=one", "-flto-jobs=2", "-fno-lto"}) {
+    for (const char* flag : {"-flto", "-flto=full", "-flto=thin", "-flto-partition=one", "-fno-lto"}) {
       MustPass(v1::LANGUAGE_CPP, policy, flag, flag);
     }
   }
   MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-flto-x", "");
-  for (const char* flag : {"-flto=/x", "-flto-x"}) {
+  for (const char* flag : {"-flto=/x", "-flto-x", "-flto=64", "-flto=auto", "-flto-jobs=2"}) {
     EXPECT_FALSE(Check(v1::LANGUAGE_CPP, FlagPolicy::kShared, flag, "").ok()) << flag;
     EXPECT_FALSE(Check(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", flag).ok()) << flag;
   }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/os/spawner.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <string>
+#include <utility>
+
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/os/posix_error.h"
+
+namespace kernix::spawn {
+namespace {
+
+struct SocketPair {
+  UniqueFd ours;
+  UniqueFd theirs;
+};
+
+absl::StatusOr<SocketPair> MakeSocketPair(int type) {
+  int ends[2];
+  if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0) return ErrnoStatus(errno, "create", "a socket");
+  return SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+std::string ProgramBesideThisOne() {
+  std::array<char, PATH_MAX> own;
+  const ssize_t size = readlink("/proc/self/exe", own.data(), own.size());
+  const std::string program(own.data(), size > 0 ? static_cast<size_t>(size) : 0);
+  return JoinPath(Dirname(program), "kernix-spawn");
+}
+
+// It has a session of its own, so that a signal from the terminal does not end it before this process.
+absl::StatusOr<pid_t> StartProgram(const std::string& path, int socket) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  posix_spawn_file_actions_addchdir_np(&actions, "/");
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  char* const argv[] = {const_cast<char*>("kernix-spawn"), nullptr};
+  char* const environment[] = {nullptr};
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, path.c_str(), &actions, &attributes, argv, environment);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return ErrnoStatus(error, "run", path);
+  return pid;
+}
+
+}  // namespace
+
+Spawner& Spawner::Get() {
+  static Spawner& spawner = *new Spawner;
+  return spawner;
+}
+
+Spawner::Spawner() : program_(ProgramBesideThisOne()) {}
+
+void Spawner::SetProgram(std::string path) {
+  const MutexLock lock(mutex_);
+  program_ = std::move(path);
+}
+
+void Spawner::SetSocket(std::string path) {
+  const MutexLock lock(mutex_);
+  service_ = std::move(path);
+}
+
+absl::StatusOr<UniqueFd> Spawner::Submit(const Enclosure& enclosure, int output) {
+  KERNIX_ASSIGN_OR_RETURN(SocketPair job, MakeSocketPair(SOCK_STREAM));
+  const std::string message = Encode(enclosure);
+  const MutexLock lock(mutex_);
+  if (socket_.ok() && HandOver(socket_.get(), message, job.theirs.get(), output)) return std::move(job.ours);
+  KERNIX_RETURN_IF_ERROR(Start());
+  if (HandOver(socket_.get(), message, job.theirs.get(), output)) return std::move(job.ours);
+  return ErrnoStatus(errno, "reach", service_.empty() ? program_ : service_);
+}
+
+absl::Status Spawner::Connect() {
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  if (service_.size() >= sizeof(address.sun_path)) return ErrnoStatus(ENAMETOOLONG, "connect to", service_);
+  service_.copy(address.sun_path, service_.size());
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket.ok()) return ErrnoStatus(errno, "create", "a socket");
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return ErrnoStatus(errno, "connect to kernix-spawn at", service_);
+  }
+  socket_ = std::move(socket);
+  return absl::OkStatus();
+}
+
+absl::Status Spawner::Start() {
+  if (!service_.empty()) return Connect();
+  KERNIX_ASSIGN_OR_RETURN(SocketPair control, MakeSocketPair(SOCK_SEQPACKET));
+  socket_.reset();
+  if (pid_ != 0) waitpid(std::exchange(pid_, 0), nullptr, 0);  // it has ended, or does now
+  KERNIX_ASSIGN_OR_RETURN(pid_, StartProgram(program_, control.theirs.get()));
+  socket_ = std::move(control.ours);
+  return absl::OkStatus();
+}
+
+}  // namespace kernix::spawn

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/spawn/job.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "daemon/spawn/descendants.h"
+#include "daemon/spawn/problem.h"
+#include "daemon/spawn/wall.h"
+
+namespace kernix::spawn {
+namespace {
+
+// Seconds between SIGXCPU, which names the problem, and SIGKILL.
+constexpr uint64_t kCpuGrace = 5;
+
+// A resource without a limit keeps that of this process, which no limit can exceed.
+void SetLimit(__rlimit_resource resource, uint64_t wanted, uint64_t grace = 0) {
+  struct rlimit own = {};
+  if (wanted == 0 || getrlimit(resource, &own) != 0) return;
+  const struct rlimit limit = {std::min<rlim_t>(wanted, own.rlim_max), std::min<rlim_t>(wanted + grace, own.rlim_max)};
+  Require(setrlimit(resource, &limit) == 0, "set a limit");
+}
+
+void SetLimits(const Command& command) {
+  const struct rlimit no_core = {0, 0};  // a crashed compiler would leave a file as large as its memory
+  Require(setrlimit(RLIMIT_CORE, &no_core) == 0, "set a limit");
+  SetLimit(RLIMIT_FSIZE, command.max_file_bytes);
+  SetLimit(RLIMIT_AS, command.max_address_space_bytes);
+  SetLimit(RLIMIT_CPU, command.max_cpu_seconds, kCpuGrace);
+  constexpr int kMost = 19;
+  const int niceness = std::min(getpriority(PRIO_PROCESS, 0) + command.niceness, kMost);
+  Require(setpriority(PRIO_PROCESS, 0, niceness) == 0, "set the priority");
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+void SetStandardFiles(int output) {
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  Require(null.ok(), "open /dev/null");
+  Require(dup2(null.get(), STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0,
+          "set the standard files");
+}
+
+// The child that becomes the tool. What goes wrong, it writes to `trouble`, which execve() closes.
+class Tool {
+ public:
+  Tool(const JobParts& parts, const Command& command, int output, int trouble)
+      : parts_(parts), command_(command), output_(output), trouble_(trouble) {}
+
+  [[noreturn]] void Run() {
+    try {
+      Prepare();
+      const std::string folder = command_.working_directory.empty() ? "/" : command_.working_directory;
+      if (chdir(folder.c_str()) != 0) Fail(JobEnd::Kind::kNotEntered);
+      Restrict();
+      execve(argv_.front(), argv_.data(), environment_.data());
+      Fail(JobEnd::Kind::kNotStarted);
+    } catch (const std::exception& error) {
+      Fail(JobEnd::Kind::kNotBuilt, error.what());
+    }
+  }
+
+ private:
+  void Prepare() {
+    Require(setpgid(0, 0) == 0, "make a process group");
+    Require(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0, "end with the job");
+    SetStandardFiles(output_);
+    SetLimits(command_);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+  }
+
+  void Restrict() {
+    if (parts_.enclosure.rung == Rung::kNone) return;
+    DropPrivileges();
+    if (parts_.enclosure.rung == Rung::kLandlock) RestrictFiles(parts_.enclosure, command_);
+    parts_.filter->Apply();
+  }
+
+  [[noreturn]] void Fail(JobEnd::Kind kind, std::string problem = "") {
+    const std::string message = Encode(JobEnd{.kind = kind, .error_number = errno, .problem = std::move(problem)});
+    static_cast<void>(!write(trouble_, message.data(), message.size()));
+    _exit(127);
+  }
+
+  const JobParts& parts_;
+  const Command& command_;
+  const int output_;
+  const int trouble_;
+  const std::vector<char*> argv_ = Pointers(command_.argv);
+  const std::vector<char*> environment_ = Pointers(command_.environment);
+};
+
+// A process's end, as a descriptor that becomes readable.
+UniqueFd WatchChildren() {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child, nullptr);
+  signal(SIGCHLD, SIG_DFL);
+  UniqueFd watch(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+  Require(watch.ok(), "watch processes");
+  return watch;
+}
+
+// Starts the tool. If it could not be started, says why.
+pid_t Start(const JobParts& parts, const Command& command, int output, JobEnd& end) {
+  int trouble[2];
+  Require(pipe2(trouble, O_CLOEXEC) == 0, "make a pipe");
+  const UniqueFd read_end(trouble[0]);
+  UniqueFd write_end(trouble[1]);
+  const pid_t tool = fork();
+  if (tool == 0) Tool(parts, command, output, write_end.get()).Run();
+  Require(tool > 0, "start a process");
+  write_end.reset();
+  char message[PIPE_BUF];
+  const ssize_t size = read(read_end.get(), message, sizeof(message));
+  if (size > 0 && !Decode({message, static_cast<size_t>(size)}, end)) end.kind = JobEnd::Kind::kNotBuilt;
+  return tool;
+}
+
+// Watches the tool until it has ended, has too many processes, or nobody waits for it.
+class Watch {
+ public:
+  Watch(const JobParts& parts, const Command& command, const UniqueFd& connection, const UniqueFd& children, pid_t tool)
+      : parts_(parts), command_(command), connection_(connection), children_(children), tool_(tool) {}
+
+  JobEnd Run() {
+    JobEnd end;
+    while (!HasEnded()) {
+      pollfd fds[] = {{children_.get(), POLLIN, 0}, {connection_.get(), POLLIN | POLLRDHUP, 0}};
+      const int ready = poll(fds, std::size(fds), command_.max_processes > 0 ? kCountAgain : -1);
+      if (ready > 0 && fds[1].revents != 0) break;  // it was cancelled
+      if (AreTooMany()) {
+        end.kind = JobEnd::Kind::kTooMany;
+        break;
+      }
+    }
+    KillTool();
+    struct rusage usage = {};
+    while (wait4(tool_, &end.status, 0, &usage) < 0 && errno == EINTR) {
+    }
+    end.max_rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+    return end;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kCountAgain = 200;  // milliseconds
+
+  // Also collects orphans of the tool's.
+  bool HasEnded() {
+    struct signalfd_siginfo signals;
+    while (read(children_.get(), &signals, sizeof(signals)) > 0) {
+    }
+    for (siginfo_t info = {}; waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+         info = {}) {
+      if (info.si_pid == tool_) return true;
+      waitpid(info.si_pid, nullptr, 0);
+    }
+    return false;
+  }
+
+  // Counts the processes if a count is due.
+  bool AreTooMany() {
+    if (command_.max_processes == 0 || Clock::now() < next_count_) return false;
+    next_count_ = Clock::now() + std::chrono::milliseconds(kCountAgain);
+    return HasMoreDescendants(parts_.proc, static_cast<size_t>(command_.max_processes));
+  }
+
+  // And its group, which it may have left. It keeps its number until it is collected.
+  void KillTool() const {
+    kill(-tool_, SIGKILL);
+    kill(tool_, SIGKILL);
+  }
+
+  const JobParts& parts_;
+  const Command& command_;
+  const UniqueFd& connection_;
+  const UniqueFd& children_;
+  const pid_t tool_;
+  Clock::time_point next_count_ = Clock::now() + std::chrono::milliseconds(kCountAgain);
+};
+
+JobEnd Do(const JobParts& parts, const Command& command, const UniqueFd& connection, const UniqueFd& output) {
+  const bool is_wall = parts.enclosure.rung == Rung::kWall;
+  Require(is_wall || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0, "collect orphans");
+  if (is_wall) EnterJob(parts.enclosure, command);
+  const UniqueFd children = WatchChildren();
+  JobEnd end;
+  const pid_t tool = Start(parts, command, output.get(), end);
+  if (end.kind == JobEnd::Kind::kEnded) end = Watch(parts, command, connection, children, tool).Run();
+  KillDescendants(parts.proc, is_wall);
+  return end;
+}
+
+}  // namespace
+
+void RunJob(const JobParts& parts, const UniqueFd& connection, UniqueFd output) {
+  Command command;
+  std::string message;
+  if (!ReceiveMessage(connection.get(), message) || !Decode(message, command)) return;
+  JobEnd end{.kind = JobEnd::Kind::kNotBuilt};
+  try {
+    end = Do(parts, command, connection, output);
+  } catch (const std::exception& error) {
+    end.problem = error.what();
+  }
+  output.reset();
+  SendMessage(connection.get(), Encode(end));
+}
+
+}  // namespace kernix::spawn
