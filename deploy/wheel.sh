@@ -3,7 +3,7 @@
 #
 # wheel.sh [PYTHON]
 # Builds the self-contained wheel of kernix for PYTHON (default: .venv's) into dist/, and prints only its path on
-# stdout. The wheel holds kernixd and kernixctl, linked from archives, and the extension. The extension's shared
+# stdout. The wheel holds kernixd, kernix-spawn and kernixctl, linked from archives, and the extension. The extension's shared
 # libraries lie beside it under names of their own, so that it does not meet another copy of gRPC or Protobuf in the
 # same process.
 set -euo pipefail

@@ -98,7 +98,7 @@ struct ProcessResult {
   bool too_many_processes = false;  // it was killed because it had too many processes
   std::string output;               // stdout and stderr, in the order in which they were written
   std::chrono::milliseconds wall{0};
-  uint64_t max_rss_bytes = 0;  // of the largest process among it and its children; at least this process's own peak
+  uint64_t max_rss_bytes = 0;  // of the largest process among it and its children
 };
 
 // Receives pieces of output as they arrive, in the thread that runs the process.

@@ -119,6 +119,22 @@ bool DecodeFields(std::string_view text, Message& message) {
   return reader.IsWhole();
 }
 
+// A message of `size` bytes, with room for its descriptors.
+struct Envelope {
+  Envelope(char* bytes, size_t size) : data{bytes, size} {
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = space;
+    header.msg_controllen = sizeof(space);
+  }
+  Envelope(const Envelope&) = delete;
+  Envelope& operator=(const Envelope&) = delete;
+
+  struct iovec data;
+  alignas(struct cmsghdr) char space[CMSG_SPACE(kDescriptors * sizeof(int))] = {};
+  struct msghdr header = {};
+};
+
 bool SendAll(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -166,19 +182,13 @@ bool ReceiveMessage(int socket, std::string& message) {
 
 bool HandOver(int socket, std::string_view message, int connection, int output) {
   const int fds[kDescriptors] = {connection, output};
-  alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof(fds))] = {};
-  struct iovec data = {const_cast<char*>(message.data()), message.size()};
-  struct msghdr header = {};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = space;
-  header.msg_controllen = sizeof(space);
-  struct cmsghdr* const control = CMSG_FIRSTHDR(&header);
+  Envelope envelope(const_cast<char*>(message.data()), message.size());
+  struct cmsghdr* const control = CMSG_FIRSTHDR(&envelope.header);
   control->cmsg_level = SOL_SOCKET;
   control->cmsg_type = SCM_RIGHTS;
   control->cmsg_len = CMSG_LEN(sizeof(fds));
   std::memcpy(CMSG_DATA(control), fds, sizeof(fds));
-  while (sendmsg(socket, &header, MSG_NOSIGNAL) < 0) {
+  while (sendmsg(socket, &envelope.header, MSG_NOSIGNAL) < 0) {
     if (errno != EINTR) return false;
   }
   return true;
@@ -186,20 +196,14 @@ bool HandOver(int socket, std::string_view message, int connection, int output) 
 
 std::optional<Handed> ReceiveJob(int socket) {
   int fds[kDescriptors] = {-1, -1};
-  alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof(fds))] = {};
   std::string message(kMostOfAJob, '\0');
-  struct iovec data = {message.data(), message.size()};
-  struct msghdr header = {};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = space;
-  header.msg_controllen = sizeof(space);
+  Envelope envelope(message.data(), message.size());
   ssize_t size = 0;
-  while ((size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  while ((size = recvmsg(socket, &envelope.header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
   }
   if (size <= 0) return std::nullopt;
   message.resize(static_cast<size_t>(size));
-  const struct cmsghdr* const control = CMSG_FIRSTHDR(&header);
+  const struct cmsghdr* const control = CMSG_FIRSTHDR(&envelope.header);
   if (control != nullptr && control->cmsg_type == SCM_RIGHTS && control->cmsg_len == CMSG_LEN(sizeof(fds))) {
     std::memcpy(fds, CMSG_DATA(control), sizeof(fds));
   }

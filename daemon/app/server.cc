@@ -51,6 +51,12 @@ absl::Status CheckToolchain(toolchain::ToolchainRegistry& registry, const Regist
   return refusal.empty() ? absl::OkStatus() : absl::FailedPreconditionError(refusal);
 }
 
+// From now on, tools run where `options` say.
+exec::Sandbox LookForSandbox(Env& env, const ServerOptions& options) {
+  if (!options.spawn_socket.empty()) spawn::Spawner::Get().SetSocket(options.spawn_socket);
+  return exec::FindSandbox(env, options.sandbox, /*reads_machine=*/!options.shared);
+}
+
 // The problems of options that are consistent by themselves: groups that do not exist, toolchains that do not work.
 // Each with its line in the file. Runs the compilers' queries.
 std::vector<std::string> ProblemsHere(Env& env, const ServerOptions& options) {
@@ -65,7 +71,7 @@ std::vector<std::string> ProblemsHere(Env& env, const ServerOptions& options) {
     Note(StrCat(toolchain.origin, "toolchain \"", toolchain.name, "\": "), CheckToolchain(registry, toolchain),
          problems);
   }
-  Note("", CheckSandbox(options, exec::FindSandbox(env, options.sandbox)), problems);
+  Note("", CheckSandbox(options, LookForSandbox(env, options)), problems);
   Note("", Sharing::Open(env, options).status(), problems);
   return problems;
 }
@@ -124,8 +130,7 @@ int Serve(Env& env, ServerOptions options, ReadOptions read) {
   if (options.started_by_client) options.inherited = ShedInherited();
   for (const std::string& left : options.inherited) Log(LogLevel::kWarning, "inherited", {{"has", left}});
   RaiseDescriptorLimit();
-  if (!options.spawn_socket.empty()) spawn::Spawner::Get().SetSocket(options.spawn_socket);
-  options.found_sandbox = exec::FindSandbox(env, options.sandbox);
+  options.found_sandbox = LookForSandbox(env, options);
   absl::StatusOr<StopSignals> signals = StopSignals::Take();
   if (signals.ok()) return Daemon(env, std::move(options), std::move(read), *std::move(signals)).Run();
   Log(LogLevel::kError, "start_failed", {{"error", signals.status().message()}});

@@ -14,9 +14,9 @@ double Seconds(std::chrono::steady_clock::duration time) { return std::chrono::d
 
 // The values of Action::step, without what they are about (a unit, an architecture). A test of the plans checks that
 // each of their steps is among them.
-constexpr const char* kKinds[] = {"compile",     "link",    "device link", "ptx",          "machine code",
-                                  "disassemble", "explain", "dry run",     "preprocess",   "cicc",
-                                  "cudafe++",    "ptxas",   "fatbinary",   "host compile", "handler"};
+constexpr const char* kKinds[] = {"compile",     "link",      "device link",  "ptx",    "machine code",
+                                  "disassemble", "dry run",   "preprocess",   "cicc",   "cudafe++",
+                                  "ptxas",       "fatbinary", "host compile", "handler"};
 
 bool IsOfKind(std::string_view step, std::string_view kind) {
   return step.substr(0, kind.size()) == kind && (step.size() == kind.size() || step[kind.size()] == ' ');

@@ -396,7 +396,8 @@ TEST(RunActionRealTest, ALimitThatKernixdWasStartedWithIsNamedAsSuch) {
   const ScopedFileLimit limit(1 << 20);
   Action action;
   action.step = "compile";
-  action.argv = {"/bin/sh", "-c", "exec head -c 2000000 /dev/zero > big.o"};
+  // As if kernix-spawn, which may be running already, had been started with that limit, too: in blocks of 512 bytes.
+  action.argv = {"/bin/sh", "-c", "ulimit -f 2048; exec head -c 2000000 /dev/zero > big.o"};
   action.outputs = {"big.o"};
   const auto result = RunAction(Env::Posix(), {temp.path(), /*max_output_bytes=*/0}, action, nullptr, nullptr);
   const std::string message = GetErrorDetail(result.status()).message();

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/exec/sandbox.h"
 
+#include <vector>
+
 #include "common/base/strings.h"
 
 namespace kernix::exec {
 namespace {
 
 constexpr std::string_view kRemedy =
-    "a container needs user namespaces (deploy/kubernetes has an example), and Ubuntu needs the AppArmor profile in "
-    "deploy/apparmor";
+    "see docs/operations.md, \"What keeps compilers from the machine\", for what containers and Ubuntu need";
 
-// OK if a program runs on this rung.
-absl::Status Try(Env& env, spawn::Rung rung) {
-  const ProcessSpec spec{.argv = {"/bin/true"}, .environment = {}, .enclosure = {.rung = rung, .readable = {"/"}}};
+// OK if a program runs on this rung; kUnavailable if there is no such rung here.
+absl::Status Try(Env& env, spawn::Rung rung, bool reads_machine) {
+  const std::vector<std::string> readable = reads_machine ? std::vector<std::string>{"/"} : std::vector<std::string>{};
+  const ProcessSpec spec{
+      .argv = {"/bin/true"}, .environment = {}, .enclosure = {.rung = rung, .readable = readable, .scratch = ""}};
   const absl::StatusOr<ProcessResult> result = env.RunProcess(spec, nullptr, nullptr);
   if (!result.ok()) return result.status();
   return result->exit_code == 0 ? absl::OkStatus() : absl::UnavailableError(result->output);
@@ -32,17 +35,18 @@ std::string_view RungName(spawn::Rung rung) {
   return "none";
 }
 
-Sandbox FindSandbox(Env& env, SandboxChoice choice) {
+Sandbox FindSandbox(Env& env, SandboxChoice choice, bool reads_machine) {
   if (choice == SandboxChoice::kNone) return {};
   std::string lack;
   if (choice == SandboxChoice::kBest) {
-    const absl::Status wall = Try(env, spawn::Rung::kWall);
-    if (wall.ok()) return {.rung = spawn::Rung::kWall};
+    const absl::Status wall = Try(env, spawn::Rung::kWall, reads_machine);
+    if (wall.ok()) return {.rung = spawn::Rung::kWall, .lack = ""};
+    if (!absl::IsUnavailable(wall)) return {.lack = std::string(wall.message())};
     lack = StrCat("no wall of namespaces (", wall.message(), "): ", kRemedy);
   }
-  const absl::Status landlock = Try(env, spawn::Rung::kLandlock);
+  const absl::Status landlock = Try(env, spawn::Rung::kLandlock, reads_machine);
   if (landlock.ok()) return {.rung = spawn::Rung::kLandlock, .lack = lack};
-  StrAppend(&lack, lack.empty() ? "" : "; ", "no Landlock (", landlock.message(), "): it needs Linux 5.13");
+  StrAppend(&lack, lack.empty() ? "" : "; ", "no Landlock (", landlock.message(), "), which needs Linux 5.13");
   return {.lack = lack};
 }
 

@@ -26,6 +26,7 @@ struct Sandbox {
 std::string_view RungName(spawn::Rung rung);
 
 // Finds the highest rung by running a program on it, since no setting of a machine tells. Takes some milliseconds.
-Sandbox FindSandbox(Env& env, SandboxChoice choice);
+// `reads_machine`: see RunOptions.
+Sandbox FindSandbox(Env& env, SandboxChoice choice, bool reads_machine);
 
 }  // namespace kernix::exec

@@ -25,8 +25,8 @@ namespace kernix::spawn {
 namespace {
 
 // What compilers, linkers, assemblers and shells of several distributions call. There is no socket among them, no
-// mount, no namespace, no ptrace, and nothing that reaches a process by its number but signals. (getpeername: bash
-// takes its input for a network connection, and reads its start-up files, if it cannot ask.)
+// mount, no namespace, no ptrace, and nothing but signals that reaches another process by its number. (getpeername:
+// bash takes its input for a network connection, and reads its start-up files, if it cannot ask.)
 constexpr const char* kAllowed[] = {"access",
                                     "alarm",
                                     "arch_prctl",
@@ -132,7 +132,6 @@ constexpr const char* kAllowed[] = {"access",
                                     "pread64",
                                     "preadv",
                                     "preadv2",
-                                    "prlimit64",
                                     "pselect6",
                                     "pwrite64",
                                     "pwritev",
@@ -162,7 +161,6 @@ constexpr const char* kAllowed[] = {"access",
                                     "sched_getattr",
                                     "sched_getparam",
                                     "sched_getscheduler",
-                                    "sched_setaffinity",
                                     "sched_yield",
                                     "select",
                                     "sendfile",
@@ -176,7 +174,6 @@ constexpr const char* kAllowed[] = {"access",
                                     "setresuid",
                                     "setreuid",
                                     "setuid",
-                                    "setpriority",
                                     "setrlimit",
                                     "setsid",
                                     "sigaltstack",
@@ -212,6 +209,12 @@ constexpr const char* kAllowed[] = {"access",
                                     "waitid",
                                     "write",
                                     "writev"};
+
+// What a tool may do to itself alone: their first argument, or with setpriority the second, must be 0.
+constexpr struct {
+  const char* name;
+  unsigned argument;
+} kOfItself[] = {{"prlimit64", 0}, {"sched_setaffinity", 0}, {"setpriority", 1}};
 
 // New threads and processes, but no new namespaces. clone3() passes its flags in memory, where no filter can see them;
 // without it, programs use clone().
@@ -306,6 +309,11 @@ SystemCallFilter::SystemCallFilter() {
     const int number = seccomp_syscall_resolve_name(name);
     if (number < 0) continue;  // unknown to this library, or to this processor
     RequireNoError(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 0), name);
+  }
+  for (const auto& [name, argument] : kOfItself) {
+    const scmp_arg_cmp is_itself = {.arg = argument, .op = SCMP_CMP_EQ, .datum_a = 0, .datum_b = 0};
+    RequireNoError(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, seccomp_syscall_resolve_name(name), 1, is_itself),
+                   name);
   }
   const scmp_arg_cmp without_namespaces = {.arg = 0, .op = SCMP_CMP_MASKED_EQ, .datum_a = kNamespaces, .datum_b = 0};
   RequireNoError(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, without_namespaces), "clone");

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -142,6 +143,20 @@ TEST_P(RungTest, AJobSignalsNobodyElse) {
   }
   EXPECT_THAT(OutputHere(script), Not(HasSubstr("reached")));
   EXPECT_EQ(OutputOf(Shell(script, Rung::kNone)), "reached\n");
+}
+
+TEST_P(RungTest, AJobChangesNoOtherProcess) {
+  const pid_t other = fork();
+  if (other == 0) {
+    while (true) pause();
+  }
+  const std::string number = std::to_string(other);
+  const std::string script = "prlimit --pid " + number + " --core=0:0 >&- 2>&- && echo limits; renice 5 " + number +
+                             " >&- 2>&- && echo priority; taskset -p 1 " + number + " >&- 2>&- && echo processors; :";
+  EXPECT_EQ(OutputHere(script), "");
+  EXPECT_EQ(OutputOf(Shell(script, Rung::kNone)), "limits\npriority\nprocessors\n");
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
 }
 
 TEST_P(RungTest, AJobHasNoPrivileges) {
