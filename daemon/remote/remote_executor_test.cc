@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <future>
+#include <memory>
 #include <utility>
 
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
@@ -121,7 +122,10 @@ TEST_F(RemoteExecutorTest, ACompileGivesTheBytesThatThisMachineGives) {
     EXPECT_TRUE(*there->outputs.at(path) == *here->outputs.at(path)) << path;
   }
   EXPECT_THAT(notes.events, ElementsAre("started compile"));
-  executor_.reset();  // it may hold the tree for a moment longer
+  // The executor may hold the tree for a moment longer, and who leaves it last removes its folder.
+  action = {};
+  executor_.reset();
+  Await("the removal of the tree", [&] { return env_.ListDirectory(folder.path())->empty(); });
 }
 
 TEST_F(RemoteExecutorTest, ACompileThatFailsIsAResult) {
