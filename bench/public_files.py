@@ -52,9 +52,9 @@ def salted(text: str, *new: str, salts: dict[str, str]) -> str:
 class Daemon:
     """A kernixd with a store of its own that has compiled two kernels, perhaps without some shortcuts."""
 
-    def __init__(self, store: str, without: str) -> None:
+    def __init__(self, store: str, without: str, sandbox: str = "best") -> None:
         os.makedirs(store)
-        self.store, self.without = store, without
+        self.store, self.without, self.sandbox = store, without, sandbox
         self.control = [_environment.program("kernixctl"), "--store", store]
         self.use()
         salts: dict[str, str] = {}
@@ -67,6 +67,7 @@ class Daemon:
         os.environ.pop("KERNIX_DISABLED_SHORTCUTS", None)
         if self.without:
             os.environ["KERNIX_DISABLED_SHORTCUTS"] = self.without
+        os.environ["KERNIX_SANDBOX"] = self.sandbox
         kernix.set_cache_dir(self.store)
 
     def said(self, pattern: str) -> str:
@@ -79,15 +80,17 @@ class Daemon:
 
     def processor_seconds(self) -> float:
         """Return what it and its tools have used, once it has nothing left to do."""
-        process = self.said(r"process +(\d+)")
-        path = pathlib.Path(f"/proc/{process}/stat")
+        path = pathlib.Path(f"/proc/{self.said(r'process +(\d+)')}/stat")
         before, quiet = -1.0, 0
         while quiet < 4:
             time.sleep(0.3)
-            children = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()
-            now = sum(map(int, path.read_text().rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
-            quiet = quiet + 1 if now - before < 0.02 and len(children) <= 1 else 0
-            before = now
+            command = [*self.control, "metrics"]
+            metrics = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            tools = sum(map(float, re.findall(r"^kernix_step_processor_seconds_sum\S* (\S+)", metrics, re.MULTILINE)))
+            own = sum(map(int, path.read_text().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+            busy = re.search(r"^kernix_lessons 0$", metrics, re.MULTILINE) is None
+            quiet = quiet + 1 if own + tools - before < 0.02 and not busy else 0
+            before = own + tools
         return before
 
     def stop(self) -> None:

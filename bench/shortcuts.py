@@ -7,6 +7,9 @@ bench/shortcuts.py`` with an installed kernix.
 
 ``--ablation`` switches each shortcut off by itself, in a kernixd of its own, and prints what each load then takes as
 ratios to a kernixd with all shortcuts: wall time, and processor time with what kernixd learns afterwards.
+
+``--enclosures`` measures the same loads with all shortcuts by two kernixds in turn, one of which encloses its tools as
+well as the machine allows, and one that does not.
 """
 
 import argparse
@@ -219,15 +222,40 @@ def ablation(rounds: int, folder: str) -> None:
             daemon.stop()
 
 
+def enclosures(rounds: int, folder: str) -> None:
+    """Print the table of what enclosures cost each load."""
+    daemons = [Daemon(os.path.join(folder, sandbox), without="", sandbox=sandbox) for sandbox in ("none", "best")]
+    try:
+        for daemon in daemons:
+            daemon.use()
+            for measure in list(ROWS.values()) * 3:  # kernixd learns from these, as above
+                measure(False)
+            daemon.processor_seconds()
+        print("| | not enclosed | enclosed | ratio |\n|---|---:|---:|---:|")
+        for row, measure in ROWS.items():
+            times: list[list[float]] = [[], []]
+            for _ in range(rounds):
+                for daemon, own in zip(daemons, times, strict=True):
+                    daemon.use()
+                    own.append(measure(False))
+            bare, kept = map(statistics.median, times)
+            print(f"| {row} | {bare:.0f} ms | {kept:.0f} ms | {kept / bare:.2f} |", flush=True)
+        print(f"\nMedians of {rounds} rounds; load {os.getloadavg()[0]:.1f} at the end")
+    finally:
+        for daemon in daemons:
+            daemon.stop()
+
+
 def main() -> int:
     """Measure with a kernixd of its own."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ablation", action="store_true")
+    parser.add_argument("--enclosures", action="store_true")
     arguments = parser.parse_args()
-    if arguments.ablation:
+    if arguments.ablation or arguments.enclosures:
         with tempfile.TemporaryDirectory(prefix="bench-shortcuts-", ignore_cleanup_errors=True) as folder:
-            ablation(arguments.rounds, folder)
+            (ablation if arguments.ablation else enclosures)(arguments.rounds, folder)
         return 0
     with tempfile.TemporaryDirectory(prefix="bench-shortcuts-", ignore_cleanup_errors=True) as store:
         kernix.set_cache_dir(store)

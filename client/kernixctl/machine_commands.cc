@@ -165,7 +165,14 @@ void CheckService(const ClientEnvironment& environment, const ClientOptions& opt
   if (endpoint.ok() && !endpoint->hint.empty()) findings.push_back(Warn("service", endpoint->hint));
 }
 
-bool CheckDaemon(Client& client, Findings& findings) {
+Finding CheckSandbox(DaemonClient& client) {
+  const auto status = client.Ask<v1::GetStatusResponse>("GetStatus", v1::GetStatusRequest());
+  if (!status.ok()) return Fails("sandbox", status.status());
+  if (status->sandbox_lack().empty()) return Ok("sandbox", status->sandbox());
+  return Warn("sandbox", StrCat(status->sandbox(), ": ", status->sandbox_lack()));
+}
+
+bool CheckDaemon(DaemonClient& client, Findings& findings) {
   const absl::StatusOr<DaemonInfo> info = client.Info(/*start=*/true);
   if (!info.ok()) {
     findings.push_back(Fails("socket", info.status()));
@@ -173,6 +180,7 @@ bool CheckDaemon(Client& client, Findings& findings) {
   }
   findings.push_back(DescribeDaemon(*info));
   findings.push_back(CheckStore(*info));
+  findings.push_back(CheckSandbox(client));
   return true;
 }
 
@@ -209,7 +217,7 @@ Findings Examine(const ClientOptions& options) {
   CheckGpu(findings, architecture);
   findings.push_back(CheckProgram(environment, options));
   CheckService(environment, options, findings);
-  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(options);
+  const absl::StatusOr<std::unique_ptr<DaemonClient>> client = DaemonClient::Create({}, options);
   if (!client.ok()) {
     findings.push_back(Fails("socket", client.status()));
   } else if (CheckDaemon(**client, findings)) {

@@ -96,8 +96,10 @@ void MetricsRegistry::AddHistogram(const std::string& name, const std::string& h
       [name, labels = std::move(labels), &histogram] { return HistogramLines(name, labels, histogram); });
 }
 
-void MetricsRegistry::AddGauge(const std::string& name, const std::string& help, std::function<int64_t()> read) {
-  Add(name, "gauge", help, [name, read = std::move(read)] { return Line(name, {}, StrCat(read())); });
+void MetricsRegistry::AddGauge(const std::string& name, const std::string& help, std::function<int64_t()> read,
+                               Labels labels) {
+  Add(name, "gauge", help,
+      [name, read = std::move(read), labels = std::move(labels)] { return Line(name, labels, StrCat(read())); });
 }
 
 void MetricsRegistry::Add(const std::string& name, const std::string& type, const std::string& help,

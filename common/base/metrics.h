@@ -67,7 +67,7 @@ class MetricsRegistry {
   void AddHistogram(const std::string& name, const std::string& help, const MetricHistogram& histogram,
                     Labels labels = {});
   // Text() calls `read`, which must be thread-safe.
-  void AddGauge(const std::string& name, const std::string& help, std::function<int64_t()> read);
+  void AddGauge(const std::string& name, const std::string& help, std::function<int64_t()> read, Labels labels = {});
 
   // All values in Prometheus' text format (version 0.0.4), sorted by name.
   std::string Text() const;

@@ -98,7 +98,8 @@ struct ProcessResult {
   bool too_many_processes = false;  // it was killed because it had too many processes
   std::string output;               // stdout and stderr, in the order in which they were written
   std::chrono::milliseconds wall{0};
-  uint64_t max_rss_bytes = 0;  // of the largest process among it and its children
+  uint64_t max_rss_bytes = 0;              // of the largest process among it and its children
+  std::chrono::microseconds processor{0};  // that it and its children have used, but for those that it did not wait for
 };
 
 // Receives pieces of output as they arrive, in the thread that runs the process.

@@ -163,6 +163,7 @@ absl::StatusOr<ProcessResult> ResultOf(const JobEnd& end, const ProcessSpec& spe
   result.signal = WIFSIGNALED(end.status) ? WTERMSIG(end.status) : 0;
   result.exit_code = WIFSIGNALED(end.status) ? 128 + WTERMSIG(end.status) : WEXITSTATUS(end.status);
   result.max_rss_bytes = end.max_rss_bytes;
+  result.processor = std::chrono::microseconds(end.processor_us);
   result.too_many_processes = end.kind == JobEnd::Kind::kTooMany;
   return result;
 }

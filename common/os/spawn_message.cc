@@ -102,6 +102,7 @@ void Visit(Archive& archive, E& e) requires(std::is_same_v<std::remove_const_t<E
   archive(e.status);
   archive(e.error_number);
   archive(e.max_rss_bytes);
+  archive(e.processor_us);
   archive(e.problem);
 }
 

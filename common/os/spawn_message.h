@@ -43,8 +43,8 @@ struct Command {
   std::vector<std::string> environment;  // complete: "NAME=value"
   std::string working_directory;         // empty: "/"
   std::vector<std::string> folders;      // in the enclosure's scratch folder: those that the tool may read
-  std::string writable;                  // the one that it may also write; empty: none
-  uint64_t max_file_bytes = 0;           // the limits: see ProcessSpec
+  std::string writable;         // the one that it may also write; empty: it gets one for temporary files, TMPDIR
+  uint64_t max_file_bytes = 0;  // the limits: see ProcessSpec
   uint64_t max_address_space_bytes = 0;
   uint64_t max_cpu_seconds = 0;
   int32_t max_processes = 0;
@@ -64,6 +64,7 @@ struct JobEnd {
   int32_t status = 0;
   int32_t error_number = 0;
   uint64_t max_rss_bytes = 0;
+  uint64_t processor_us = 0;
   std::string problem = {};
 };
 

@@ -2,8 +2,10 @@
 #include "common/os/spawner.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,6 +33,11 @@ absl::StatusOr<SocketPair> MakeSocketPair(int type) {
   if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0) return ErrnoStatus(errno, "create", "a socket");
   return SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
+
+// One that takes no jobs for so long hangs: another one is started.
+constexpr timeval kPatience = {.tv_sec = 10, .tv_usec = 0};
+
+void LimitWaits(int socket) { setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience)); }
 
 std::string ProgramBesideThisOne() {
   std::array<char, PATH_MAX> own;
@@ -72,6 +79,7 @@ Spawner::Spawner() : program_(ProgramBesideThisOne()) {}
 void Spawner::SetProgram(std::string path) {
   const MutexLock lock(mutex_);
   program_ = std::move(path);
+  socket_.reset();
 }
 
 void Spawner::SetSocket(std::string path) {
@@ -79,10 +87,23 @@ void Spawner::SetSocket(std::string path) {
   service_ = std::move(path);
 }
 
+void Spawner::SetFloor(Rung rung, bool shows_machine) {
+  const MutexLock lock(mutex_);
+  floor_ = rung;
+  shows_machine_ = shows_machine;
+}
+
+Enclosure Spawner::WithFloor(Enclosure enclosure) const {
+  if (enclosure.rung >= floor_) return enclosure;
+  enclosure.rung = floor_;
+  if (shows_machine_) enclosure.readable = {"/"};
+  return enclosure;
+}
+
 absl::StatusOr<UniqueFd> Spawner::Submit(const Enclosure& enclosure, int output) {
   KERNIX_ASSIGN_OR_RETURN(SocketPair job, MakeSocketPair(SOCK_STREAM));
-  const std::string message = Encode(enclosure);
   const MutexLock lock(mutex_);
+  const std::string message = Encode(WithFloor(enclosure));
   if (socket_.ok() && HandOver(socket_.get(), message, job.theirs.get(), output)) return std::move(job.ours);
   KERNIX_RETURN_IF_ERROR(Start());
   if (HandOver(socket_.get(), message, job.theirs.get(), output)) return std::move(job.ours);
@@ -99,14 +120,19 @@ absl::Status Spawner::Connect() {
     return ErrnoStatus(errno, "connect to kernix-spawn at", service_);
   }
   socket_ = std::move(socket);
+  LimitWaits(socket_.get());
   return absl::OkStatus();
 }
 
 absl::Status Spawner::Start() {
   if (!service_.empty()) return Connect();
   KERNIX_ASSIGN_OR_RETURN(SocketPair control, MakeSocketPair(SOCK_SEQPACKET));
+  LimitWaits(control.ours.get());
   socket_.reset();
-  if (pid_ != 0) waitpid(std::exchange(pid_, 0), nullptr, 0);  // it has ended, or does now
+  if (pid_ != 0) {
+    kill(pid_, SIGKILL);  // unless it has ended
+    waitpid(std::exchange(pid_, 0), nullptr, 0);
+  }
   KERNIX_ASSIGN_OR_RETURN(pid_, StartProgram(program_, control.theirs.get()));
   socket_ = std::move(control.ours);
   return absl::OkStatus();

@@ -22,10 +22,15 @@ class Spawner {
   // The only one of this process. Never destroyed.
   static Spawner& Get();
 
-  // The program to start: by default, kernix-spawn in the folder of this process's own program.
+  // The program to start, in the place of one that runs: by default, kernix-spawn in the folder of this process's own
+  // program.
   void SetProgram(std::string path);
   // The socket of a service to connect to instead.
   void SetSocket(std::string path);
+
+  // From now on, no job runs on a lower rung, whatever its enclosure says. On this one, `shows_machine` lets all jobs
+  // read what kernix-spawn's user may read, as that user's own compilers do.
+  void SetFloor(Rung rung, bool shows_machine);
 
   // Hands a job over; the result is its connection, which takes the Command. A kernix-spawn that has ended is started
   // again. kNotFound or kPermissionDenied if there is no such program.
@@ -34,6 +39,7 @@ class Spawner {
  private:
   Spawner();
 
+  Enclosure WithFloor(Enclosure enclosure) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Connect() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -42,6 +48,8 @@ class Spawner {
   std::string service_ ABSL_GUARDED_BY(mutex_);  // its socket; empty: none
   UniqueFd socket_ ABSL_GUARDED_BY(mutex_);      // its end closes, or it was not started: see HandOver()
   pid_t pid_ ABSL_GUARDED_BY(mutex_) = 0;
+  Rung floor_ ABSL_GUARDED_BY(mutex_) = Rung::kNone;
+  bool shows_machine_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace kernix::spawn

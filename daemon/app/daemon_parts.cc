@@ -47,9 +47,7 @@ exec::LocalExecutorOptions ExecutorOptions(const ServerOptions& options, const c
       .run = {.scratch_directory = cache.scratch_directory(),
               .max_output_bytes = options.max_output_bytes,
               .max_process_memory_bytes = options.max_process_memory_bytes.value_or(options.shared ? kSharedMemory : 0),
-              .max_processes = options.max_processes_per_job.value_or(options.shared ? kSharedProcesses : 0),
-              .rung = options.found_sandbox.rung,
-              .reads_machine = !options.shared},
+              .max_processes = options.max_processes_per_job.value_or(options.shared ? kSharedProcesses : 0)},
       .max_jobs = options.jobs,
       .memory_budget_bytes = options.memory_budget_bytes};
 }
@@ -107,8 +105,8 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
       registry_(registry),
       sharing_(Started(std::move(sharing), env, registry_.digests())),
       executor_(env, MakeExecutor(env, options, *cache_, sharing_.get(), metrics_)),
-      background_(exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
-      builder_(env, BuilderOptions(options), registry_, executor_, *cache_, background_.get(),
+      background_(env, exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
+      builder_(env, BuilderOptions(options), registry_, executor_, *cache_, &background_,
                sharing_ ? &sharing_->cache() : nullptr),
       policy_(env, options.shared, options.toolchains, !options.toolchain_description.empty()),
       loads_(env, "loads", "max_loads_per_user", options.BoundsPerUser().loads),
@@ -145,9 +143,12 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
                .reload = std::move(reload)} {
   cache_->Register(metrics_);
   executor_.Register(metrics_);
+  background_.Register(metrics_, {{"pool", "lessons"}});
   builder_.Register(metrics_);
   if (sharing_) sharing_->Register(metrics_);
   service_metrics_.Register(metrics_);
+  metrics_.AddGauge("kernix_sandbox", "1, labelled with what keeps compilers from the machine.", [] { return 1; },
+                    {{"rung", std::string(exec::RungName(options.found_sandbox.rung))}});
   const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();
   registry_.digests().Remember(files.value_or(std::vector<KnownFile>()));
   if (!files.ok()) {

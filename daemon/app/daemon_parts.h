@@ -75,7 +75,7 @@ class DaemonParts {
   toolchain::ToolchainRegistry& registry_;
   const std::unique_ptr<Sharing> sharing_;
   exec::MeasuredExecutor executor_;
-  const std::unique_ptr<exec::Executor> background_;
+  exec::MeasuredExecutor background_;
   build::Builder builder_;
   ToolchainPolicy policy_;
   LoadGate gate_;

@@ -51,16 +51,19 @@ absl::Status CheckToolchain(toolchain::ToolchainRegistry& registry, const Regist
   return refusal.empty() ? absl::OkStatus() : absl::FailedPreconditionError(refusal);
 }
 
-// From now on, tools run where `options` say.
+// From now on, tools run where `options` say, and nowhere else.
 exec::Sandbox LookForSandbox(Env& env, const ServerOptions& options) {
   if (!options.spawn_socket.empty()) spawn::Spawner::Get().SetSocket(options.spawn_socket);
-  return exec::FindSandbox(env, options.sandbox, /*reads_machine=*/!options.shared);
+  exec::Sandbox found = exec::FindSandbox(env, options.sandbox, /*shows_machine=*/!options.shared);
+  spawn::Spawner::Get().SetFloor(found.rung, /*shows_machine=*/!options.shared);
+  return found;
 }
 
 // The problems of options that are consistent by themselves: groups that do not exist, toolchains that do not work.
 // Each with its line in the file. Runs the compilers' queries.
 std::vector<std::string> ProblemsHere(Env& env, const ServerOptions& options) {
   std::vector<std::string> problems;
+  const exec::Sandbox sandbox = LookForSandbox(env, options);
   CheckGroup(options, "socket_group", options.socket_group, problems);
   CheckGroup(options, "admin_group", options.admin_group, problems);
   toolchain::ToolchainRegistry registry(env, "host_compiler", options.toolchain_description);
@@ -71,7 +74,7 @@ std::vector<std::string> ProblemsHere(Env& env, const ServerOptions& options) {
     Note(StrCat(toolchain.origin, "toolchain \"", toolchain.name, "\": "), CheckToolchain(registry, toolchain),
          problems);
   }
-  Note("", CheckSandbox(options, LookForSandbox(env, options)), problems);
+  Note("", CheckSandbox(options, sandbox), problems);
   Note("", Sharing::Open(env, options).status(), problems);
   return problems;
 }

@@ -72,9 +72,10 @@ struct ActionResult {
   std::string output;
   std::map<std::string, Content> outputs;  // by path
   std::chrono::milliseconds wall{0};
-  uint64_t peak_memory_bytes = 0;  // resident, of the command's largest process; 0: not known
-  bool ran_on_worker = false;      // of an engine, now or for an earlier request
-  bool ran_earlier = false;        // there, for an earlier request
+  std::chrono::microseconds processor{0};  // 0: not known
+  uint64_t peak_memory_bytes = 0;          // resident, of the command's largest process; 0: not known
+  bool ran_on_worker = false;              // of an engine, now or for an earlier request
+  bool ran_earlier = false;                // there, for an earlier request
 };
 
 // Receives the events of one action: OnQueued() from a thread of the executor's, the others from the caller's. Never

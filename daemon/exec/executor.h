@@ -55,8 +55,6 @@ struct RunOptions {
   uint64_t max_process_memory_bytes = 0;  // address space of each process of a command. 0: no limit
   int max_processes = 0;                  // processes of one command at one time. 0: no limit
   int niceness = 0;                       // of commands, above that of this process (see nice(1))
-  spawn::Rung rung = spawn::Rung::kNone;  // what keeps commands from the rest of the machine
-  bool reads_machine = false;             // they may read all that this process may read, as their user's own do
 };
 
 // Runs one action in a new folder below the scratch directory: stages the inputs, runs the command, reads the outputs

@@ -71,25 +71,35 @@ MeasuredExecutor::MeasuredExecutor(Env& env, std::unique_ptr<Executor> executor)
   steps_.try_emplace(std::string(kOtherSteps));
 }
 
-void MeasuredExecutor::Register(MetricsRegistry& registry) const {
+void MeasuredExecutor::Register(MetricsRegistry& registry, const MetricsRegistry::Labels& labels) const {
   registry.AddHistogram("kernix_queue_wait_seconds", "From a step's submission to the start of its command.",
-                        queue_waits_);
-  for (const auto& [kind, histogram] : steps_) {
-    registry.AddHistogram("kernix_step_seconds", "How long a step's command ran, failures included.", histogram,
-                          {{"step", kind}});
+                        queue_waits_, labels);
+  for (const auto& [kind, times] : steps_) {
+    MetricsRegistry::Labels of_kind = labels;
+    of_kind.emplace_back("step", kind);
+    registry.AddHistogram("kernix_step_seconds", "How long a step's command ran, failures included.", times.wall,
+                          of_kind);
+    registry.AddHistogram("kernix_step_processor_seconds", "Processor time of a step's command.", times.processor,
+                          of_kind);
   }
-  registry.AddGauge("kernix_steps_running", "Steps that run now.", [this] { return load().running; });
-  registry.AddGauge("kernix_steps_queued", "Steps that wait for the pool now.", [this] { return load().queued; });
+  registry.AddGauge(
+      "kernix_steps_running", "Steps that run now.", [this] { return load().running; }, labels);
+  registry.AddGauge(
+      "kernix_steps_queued", "Steps that wait for the pool now.", [this] { return load().queued; }, labels);
 }
 
 ActionEnd MeasuredExecutor::Run(const Action& action, const AskersPtr& askers, ActionObserver* observer,
                                 const CancellationPtr& cancellation) {
   Waiting waiting(*this, observer);
   ActionEnd end = executor_->Run(action, askers, &waiting, cancellation);
-  if (const auto seconds = waiting.SecondsOfCommand(end)) OfStep(action.step).Observe(*seconds);
+  Times& times = OfStep(action.step);
+  if (const auto seconds = waiting.SecondsOfCommand(end)) times.wall.Observe(*seconds);
+  if (end.ok() && end->processor.count() > 0) times.processor.Observe(Seconds(end->processor));
   return end;
 }
 
-MetricHistogram& MeasuredExecutor::OfStep(std::string_view step) { return steps_.find(KindOfStep(step))->second; }
+MeasuredExecutor::Times& MeasuredExecutor::OfStep(std::string_view step) {
+  return steps_.find(KindOfStep(step))->second;
+}
 
 }  // namespace kernix::exec

@@ -23,8 +23,9 @@ class MeasuredExecutor final : public Executor {
   // `env` (the clock) and `registry` must outlive it.
   MeasuredExecutor(Env& env, std::unique_ptr<Executor> executor);
 
-  // Must be called before the first Run(). The registry must not be read after this object is destroyed.
-  void Register(MetricsRegistry& registry) const;
+  // Must be called before the first Run(). The registry must not be read after this object is destroyed. `labels` tell
+  // several executors apart.
+  void Register(MetricsRegistry& registry, const MetricsRegistry::Labels& labels = {}) const;
 
   ActionEnd Run(const Action& action, const AskersPtr& askers, ActionObserver* observer,
                 const CancellationPtr& cancellation) override;
@@ -34,12 +35,17 @@ class MeasuredExecutor final : public Executor {
  private:
   class Waiting;
 
-  MetricHistogram& OfStep(std::string_view step);
+  struct Times {
+    MetricHistogram wall;
+    MetricHistogram processor;
+  };
+
+  Times& OfStep(std::string_view step);
 
   Env& env_;
   MetricHistogram queue_waits_;
-  std::map<std::string, MetricHistogram, std::less<>> steps_;  // by kind; constant after construction
-  const std::unique_ptr<Executor> executor_;                   // destroyed first: it uses the above
+  std::map<std::string, Times, std::less<>> steps_;  // by kind; constant after construction
+  const std::unique_ptr<Executor> executor_;         // destroyed first: it uses the above
 };
 
 }  // namespace kernix::exec

@@ -10,15 +10,14 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/tool_folders.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/machine_limits.h"
 #include "daemon/exec/root_path.h"
@@ -149,30 +148,14 @@ std::chrono::seconds CpuLimit(const Action& action) {
   return 2 * std::max(1, action.jobs) * std::chrono::ceil<std::chrono::seconds>(action.timeout);
 }
 
-// A tool's own files lie below the folder that contains its "bin".
-std::string InstallationOf(const std::string& program) {
-  const std::string folder = Dirname(program);
-  return Basename(folder) == "bin" ? Dirname(folder) : folder;
-}
-
 // The folders of the toolchain: those that links, the paths of tools, and the environment lead to. A path's target may
-// be an installation, too. All of /usr is there for all tools.
+// be an installation, too.
 std::vector<std::string> ReadableFolders(Env& env, const Action& action) {
-  std::set<std::string> folders;
-  for (const InputLink& link : action.links) folders.insert(link.target);
-  for (const auto& [placeholder, path] : action.local_paths) {
-    if (!path.starts_with('/')) continue;
-    folders.insert(InstallationOf(path));
-    folders.insert(InstallationOf(env.RealPath(path).value_or(path)));
-  }
-  for (const auto& [name, value] : LocalEnvironment(action)) {
-    for (const absl::string_view folder : absl::StrSplit(ToAbsl(value), ':')) {
-      if (absl::StartsWith(folder, "/") && !absl::StartsWith(folder, "/proc/")) folders.insert(std::string(folder));
-    }
-  }
-  std::erase_if(folders,
-                [](const std::string& folder) { return folder == "/" || (folder + "/").starts_with("/usr/"); });
-  return {folders.begin(), folders.end()};
+  std::vector<std::string> programs;
+  for (const auto& [placeholder, path] : action.local_paths) programs.push_back(path);
+  std::vector<std::string> folders = ToolFolders(env, programs, LocalEnvironment(action));
+  for (const InputLink& link : action.links) folders.push_back(link.target);
+  return folders;
 }
 
 // The first folder of `path` below `scratch`.
@@ -181,10 +164,9 @@ std::string NameIn(const std::string& scratch, const std::string& path) {
   return name.substr(0, name.find('/'));
 }
 
-void Enclose(Env& env, const Action& action, const std::string& root, const RunOptions& options, ProcessSpec& spec) {
+void Enclose(Env& env, const Action& action, const std::string& root, ProcessSpec& spec) {
   const std::string scratch = Dirname(root);
-  spec.enclosure = {.rung = options.rung, .readable = {"/"}, .scratch = scratch};
-  if (!options.reads_machine) spec.enclosure.readable = ReadableFolders(env, action);
+  spec.enclosure = {.readable = ReadableFolders(env, action), .scratch = scratch};
   for (const MountedTree& mounted : TreesOf(action)) {
     spec.folders.push_back(NameIn(scratch, env.RealPath(mounted.tree->Folder()).value_or(mounted.tree->Folder())));
   }
@@ -197,7 +179,7 @@ ProcessSpec MakeProcessSpec(Env& env, const Action& action, const std::string& r
   for (const auto& [name, value] : LocalEnvironment(action)) spec.environment[name] = ExpandRoot(value, root);
   spec.environment.try_emplace("TMPDIR", root);
   spec.working_directory = root;
-  if (options.rung != spawn::Rung::kNone) Enclose(env, action, root, options, spec);
+  Enclose(env, action, root, spec);
   spec.timeout = action.timeout;
   spec.max_file_bytes = options.max_output_bytes;
   spec.max_address_space_bytes = options.max_process_memory_bytes;
@@ -335,16 +317,21 @@ absl::Status CheckMachine(Env& env, const std::string& root, const RunOptions& o
   return what ? MachineFailure(action, process, *what) : absl::OkStatus();
 }
 
-// Does not follow links: a command must not make the daemon read another file.
-absl::StatusOr<FileInfo> StatOutput(Env& env, const std::string& path) {
-  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path, /*follow=*/false));
-  if (info.type != FileType::kRegular) return absl::NotFoundError(StrCat(path, " is not a regular file"));
+// Follows no links, in the whole path: a command must not make the daemon read another file. The command's processes
+// have ended, so nothing changes any more.
+absl::StatusOr<FileInfo> StatOutput(Env& env, const std::string& root, const std::string& path) {
+  const std::string file = JoinPath(root, path);
+  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(file, /*follow=*/false));
+  KERNIX_ASSIGN_OR_RETURN(const std::string real_root, env.RealPath(root));
+  KERNIX_ASSIGN_OR_RETURN(const std::string real_file, env.RealPath(file));
+  const bool has_links = real_file != NormalizePath(JoinPath(real_root, path));
+  if (info.type != FileType::kRegular || has_links) return absl::NotFoundError(StrCat(file, " is not a regular file"));
   return info;
 }
 
-absl::StatusOr<Content> ReadOutput(Env& env, const std::string& path) {
-  KERNIX_RETURN_IF_ERROR(StatOutput(env, path).status());
-  KERNIX_ASSIGN_OR_RETURN(std::string data, env.ReadFile(path));
+absl::StatusOr<Content> ReadOutput(Env& env, const std::string& root, const std::string& path) {
+  KERNIX_RETURN_IF_ERROR(StatOutput(env, root, path).status());
+  KERNIX_ASSIGN_OR_RETURN(std::string data, env.ReadFile(JoinPath(root, path)));
   return MakeContent(std::move(data));
 }
 
@@ -352,7 +339,7 @@ absl::StatusOr<Content> ReadOutput(Env& env, const std::string& path) {
 absl::Status CheckOutputSizes(Env& env, const std::string& root, const Action& action, uint64_t max_output_bytes) {
   uint64_t bytes = 0;
   for (const std::string& path : action.outputs) {
-    const absl::StatusOr<FileInfo> info = StatOutput(env, JoinPath(root, path));
+    const absl::StatusOr<FileInfo> info = StatOutput(env, root, path);
     if (info.ok()) bytes += info->size;
   }
   if (max_output_bytes == 0 || bytes <= max_output_bytes) return absl::OkStatus();
@@ -366,7 +353,7 @@ Replacements LocalPaths(const Action& action) { return {action.local_paths.begin
 
 absl::Status ReadOutputs(Env& env, const std::string& root, const Action& action, ActionResult& result) {
   for (const std::string& path : action.outputs) {
-    absl::StatusOr<Content> content = ReadOutput(env, JoinPath(root, path));
+    absl::StatusOr<Content> content = ReadOutput(env, root, path);
     if (content.ok()) {
       result.outputs[path] = *std::move(content);
     } else if (result.exit_code == 0) {
@@ -422,6 +409,7 @@ absl::StatusOr<ActionResult> RunAction(Env& env, const RunOptions& options, cons
   result.exit_code = process.exit_code;
   result.output = process.output;
   result.wall = process.wall;
+  result.processor = process.processor;
   result.peak_memory_bytes = process.max_rss_bytes;
   KERNIX_RETURN_IF_ERROR(ReadOutputs(env, *root, action, result));
   return result;

@@ -157,6 +157,17 @@ TEST_F(RunActionTest, AnOutputThatIsALinkIsNotFollowed) {
   EXPECT_EQ(mem_.ReadFile("/secret").value(), "secret");
 }
 
+TEST_F(RunActionTest, AnOutputWhoseFolderIsALinkIsNotFollowed) {
+  ASSERT_TRUE(mem_.CreateDirectories("/others", 0700).ok());
+  Write("/others/a.o", "secret");
+  SetTool([&](const ProcessSpec& spec) {
+    ASSERT_TRUE(mem_.RemoveTree(spec.working_directory + "/out").ok());
+    ASSERT_TRUE(mem_.CreateSymlink("/others", spec.working_directory + "/out").ok());
+  });
+  EXPECT_EQ(RunToError(MakeAction()).kind(), v1::ErrorDetail::INTERNAL);
+  EXPECT_EQ(mem_.ReadFile("/others/a.o").value(), "secret");
+}
+
 TEST_F(RunActionTest, PathsOutsideTheRootAreRefused) {
   for (const char* path : {"/etc/x", "../x", "a/../../x", "", "."}) {
     Action action = MakeAction();

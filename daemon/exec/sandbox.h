@@ -26,7 +26,7 @@ struct Sandbox {
 std::string_view RungName(spawn::Rung rung);
 
 // Finds the highest rung by running a program on it, since no setting of a machine tells. Takes some milliseconds.
-// `reads_machine`: see RunOptions.
-Sandbox FindSandbox(Env& env, SandboxChoice choice, bool reads_machine);
+// `shows_machine`: see Spawner::SetFloor().
+Sandbox FindSandbox(Env& env, SandboxChoice choice, bool shows_machine);
 
 }  // namespace kernix::exec

@@ -15,7 +15,9 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -64,11 +66,42 @@ void SetStandardFiles(int output) {
           "set the standard files");
 }
 
+// The one folder that a job may write: its command's, or else an empty one for temporary files, which goes with the
+// job.
+class WritableFolder {
+ public:
+  WritableFolder(const Enclosure& enclosure, const Command& command) {
+    if (!command.writable.empty()) {
+      path_ = enclosure.scratch + "/" + command.writable;
+    } else if (enclosure.rung == Rung::kWall) {
+      path_ = kTemporaryFolder;
+    } else if (enclosure.rung == Rung::kLandlock) {
+      char made[] = "/tmp/kernix-XXXXXX";
+      Require(mkdtemp(made) != nullptr, "make a folder in /tmp");
+      path_ = made;
+      is_made_ = true;
+    }
+  }
+  WritableFolder(const WritableFolder&) = delete;
+  WritableFolder& operator=(const WritableFolder&) = delete;
+  ~WritableFolder() {
+    std::error_code ignored;
+    if (is_made_) std::filesystem::remove_all(path_, ignored);
+  }
+
+  // Empty if nothing keeps the job from writing anywhere.
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool is_made_ = false;
+};
+
 // The child that becomes the tool. What goes wrong, it writes to `trouble`, which execve() closes.
 class Tool {
  public:
-  Tool(const JobParts& parts, const Command& command, int output, int trouble)
-      : parts_(parts), command_(command), output_(output), trouble_(trouble) {}
+  Tool(const JobParts& parts, const Command& command, const std::string& writable, int output, int trouble)
+      : parts_(parts), command_(command), writable_(writable), output_(output), trouble_(trouble) {}
 
   [[noreturn]] void Run() {
     try {
@@ -97,7 +130,9 @@ class Tool {
   void Restrict() {
     if (parts_.enclosure.rung == Rung::kNone) return;
     DropPrivileges();
-    if (parts_.enclosure.rung == Rung::kLandlock) RestrictFiles(parts_.enclosure, command_);
+    if (parts_.enclosure.rung == Rung::kLandlock || HasLandlock()) {
+      RestrictFiles(parts_.enclosure, command_, writable_);
+    }
     parts_.filter->Apply();
   }
 
@@ -109,6 +144,7 @@ class Tool {
 
   const JobParts& parts_;
   const Command& command_;
+  const std::string& writable_;
   const int output_;
   const int trouble_;
   const std::vector<char*> argv_ = Pointers(command_.argv);
@@ -128,19 +164,23 @@ UniqueFd WatchChildren() {
 }
 
 // Starts the tool. If it could not be started, says why.
-pid_t Start(const JobParts& parts, const Command& command, int output, JobEnd& end) {
+pid_t Start(const JobParts& parts, const Command& command, const std::string& writable, int output, JobEnd& end) {
   int trouble[2];
   Require(pipe2(trouble, O_CLOEXEC) == 0, "make a pipe");
   const UniqueFd read_end(trouble[0]);
   UniqueFd write_end(trouble[1]);
   const pid_t tool = fork();
-  if (tool == 0) Tool(parts, command, output, write_end.get()).Run();
+  if (tool == 0) Tool(parts, command, writable, output, write_end.get()).Run();
   Require(tool > 0, "start a process");
   write_end.reset();
   char message[PIPE_BUF];
   const ssize_t size = read(read_end.get(), message, sizeof(message));
   if (size > 0 && !Decode({message, static_cast<size_t>(size)}, end)) end.kind = JobEnd::Kind::kNotBuilt;
   return tool;
+}
+
+uint64_t Microseconds(const timeval& time) {
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
 }
 
 // Watches the tool until it has ended, has too many processes, or nobody waits for it.
@@ -165,6 +205,7 @@ class Watch {
     while (wait4(tool_, &end.status, 0, &usage) < 0 && errno == EINTR) {
     }
     end.max_rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+    end.processor_us = Microseconds(usage.ru_utime) + Microseconds(usage.ru_stime);
     return end;
   }
 
@@ -206,13 +247,15 @@ class Watch {
   Clock::time_point next_count_ = Clock::now() + std::chrono::milliseconds(kCountAgain);
 };
 
-JobEnd Do(const JobParts& parts, const Command& command, const UniqueFd& connection, const UniqueFd& output) {
+JobEnd Do(const JobParts& parts, Command& command, const UniqueFd& connection, const UniqueFd& output) {
   const bool is_wall = parts.enclosure.rung == Rung::kWall;
+  const WritableFolder writable(parts.enclosure, command);
+  if (command.writable.empty() && !writable.path().empty()) command.environment.push_back("TMPDIR=" + writable.path());
   Require(is_wall || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0, "collect orphans");
   if (is_wall) EnterJob(parts.enclosure, command);
   const UniqueFd children = WatchChildren();
   JobEnd end;
-  const pid_t tool = Start(parts, command, output.get(), end);
+  const pid_t tool = Start(parts, command, writable.path(), output.get(), end);
   if (end.kind == JobEnd::Kind::kEnded) end = Watch(parts, command, connection, children, tool).Run();
   KillDescendants(parts.proc, is_wall);
   return end;

@@ -345,13 +345,13 @@ void DropPrivileges() {
 
 bool HasLandlock() { return LandlockVersion() > 0; }
 
-void RestrictFiles(const Enclosure& enclosure, const Command& command) {
+void RestrictFiles(const Enclosure& enclosure, const Command& command, const std::string& writable) {
   Landlock landlock;
   for (const std::string& path : SystemFiles()) landlock.Allow(path, kRead);
   for (const std::string& path : SystemDevices()) landlock.Allow(path, kReadFile | kWriteFile | kTruncate);
   for (const std::string& path : enclosure.readable) landlock.Allow(path, kRead);
   for (const std::string& name : command.folders) landlock.Allow(enclosure.scratch + "/" + name, kRead);
-  if (!command.writable.empty()) landlock.Allow(enclosure.scratch + "/" + command.writable, UINT64_MAX);
+  landlock.Allow(writable, UINT64_MAX);
   landlock.Apply();
 }
 

@@ -30,9 +30,9 @@ void DropPrivileges();
 // Whether this kernel has Landlock.
 bool HasLandlock();
 
-// The files of the system, of `enclosure`, and the folders of `command` are all that can be read, and its one writable
-// folder is all that can be written. As far as the kernel can, forbids network and signals to others, too. Throws
+// The files of the system, of `enclosure`, and the folders of `command` are all that can be read, and the folder
+// `writable` is all that can be written. As far as the kernel can, forbids network and signals to others, too. Throws
 // std::system_error.
-void RestrictFiles(const Enclosure& enclosure, const Command& command);
+void RestrictFiles(const Enclosure& enclosure, const Command& command, const std::string& writable);
 
 }  // namespace kernix::spawn

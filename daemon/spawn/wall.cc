@@ -62,8 +62,8 @@ void Mount(const UniqueFd& tree, const std::string& path) {
           "mount " + path);
 }
 
-void MountMemory(const std::string& path) {
-  Require(mount("kernix", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m") == 0, "mount " + path);
+void MountMemory(const std::string& path, const char* size = "size=1m") {
+  Require(mount("kernix", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, size) == 0, "mount " + path);
 }
 
 void MakeFolders(const std::string& path) {
@@ -99,6 +99,7 @@ class NewRoot {
     for (const auto& [link, target] : links_) MakeLink("." + link, target);
     for (const Tree& tree : trees_) Place(tree);
     MakeFolders(std::string(".") + kWorkingFolder);
+    MakeFolders(std::string(".") + kTemporaryFolder);
     Require(syscall(SYS_pivot_root, ".", ".") == 0, "change the root");
     Require(umount2(".", MNT_DETACH) == 0 && chdir("/") == 0, "leave the old root");
     Require(mount(nullptr, "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) == 0,
@@ -226,6 +227,7 @@ void EnterWall(const Enclosure& enclosure, uid_t user, gid_t group) {
 }
 
 void EnterJob(const Enclosure& enclosure, const Command& command) {
+  if (command.writable.empty()) MountMemory(kTemporaryFolder, "size=64m");
   if (enclosure.scratch.empty()) return;
   struct Folder {
     std::string path;

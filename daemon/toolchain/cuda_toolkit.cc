@@ -13,7 +13,6 @@
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
-#include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/toolchain/file_digests.h"
@@ -214,29 +213,17 @@ std::string Refusal(Env& env, const CudaToolkit& cuda, const HostCompiler& host)
   return text + ", or pass the flag -allow-unsupported-compiler at your own risk.";
 }
 
-absl::Status CheckHostByNumber(Env& env, const HostCompiler& host, CudaToolkit& cuda) {
-  const int newest = NewestHost(env, cuda, host);
-  if (newest > 0 && host.major_version > newest) cuda.host_refusal = Refusal(env, cuda, host);
-  return absl::OkStatus();
-}
-
-// Asks nvcc itself, because it decides which host compilers work. Nothing: it cannot be asked.
-std::optional<absl::Status> AskAboutHost(Env& env, const HostCompiler& host, const CudaToolkit& cuda) {
-  std::vector<std::string> argv = {cuda.nvcc, "-ccbin", host.path, "-x", "cu", "-E", "-o", "/dev/null"};
+// The toolkit's header decides which host compilers nvcc accepts; the host compiler reads it.
+absl::Status AskAboutHost(Env& env, const HostCompiler& host, const CudaToolkit& cuda) {
+  std::vector<std::string> argv = {host.path, "-E", "-x", "c++", "-D__CUDACC__", "-include", "crt/host_config.h"};
   for (const std::string& folder : cuda.include_directories) argv.push_back("-I" + folder);
   argv.push_back("/dev/null");
-  // A shell would interpret these words, and there is no action here that could rename them.
-  if (!std::all_of(argv.begin(), argv.end(), IsHarmlessWord)) return std::nullopt;
   return AskTool(env, argv, host.variables).status();
 }
 
-absl::Status CheckHost(Env& env, const HostCompiler& host, const std::optional<absl::Status>& answered,
-                       CudaToolkit& cuda) {
-  if (!answered) return CheckHostByNumber(env, host, cuda);
-  const absl::Status& answer = *answered;
+absl::Status CheckHost(Env& env, const HostCompiler& host, const absl::Status& answer, CudaToolkit& cuda) {
   if (answer.ok()) return answer;
-  const std::string output = GetErrorDetail(answer).compiler_output();
-  if (output.find("unsupported") == std::string::npos) return answer;
+  if (GetErrorDetail(answer).compiler_output().find("unsupported") == std::string::npos) return answer;
   cuda.host_refusal = Refusal(env, cuda, host);
   return absl::OkStatus();
 }
@@ -276,7 +263,7 @@ absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, con
   cuda.include_directories = IncludeFolders(env, dry_run, paths, cuda.root, host);
   cuda.library_directories = LibraryFolders(env, dry_run, paths, cuda.root);
   absl::StatusOr<std::string> version, architectures;
-  std::optional<absl::Status> about_host;
+  absl::Status about_host;
   RunSideBySide({[&] { about_host = AskAboutHost(env, host, cuda); },
                  [&] {
                    version = AskTool(env, {cuda.nvcc, "--version"}, host.variables);

@@ -17,6 +17,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/tool_folders.h"
 #include "daemon/toolchain/file_digests.h"
 #include "daemon/toolchain/tool_query.h"
 
@@ -115,8 +116,10 @@ bool ReadVersion(const std::string& answer, HostCompiler& compiler) {
 
 // The libraries that the loader would load for `program`. Compilers and linkers of distributions are thin; libLLVM or
 // libbfd does the work. A static program prints its version instead, which names no libraries.
-std::vector<std::string> LoadedLibraries(Env& env, const std::string& program, const Variables& variables) {
-  ProcessSpec spec = ToolQuery({program, "--version"}, variables);
+std::vector<std::string> LoadedLibraries(Env& env, const std::string& driver, const std::string& program,
+                                         const Variables& variables) {
+  ProcessSpec spec = ToolQuery(env, {program, "--version"}, variables);
+  for (std::string& folder : ToolFolders(env, {driver}, {})) spec.enclosure.readable.push_back(std::move(folder));
   spec.environment.emplace("LD_TRACE_LOADED_OBJECTS", "1");
   const absl::StatusOr<ProcessResult> result = env.RunProcess(spec, nullptr, nullptr);
   std::vector<std::string> libraries;
@@ -188,7 +191,8 @@ std::map<std::string, Program> FindPrograms(Env& env, const std::string& driver,
   }
   std::vector<std::function<void()>> queries;
   for (auto& [name, program] : programs) {
-    queries.emplace_back([&, &found = program] { found.libraries = LoadedLibraries(env, found.path, variables); });
+    queries.emplace_back(
+        [&, &found = program] { found.libraries = LoadedLibraries(env, driver, found.path, variables); });
   }
   RunSideBySide(queries);
   return programs;

@@ -15,6 +15,7 @@
 #include "common/base/mutex.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
+#include "common/os/tool_folders.h"
 
 namespace kernix::toolchain {
 namespace {
@@ -102,11 +103,17 @@ Variables ToolEnvironment(const std::string& program, const Variables& needed) {
   return environment;
 }
 
-ProcessSpec ToolQuery(const std::vector<std::string>& argv, const Variables& needed) {
-  return {.argv = argv,
-          .environment = ToolEnvironment(argv.front(), needed),
-          .working_directory = "/",
-          .timeout = kPatience};
+ProcessSpec ToolQuery(Env& env, const std::vector<std::string>& argv, const Variables& needed) {
+  ProcessSpec spec{.argv = argv,
+                   .environment = ToolEnvironment(argv.front(), needed),
+                   .working_directory = "/",
+                   .timeout = kPatience};
+  std::vector<std::string>& readable = spec.enclosure.readable;
+  readable = ToolFolders(env, argv, needed);
+  for (const std::string& word : argv) {
+    if (word.starts_with("-I/")) readable.push_back(word.substr(2));
+  }
+  return spec;
 }
 
 bool DoesNotWork(const absl::Status& status) {
@@ -114,7 +121,7 @@ bool DoesNotWork(const absl::Status& status) {
 }
 
 absl::StatusOr<std::string> AskTool(Env& env, const std::vector<std::string>& argv, const Variables& needed) {
-  const absl::StatusOr<ProcessResult> result = env.RunProcess(ToolQuery(argv, needed), nullptr, nullptr);
+  const absl::StatusOr<ProcessResult> result = env.RunProcess(ToolQuery(env, argv, needed), nullptr, nullptr);
   if (!result.ok()) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN, StrCat("cannot run ", argv.front(), ": ", result.status().message()));
   }

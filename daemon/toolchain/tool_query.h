@@ -26,8 +26,8 @@ using Variables = std::map<std::string, std::string>;
 // a PATH with the program's folder and the system's folders.
 Variables ToolEnvironment(const std::string& program, const Variables& needed = {});
 
-// A quick query to a tool, ready to run.
-ProcessSpec ToolQuery(const std::vector<std::string>& argv, const Variables& needed = {});
+// A quick query to a tool, ready to run. Enclosed, it sees the installations of all tools that `argv` names.
+ProcessSpec ToolQuery(Env& env, const std::vector<std::string>& argv, const Variables& needed = {});
 
 // The output of the command. TOOLCHAIN, with that output, if the command cannot be started, fails, or does not end
 // within a minute.

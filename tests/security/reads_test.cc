@@ -64,7 +64,8 @@ class ReadsTest : public SecurityTest {
                               "FILE");
   }
 
-  // The file that is there: not a word of it. And the same answer for one that is not.
+  // The file that is there: not a word of it. And the same answer for one that is not, except where only Landlock keeps
+  // the compiler (see SECURITY.md).
   void TryBoth(const std::string& row, const ReadAttack& attack, bool clang) {
     const std::string what = StrCat(clang ? "clang++: " : "", attack.what);
     const std::string there = Path("secret/file.txt");
@@ -73,7 +74,7 @@ class ReadsTest : public SecurityTest {
     const server::LoadOutcome hidden = Load(member(), About(attack, missing, clang));
     std::string evidence = SecretIn(Answer(shown) + ArtifactOf(shown));
     const bool alike = Normal(shown, there) == Normal(hidden, missing);
-    if (evidence.empty() && !alike) {
+    if (evidence.empty() && !alike && Lacks().empty()) {
       evidence = StrCat("tells whether a file is there: \n  [", Normal(shown, there), "]\n  and of a missing one\n  [",
                         Normal(hidden, missing), "]");
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_replace.h"
@@ -64,6 +65,11 @@ std::string ToolchainTable(const std::string& name, const std::string& compiler)
 
 }  // namespace
 
+std::string SecurityTest::Lacks() {
+  const char* const lacks = std::getenv("KERNIX_TEST_MACHINE_LACKS");
+  return lacks == nullptr ? "" : lacks;
+}
+
 SecurityTest::SecurityTest() {
   EXPECT_EQ(chmod(root().c_str(), 0755), 0);
   MakeFolder("run", 0, 0755);
@@ -74,6 +80,14 @@ SecurityTest::SecurityTest() {
   MakeFolder("mallory", TheUsers().member, 0755);
   kernixd_ = Stage(KERNIXD_PROGRAM);
   Stage(KERNIX_SPAWN_PROGRAM);  // which kernixd looks for beside itself
+  if (const std::string lacks = Lacks(); !lacks.empty()) StageLesserMachine(lacks);
+}
+
+void SecurityTest::StageLesserMachine(const std::string& lacks) {
+  MakeFolder("lesser", 0, 0755);
+  kernixd_ = WriteAs(0, "lesser/kernixd", Env::Posix().ReadFile(kernixd_).value(), 0755);
+  WriteAs(0, "lesser/kernix-spawn",
+          StrCat("#!/bin/sh\nexec ", Stage(LESSER_KERNEL_PROGRAM), " ", lacks, " ", Stage(KERNIX_SPAWN_PROGRAM)), 0755);
 }
 
 std::string SecurityTest::MakeFolder(const std::string& name, uid_t owner, mode_t mode) const {

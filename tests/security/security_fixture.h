@@ -31,6 +31,12 @@ class SecurityTest : public ::testing::Test {
  protected:
   SecurityTest();
 
+  // What this machine lacks for kernixd's tools, as lesser_kernel says it; "" when nothing.
+  static std::string Lacks();
+
+  // From now on, kernixd's tools run as on a machine that lacks this.
+  void StageLesserMachine(const std::string& lacks);
+
   // Starts kernixd with this machine's g++, and clang++ and nvcc where it has them and `with_nvcc`. `settings` are
   // lines of its configuration.
   void Serve(const std::string& settings = "", bool with_nvcc = false);
