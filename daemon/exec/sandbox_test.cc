@@ -75,7 +75,8 @@ TEST_P(SandboxTest, NothingRunsBelowTheFloor) {
   const Sandbox found = Find();
   KERNIX_NEED_RIGHT(found.rung != Rung::kNone, "there is nothing here: " + found.lack);
   Spawner::Get().SetFloor(found.rung, GetParam());
-  const ProcessSpec spec{.argv = {"/bin/bash", "-c", StrCat("echo planted > ", folder_ / "planted")}, .environment = {}};
+  const ProcessSpec spec{.argv = {"/bin/bash", "-c", StrCat("echo planted > ", folder_ / "planted")},
+                         .environment = {}};
   EXPECT_THAT(Env::Posix().RunProcess(spec, nullptr, nullptr), IsOk());
   EXPECT_THAT(Env::Posix().Stat(folder_ / "planted"), HasError(absl::StatusCode::kNotFound, HasSubstr("planted")));
   Spawner::Get().SetFloor(Rung::kNone, false);

@@ -60,8 +60,9 @@ class TricksTest : public SecurityTest {
 TEST_F(TricksTest, NoTextTakesACompilerWithoutEnd) {
   Serve(kLimits);
   const std::vector<Trick> tricks = {
-      {"templates", "template <long N, long M> struct T { static const long v = T<N - 1, 2 * M>::v + T<N - 1, 2 * M + 1>::v; };\n"
-                    "template <long M> struct T<0, M> { static const long v = M; };\nlong v = T<40, 0>::v;",
+      {"templates",
+       "template <long N, long M> struct T { static const long v = T<N - 1, 2 * M>::v + T<N - 1, 2 * M + 1>::v; };\n"
+       "template <long M> struct T<0, M> { static const long v = M; };\nlong v = T<40, 0>::v;",
        {kTime, kMemory}},
       {"constant expressions",
        "constexpr long f(long n) { long s = 0; for (long i = 0; i < n; ++i) s += i; return s; }\n"
@@ -89,11 +90,12 @@ TEST_F(TricksTest, NoTextTakesACompilerWithoutEnd) {
 TEST_F(TricksTest, NoKernelTakesTheDeviceCompilersWithoutEnd) {
   Serve(kLimits, /*with_nvcc=*/true);
   if (nvcc().empty()) GTEST_SKIP() << "no nvcc: `make setup` installs one";
-  const Trick trick = {"functions that are inlined without end",
-                       "template <int N> __device__ __forceinline__ float f(float x) { return f<N - 1>(x) + f<N - 1>(x * x + N); }\n"
-                       "template <> __device__ __forceinline__ float f<0>(float x) { return x * x; }\n"
-                       "__global__ void busy(float* x) { *x = f<26>(*x); }",
-                       {kTime, kMemory, kSize}};
+  const Trick trick = {
+      "functions that are inlined without end",
+      "template <int N> __device__ __forceinline__ float f(float x) { return f<N - 1>(x) + f<N - 1>(x * x + N); }\n"
+      "template <> __device__ __forceinline__ float f<0>(float x) { return x * x; }\n"
+      "__global__ void busy(float* x) { *x = f<26>(*x); }",
+      {kTime, kMemory, kSize}};
   Try(trick, CudaKernel(nvcc(), trick.text));
   Twin(kRow, "a kernel that ends", CppKernel());
 }
