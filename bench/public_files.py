@@ -80,7 +80,8 @@ class Daemon:
 
     def processor_seconds(self) -> float:
         """Return what it and its tools have used, once it has nothing left to do."""
-        path = pathlib.Path(f"/proc/{self.said(r'process +(\d+)')}/stat")
+        process = self.said(r"process +(\d+)")
+        path = pathlib.Path(f"/proc/{process}/stat")
         before, quiet = -1.0, 0
         while quiet < 4:
             time.sleep(0.3)
