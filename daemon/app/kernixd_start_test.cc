@@ -92,8 +92,9 @@ TEST_F(KernixdStartTest, LooksAtTheCompilerOfItsFirstLoadBeforeThatComes) {
   const std::string asked = place_.root() + "/asked";
   ASSERT_THAT(Env::Posix().WriteFile(compiler, "#!/bin/sh\necho >> " + asked + "\nexec /usr/bin/g++ \"$@\"\n", 0700),
               IsOk());
-  const auto daemon =
-      Launch(KernixdCommand{.environment = {{"KERNIX_FIRST_COMPILER", compiler}, {"KERNIX_LOG_LEVEL", "debug"}}});
+  const auto daemon = Launch(KernixdCommand{.environment = {{"KERNIX_FIRST_COMPILER", compiler},
+                                                            {"KERNIX_LOG_LEVEL", "debug"},
+                                                            {"KERNIX_SANDBOX", "none"}}});  // else it leaves no trace
   Await("a look at the compiler", [&] { return daemon->Log().find("first_look") != std::string::npos; });
   EXPECT_THAT(daemon->Log(), HasSubstr("found=true"));
   EXPECT_THAT(Env::Posix().Stat(asked), IsOk());
