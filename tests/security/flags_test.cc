@@ -233,6 +233,9 @@ TEST_F(FlagsTest, NoFlagOfTheCompilersReachesOutside) {
            {Tool::kClang, {"-fmodules", "-fmodules-cache-path={mallory}"}, {}},
            {Tool::kClang, {"-working-directory={mallory}"}, {}},
            {Tool::kGcc, {"-fsanitize-ignorelist=../../../../../../../..{secret}"}, {}},
+           {Tool::kGcc, {"-fcompare-debug=-fplugin=inc/0/plugin.h"}, {"-fno-omit-frame-pointer"}},
+           {Tool::kClang, {"-Xclang", "-load", "-Xclang", "inc/0/plugin.h"}, {"-Wall"}},
+           {Tool::kClang, {"-mllvm", "-load=inc/0/plugin.h"}, {"-mavx2"}},
            {Tool::kGcc, {"-flto=4"}, {"-flto"}},
        });
   Walk(kFlags, Must::kBeHarmless,
@@ -246,14 +249,11 @@ TEST_F(FlagsTest, NoFlagOfTheCompilersReachesOutside) {
            {Tool::kGcc, {"-fdirectives-only"}, {}},
            {Tool::kGcc, {"-fdiagnostics-format=sarif-file"}, {"-fdiagnostics-color=never"}},
            {Tool::kGcc, {"-fdiagnostics-generate-patch"}, {}},
-           {Tool::kClang, {"-mllvm", "-load=inc/0/plugin.h"}, {"-mavx2"}},
            {Tool::kClang, {"-fsanitize-blacklist=inc"}, {}},
            {Tool::kClang, {"-fproc-stat-report=x"}, {}},
            {Tool::kClang, {"-fthinlto-index=inc"}, {}},
            {Tool::kClang, {"-gembed-source"}, {"-g1"}},
            {Tool::kClang, {"-gen-reproducer"}, {}},
-           {Tool::kGcc, {"-fcompare-debug=-fplugin=inc/0/plugin.h"}, {"-fno-omit-frame-pointer"}},
-           {Tool::kClang, {"-Xclang", "-load", "-Xclang", "inc/0/plugin.h"}, {"-Wall"}},
            {Tool::kClang, {"-Xclang", "-dependency-file", "-Xclang", "x"}, {}},
            {Tool::kClang, {"-fplugin-arg-x-y"}, {}},
        });
@@ -332,6 +332,7 @@ TEST_F(FlagsTest, NoFlagOfNvccOrItsToolsReachesOutside) {
            {Tool::kNvcc, {"-fdevice-time-trace={canary}"}, {}},
            {Tool::kNvcc, {"--time={canary}"}, {}},
            {Tool::kNvcc, {"-dryrun"}, {}},
+           {Tool::kNvcc, {"-Xcompiler", "-fcompare-debug=-fplugin=inc/0/plugin.h"}, {"-Xcompiler", "-fopenmp"}},
            // A flag in the place of another's value, which nvcc takes for a flag.
            {Tool::kNvcc, {"-frandom-seed=", "-optf", "-lineinfo"}, {"-frandom-seed=x"}},
            {Tool::kNvcc, {"-maxrregcount=", "-keep"}, {}},
@@ -345,7 +346,6 @@ TEST_F(FlagsTest, NoFlagOfNvccOrItsToolsReachesOutside) {
            {Tool::kNvcc, {"-Xcompiler", "-fcompare-debug=-fplugin=inc"}, {}},
            {Tool::kNvcc, {"-src-in-ptx", "-lineinfo"}, {"-lineinfo"}},
            {Tool::kNvcc, {"-Xcicc=--preinclude=args.h"}, {}},
-           {Tool::kNvcc, {"-Xcompiler", "-fcompare-debug=-fplugin=inc/0/plugin.h"}, {"-Xcompiler", "-fopenmp"}},
        });
 }
 

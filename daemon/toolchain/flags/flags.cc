@@ -27,14 +27,6 @@ namespace {
 // How the words begin that commands have for what only this machine knows: "{kernix-host-0}", "{kernix-action-root}".
 constexpr char kPlaceholderBegin[] = "{kernix-";
 
-// Whether the word may contain a path that leaves the action's root: "/x", "-fprofile=/x", "-B/x", "-fx=../y".
-bool NamesPathOutside(std::string_view word) {
-  const size_t slash = word.find('/');
-  if (slash == word.npos) return false;
-  const bool absolute = slash == 0 || word[slash - 1] == '=' || word[slash - 1] == ',' || word.find('=') == word.npos;
-  return absolute || word.find("../") != word.npos;
-}
-
 // Finds "@file" wherever a tool may pass it on as a separate word: after '=' or ',', or joined to a flag's name,
 // "-u@file".
 bool HoldsFileOfFlags(std::string_view word) {
@@ -134,7 +126,8 @@ absl::Status CheckUser(const FlagContext& context, const flags::Flag& flag, std:
 }
 
 absl::Status CheckNamesNoFile(const flags::Flag& flag, std::string_view text) {
-  const bool names_file = std::any_of(flag.words.begin(), flag.words.end(), NamesPathOutside);
+  const auto has_slash = [](const std::string& word) { return word.find('/') != word.npos; };
+  const bool names_file = std::any_of(flag.words.begin(), flag.words.end(), has_slash);
   return names_file ? RefuseFlag(text, kNamesUnseenFile) : absl::OkStatus();
 }
 

@@ -8,7 +8,7 @@
 // one (shell_words.h); flags that put a user's path into the artifact (-Wl,-rpath, -frecord-gcc-switches); flags for
 // which the request has a field (-arch, -ccbin). The shared policy also refuses flags that make kernixd itself read a
 // file, or a link use other jobs' processors (common/flags/flag_table.h). Every other flag goes to the tool, which sees
-// the request and the toolchain only (daemon/spawn).
+// the request and the toolchain only (daemon/spawn), unless it names a file by its path.
 #pragma once
 
 #include <string>

@@ -138,6 +138,7 @@ TEST_F(FlagsTest, CompileFlagsOfCppThatAreNeverPossible) {
       {"-Xclang|-I/home/u", "names a file"},
       {"-fnew-thing=/home/u/x", "names a file"},
       {"-fnew-thing=../../x", "names a file"},
+      {"-fcompare-debug=-fplugin=inc/0/x.h", "names a file"},
       {"-std=/x", "names a file"},
       {"-D", "value is missing"},
       {"file.cc", "not a flag"},
@@ -465,8 +466,8 @@ TEST_F(FlagsTest, WhatTheTablesDoNotKnowGoesToTheTool) {
   for (const FlagPolicy policy : kBoth) {
     for (const char* flags :
          {"-fno-such-thing", "-ga", "-O5", "-W", "-march=a:b", "--param|x", "-fembed-bitcode", "-gembed-source",
-          "-fsanitize-ignorelist=inc/list", "-fdiagnostics-format=sarif-file", "-fplugin-arg-x-y=z", "-Xclang|-load",
-          "-mllvm|-load=inc/0/x.h", "-no-canonical-prefixes", "-fsanitize=address,undefined", "-Wno-c++20-compat"}) {
+          "-fsanitize-ignorelist=list", "-fdiagnostics-format=sarif-file", "-fplugin-arg-x-y=z", "-Xclang|-load",
+          "-mllvm|-load=x", "-no-canonical-prefixes", "-fsanitize=address,undefined", "-Wno-c++20-compat"}) {
       EXPECT_EQ(absl::StrJoin(MustPass(v1::LANGUAGE_CPP, policy, flags, "").host, "|"), flags);
     }
     for (const char* flags : {"-src-in-ptx", "--source-in-ptx", "-std=a:b", "--no-such", "-Xptxas|--no-such",

@@ -198,10 +198,9 @@ absl::Status PassOnUnknown(FlagContext& context, const Flag& flag) {
 absl::Status CheckPtxas(const Flag& given, const std::vector<std::string>& pieces) {
   for (const Flag& flag : flags::ReadAll(flags::kPtxas, pieces)) {
     const std::string text = StrCat(given.text(), " ", flag.text());
-    const auto has_slash = [](const std::string& word) { return word.find('/') != std::string::npos; };
     if (flag.user() == User::kNobody) return RefuseFlag(text, flag.reason());
     if (flag.lacks_value) return RefuseFlag(text, kValueMissing);
-    if (std::any_of(flag.words.begin(), flag.words.end(), has_slash)) return RefuseFlag(text, kNamesUnseenFile);
+    KERNIX_RETURN_IF_ERROR(CheckNamesNoFile(flag, text));
   }
   return absl::OkStatus();
 }

@@ -32,7 +32,7 @@ struct FlagContext {
 };
 
 inline constexpr std::string_view kValueMissing = "its value is missing";
-inline constexpr std::string_view kNamesUnseenFile = "it names a file whose content kernix cannot take into account";
+inline constexpr std::string_view kNamesUnseenFile = "it names a file, whose content kernix cannot take into account";
 inline constexpr std::string_view kCudartIsStatic = "cudart is always linked statically";
 
 // INVALID_REQUEST with the flag, and the reason or an alternative.
@@ -42,7 +42,7 @@ absl::Status RefuseFlag(std::string_view flag, std::string_view why);
 // table allows in private daemons only. `text`: the flag's name in the error.
 absl::Status CheckUser(const FlagContext& context, const flags::Flag& flag, std::string_view text);
 
-// Refuses a flag that names a file outside the action.
+// Refuses a flag that names a file by its path. Keys of steps do not cover sources that the step need not read.
 absl::Status CheckNamesNoFile(const flags::Flag& flag, std::string_view text);
 
 // Refuses a word of `flag` that a shell would interpret, or that a tool would take for a file of further flags.
