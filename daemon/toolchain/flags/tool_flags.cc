@@ -102,7 +102,6 @@ absl::Status AddUndefinition(std::string_view flag, std::string_view name, std::
 
 using flags::Flag;
 using flags::Meaning;
-using flags::User;
 
 absl::Status CheckAssembler(const Flag& flag) {
   const std::vector<std::string> words = absl::StrSplit(flag.value, ',');
@@ -138,7 +137,7 @@ absl::Status CheckMeaning(FlagContext& context, const Flag& flag) {
 
 absl::Status CheckHostFlag(FlagContext& context, const Flag& flag, std::vector<std::string>& passed) {
   std::vector<std::string>& definitions = context.result.definitions;
-  if (flag.user() == User::kNobody) return RefuseFlag(flag.text(), flag.reason());
+  KERNIX_RETURN_IF_ERROR(CheckUser(context, flag, flag.text()));
   if (flag.lacks_value) return RefuseFlag(flag.text(), kValueMissing);
   if (flag.meaning() == Meaning::kDefine) return AddDefinition(flag.text(), flag.value, definitions);
   if (flag.meaning() == Meaning::kUndefine) return AddUndefinition(flag.text(), flag.value, definitions);
@@ -150,7 +149,6 @@ absl::Status CheckHostFlag(FlagContext& context, const Flag& flag, std::vector<s
     }
     KERNIX_ASSIGN_OR_RETURN(words, context.facts.ExpandNative(context.toolchain.host, flag.text()));
   } else {
-    KERNIX_RETURN_IF_ERROR(CheckUser(context, flag, flag.text()));
     KERNIX_RETURN_IF_ERROR(CheckMeaning(context, flag));
   }
   passed.insert(passed.end(), words.begin(), words.end());
@@ -169,17 +167,12 @@ absl::Status CheckHostFlags(FlagContext& context, const std::vector<std::string>
 
 namespace {
 
-using flags::Flag;
-using flags::Meaning;
-using flags::User;
-
 // nvcc splits a value at its commas and, like the shell, at its blanks.
 std::vector<std::string> Pieces(const std::string& value) { return flags::SplitNvccList(value, ", "); }
 
 // Passes a flag on to nvcc, if it contains nothing that a shell would interpret.
 absl::Status PassOn(FlagContext& context, const Flag& flag) {
   for (const std::string& word : flag.words) KERNIX_RETURN_IF_ERROR(CheckWord(flag.text(), word));
-  KERNIX_RETURN_IF_ERROR(CheckUser(context, flag, flag.text()));
   KERNIX_RETURN_IF_ERROR(CheckNamesNoFile(flag, flag.text()));
   context.result.nvcc.insert(context.result.nvcc.end(), flag.words.begin(), flag.words.end());
   return absl::OkStatus();
@@ -197,10 +190,7 @@ absl::Status PassOnUnknown(FlagContext& context, const Flag& flag) {
 
 absl::Status CheckPtxas(const Flag& given, const std::vector<std::string>& pieces) {
   for (const Flag& flag : flags::ReadAll(flags::kPtxas, pieces)) {
-    const std::string text = StrCat(given.text(), " ", flag.text());
-    if (flag.user() == User::kNobody) return RefuseFlag(text, flag.reason());
-    if (flag.lacks_value) return RefuseFlag(text, kValueMissing);
-    KERNIX_RETURN_IF_ERROR(CheckNamesNoFile(flag, text));
+    if (flag.rule != nullptr) return RefuseFlag(StrCat(given.text(), " ", flag.text()), flag.reason());
   }
   return absl::OkStatus();
 }
@@ -247,8 +237,8 @@ absl::Status AddMacros(FlagContext& context, const Flag& flag) {
 
 absl::Status CheckOne(FlagContext& context, const Flag& flag) {
   CheckedFlags& result = context.result;
+  KERNIX_RETURN_IF_ERROR(CheckUser(context, flag, flag.text()));
   if (flag.rule == nullptr) return PassOnUnknown(context, flag);
-  if (flag.user() == User::kNobody) return RefuseFlag(flag.text(), flag.reason());
   if (flag.lacks_value) return RefuseFlag(flag.text(), kValueMissing);
   switch (flag.meaning()) {
     case Meaning::kDefine:
