@@ -29,6 +29,8 @@ constexpr Rule kCompilerRules[] = {
     Nobody("-###", kMechanics),
     Nobody("--version|--help*", kMechanics),
     Nobody("-print-*|--print-*|-dump*", kMechanics),
+    Nobody("--output*|--compile|--assemble|--preprocess|--language*", kMechanics),
+    Nobody("--dependencies|--user-dependencies|--write-*", kMechanics),
     Nobody("-fsyntax-only", kMechanics),
     Nobody("-emit-*", kMechanics),
     Nobody("-save-temps*|--save-temps*", kSideFiles),
@@ -41,7 +43,7 @@ constexpr Rule kCompilerRules[] = {
     Nobody("-I *|-I*|--include-directory:*", kInclude, Meaning::kIncludePath),
     Nobody("-include *|-include*|--include*|-imacros *|-imacros*", kPreInclude),
     Nobody("-i*|-cxx-isystem*", kInclude),
-    Nobody("--sysroot*|--gcc-*|-B*|-wrapper", kTools),
+    Nobody("--sysroot*|--gcc-*|-B*|--prefix*|-wrapper", kTools),
     Nobody("-target|--target*|-resource-dir*|--config*|-fuse-ld*", kTools),
 
     // Flags that run code, and files beside the object.
@@ -52,6 +54,7 @@ constexpr Rule kCompilerRules[] = {
     Nobody("-fsave-optimization-record*|-foptimization-record*|-ftime-trace*", kSideFiles),
     Nobody("-fmodule*|-fprebuilt-module*|-fpch*", kSideFiles),
     Nobody("-fcrash-diagnostics*|-fvtable-verify*|-gsplit-dwarf*|-aux-info*|-time*", kSideFiles),
+    Nobody("-fcompare-debug*", kMechanics),
     Nobody("-frecord-*|-grecord-*", kCommandLine),
     Nobody("-fdebug-prefix-map*|-fmacro-prefix-map*|-ffile-prefix-map*|-fdebug-compilation-dir*", kPrefixMaps),
     Nobody("-static|-pie|-r", kNoOtherOutput),

@@ -200,9 +200,11 @@ TEST_F(FlagsTest, NoFlagOfTheCompilersReachesOutside) {
            {Tool::kGcc, {"-wrapper", "/bin/sh,-c,touch {canary}"}, {}},
            {Tool::kGcc, {"-B{mallory}"}, {}},
            {Tool::kGcc, {"-B", "{mallory}"}, {}},
+           {Tool::kGcc, {"--prefix=inc"}, {}},
            {Tool::kGcc, {"--sysroot={mallory}"}, {}},
            {Tool::kGcc, {"-fmodules-ts", "-fmodule-mapper=|touch {canary}"}, {"-std=c++20"}},
            {Tool::kGcc, {"-fcompare-debug=-fplugin={mallory}/plugin.so"}, {"-fno-omit-frame-pointer"}},
+           {Tool::kGcc, {"-fcompare-debug=-fplugin=inc"}, {}},
            // Files that are read.
            {Tool::kGcc, {"-fprofile-use={secret}"}, {"-fprefetch-loop-arrays"}},
            {Tool::kGcc, {"-fauto-profile={secret}"}, {}},
@@ -241,7 +243,6 @@ TEST_F(FlagsTest, NoFlagOfTheCompilersReachesOutside) {
   Walk(kFlags, Must::kBeHarmless,
        {
            {Tool::kGcc, {"-fplugin-arg-x-y=z"}, {}},
-           {Tool::kGcc, {"-fcompare-debug=-fplugin=inc"}, {}},
            {Tool::kGcc, {"-foffload=x"}, {"-fopenmp"}},
            {Tool::kGcc, {"-foffload-options=-fplugin=inc"}, {}},
            {Tool::kGcc, {"-fresolution=inc"}, {}},
@@ -318,6 +319,7 @@ TEST_F(FlagsTest, NoFlagOfNvccOrItsToolsReachesOutside) {
            {Tool::kNvcc, {"-Xcompiler", "-wrapper,{mallory}/as"}, {}},
            {Tool::kNvcc, {"-Xcompiler", "-B,{mallory}"}, {}},
            {Tool::kNvcc, {"-Xcompiler", "-fplugin=inc/0/plugin.h"}, {"-Xcompiler", "-march=native"}},
+           {Tool::kNvcc, {"-Xcompiler", "-fcompare-debug=-fplugin=inc"}, {}},
            {Tool::kNvcc, {"-Xcompiler=-fsanitize=address\\,-B."}, {"-Xcompiler=-fno-math-errno,-fwrapv"}},
            {Tool::kNvcc, {"-Xcompiler=-mrecip=none\\,-include\\,{secret}"}, {}},
            {Tool::kNvcc, {"-Xptxas", "-o={canary}"}, {"-Xptxas", "-v"}},
@@ -343,7 +345,6 @@ TEST_F(FlagsTest, NoFlagOfNvccOrItsToolsReachesOutside) {
   Walk(kFlags, Must::kBeHarmless,
        {
            {Tool::kNvcc, {"-Xptxas", "-keep"}, {}},
-           {Tool::kNvcc, {"-Xcompiler", "-fcompare-debug=-fplugin=inc"}, {}},
            {Tool::kNvcc, {"-src-in-ptx", "-lineinfo"}, {"-lineinfo"}},
            {Tool::kNvcc, {"-Xcicc=--preinclude=args.h"}, {}},
        });
