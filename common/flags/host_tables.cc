@@ -103,7 +103,7 @@ constexpr Rule kLinkerRules[] = {
     Anyone("-Bstatic", Meaning::kStaticLibraries),
     Anyone("-Bdynamic", Meaning::kSharedLibraries),
     OwnDaemon("-thread*|-thinlto-jobs*", kLinkThreads),
-    Nobody("-rpath*|-R*", kRunPath),
+    Nobody("-rp*|-R*", kRunPath),
     Nobody("-L*|-library*|-l*", kByItself),
     Nobody("-T*|-script*|-default-script*|-version-script*|-dynamic-list|-dynamic-list=*", kLinkerFile),
     Nobody("-retain-symbols-file*|-just-symbols*|-section-ordering*|-symbol-ordering*", kLinkerFile),
