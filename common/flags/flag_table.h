@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tool's flags, their meaning to kernix, and who may use them. There is one table per tool. The client, the daemon's
-// policy and the plan all read flags from the tables with Read().
+// The flags of a tool that kernix acts on or refuses, and those whose value is the next word. There is one table per
+// tool. The client, the daemon's policy and the plan all read flags from the tables with Read(). A flag without a row
+// goes to the tool as it is.
 #pragma once
 
 #include <span>
@@ -11,23 +12,8 @@
 
 namespace kernix::flags {
 
-// Kinds of flag values, for rules that open a flag to everyone. A value of one of these kinds (except kAnyValue) names
-// no file, runs nothing, quotes nothing, and is not itself a flag.
-
-// Kinds, which can be combined with "|".
-inline constexpr unsigned kNumber = 1;     // "64"
-inline constexpr unsigned kWord = 2;       // letters, digits and _ + . - (no leading -: it might read as a flag)
-inline constexpr unsigned kWords = 4;      // one or several, separated by ','
-inline constexpr unsigned kNumbers = 8;    // separated by ':', as in alignments
-inline constexpr unsigned kPair = 16;      // "name=word"
-inline constexpr unsigned kEnding = 32;    // the rest of a name: small letters, digits, - and _, or nothing
-inline constexpr unsigned kAnyValue = 64;  // the code that reads the flag checks the value
-
-// Whether `value` matches one of `kinds`.
-bool IsOfKind(unsigned kinds, std::string_view value);
-
 enum class User {
-  kAnyone,     // with a value of a kind that the rule names; with any other value, as kOwnDaemon
+  kAnyone,
   kOwnDaemon,  // users of a daemon that runs under their own account
   kNobody,
 };
@@ -75,24 +61,21 @@ enum class Meaning {
 struct Rule {
   std::string_view spellings;
   User user = User::kAnyone;
-  unsigned values = 0;  // kinds of value, for kAnyone
   Meaning meaning = Meaning::kNothingMore;
   std::string_view reason = {};  // why not everyone may use it, or what to use instead
 };
 
-constexpr Rule Anyone(std::string_view spellings, unsigned values = 0, Meaning meaning = Meaning::kNothingMore) {
-  return {spellings, User::kAnyone, values, meaning};
+constexpr Rule Anyone(std::string_view spellings, Meaning meaning = Meaning::kNothingMore) {
+  return {spellings, User::kAnyone, meaning};
 }
-constexpr Rule OwnDaemon(std::string_view spellings, std::string_view reason = {},
-                         Meaning meaning = Meaning::kNothingMore) {
-  return {spellings, User::kOwnDaemon, 0, meaning, reason};
+constexpr Rule OwnDaemon(std::string_view spellings, std::string_view reason, Meaning meaning = Meaning::kNothingMore) {
+  return {spellings, User::kOwnDaemon, meaning, reason};
 }
 constexpr Rule Nobody(std::string_view spellings, std::string_view reason, Meaning meaning = Meaning::kNothingMore) {
-  return {spellings, User::kNobody, 0, meaning, reason};
+  return {spellings, User::kNobody, meaning, reason};
 }
 
-// The first rule that fits a flag applies. A rule whose spelling fits but that takes no value, or no value of this
-// kind, applies only if no other rule fits.
+// The first rule with a fitting spelling applies. A spelling without a value also fits "-flag=value".
 struct Table {
   std::span<const Rule> rules;
   bool two_dashes = false;           // the tool accepts "--x" for "-x"
@@ -122,11 +105,9 @@ struct Flag {
   std::vector<std::string> words;  // one word, or two if the value is the next word
   std::string value;
   bool lacks_value = false;  // the value should be the next word, but there is none
-  bool fits_kind = true;     // the value is of one of the rule's kinds
 
   const std::string& text() const { return words.front(); }
-  // kernix cannot tell that an unknown flag is harmless.
-  User user() const { return rule == nullptr || !fits_kind ? User::kOwnDaemon : rule->user; }
+  User user() const { return rule == nullptr ? User::kAnyone : rule->user; }
   Meaning meaning() const { return rule == nullptr ? Meaning::kNothingMore : rule->meaning; }
   std::string_view reason() const { return rule == nullptr ? std::string_view() : rule->reason; }
 };

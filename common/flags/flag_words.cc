@@ -145,14 +145,21 @@ bool LooksLikeFlag(std::string_view text) {
   return text.starts_with('-') && text.size() > dashes && absl::ascii_isalpha(static_cast<unsigned char>(text[dashes]));
 }
 
+// Names of most flags, and of few things behind a minus: "-O3", "-Wall", "-fopenmp", "-mavx2", "-ggdb".
+bool IsNamedLikeFlag(std::string_view word) {
+  constexpr std::string_view kFirstLetters = "OWfgm";
+  return word.size() > 2 && kFirstLetters.find(word[1]) != kFirstLetters.npos && word.find('(') == word.npos;
+}
+
 // A macro's value may be an expression: "a -b". One that stands in a word of its own is meant as it is, unless another
 // macro follows.
 bool IsFlagBehindMacro(const Table& table, std::string_view text, bool has_own_word) {
   if (!LooksLikeFlag(text)) return false;
   size_t next = 0;
-  const Flag flag = Read(table, {std::string(text.substr(0, text.find(' ')))}, next);
+  const std::string word(text.substr(0, text.find(' ')));
+  const Flag flag = Read(table, {word}, next);
   const bool is_macro = flag.meaning() == Meaning::kDefine || flag.meaning() == Meaning::kUndefine;
-  return is_macro || (!has_own_word && (text.starts_with("--") || flag.rule != nullptr));
+  return is_macro || (!has_own_word && (text.starts_with("--") || flag.rule != nullptr || IsNamedLikeFlag(word)));
 }
 
 bool HoldsFlagsOfAnotherTool(Meaning meaning) {

@@ -23,10 +23,11 @@
 namespace kernix::build {
 namespace {
 
-// The linkers' messages about symbols and libraries, after a position like "unit.o: in function `f':
+// The linkers' messages about symbols, libraries and flags, after a position like "unit.o: in function `f':
 // unit.cc:(.text+0x1f): ".
 constexpr absl::string_view kLinkPhrases[] = {"undefined reference to", "undefined symbol", "multiple definition of",
-                                              "duplicate symbol",       "cannot find",      "unable to find"};
+                                              "duplicate symbol",       "cannot find",      "unable to find",
+                                              "unrecognized option"};
 
 // GCC and Clang: "k.cc:3:5: error: ..."; GNU as: "k.cc:3: Error: ..."; nvcc: "k.cu(3): error: ...", "nvcc fatal   :
 // ...", "ptxas error   : ...".

@@ -35,6 +35,9 @@ TEST(FailureTest, FindsTheFirstError) {
       {"/usr/bin/ld: unit.o: in function `f':\nunit.cc:(.text+0x5): undefined reference to `missing(int)'\ncollect2: "
        "error: ld returned 1 exit status\n",
        "undefined reference to `missing(int)'"},
+      {"/usr/bin/ld: unrecognized option '--nope'\n/usr/bin/ld: use the --help option for usage information\ncollect2: "
+       "error: ld returned 1 exit status\n",
+       "unrecognized option '--nope'"},
       {"/usr/bin/ld: cannot find -lnope: No such file or directory\ncollect2: error: ld returned 1 exit status\n",
        "cannot find -lnope: No such file or directory"},
       {"ld.lld: error: undefined symbol: missing(int)\n>>> referenced by unit.cc\n",

@@ -100,15 +100,19 @@ std::string PlaceInTree(const exec::Action& action, const std::string& name) {
   return "";
 }
 
-// A file of the action's root, or of the toolchain, as a tool has named it.
-absl::StatusOr<std::string> ReadFileOf(Env& env, const exec::Action& action, const std::string& name) {
+// A file of the action's root, or of the toolchain, as a tool has named it. Tools may name other files, even some that
+// their user cannot read.
+absl::StatusOr<std::string> ReadFileOf(Env& env, const exec::Action& action, const toolchain::Toolchain& toolchain,
+                                       const std::string& name) {
   for (const exec::InputFile& input : action.inputs) {
     if (input.path == name) return std::string(*input.content);
   }
-  const std::string in_tree = PlaceInTree(action, name);
-  const std::string path = in_tree.empty() ? BehindLinks(name, action.links) : in_tree;
-  if (!path.starts_with('/')) return absl::NotFoundError(StrCat(name, " is in no known place"));
-  return env.ReadFile(path);
+  if (const std::string path = PlaceInTree(action, NormalizePath(name)); !path.empty()) return env.ReadFile(path);
+  const std::string path = NormalizePath(BehindLinks(name, action.links));
+  for (const NamedFolder& folder : ToolchainFolders(toolchain)) {
+    if (IsBelow(path, folder.path)) return env.ReadFile(path);
+  }
+  return absl::NotFoundError(StrCat(name, " is in no known place"));
 }
 
 std::vector<std::string> ToolkitFolders(const toolchain::Toolchain& toolchain) {
@@ -301,7 +305,7 @@ RuntimeChoice ChooseRuntime(Env& env, const KnownRuntime& known, const Phases& p
   for (const std::string& file : files) {
     const std::optional<Kind> kind = kinds.KindOf(file);
     if (!kind || *kind == Kind::kLibrary) continue;
-    absl::StatusOr<std::string> text = ReadFileOf(env, preprocess, file);
+    absl::StatusOr<std::string> text = ReadFileOf(env, preprocess, toolchain, file);
     if (!text.ok()) return Whole(text.status().ToString());
     storage.push_back(*std::move(text));
     if (*kind == Kind::kUser) {

@@ -27,13 +27,6 @@ namespace {
 // How the words begin that commands have for what only this machine knows: "{kernix-host-0}", "{kernix-action-root}".
 constexpr char kPlaceholderBegin[] = "{kernix-";
 
-// Whether the flag contains an absolute path, with or without a prefix: "/x", "-fprofile=/x", "-B/x".
-bool NamesAbsolutePath(std::string_view flag) {
-  const size_t slash = flag.find('/');
-  if (slash == std::string::npos) return false;
-  return slash == 0 || flag[slash - 1] == '=' || flag[slash - 1] == ',' || flag.find('=') == std::string::npos;
-}
-
 // Finds "@file" wherever a tool may pass it on as a separate word: after '=' or ',', or joined to a flag's name,
 // "-u@file".
 bool HoldsFileOfFlags(std::string_view word) {
@@ -114,8 +107,7 @@ absl::Status RefuseFlag(std::string_view flag, std::string_view why) {
 }
 
 absl::Status CheckHostWord(const FlagContext& context, std::string_view flag, std::string_view word) {
-  if (context.shared() || context.nvcc()) return CheckWord(flag, word);
-  return CheckNoFileOfFlags(flag, word);
+  return context.nvcc() ? CheckWord(flag, word) : CheckNoFileOfFlags(flag, word);
 }
 
 absl::Status CheckWord(std::string_view flag, std::string_view word) {
@@ -130,11 +122,12 @@ absl::Status CheckUser(const FlagContext& context, const flags::Flag& flag, std:
     return RefuseFlag(text, "it is not a flag (a flag and its value can be joined with '=')");
   }
   if (flag.user() == flags::User::kAnyone || !context.shared()) return absl::OkStatus();
-  return RefuseFlag(text, flag.reason().empty() ? kNotListed : flag.reason());
+  return RefuseFlag(text, flag.reason());
 }
 
 absl::Status CheckNamesNoFile(const flags::Flag& flag, std::string_view text) {
-  const bool names_file = flag.user() == flags::User::kOwnDaemon && NamesAbsolutePath(absl::StrJoin(flag.words, "="));
+  const auto has_slash = [](const std::string& word) { return word.find('/') != word.npos; };
+  const bool names_file = std::any_of(flag.words.begin(), flag.words.end(), has_slash);
   return names_file ? RefuseFlag(text, kNamesUnseenFile) : absl::OkStatus();
 }
 

@@ -6,8 +6,9 @@
 // --keep, ...); flags that make the artifact depend on something that the key does not cover (-I, -include, -B,
 // -wrapper, --sysroot, ..., and @file wherever a tool may read it); text that a shell would interpret, since nvcc uses
 // one (shell_words.h); flags that put a user's path into the artifact (-Wl,-rpath, -frecord-gcc-switches); flags for
-// which the request has a field (-arch, -ccbin). Beyond these, the shared policy accepts only flags that the tables
-// allow everybody (common/flags/flag_table.h); the per-user policy accepts every other flag that names no file.
+// which the request has a field (-arch, -ccbin). The shared policy also refuses flags that make kernixd itself read a
+// file, or a link use other jobs' processors (common/flags/flag_table.h). Every other flag goes to the tool, which sees
+// the request and the toolchain only (daemon/spawn), unless it names a file by its path.
 #pragma once
 
 #include <string>
@@ -23,7 +24,7 @@ namespace kernix::toolchain {
 
 enum class FlagPolicy {
   kPerUser,  // the daemon runs as the user
-  kShared,   // also refuses flags that run code or read files outside the request (-fplugin, -specs, -L, objects, ...)
+  kShared,   // also refuses flags that kernixd reads files for (-fplugin, -specs, -L, objects), and -flto=N
 };
 
 // A file outside the request that a flag names, or that a library's name resolves to. The key covers its content but

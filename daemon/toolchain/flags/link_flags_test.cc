@@ -30,6 +30,7 @@ TEST_F(FlagsTest, LinkFlagsThatAreNeverPossible) {
       {"-Wl,-rpath,/home/u/lib", "LD_LIBRARY_PATH"},
       {"-Wl,-rpath=/home/u/lib", "LD_LIBRARY_PATH"},
       {"-Wl,--rpath-link,/x", "LD_LIBRARY_PATH"},
+      {"-Wl,--rpat=lib", "LD_LIBRARY_PATH"},  // the linker takes abbreviations
       {"-Wl,-R/x", "LD_LIBRARY_PATH"},
       {"-rpath|/x", "LD_LIBRARY_PATH"},
       {"-Wl,--version-script=/x", "a file"},

@@ -102,16 +102,15 @@ absl::Status AddUndefinition(std::string_view flag, std::string_view name, std::
 
 using flags::Flag;
 using flags::Meaning;
-using flags::User;
 
-absl::Status CheckAssembler(const FlagContext& context, const Flag& flag) {
+absl::Status CheckAssembler(const Flag& flag) {
   const std::vector<std::string> words = absl::StrSplit(flag.value, ',');
   for (const Flag& word : flags::ReadAll(flags::kAssembler, words)) {
-    if (word.rule != nullptr && CheckUser(context, word, word.text()).ok()) continue;
+    if (word.rule != nullptr) continue;
     return RefuseFlag(flag.text(),
                       "only -m..., --noexecstack and --compress-debug-sections may be passed to the assembler");
   }
-  return absl::OkStatus();
+  return CheckNamesNoFile(flag, flag.text());
 }
 
 absl::Status AddKeyFile(FlagContext& context, const Flag& flag) {
@@ -130,7 +129,7 @@ absl::Status CheckWords(const FlagContext& context, const Flag& flag) {
 
 absl::Status CheckMeaning(FlagContext& context, const Flag& flag) {
   if (flag.meaning() == Meaning::kFileForKey) return AddKeyFile(context, flag);
-  if (flag.meaning() == Meaning::kAssemblerFlags) return CheckAssembler(context, flag);
+  if (flag.meaning() == Meaning::kAssemblerFlags) return CheckAssembler(flag);
   return CheckNamesNoFile(flag, flag.text());
 }
 
@@ -138,7 +137,7 @@ absl::Status CheckMeaning(FlagContext& context, const Flag& flag) {
 
 absl::Status CheckHostFlag(FlagContext& context, const Flag& flag, std::vector<std::string>& passed) {
   std::vector<std::string>& definitions = context.result.definitions;
-  if (flag.user() == User::kNobody) return RefuseFlag(flag.text(), flag.reason());
+  KERNIX_RETURN_IF_ERROR(CheckUser(context, flag, flag.text()));
   if (flag.lacks_value) return RefuseFlag(flag.text(), kValueMissing);
   if (flag.meaning() == Meaning::kDefine) return AddDefinition(flag.text(), flag.value, definitions);
   if (flag.meaning() == Meaning::kUndefine) return AddUndefinition(flag.text(), flag.value, definitions);
@@ -150,7 +149,6 @@ absl::Status CheckHostFlag(FlagContext& context, const Flag& flag, std::vector<s
     }
     KERNIX_ASSIGN_OR_RETURN(words, context.facts.ExpandNative(context.toolchain.host, flag.text()));
   } else {
-    KERNIX_RETURN_IF_ERROR(CheckUser(context, flag, flag.text()));
     KERNIX_RETURN_IF_ERROR(CheckMeaning(context, flag));
   }
   passed.insert(passed.end(), words.begin(), words.end());
@@ -169,19 +167,13 @@ absl::Status CheckHostFlags(FlagContext& context, const std::vector<std::string>
 
 namespace {
 
-using flags::Flag;
-using flags::Meaning;
-using flags::User;
-
 // nvcc splits a value at its commas and, like the shell, at its blanks.
 std::vector<std::string> Pieces(const std::string& value) { return flags::SplitNvccList(value, ", "); }
 
 // Passes a flag on to nvcc, if it contains nothing that a shell would interpret.
 absl::Status PassOn(FlagContext& context, const Flag& flag) {
-  const bool known = flag.rule != nullptr && flag.rule->user == User::kAnyone;
   for (const std::string& word : flag.words) KERNIX_RETURN_IF_ERROR(CheckWord(flag.text(), word));
-  KERNIX_RETURN_IF_ERROR(CheckUser(context, flag, flag.text()));
-  if (!known) KERNIX_RETURN_IF_ERROR(CheckNamesNoFile(flag, flag.text()));
+  KERNIX_RETURN_IF_ERROR(CheckNamesNoFile(flag, flag.text()));
   context.result.nvcc.insert(context.result.nvcc.end(), flag.words.begin(), flag.words.end());
   return absl::OkStatus();
 }
@@ -196,21 +188,16 @@ absl::Status PassOnUnknown(FlagContext& context, const Flag& flag) {
   return PassOn(context, flag);
 }
 
-absl::Status CheckPtxas(const FlagContext& context, const Flag& given, const std::vector<std::string>& pieces) {
+absl::Status CheckPtxas(const Flag& given, const std::vector<std::string>& pieces) {
   for (const Flag& flag : flags::ReadAll(flags::kPtxas, pieces)) {
-    const std::string text = StrCat(given.text(), " ", flag.text());
-    const auto has_slash = [](const std::string& word) { return word.find('/') != std::string::npos; };
-    if (flag.user() == User::kNobody) return RefuseFlag(text, flag.reason());
-    if (flag.lacks_value) return RefuseFlag(text, kValueMissing);
-    if (std::any_of(flag.words.begin(), flag.words.end(), has_slash)) return RefuseFlag(text, kNamesUnseenFile);
-    if (context.shared() && flag.user() != User::kAnyone) return RefuseFlag(text, kNotListed);
+    if (flag.rule != nullptr) return RefuseFlag(StrCat(given.text(), " ", flag.text()), flag.reason());
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckCudafe(const Flag& given, const std::vector<std::string>& pieces) {
   for (const Flag& flag : flags::ReadAll(flags::kCudafe, pieces)) {
-    if (flag.user() == User::kAnyone) continue;
+    if (flag.rule != nullptr) continue;
     return RefuseFlag(StrCat(given.text(), " ", flag.text()),
                       "only --diag_... and --display_error_number may be passed to cudafe++");
   }
@@ -228,7 +215,7 @@ absl::Status CheckToolFlags(FlagContext& context, const Flag& flag) {
   const std::vector<std::string> pieces = Pieces(flag.value);
   for (const std::string& piece : pieces) KERNIX_RETURN_IF_ERROR(CheckWord(flag.text(), piece));
   const bool ptxas = flag.meaning() == Meaning::kPtxasFlags;
-  KERNIX_RETURN_IF_ERROR(ptxas ? CheckPtxas(context, flag, pieces) : CheckCudafe(flag, pieces));
+  KERNIX_RETURN_IF_ERROR(ptxas ? CheckPtxas(flag, pieces) : CheckCudafe(flag, pieces));
   return PassOn(context, WithPieces(flag, pieces));
 }
 
@@ -250,8 +237,8 @@ absl::Status AddMacros(FlagContext& context, const Flag& flag) {
 
 absl::Status CheckOne(FlagContext& context, const Flag& flag) {
   CheckedFlags& result = context.result;
+  KERNIX_RETURN_IF_ERROR(CheckUser(context, flag, flag.text()));
   if (flag.rule == nullptr) return PassOnUnknown(context, flag);
-  if (flag.user() == User::kNobody) return RefuseFlag(flag.text(), flag.reason());
   if (flag.lacks_value) return RefuseFlag(flag.text(), kValueMissing);
   switch (flag.meaning()) {
     case Meaning::kDefine:
@@ -277,6 +264,8 @@ absl::Status CheckOne(FlagContext& context, const Flag& flag) {
     default:
       break;
   }
+  // nvcc takes such a word for a flag.
+  if (flag.words.size() > 1 && flag.value.starts_with("-")) return RefuseFlag(flag.text(), kValueMissing);
   return PassOn(context, flag);
 }
 

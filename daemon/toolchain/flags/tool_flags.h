@@ -31,25 +31,23 @@ struct FlagContext {
   bool nvcc() const { return language.needs_nvcc; }
 };
 
-inline constexpr std::string_view kNotListed =
-    "this kernixd is shared and accepts only flags that it knows, with values that they allow";
 inline constexpr std::string_view kValueMissing = "its value is missing";
-inline constexpr std::string_view kNamesUnseenFile = "it names a file whose content kernix cannot take into account";
+inline constexpr std::string_view kNamesUnseenFile = "it names a file, whose content kernix cannot take into account";
 inline constexpr std::string_view kCudartIsStatic = "cudart is always linked statically";
 
 // INVALID_REQUEST with the flag, and the reason or an alternative.
 absl::Status RefuseFlag(std::string_view flag, std::string_view why);
 
-// Refuses a word that is not a flag and a flag that its table allows nobody; on a shared daemon, also a flag that the
-// table does not allow everybody. `text`: the flag's name in the error.
+// Refuses a word that is not a flag and a flag that its table allows nobody; on a shared daemon, also one that the
+// table allows in private daemons only. `text`: the flag's name in the error.
 absl::Status CheckUser(const FlagContext& context, const flags::Flag& flag, std::string_view text);
 
-// Refuses a flag that only a private daemon accepts, if it names a file.
+// Refuses a flag that names a file by its path. Keys of steps do not cover sources that the step need not read.
 absl::Status CheckNamesNoFile(const flags::Flag& flag, std::string_view text);
 
 // Refuses a word of `flag` that a shell would interpret, or that a tool would take for a file of further flags.
 absl::Status CheckWord(std::string_view flag, std::string_view word);
-// The same for a word that only the host compiler gets. A user's own g++ gets it without a shell.
+// The same for a word that only the host compiler gets: without nvcc, no shell sees it.
 absl::Status CheckHostWord(const FlagContext& context, std::string_view flag, std::string_view word);
 
 // The digest of the file that `flag` names or implies.
