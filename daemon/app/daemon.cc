@@ -172,11 +172,13 @@ void Daemon::LookAtFirstCompiler() {
 }
 
 absl::Status Daemon::OpenStore() {
-  KERNIX_ASSIGN_OR_RETURN(auto cache, cache::Cache::Open(env_, {.directory = store_,
-                                                                .limit_bytes = options_.cache_limit_bytes,
-                                                                .lend_time = kLendTime,
-                                                                .socket = listener_ ? listener_->path() : socket_,
-                                                                .read_directories = read_stores_}));
+  KERNIX_ASSIGN_OR_RETURN(auto cache,
+                          cache::Cache::Open(env_, {.directory = store_,
+                                                    .limit_bytes = options_.cache_limit_bytes,
+                                                    .lend_time = kLendTime,
+                                                    .socket = listener_ ? listener_->path() : socket_,
+                                                    .read_directories = read_stores_,
+                                                    .limit_bytes_per_user = options_.cache_limit_per_user}));
   Log(LogLevel::kInfo, "start",
       {{"version", Version()},
        {"build", BuildId()},

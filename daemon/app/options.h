@@ -63,6 +63,7 @@ struct ServerOptions {
   std::string socket;                               // (F) path of the Unix socket; empty: in the store's run folder
   std::string store_directory;                      // (F) empty: the user's default
   uint64_t cache_limit_bytes = 10ull << 30;         // (F) "10GiB"
+  uint64_t cache_limit_per_user = 0;                // (F) "1GiB"; 0: no limit
   int jobs = 0;                                     // (F) parallel compile jobs; 0: processors
   uint64_t memory_budget_bytes = 0;                 // (F) for all jobs together; 0: three quarters of the machine's
   std::chrono::milliseconds job_timeout{600'000};   // (F) "10m"

@@ -74,6 +74,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreeSources) {
   const std::map<std::string_view, std::string> values = {{"socket", "/run/x.sock"},
                                                           {"store_directory", "/store"},
                                                           {"cache_limit_bytes", "5MiB"},
+                                                          {"cache_limit_per_user", "4MiB"},
                                                           {"jobs", "7"},
                                                           {"memory_budget_bytes", "6MiB"},
                                                           {"job_timeout", "8s"},
@@ -138,6 +139,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreeSources) {
     EXPECT_EQ(parsed.options.socket, "/run/x.sock");
     EXPECT_EQ(parsed.options.store_directory, "/store");
     EXPECT_EQ(parsed.options.cache_limit_bytes, 5ull << 20);
+    EXPECT_EQ(parsed.options.cache_limit_per_user, 4ull << 20);
     EXPECT_EQ(parsed.options.jobs, 7);
     EXPECT_EQ(parsed.options.memory_budget_bytes, 6ull << 20);
     EXPECT_EQ(parsed.options.job_timeout, milliseconds(8'000));

@@ -49,13 +49,26 @@ absl::Status SetSize(ServerOptions& options, const std::string& text) {
 // The smallest kernel takes more.
 constexpr uint64_t kLeastCacheLimit = 16 << 10;
 
-absl::Status SetCacheLimit(ServerOptions& options, const std::string& text) {
+absl::StatusOr<uint64_t> CacheLimit(const std::string& text) {
   KERNIX_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(text));
   if (bytes < kLeastCacheLimit) {
     return absl::InvalidArgumentError(
         StrCat("\"", text, "\" bytes hold no kernel: write a size with its unit, such as \"10GiB\""));
   }
-  options.cache_limit_bytes = bytes;
+  return bytes;
+}
+
+absl::Status SetCacheLimit(ServerOptions& options, const std::string& text) {
+  KERNIX_ASSIGN_OR_RETURN(options.cache_limit_bytes, CacheLimit(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetCacheLimitPerUser(ServerOptions& options, const std::string& text) {
+  if (text == "0") {
+    options.cache_limit_per_user = 0;
+    return absl::OkStatus();
+  }
+  KERNIX_ASSIGN_OR_RETURN(options.cache_limit_per_user, CacheLimit(text));
   return absl::OkStatus();
 }
 
@@ -188,6 +201,8 @@ std::vector<Setting> MakeSettings() {
        SetPath<&O::store_directory>, Same<&O::store_directory>},
       {"cache_limit_bytes", "SIZE", "artifacts beyond this are evicted, least recently used first (default: 10GiB)",
        SetCacheLimit, Same<&O::cache_limit_bytes>, kReloadable},
+      {"cache_limit_per_user", "SIZE", "artifacts that one user has loaded; 0: no limit of its own (default: 0)",
+       SetCacheLimitPerUser, Same<&O::cache_limit_per_user>, kReloadable},
       {"jobs", "N", "compile jobs at once (default: 0, the number of processors)", SetCount<&O::jobs>, Same<&O::jobs>},
       {"memory_budget_bytes", "SIZE",
        "memory for all compile jobs together (default: 0, three quarters of the machine's)",
