@@ -82,6 +82,7 @@ struct ServerOptions {
   std::string spawn_socket;  // (F) of a kernix-spawn that runs as a service; empty: kernixd starts its own
   exec::SandboxChoice sandbox = exec::SandboxChoice::kBest;  // (F) "best", "landlock" or "none"
   bool shared = false;                          // (F) serves other users: registered toolchains only, stricter flags
+  bool unknown_users = false;                   // (F) with shared: serves users who are not in the user database, too
   std::string socket_group;                     // (F) with shared: the group whose members may connect
   std::string admin_group;                      // (F) with shared: members may do what root may; empty: nobody
   std::string log_file;                         // (F) empty: the log goes to stderr

@@ -243,6 +243,8 @@ std::vector<Setting> MakeSettings() {
        SetSwitch<&O::shared>, Same<&O::shared>},
       {"socket_group", "GROUP", "with shared: the group whose members may connect", SetText<&O::socket_group>,
        Same<&O::socket_group>},
+      {"unknown_users", "BOOL", "with shared: serve numbers that the user database does not have (default: false)",
+       SetSwitch<&O::unknown_users>, Same<&O::unknown_users>},
       {"admin_group", "GROUP", "with shared: members may see and purge everybody's entries, and stop the daemon",
        SetText<&O::admin_group>, Same<&O::admin_group>},
       {"log_file", "PATH", "write the log there, at most 4MiB and as much into PATH.1 (default: to stderr)",
@@ -332,6 +334,10 @@ absl::Status CheckShared(const ServerOptions& options) {
   if (!options.socket_group.empty() && !options.shared) {
     problems.push_back(StrCat(options.OriginOf("socket_group"),
                               "socket_group requires shared = true: a private daemon serves only its own user"));
+  }
+  if (options.unknown_users && !options.shared) {
+    problems.push_back(StrCat(options.OriginOf("unknown_users"),
+                              "unknown_users requires shared = true: a private daemon serves only its own user"));
   }
   if (!options.admin_group.empty() && !options.shared) {
     problems.push_back(StrCat(options.OriginOf("admin_group"),
