@@ -236,8 +236,9 @@ void AcceptLoop::TakeIn(UniqueFd connection) {
           {{"uid", peer.ok() ? peer->uid : -1}, {"pid", peer.ok() ? peer->pid : -1}, {"reason", admitted.message()}});
     if (peer.ok() && handler_.tell_refused) {
       TellWhy(std::move(connection), [&](UniqueFd fd) { handler_.tell_refused(std::move(fd), admitted); });
+    } else {
+      connection.reset();
     }
-    connection.reset();
     if (open_ == 0 && handler_.all_closed) handler_.all_closed();
     return;
   }
