@@ -108,6 +108,7 @@ constexpr std::string_view kOthers[] = {
     "KERNIX_SOCKET_GROUP",
     "KERNIX_SPAWN_SOCKET",
     "KERNIX_STORE_DIRECTORY",
+    "KERNIX_UNKNOWN_USERS",
     "KERNIX_UPLOAD_TIMEOUT",
     "KERNIX_WARNINGS",
 };
