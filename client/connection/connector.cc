@@ -174,6 +174,7 @@ absl::StatusOr<Session> Connector::Open(Endpoint& endpoint, Need need, Caller& c
   if (endpoint.kind != EndpointKind::kOwn) {
     absl::StatusOr<Session> session = OpenForeign(endpoint, caller, warn);
     if (session.ok() || caller.GaveUp() || endpoint.kind == EndpointKind::kNamed) return session;
+    if (RetryAfter(session.status()).count() > 0) return session;
     KERNIX_RETURN_IF_ERROR(FallBackToOwn(endpoint, ToStd(session.status().message()), warn));
   }
   absl::StatusOr<Session> session = OpenOwn(endpoint, caller, warn);

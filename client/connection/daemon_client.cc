@@ -66,7 +66,9 @@ CacheStats StatsFrom(const v1::GetCacheStatsResponse& response) {
           .entries = response.entries(),
           .bytes = response.bytes(),
           .limit_bytes = response.limit_bytes(),
-          .store_directory = response.store_directory()};
+          .store_directory = response.store_directory(),
+          .held_bytes = response.held_bytes(),
+          .limit_bytes_per_user = response.limit_bytes_per_user()};
 }
 
 // A value that a newer kernixd has added is treated as run.

@@ -174,11 +174,17 @@ std::string Json(const CacheStats& stats, const absl::StatusOr<v1::GetMetricsRes
       .Number("entries", stats.entries)
       .Number("bytes", stats.bytes)
       .Number("limit_bytes", stats.limit_bytes)
+      .Number("held_bytes", stats.held_bytes)
+      .Number("limit_bytes_per_user", stats.limit_bytes_per_user)
       .Text("store_directory", stats.store_directory);
   if (metrics.ok()) {
     for (const auto& [name, value] : TiersJson(metrics->text())) object.Json(name, value);
   }
   return object.Str() + "\n";
+}
+
+std::string AtMost(uint64_t bytes, uint64_t limit) {
+  return FormatBytes(bytes) + (limit == 0 ? "" : " of at most " + FormatBytes(limit));
 }
 
 std::string Text(const CacheStats& stats) {
@@ -187,7 +193,8 @@ std::string Text(const CacheStats& stats) {
   };
   return FormatTable({{"store", stats.store_directory},
                       row("entries", stats.entries),
-                      {"size", FormatBytes(stats.bytes) + " of at most " + FormatBytes(stats.limit_bytes)},
+                      {"size", AtMost(stats.bytes, stats.limit_bytes)},
+                      {"  that you have loaded", AtMost(stats.held_bytes, stats.limit_bytes_per_user)},
                       row("hits", stats.hits),
                       row("misses", stats.misses),
                       row("  that joined a build", stats.joined),

@@ -48,6 +48,7 @@ constexpr Ineffective kIneffective[] = {
 // Read by clients and daemons: docs/environment.md. First the settings of a daemon that has started for a client.
 constexpr std::string_view kOfDaemons[] = {
     "KERNIX_CACHE_LIMIT_BYTES",
+    "KERNIX_CACHE_LIMIT_PER_USER",
     "KERNIX_DISABLED_SHORTCUTS",
     "KERNIX_DRAIN_TIMEOUT",
     "KERNIX_IDLE_TIMEOUT",
@@ -107,6 +108,7 @@ constexpr std::string_view kOthers[] = {
     "KERNIX_SOCKET_GROUP",
     "KERNIX_SPAWN_SOCKET",
     "KERNIX_STORE_DIRECTORY",
+    "KERNIX_UNKNOWN_USERS",
     "KERNIX_UPLOAD_TIMEOUT",
     "KERNIX_WARNINGS",
 };

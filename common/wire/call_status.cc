@@ -44,6 +44,12 @@ std::optional<v1::ErrorDetail> DetailOf(const std::string& details) {
   return std::nullopt;
 }
 
+// gRPC's own words when a user's calls have all threads that kernixd lends them.
+bool IsBusy(const CallStatus& status) {
+  return status.code == absl::StatusCode::kResourceExhausted &&
+         status.message.find("Threadpool Exhausted") != std::string::npos;
+}
+
 bool IsLost(absl::StatusCode code, bool answered) {
   switch (code) {
     case absl::StatusCode::kUnavailable:
@@ -73,6 +79,9 @@ CallStatus ToCallStatus(const absl::Status& status) {
 absl::Status FromCallStatus(const CallStatus& status, std::string_view what) {
   if (status.code == absl::StatusCode::kOk) return absl::OkStatus();
   std::optional<v1::ErrorDetail> detail = DetailOf(status.details);
+  if (!detail && IsBusy(status)) {
+    return MakeBusyError(StrCat(what, " has as many calls of this user under way as it takes: wait for some of them"));
+  }
   const bool lost = IsLost(status.code, detail.has_value());
   absl::Status result =
       detail ? MakeError(*std::move(detail)) : absl::Status(status.code, StrCat(what, ": ", status.message));

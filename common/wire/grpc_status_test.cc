@@ -97,6 +97,14 @@ TEST(FromGrpcStatusTest, WithoutADetailThePeerIsNamed) {
   EXPECT_EQ(std::string(status.message()), "kernixd at /x: no such blob");
 }
 
+TEST(FromGrpcStatusTest, WhoHasAllThreadsComesBack) {
+  const auto of = [](const char* message) {
+    return FromGrpcStatus(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, message), "kernixd");
+  };
+  EXPECT_GT(RetryAfter(of("Server Threadpool Exhausted")).count(), 0);
+  EXPECT_EQ(RetryAfter(of("Received message larger than max")).count(), 0);
+}
+
 TEST(FromGrpcStatusTest, DetailsThatAreNoneOfOursAreNotBelieved) {
   const grpc::Status status(grpc::INTERNAL, "message", "\xff\xff\xff");
   EXPECT_EQ(std::string(FromGrpcStatus(status, "peer").message()), "peer: message");

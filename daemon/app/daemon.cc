@@ -72,6 +72,7 @@ Daemon::Daemon(Env& env, ServerOptions options, ReadOptions read, StopSignals si
     : env_(env),
       live_(std::move(options), std::move(read)),
       options_(live_.started()),
+      known_users_(env),
       signals_(std::move(signals)),
       // A shared kernixd runs registered compilers only.
       registry_(env, options_.shared ? "host_compiler" : "CXX", options_.toolchain_description) {}
@@ -172,11 +173,13 @@ void Daemon::LookAtFirstCompiler() {
 }
 
 absl::Status Daemon::OpenStore() {
-  KERNIX_ASSIGN_OR_RETURN(auto cache, cache::Cache::Open(env_, {.directory = store_,
-                                                                .limit_bytes = options_.cache_limit_bytes,
-                                                                .lend_time = kLendTime,
-                                                                .socket = listener_ ? listener_->path() : socket_,
-                                                                .read_directories = read_stores_}));
+  KERNIX_ASSIGN_OR_RETURN(auto cache,
+                          cache::Cache::Open(env_, {.directory = store_,
+                                                    .limit_bytes = options_.cache_limit_bytes,
+                                                    .lend_time = kLendTime,
+                                                    .socket = listener_ ? listener_->path() : socket_,
+                                                    .read_directories = read_stores_,
+                                                    .limit_bytes_per_user = options_.cache_limit_per_user}));
   Log(LogLevel::kInfo, "start",
       {{"version", Version()},
        {"build", BuildId()},
@@ -208,11 +211,16 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   servers_ = std::make_unique<PeerServers>(
       parts_->backend(),
       PeerServers::Handler{
-          .identify = [this](UserId user) { return LocalUser(ToNumber(user), options_.admin_group); },
+          .identify = [this](UserId user) { return Identify(user); },
           .route = [this](UniqueFd fd, const IdentityPtr& user) { return Route(std::move(fd), user); }});
   AcceptHandler handler;
   handler.admit = [this](const Peer& peer) { return Admit(peer); };
   handler.serve = [this](UniqueFd fd, UserId user) { servers_->Serve(std::move(fd), user); };
+  if (options_.shared) {
+    handler.tell_refused = [this](UniqueFd fd, const absl::Status& why) {
+      servers_->RefuseStranger(std::move(fd), why);
+    };
+  }
   handler.turned_away = [this] { parts_->backend().metrics.NoteRefusal(Refusal::kConnections); };
   handler.turn_away = [this](UniqueFd fd, UserId user, const absl::Status& reason) {
     servers_->Refuse(std::move(fd), user, reason);
@@ -243,12 +251,28 @@ UniqueFd Daemon::Route(UniqueFd connection, const IdentityPtr& user) {
   return UniqueFd();
 }
 
-// For a shared daemon, the socket's mode decides who may connect.
-absl::Status Daemon::Admit(const Peer& peer) const {
-  if (options_.shared || IsAdministrator(peer.uid, options_.admin_group)) return absl::OkStatus();
+// For a shared daemon, the socket's mode decides who may connect. A member's subordinate numbers are no more members;
+// the first connection of a number asks the user database, where that makes nobody else wait.
+absl::Status Daemon::Admit(const Peer& peer) {
+  if (options_.shared && (!NeedsAccount(peer.uid) || known_users_.Recall(peer.uid).value_or(true))) {
+    return absl::OkStatus();
+  }
+  if (!options_.shared && IsAdministrator(peer.uid, options_.admin_group)) return absl::OkStatus();
   parts_->backend().metrics.NoteRefusal(Refusal::kStranger);
-  return absl::PermissionDeniedError(StrCat("this kernixd serves uid ", geteuid(), " and root only"));
+  return absl::PermissionDeniedError(options_.shared
+                                         ? StrCat("this machine's user database does not have uid ", peer.uid,
+                                                  ": connect as a user, or set unknown_users in kernixd's config")
+                                         : StrCat("this kernixd serves uid ", geteuid(), " and root only"));
 }
+
+IdentityPtr Daemon::Identify(UserId user) {
+  const uid_t uid = ToNumber(user);
+  if (options_.shared && NeedsAccount(uid) && !known_users_.Ask(uid)) return nullptr;
+  return LocalUser(uid, options_.admin_group);
+}
+
+// The service's own user may have none, in a container.
+bool Daemon::NeedsAccount(uid_t uid) const { return !options_.unknown_users && uid != 0 && uid != geteuid(); }
 
 // --- Serve -----------------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@
 #include "daemon/rpc/lookup_server.h"
 #include "daemon/toolchain/toolchain.h"
 #include "daemon/transport/accept_loop.h"
+#include "daemon/transport/known_users.h"
 #include "daemon/transport/listener.h"
 #include "daemon/transport/peer_servers.h"
 #include "daemon/transport/relay.h"
@@ -58,7 +59,9 @@ class Daemon {
   absl::Status OpenStore();
   absl::Status Listen();
   absl::Status Serve(int listener, UniqueFd connection);
-  absl::Status Admit(const Peer& peer) const;
+  absl::Status Admit(const Peer& peer);
+  IdentityPtr Identify(UserId user);
+  bool NeedsAccount(uid_t uid) const;
   UniqueFd Route(UniqueFd connection, const IdentityPtr& user);
 
   // --- Serve
@@ -85,6 +88,7 @@ class Daemon {
   Env& env_;
   LiveOptions live_;
   const ServerOptions& options_;  // as started
+  KnownUsers known_users_;
   StopSignals signals_;
   StopRequest stop_;
   KernixdExit start_failure_ = kExitFailure;

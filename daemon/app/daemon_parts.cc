@@ -167,7 +167,7 @@ void DaemonParts::Flush() {
 }
 
 void DaemonParts::Apply(const ServerOptions& options) {
-  cache_->SetLimit(options.cache_limit_bytes);
+  cache_->SetLimits({.bytes = options.cache_limit_bytes, .bytes_per_user = options.cache_limit_per_user});
   loads_.SetMost(options.BoundsPerUser().loads);
   fetches_.SetMost(options.BoundsPerUser().fetches);
   policy_.Replace(options.toolchains);

@@ -55,9 +55,10 @@ TEST_F(KernixdReloadTest, ABadFileChangesNothingAndIsToldWhole) {
   EXPECT_THAT(refused.status().message(), HasSubstr("kernixd.toml:3: unknown key \"shape\""));
   EXPECT_THAT(daemon->Log(), HasSubstr("reload_failed"));
   EXPECT_EQ(client->Stats()->limit_bytes(), 1ull << 30);
-  WriteConfig("cache_limit_bytes = \"3GiB\"\n");
-  EXPECT_THAT(Reload(*client)->applied(), ElementsAre("cache_limit_bytes"));
+  WriteConfig("cache_limit_bytes = \"3GiB\"\ncache_limit_per_user = \"1GiB\"\n");
+  EXPECT_THAT(Reload(*client)->applied(), ElementsAre("cache_limit_bytes", "cache_limit_per_user"));
   EXPECT_EQ(client->Stats()->limit_bytes(), 3ull << 30);
+  EXPECT_EQ(client->Stats()->limit_bytes_per_user(), 1ull << 30);
 }
 
 TEST_F(KernixdReloadTest, RegisteredToolchainsAreReplaced) {

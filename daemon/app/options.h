@@ -63,6 +63,7 @@ struct ServerOptions {
   std::string socket;                               // (F) path of the Unix socket; empty: in the store's run folder
   std::string store_directory;                      // (F) empty: the user's default
   uint64_t cache_limit_bytes = 10ull << 30;         // (F) "10GiB"
+  uint64_t cache_limit_per_user = 0;                // (F) "1GiB"; 0: no limit
   int jobs = 0;                                     // (F) parallel compile jobs; 0: processors
   uint64_t memory_budget_bytes = 0;                 // (F) for all jobs together; 0: three quarters of the machine's
   std::chrono::milliseconds job_timeout{600'000};   // (F) "10m"
@@ -81,6 +82,7 @@ struct ServerOptions {
   std::string spawn_socket;  // (F) of a kernix-spawn that runs as a service; empty: kernixd starts its own
   exec::SandboxChoice sandbox = exec::SandboxChoice::kBest;  // (F) "best", "landlock" or "none"
   bool shared = false;                          // (F) serves other users: registered toolchains only, stricter flags
+  bool unknown_users = false;                   // (F) with shared: serves users who are not in the user database, too
   std::string socket_group;                     // (F) with shared: the group whose members may connect
   std::string admin_group;                      // (F) with shared: members may do what root may; empty: nobody
   std::string log_file;                         // (F) empty: the log goes to stderr

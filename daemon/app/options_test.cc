@@ -74,6 +74,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreeSources) {
   const std::map<std::string_view, std::string> values = {{"socket", "/run/x.sock"},
                                                           {"store_directory", "/store"},
                                                           {"cache_limit_bytes", "5MiB"},
+                                                          {"cache_limit_per_user", "4MiB"},
                                                           {"jobs", "7"},
                                                           {"memory_budget_bytes", "6MiB"},
                                                           {"job_timeout", "8s"},
@@ -93,6 +94,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreeSources) {
                                                           {"max_request_bytes_per_user", "18MiB"},
                                                           {"max_fetches_per_user", "15"},
                                                           {"admin_group", "wheel"},
+                                                          {"unknown_users", "true"},
                                                           {"log_file", "/log"},
                                                           {"log_level", "debug"},
                                                           {"disabled_shortcuts", "stand_ins,link_stubs"},
@@ -138,6 +140,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreeSources) {
     EXPECT_EQ(parsed.options.socket, "/run/x.sock");
     EXPECT_EQ(parsed.options.store_directory, "/store");
     EXPECT_EQ(parsed.options.cache_limit_bytes, 5ull << 20);
+    EXPECT_EQ(parsed.options.cache_limit_per_user, 4ull << 20);
     EXPECT_EQ(parsed.options.jobs, 7);
     EXPECT_EQ(parsed.options.memory_budget_bytes, 6ull << 20);
     EXPECT_EQ(parsed.options.job_timeout, milliseconds(8'000));
@@ -156,6 +159,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreeSources) {
     EXPECT_EQ(parsed.options.spawn_socket, "/spawn.sock");
     EXPECT_EQ(parsed.options.socket_group, "kernix");
     EXPECT_EQ(parsed.options.admin_group, "wheel");
+    EXPECT_TRUE(parsed.options.unknown_users);
     EXPECT_EQ(parsed.options.max_fetches_per_user, 15);
     EXPECT_EQ(parsed.options.log_file, "/log");
     EXPECT_EQ(parsed.options.log_level, LogLevel::kDebug);
@@ -419,6 +423,7 @@ TEST_F(OptionsTest, BadFlagsAreUsageErrors) {
       {{"--config", "/none.toml"}, "/none.toml"},
       {{"--socket-group", "x"}, "socket_group requires shared"},
       {{"--admin-group", "x"}, "admin_group requires shared"},
+      {{"--unknown-users", "true"}, "unknown_users requires shared"},
       {{"--shared"}, "[[toolchain]]"},
       {{"--oneshot-fd", "3", "--socket", "/x"}, "--oneshot-fd serves one connection"},
   };

@@ -49,13 +49,26 @@ absl::Status SetSize(ServerOptions& options, const std::string& text) {
 // The smallest kernel takes more.
 constexpr uint64_t kLeastCacheLimit = 16 << 10;
 
-absl::Status SetCacheLimit(ServerOptions& options, const std::string& text) {
+absl::StatusOr<uint64_t> CacheLimit(const std::string& text) {
   KERNIX_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(text));
   if (bytes < kLeastCacheLimit) {
     return absl::InvalidArgumentError(
         StrCat("\"", text, "\" bytes hold no kernel: write a size with its unit, such as \"10GiB\""));
   }
-  options.cache_limit_bytes = bytes;
+  return bytes;
+}
+
+absl::Status SetCacheLimit(ServerOptions& options, const std::string& text) {
+  KERNIX_ASSIGN_OR_RETURN(options.cache_limit_bytes, CacheLimit(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetCacheLimitPerUser(ServerOptions& options, const std::string& text) {
+  if (text == "0") {
+    options.cache_limit_per_user = 0;
+    return absl::OkStatus();
+  }
+  KERNIX_ASSIGN_OR_RETURN(options.cache_limit_per_user, CacheLimit(text));
   return absl::OkStatus();
 }
 
@@ -188,6 +201,8 @@ std::vector<Setting> MakeSettings() {
        SetPath<&O::store_directory>, Same<&O::store_directory>},
       {"cache_limit_bytes", "SIZE", "artifacts beyond this are evicted, least recently used first (default: 10GiB)",
        SetCacheLimit, Same<&O::cache_limit_bytes>, kReloadable},
+      {"cache_limit_per_user", "SIZE", "artifacts that one user has loaded; 0: no limit of its own (default: 0)",
+       SetCacheLimitPerUser, Same<&O::cache_limit_per_user>, kReloadable},
       {"jobs", "N", "compile jobs at once (default: 0, the number of processors)", SetCount<&O::jobs>, Same<&O::jobs>},
       {"memory_budget_bytes", "SIZE",
        "memory for all compile jobs together (default: 0, three quarters of the machine's)",
@@ -228,6 +243,8 @@ std::vector<Setting> MakeSettings() {
        SetSwitch<&O::shared>, Same<&O::shared>},
       {"socket_group", "GROUP", "with shared: the group whose members may connect", SetText<&O::socket_group>,
        Same<&O::socket_group>},
+      {"unknown_users", "BOOL", "with shared: serve numbers that the user database does not have (default: false)",
+       SetSwitch<&O::unknown_users>, Same<&O::unknown_users>},
       {"admin_group", "GROUP", "with shared: members may see and purge everybody's entries, and stop the daemon",
        SetText<&O::admin_group>, Same<&O::admin_group>},
       {"log_file", "PATH", "write the log there, at most 4MiB and as much into PATH.1 (default: to stderr)",
@@ -317,6 +334,10 @@ absl::Status CheckShared(const ServerOptions& options) {
   if (!options.socket_group.empty() && !options.shared) {
     problems.push_back(StrCat(options.OriginOf("socket_group"),
                               "socket_group requires shared = true: a private daemon serves only its own user"));
+  }
+  if (options.unknown_users && !options.shared) {
+    problems.push_back(StrCat(options.OriginOf("unknown_users"),
+                              "unknown_users requires shared = true: a private daemon serves only its own user"));
   }
   if (!options.admin_group.empty() && !options.shared) {
     problems.push_back(StrCat(options.OriginOf("admin_group"),

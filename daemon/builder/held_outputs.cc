@@ -2,6 +2,9 @@
 #include "daemon/builder/held_outputs.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
 #include <string_view>
 
 #include "absl/base/thread_annotations.h"
@@ -21,12 +24,22 @@ constexpr uint64_t kPageBytes = 4096;
 // Whom a plan's own quota knows.
 constexpr UserId kThePlan{};
 
-absl::Status TooLarge(std::string_view whose, uint64_t limit, std::string_view what_else) {
-  return MakeError(v1::ErrorDetail::RESOURCE,
-                   StrCat("the outputs of ", whose, " have more than ", limit,
-                          " bytes together, the limit derived from this kernixd's max_output_bytes: raise it "
-                          "(--max-output-bytes, KERNIX_MAX_OUTPUT_BYTES), or ",
-                          what_else));
+std::string TooLarge(std::string_view whose, uint64_t limit, std::string_view what_else) {
+  return StrCat("the outputs of ", whose, " have more than ", limit,
+                " bytes together, the limit derived from this kernixd's max_output_bytes: raise it "
+                "(--max-output-bytes, KERNIX_MAX_OUTPUT_BYTES), or ",
+                what_else);
+}
+
+absl::Status LoadTooLarge(uint64_t limit) {
+  return MakeError(v1::ErrorDetail::RESOURCE, TooLarge("this load's steps", limit, "put fewer sources into one load"));
+}
+
+// As long as other loads of the user have not ended.
+absl::Status TooMuchAtOnce(uint64_t limit) {
+  return MakeBusyError(TooLarge("the steps of this user's unfinished loads", limit,
+                                "wait for some of them, or load fewer kernels at once"),
+                       Jittered(std::chrono::seconds(10)));
 }
 
 absl::Status NotHeld(const absl::Status& status) {
@@ -45,6 +58,9 @@ class HeldOutputs::Files {
   };
 
   Files(Env& env, std::string folder) : env_(env), folder_(std::move(folder)) {}
+
+  // Bytes that outputs take at the moment.
+  std::atomic<uint64_t>& held() { return held_; }
 
   absl::StatusOr<Part> Take(uint64_t bytes) {
     const MutexLock lock(mutex_);
@@ -69,6 +85,7 @@ class HeldOutputs::Files {
 
   Env& env_;
   const std::string folder_;
+  std::atomic<uint64_t> held_ = 0;
   Mutex mutex_;
   std::shared_ptr<ScratchFile> file_
       ABSL_GUARDED_BY(mutex_);  // takes what still fits into it; null: none has been made
@@ -81,6 +98,7 @@ struct HeldOutputs::Held {
   Held() = default;
   ~Held() {
     if (part.file != nullptr) part.file->Free(part.offset, size);
+    if (files != nullptr) files->held() -= size;
   }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -89,6 +107,7 @@ struct HeldOutputs::Held {
   // A quota goes after its share.
   std::shared_ptr<exec::ByteQuota> of_plan, of_users;
   std::unique_ptr<exec::ByteQuota::Share> share_of_plan, share_of_user;
+  std::shared_ptr<Files> files;  // that count it
   Files::Part part;
   std::string_view bytes;
 };
@@ -122,13 +141,15 @@ absl::StatusOr<exec::Content> HeldOutputs::Hold(const exec::Content& content) {
   held->of_users = options_.of_users;
   held->share_of_plan = of_plan_->Take(kThePlan, content->size());
   if (held->share_of_plan == nullptr) {
-    return TooLarge("this load's steps", options_.max_bytes, "put fewer sources into one load");
+    return LoadTooLarge(options_.max_bytes);
   }
   held->share_of_user = TakeOfAnAsker(held->size);
   if (held->share_of_user == nullptr) {
-    return TooLarge("the steps of this user's unfinished loads", options_.of_users->max_per_user(),
-                    "load fewer kernels at once");
+    const uint64_t limit = options_.of_users->max_per_user();
+    return files_->held() + held->size > limit ? LoadTooLarge(limit) : TooMuchAtOnce(limit);
   }
+  held->files = files_;
+  files_->held() += held->size;
   absl::StatusOr<Files::Part> part = files_->Take(held->size);
   if (!part.ok()) return NotHeld(part.status());
   held->part = *std::move(part);

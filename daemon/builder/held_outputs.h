@@ -35,7 +35,8 @@ class HeldOutputs {
   // For a plan that is a step of this one. It has a limit of its own.
   std::shared_ptr<HeldOutputs> ForPart() const;
 
-  // The same bytes, on the disk. RESOURCE if they are too many for the plan or for its users, or cannot be written.
+  // The same bytes, on the disk. RESOURCE if they are too many for the plan or for its users, or cannot be written; a
+  // MakeBusyError() if other loads of the users take the room.
   absl::StatusOr<exec::Content> Hold(const exec::Content& content);
 
  private:

@@ -78,6 +78,15 @@ TEST_F(HeldOutputsTest, CountForAnAskerWhoHasRoom) {
   EXPECT_FALSE(joined.Hold(exec::MakeContent(std::string(60 << 20, 'x'))).ok());
 }
 
+TEST_F(HeldOutputsTest, WaitForOtherLoadsButNotForTheirOwn) {
+  const HeldOutputsPtr outputs = Make();
+  const exec::Content held = Hold(outputs, 60 << 20).value();
+  EXPECT_GT(RetryAfter(Hold(Make(), 60 << 20).status()).count(), 0);
+  const absl::Status alone = Hold(outputs, 60 << 20).status();
+  EXPECT_EQ(KindOf(alone), v1::ErrorDetail::RESOURCE);
+  EXPECT_EQ(RetryAfter(alone).count(), 0) << "it would never end";
+}
+
 TEST_F(HeldOutputsTest, GiveTheDiskBackOneByOne) {
   const HeldOutputsPtr outputs = Make();
   const exec::Content first = Hold(outputs, 1 << 20, 'a').value();

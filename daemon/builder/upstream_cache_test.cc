@@ -493,7 +493,7 @@ TEST_F(SharingTest, ANodeTakesNothingThatItsStoreHasNoRoomFor) {
   first.StopSharing();
   Node second;
   second.Share(Engine());
-  second.cache->SetLimit(1'000);
+  second.cache->SetLimits({.bytes = 1'000});
   second.Build(request);
   EXPECT_EQ(Sample(*second.results, "kernix_upstream_results_too_large_total"), 1);
 }

@@ -73,6 +73,7 @@ Cache::Cache(Env& env, CacheOptions options, CacheParts parts)
     : env_(env),
       options_(std::move(options)),
       limit_bytes_(options_.limit_bytes),
+      limit_bytes_per_user_(options_.limit_bytes_per_user),
       lock_(std::move(parts.lock)),
       files_(std::move(parts.files)),
       actions_(std::move(parts.actions)),
@@ -176,15 +177,16 @@ void Cache::NoteChanges(const std::vector<Digest>& keys) {
 }
 
 void Cache::EvictIfPossible(const std::optional<Digest>& keep) {
-  const absl::StatusOr<Dropped> dropped = journal_->Evict(limit_bytes_, keep);
+  const absl::StatusOr<Dropped> dropped = journal_->Evict({limit_bytes_, limit_bytes_per_user_}, keep);
   if (!dropped.ok()) return Log(LogLevel::kWarning, "cache_evict_failed", {{"error", dropped.status().ToString()}});
   NoteChanges(dropped->keys);
   Count(Total::kEvictions, dropped->keys.size());
   RemoveBlobs(dropped->artifacts);
 }
 
-void Cache::SetLimit(uint64_t bytes) {
-  limit_bytes_ = bytes;
+void Cache::SetLimits(const Limits& limits) {
+  limit_bytes_ = limits.bytes;
+  limit_bytes_per_user_ = limits.bytes_per_user;
   EvictIfPossible(std::nullopt);
 }
 
@@ -263,7 +265,8 @@ absl::Status Cache::SaveKnownFiles(const std::vector<KnownFile>& files) {
 absl::Status Cache::Flush() {
   RemoveReturned();
   KERNIX_RETURN_IF_ERROR(Wrap(journal_->Flush(CountedTotals())));
-  if (journal_->holdings().index_bytes > 0) EvictIfPossible(std::nullopt);  // tags take room, too
+  // Tags take room, too.
+  if (journal_->holdings().index_bytes > 0 || limit_bytes_per_user_ > 0) EvictIfPossible(std::nullopt);
   return absl::OkStatus();
 }
 

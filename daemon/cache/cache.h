@@ -84,6 +84,7 @@ struct CacheOptions {
   std::string socket = {};
   // Stores that are only read: Find() looks there for what this one does not have. See layers.h.
   std::vector<std::string> read_directories = {};
+  uint64_t limit_bytes_per_user = 0;  // see Limits
 };
 
 // The parts of a cache. One object may implement several of them.
@@ -144,7 +145,7 @@ class Cache {
   // Stores `artifact` and commits `entry` under `tag`, filling in its time and, if its size is 0, artifact and size. If
   // there is a `make_trace`, calls it once the artifact is on the disk, and keeps its result with the entry. Replaces
   // an older entry of the same key, whose tags stay. Counts a build (or, if it has an origin, a hit of the upstream),
-  // and evicts down to the limit, but never the new entry. Once this has returned OK, the entry survives kill -9; and
+  // and evicts down to the limits, but never the new entry. Once this has returned OK, the entry survives kill -9; and
   // power loss, unless it has an origin: then it may be gone, and is taken again.
   absl::Status Insert(Entry entry, const Tag& tag, std::string_view artifact, const MakeTrace& make_trace = nullptr);
 
@@ -193,8 +194,11 @@ class Cache {
 
   const std::string& directory() const { return options_.directory; }
   uint64_t limit_bytes() const { return limit_bytes_; }
-  // Evicts down to the new limit if it can; otherwise the next Insert() does.
-  void SetLimit(uint64_t bytes);
+  uint64_t limit_bytes_per_user() const { return limit_bytes_per_user_; }
+  // Evicts down to the new limits if it can; otherwise the next Insert() does.
+  void SetLimits(const Limits& limits);
+  // See Journal.
+  absl::StatusOr<uint64_t> HeldBy(UserId user) { return Wrap(journal_->HeldBy(user)); }
   // The folder of a StepStore.
   std::string steps_directory() const;
   // The folders of a RememberedToolchains.
@@ -239,6 +243,7 @@ class Cache {
   Env& env_;
   const CacheOptions options_;
   std::atomic<uint64_t> limit_bytes_;
+  std::atomic<uint64_t> limit_bytes_per_user_;
   std::array<std::atomic<uint64_t>, 4096> changes_{};
   const std::unique_ptr<FileLock> lock_;  // destroyed last
   const std::unique_ptr<OwnFiles> files_;

@@ -267,17 +267,76 @@ TYPED_TEST(CacheContractTest, PurgesTagsAndTheEntriesThatHaveNoneLeft) {
 
 TYPED_TEST(CacheContractTest, EvictsTheLeastRecentlyUsedButNeverTheOneToKeep) {
   for (int i = 1; i <= 4; ++i) this->Put(i, i);
-  EXPECT_EQ(this->journal_.Evict(4000, std::nullopt)->keys.size(), 0u);
+  EXPECT_EQ(this->journal_.Evict({.bytes = 4000}, std::nullopt)->keys.size(), 0u);
   this->journal_.AddUse(TestKey(1), {"module", UserId{1000}}, 9);
-  const auto dropped = this->journal_.Evict(2500, TestKey(2));
+  const auto dropped = this->journal_.Evict({.bytes = 2500}, TestKey(2));
   ASSERT_THAT(dropped, IsOk());
   EXPECT_EQ(dropped->keys.size(), 2u);
   EXPECT_THAT(dropped->artifacts, ElementsAre(this->ArtifactOf(3), this->ArtifactOf(4)));
   EXPECT_TRUE(this->Has(1));
   EXPECT_TRUE(this->Has(2));
-  EXPECT_EQ(this->journal_.Evict(0, TestKey(2))->keys.size(), 1u);
+  EXPECT_EQ(this->journal_.Evict({.bytes = 0}, TestKey(2))->keys.size(), 1u);
   EXPECT_TRUE(this->Has(2));
   EXPECT_EQ(this->journal_.LoadTotals().value()[static_cast<size_t>(Total::kEvictions)], 3u);
+}
+
+constexpr UserId kFew{1};
+constexpr UserId kMany{2};
+
+// Entries 1 and 2 are theirs who load few, and oldest; the others are theirs who load many.
+TYPED_TEST(CacheContractTest, AFullCacheTakesFromWhoHoldsMost) {
+  for (int i = 1; i <= 2; ++i) this->Put(i, i, {"few", kFew});
+  for (int i = 3; i <= 8; ++i) this->Put(i, i, {"many", kMany});
+  const auto dropped = this->journal_.Evict({.bytes = 5500}, TestKey(8));
+  ASSERT_THAT(dropped, IsOk());
+  EXPECT_THAT(dropped->keys, ElementsAre(TestKey(3), TestKey(4), TestKey(5)));
+  ASSERT_THAT(this->journal_.Evict({.bytes = 1500}, TestKey(8)), IsOk());
+  EXPECT_TRUE(this->Has(8));
+  EXPECT_FALSE(this->Has(1) || this->Has(2)) << "nothing else can go";
+}
+
+TYPED_TEST(CacheContractTest, AUserHasALimitOfTheirOwn) {
+  for (int i = 1; i <= 2; ++i) this->Put(i, i, {"few", kFew});
+  for (int i = 3; i <= 6; ++i) this->Put(i, i, {"many", kMany});
+  EXPECT_GE(this->journal_.HeldBy(kMany).value(), 4000u);
+  const auto dropped = this->journal_.Evict({.bytes = 1 << 20, .bytes_per_user = 2900}, std::nullopt);
+  ASSERT_THAT(dropped, IsOk());
+  EXPECT_THAT(dropped->keys, ElementsAre(TestKey(3), TestKey(4)));
+  EXPECT_LE(this->journal_.HeldBy(kMany).value(), 2900u);
+  EXPECT_GE(this->journal_.HeldBy(kFew).value(), 2000u);
+  EXPECT_TRUE(this->Has(1) && this->Has(2));
+}
+
+TYPED_TEST(CacheContractTest, WhatOthersHaveLoadedStaysForThem) {
+  this->Put(1, 1, {"many", kMany});
+  this->journal_.AddTag(TestKey(1), {"few", kFew});
+  for (int i = 2; i <= 4; ++i) this->Put(i, i, {"many", kMany});
+  this->Flush();
+  const auto dropped = this->journal_.Evict({.bytes = 1 << 20, .bytes_per_user = 2900}, std::nullopt);
+  ASSERT_THAT(dropped, IsOk());
+  EXPECT_THAT(dropped->keys, ElementsAre(TestKey(2)));
+  EXPECT_EQ(dropped->tags, 2u);
+  EXPECT_TRUE(this->Has(1));
+  EXPECT_TRUE(this->journal_.HasTagOf(kFew, this->ArtifactOf(1)).value());
+  EXPECT_FALSE(this->journal_.HasTagOf(kMany, this->ArtifactOf(1)).value());
+}
+
+TYPED_TEST(CacheContractTest, WhatAUserHoldsFollowsEachChange) {
+  this->Put(1, 1, {"a", kFew});
+  const uint64_t one = this->journal_.HeldBy(kFew).value();
+  EXPECT_GE(one, 1000u);
+  this->Put(1, 2, {"a", kFew});
+  EXPECT_EQ(this->journal_.HeldBy(kFew).value(), one) << "a new build of the same";
+  this->Put(2, 3, {"a", kFew});
+  this->journal_.AddTag(TestKey(2), {"a", kMany});
+  this->Flush();
+  EXPECT_EQ(this->journal_.HeldBy(kFew).value(), 2 * one);
+  EXPECT_EQ(this->journal_.HeldBy(kMany).value(), one) << "each in full";
+  ASSERT_THAT(this->actions_.Remove(TestKey(1), std::nullopt), IsOk());
+  EXPECT_EQ(this->journal_.HeldBy(kFew).value(), one);
+  ASSERT_THAT(this->journal_.Purge({.owner = kFew}), IsOk());
+  EXPECT_EQ(this->journal_.HeldBy(kFew).value(), 0u);
+  EXPECT_EQ(this->journal_.HeldBy(kMany).value(), one);
 }
 
 TYPED_TEST(CacheContractTest, TotalsAreTheLargestThatWereWritten) {

@@ -183,9 +183,9 @@ TEST_F(IndexTest, AnEvictionThatFailsLosesNoUses) {
   index_->AddUse(TestKey(1), TestTag(), 3);
   {
     const BrokenTags broken(folder_.path());
-    EXPECT_FALSE(index_->Evict(1500, std::nullopt).ok());
+    EXPECT_FALSE(index_->Evict({.bytes = 1500}, std::nullopt).ok());
   }
-  ASSERT_THAT(index_->Evict(1500, std::nullopt), IsOk());
+  ASSERT_THAT(index_->Evict({.bytes = 1500}, std::nullopt), IsOk());
   EXPECT_TRUE(index_->Find(TestKey(1))->has_value()) << "it was used last";
   EXPECT_FALSE(index_->Find(TestKey(2))->has_value());
 }

@@ -109,6 +109,27 @@ TEST_F(CacheTest, EvictsTheLeastRecentlyUsed) {
   EXPECT_FALSE(env_.Stat(BlobOf(2)).ok());
 }
 
+TEST_F(CacheTest, WhoLoadsManyPushesOutOnlyTheirOwn) {
+  Open(/*limit_bytes=*/1 << 20);
+  cache_->SetLimits({.bytes = 1 << 20, .bytes_per_user = 4000});
+  ASSERT_THAT(cache_->Insert(TestEntry(0), {"module", UserId{7}}, TestArtifact(0)), IsOk());
+  for (int i = 1; i < 9; ++i) Insert(i);
+  EXPECT_TRUE(Has(0) && Has(8));
+  EXPECT_FALSE(Has(1));
+  EXPECT_LE(cache_->HeldBy(UserId{1000}).value(), 4000u);
+}
+
+TEST_F(CacheTest, AUserWhoUsesWhatOthersBuildKeepsTheirLimit) {
+  Open(/*limit_bytes=*/1 << 20);
+  for (int i = 0; i < 6; ++i) Insert(i);
+  cache_->SetLimits({.bytes = 1 << 20, .bytes_per_user = 9000});
+  for (int i = 0; i < 6; ++i) cache_->Touch(TestKey(i), {"module", UserId{7}});
+  cache_->SetLimits({.bytes = 1 << 20, .bytes_per_user = 4000});
+  ASSERT_THAT(cache_->Flush(), IsOk());
+  EXPECT_LE(cache_->HeldBy(UserId{7}).value(), 4000u);
+  EXPECT_LE(cache_->HeldBy(UserId{1000}).value(), 4000u);
+}
+
 TEST_F(CacheTest, NeverEvictsTheEntryJustMade) {
   Open(/*limit_bytes=*/3000);
   Insert(1);

@@ -100,8 +100,10 @@ absl::StatusOr<Dropped> Index::Put(const Entry& entry, const Tag& tag) {
   Dropped replaced;
   Books books = books_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_RETURN_IF_ERROR(Uncharge(entry.key, books));
   KERNIX_RETURN_IF_ERROR(DropRow(entry.key, replaced, books));
   KERNIX_RETURN_IF_ERROR(PutRow(entry, tag, books));
+  KERNIX_RETURN_IF_ERROR(Charge(entry.key, books));
   KERNIX_RETURN_IF_ERROR(Count(TotalOf(entry), 1, books));
   KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   std::erase(replaced.artifacts, entry.artifact);
@@ -127,39 +129,75 @@ absl::StatusOr<Dropped> Index::Purge(const TagFilter& filter) {
   Dropped dropped;
   Books books = books_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, writer_->Tagged(filter));
+  for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(Uncharge(key, books));
   KERNIX_ASSIGN_OR_RETURN(dropped.tags, writer_->DropTags(filter));
   books.holdings.tags -= dropped.tags;
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, writer_->Untagged());
-  for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(DropRow(key, dropped, books));
+  for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(ChargeOrDrop(key, dropped, books));
   KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   return dropped;
 }
 
-absl::StatusOr<Dropped> Index::Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) {
+bool Index::Books::Exceed(const Limits& limits) const {
+  return Exceed(limits, 0) ||
+         std::any_of(of_users->begin(), of_users->end(), [&](const auto& user) { return Exceed(limits, user.second); });
+}
+
+absl::Status Index::CountHolders() {
+  if (books_.of_users.has_value()) return absl::OkStatus();
+  KERNIX_ASSIGN_OR_RETURN(books_.of_users, writer_->Holders());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Dropped> Index::Evict(const Limits& limits, const std::optional<Digest>& keep) {
   const MutexLock lock(write_mutex_);
-  if (books_.holdings.bytes() <= limit_bytes) return Dropped{};
+  if (!books_.Exceed(limits, 0) && limits.bytes_per_user == 0) return Dropped{};
+  KERNIX_RETURN_IF_ERROR(CountHolders());
+  if (!books_.Exceed(limits)) return Dropped{};
   const std::shared_ptr<const PendingUses> uses = pending_.Take();  // they decide what was used last
-  absl::StatusOr<Dropped> dropped = EvictTo(limit_bytes, keep, *uses);
+  absl::StatusOr<Dropped> dropped = EvictTo(limits, keep, *uses);
   dropped.ok() ? pending_.Written() : pending_.PutBack();
   return dropped;
 }
 
-absl::StatusOr<Dropped> Index::EvictTo(uint64_t limit_bytes, const std::optional<Digest>& keep,
+absl::StatusOr<Dropped> Index::EvictTo(const Limits& limits, const std::optional<Digest>& keep,
                                        const PendingUses& uses) {
   Dropped dropped;
   Books books = books_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
   KERNIX_RETURN_IF_ERROR(Apply(uses, books));
   KERNIX_RETURN_IF_ERROR(Measure(*writer_, books));
-  while (books.holdings.bytes() > limit_bytes) {
-    KERNIX_ASSIGN_OR_RETURN(const std::optional<Digest> oldest, writer_->OldestBut(keep));
-    if (!oldest.has_value()) break;
-    KERNIX_RETURN_IF_ERROR(Drop(*oldest, dropped, books));
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(const std::optional<Victim> victim, FindVictim(limits, keep, books));
+    if (!victim.has_value()) break;
+    KERNIX_RETURN_IF_ERROR(Take(*victim, dropped, books));
     KERNIX_RETURN_IF_ERROR(Measure(*writer_, books));
   }
   KERNIX_RETURN_IF_ERROR(Count(Total::kEvictions, dropped.keys.size(), books));
   KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   return dropped;
+}
+
+// A user who holds only `keep` is passed over.
+absl::StatusOr<std::optional<Index::Victim>> Index::FindVictim(const Limits& limits, const std::optional<Digest>& keep,
+                                                               const Books& books) {
+  std::vector<std::pair<uint64_t, UserId>> holders;
+  for (const auto& [user, bytes] : *books.of_users) {
+    if (books.Exceed(limits, bytes)) holders.emplace_back(bytes, user);
+  }
+  std::sort(holders.rbegin(), holders.rend());
+  for (const auto& [bytes, user] : holders) {
+    KERNIX_ASSIGN_OR_RETURN(const std::optional<Digest> oldest, writer_->OldestOf(user, keep));
+    if (oldest.has_value()) return Victim{user, *oldest};
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<uint64_t> Index::HeldBy(UserId user) {
+  const MutexLock lock(write_mutex_);
+  KERNIX_RETURN_IF_ERROR(CountHolders());
+  const auto held = books_.of_users->find(user);
+  return held == books_.of_users->end() ? 0 : held->second;
 }
 
 // --- The journal -----------------------------------------------------------------------------------------------------
@@ -232,7 +270,9 @@ absl::Status Index::PutRow(const Entry& entry, const Tag& tag, Books& books) {
 
 absl::Status Index::Apply(const PendingUses& uses, Books& books) {
   for (const auto& [key, use] : uses) {
+    KERNIX_RETURN_IF_ERROR(Uncharge(key, books));
     KERNIX_ASSIGN_OR_RETURN(const uint64_t new_tags, writer_->PutUse(key, use));
+    KERNIX_RETURN_IF_ERROR(Charge(key, books));
     books.holdings.tags += new_tags;
   }
   return absl::OkStatus();
@@ -245,10 +285,38 @@ absl::Status Index::Count(Total total, uint64_t n, Books& books) {
 }
 
 absl::Status Index::Drop(const Digest& key, Dropped& dropped, Books& books) {
+  KERNIX_RETURN_IF_ERROR(Uncharge(key, books));
   KERNIX_ASSIGN_OR_RETURN(const uint64_t tags, writer_->DropTagsOf(key));
   books.holdings.tags -= tags;
   dropped.tags += tags;
   return DropRow(key, dropped, books);
+}
+
+absl::Status Index::Take(const Victim& victim, Dropped& dropped, Books& books) {
+  KERNIX_RETURN_IF_ERROR(Uncharge(victim.key, books));
+  KERNIX_ASSIGN_OR_RETURN(const uint64_t tags, writer_->DropTagsOf(victim.key, victim.user));
+  books.holdings.tags -= tags;
+  dropped.tags += tags;
+  return ChargeOrDrop(victim.key, dropped, books);
+}
+
+absl::Status Index::Uncharge(const Digest& key, Books& books) {
+  if (!books.of_users.has_value()) return absl::OkStatus();
+  KERNIX_ASSIGN_OR_RETURN(const auto holders, writer_->HoldersOf(key));
+  for (const auto& [user, bytes] : holders) (*books.of_users)[user] -= bytes;
+  return absl::OkStatus();
+}
+
+absl::Status Index::Charge(const Digest& key, Books& books) {
+  if (!books.of_users.has_value()) return absl::OkStatus();
+  KERNIX_ASSIGN_OR_RETURN(const auto holders, writer_->HoldersOf(key));
+  for (const auto& [user, bytes] : holders) (*books.of_users)[user] += bytes;
+  return absl::OkStatus();
+}
+
+absl::Status Index::ChargeOrDrop(const Digest& key, Dropped& dropped, Books& books) {
+  KERNIX_ASSIGN_OR_RETURN(const bool is_tagged, writer_->IsTagged(key));
+  return is_tagged ? Charge(key, books) : DropRow(key, dropped, books);
 }
 
 absl::Status Index::DropRow(const Digest& key, Dropped& dropped, Books& books) {

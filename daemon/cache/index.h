@@ -7,6 +7,7 @@
 // Evict(). The index does not handle blobs.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,7 +45,8 @@ class Index final : public ActionCache, public Journal {
   absl::StatusOr<std::string> TraceOf(const Digest& key) override;
   absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) override;
   absl::StatusOr<Dropped> Purge(const TagFilter& filter) override;
-  absl::StatusOr<Dropped> Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) override;
+  absl::StatusOr<Dropped> Evict(const Limits& limits, const std::optional<Digest>& keep) override;
+  absl::StatusOr<uint64_t> HeldBy(UserId user) override;
   absl::StatusOr<bool> IsNamed(const Digest& artifact) override;
   absl::StatusOr<absl::flat_hash_set<Digest>> Artifacts() override;
   Holdings holdings() override;
@@ -57,6 +59,18 @@ class Index final : public ActionCache, public Journal {
   struct Books {
     Holdings holdings;
     Totals totals{};
+    // See HeldBy(). Counted when it is needed first: in a large store, that takes a second.
+    std::optional<std::map<UserId, uint64_t>> of_users;
+
+    bool Exceed(const Limits& limits, uint64_t of_user) const {
+      return holdings.bytes() > limits.bytes || (limits.bytes_per_user > 0 && of_user > limits.bytes_per_user);
+    }
+    bool Exceed(const Limits& limits) const;
+  };
+
+  struct Victim {
+    UserId user;
+    Digest key;
   };
 
   Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader, std::unique_ptr<IndexReader> lister,
@@ -66,8 +80,11 @@ class Index final : public ActionCache, public Journal {
   static absl::Status Measure(IndexWriter& writer, Books& books);
 
   absl::Status Write(const PendingUses& uses, const Totals& totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  absl::StatusOr<Dropped> EvictTo(uint64_t limit_bytes, const std::optional<Digest>& keep, const PendingUses& uses)
+  absl::StatusOr<Dropped> EvictTo(const Limits& limits, const std::optional<Digest>& keep, const PendingUses& uses)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status CountHolders() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::StatusOr<std::optional<Victim>> FindVictim(const Limits& limits, const std::optional<Digest>& keep,
+                                                   const Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
   // Ends a transaction: `books` are the index's from then on.
   absl::Status Commit(Transaction& transaction, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
@@ -77,8 +94,15 @@ class Index final : public ActionCache, public Journal {
   absl::Status Apply(const PendingUses& uses, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status Count(Total total, uint64_t n, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status Drop(const Digest& key, Dropped& dropped, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status Take(const Victim& victim, Dropped& dropped, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // Drops only the row; its tags stay.
   absl::Status DropRow(const Digest& key, Dropped& dropped, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+
+  // Around each change of an entry or of its tags. ChargeOrDrop() drops the row of an entry without a tag.
+  absl::Status Uncharge(const Digest& key, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status Charge(const Digest& key, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status ChargeOrDrop(const Digest& key, Dropped& dropped, Books& books)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
   PendingUseBuffer pending_;
 

@@ -46,6 +46,19 @@ void BindFilter(Statement& statement, const TagFilter& filter) {
 constexpr char kHasTag[] =
     "SELECT 1 FROM entry JOIN tag ON tag.key = entry.key WHERE entry.artifact = ? AND tag.owner = ? LIMIT 1";
 
+// What each user holds of the tags that `which` selects. A tag's name is in the table and in its index.
+std::string SelectHolders(std::string_view which) {
+  return StrCat("SELECT owner, sum(bytes) FROM (SELECT owner, size + length(detail) + coalesce(length(inputs), 0) + ",
+                "coalesce(length(trace), 0) + sum(2 * length(CAST(name AS BLOB)) + 100) AS bytes ",
+                "FROM tag JOIN entry ON entry.key = tag.key LEFT JOIN build_inputs ON build_inputs.key = tag.key ",
+                "LEFT JOIN build_trace ON build_trace.key = tag.key ", which,
+                " GROUP BY owner, tag.key) GROUP BY owner");
+}
+
+constexpr char kOldestOf[] =
+    "SELECT key FROM entry WHERE key <> ?1 AND EXISTS (SELECT 1 FROM tag WHERE tag.key = entry.key AND owner = ?2) "
+    "ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1";
+
 std::string SelectEntry() {
   return StrCat("SELECT ", kEntryColumns,
                 ", headers FROM entry JOIN header_set ON entry.header_set = header_set.id WHERE entry.key = ?");
@@ -76,6 +89,15 @@ absl::StatusOr<std::vector<Digest>> ReadDigests(Statement& select) {
   }
 }
 
+absl::StatusOr<std::map<UserId, uint64_t>> ReadHolders(Statement& select) {
+  std::map<UserId, uint64_t> holders;
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(const bool row, select.Step());
+    if (!row) return holders;
+    holders[static_cast<UserId>(select.Int(0))] = static_cast<uint64_t>(select.Int(1));
+  }
+}
+
 }  // namespace
 
 absl::Status IndexWriter::Open(const std::string& path) {
@@ -101,10 +123,15 @@ absl::Status IndexWriter::Open(const std::string& path) {
         "INSERT OR IGNORE INTO tag (name, key, owner) SELECT ?1, key, ?2 FROM entry WHERE key = ?3 "
         "AND (SELECT count(*) FROM tag WHERE key = ?3 AND owner = ?2) < ?4"},
        {&drop_tags_of_, "DELETE FROM tag WHERE key = ?"},
+       {&drop_tags_of_owner_, "DELETE FROM tag WHERE key = ? AND owner = ?"},
        {&drop_tags_,
         StrCat("DELETE FROM tag ", kMatchingTags, "AND key IN (SELECT key FROM entry WHERE ", kLastUsed, ")")},
-       {&untagged_, "SELECT key FROM entry WHERE NOT EXISTS (SELECT 1 FROM tag WHERE tag.key = entry.key)"},
-       {&oldest_, "SELECT key FROM entry WHERE key <> ? ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1"},
+       {&tagged_, StrCat("SELECT DISTINCT tag.key FROM tag JOIN entry ON entry.key = tag.key ", kMatchingTags, "AND ",
+                         kLastUsed)},
+       {&is_tagged_, "SELECT 1 FROM tag WHERE key = ? LIMIT 1"},
+       {&oldest_of_, kOldestOf},
+       {&holders_of_, SelectHolders("WHERE tag.key = ?")},
+       {&holders_, SelectHolders("")},
        {&use_, "UPDATE entry SET last_used_unix_ms = max(last_used_unix_ms, ?), hits = hits + ? WHERE key = ?"},
        {&used_bytes_, kUsedBytes},
        {&totals_, "SELECT id, value FROM counter"},
@@ -170,12 +197,22 @@ absl::StatusOr<bool> IndexWriter::IsNamed(const Digest& artifact) {
   return named_.BindBlob(1, ColumnOf(artifact)).Step();
 }
 
-absl::StatusOr<std::optional<Digest>> IndexWriter::OldestBut(const std::optional<Digest>& keep) {
-  const ScopedReset reset(oldest_);
-  oldest_.BindBlob(1, keep ? ColumnOf(*keep) : std::string_view());
-  KERNIX_ASSIGN_OR_RETURN(const bool row, oldest_.Step());
+absl::StatusOr<std::optional<Digest>> IndexWriter::OldestOf(UserId user, const std::optional<Digest>& keep) {
+  const ScopedReset reset(oldest_of_);
+  oldest_of_.BindBlob(1, keep ? ColumnOf(*keep) : std::string_view()).BindInt(2, ToNumber(user));
+  KERNIX_ASSIGN_OR_RETURN(const bool row, oldest_of_.Step());
   if (!row) return std::nullopt;
-  return Digest::FromRaw(oldest_.Blob(0));
+  return Digest::FromRaw(oldest_of_.Blob(0));
+}
+
+absl::StatusOr<std::map<UserId, uint64_t>> IndexWriter::HoldersOf(const Digest& key) {
+  const ScopedReset reset(holders_of_);
+  return ReadHolders(holders_of_.BindBlob(1, ColumnOf(key)));
+}
+
+absl::StatusOr<std::map<UserId, uint64_t>> IndexWriter::Holders() {
+  const ScopedReset reset(holders_);
+  return ReadHolders(holders_);
 }
 
 absl::StatusOr<bool> IndexWriter::PutTag(const Digest& key, const Tag& tag) {
@@ -192,15 +229,26 @@ absl::StatusOr<uint64_t> IndexWriter::DropTagsOf(const Digest& key) {
   return static_cast<uint64_t>(database_.Changes());
 }
 
+absl::StatusOr<uint64_t> IndexWriter::DropTagsOf(const Digest& key, UserId owner) {
+  KERNIX_RETURN_IF_ERROR(drop_tags_of_owner_.BindBlob(1, ColumnOf(key)).BindInt(2, ToNumber(owner)).Run());
+  return static_cast<uint64_t>(database_.Changes());
+}
+
 absl::StatusOr<uint64_t> IndexWriter::DropTags(const TagFilter& filter) {
   BindFilter(drop_tags_, filter);
   KERNIX_RETURN_IF_ERROR(drop_tags_.Run());
   return static_cast<uint64_t>(database_.Changes());
 }
 
-absl::StatusOr<std::vector<Digest>> IndexWriter::Untagged() {
-  const ScopedReset reset(untagged_);
-  return ReadDigests(untagged_);
+absl::StatusOr<std::vector<Digest>> IndexWriter::Tagged(const TagFilter& filter) {
+  const ScopedReset reset(tagged_);
+  BindFilter(tagged_, filter);
+  return ReadDigests(tagged_);
+}
+
+absl::StatusOr<bool> IndexWriter::IsTagged(const Digest& key) {
+  const ScopedReset reset(is_tagged_);
+  return is_tagged_.BindBlob(1, ColumnOf(key)).Step();
 }
 
 absl::StatusOr<uint64_t> IndexWriter::PutUse(const Digest& key, const PendingUse& use) {

@@ -4,6 +4,7 @@
 // index.cc. Not thread-safe.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,17 +37,22 @@ class IndexWriter {
   // Drops the row, its inputs, its trace, and its header set if no other row has it.
   absl::Status Drop(const Digest& key, int64_t header_set);
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
-  // The least recently used key other than `keep`.
-  absl::StatusOr<std::optional<Digest>> OldestBut(const std::optional<Digest>& keep);
+  // The least recently used key with a tag of `user`, other than `keep`.
+  absl::StatusOr<std::optional<Digest>> OldestOf(UserId user, const std::optional<Digest>& keep);
+
+  // The bytes of an entry and of its tags, for each user who has one; and the sums of all entries.
+  absl::StatusOr<std::map<UserId, uint64_t>> HoldersOf(const Digest& key);
+  absl::StatusOr<std::map<UserId, uint64_t>> Holders();
 
   // False if the tag exists already, if there is no such key, or if the owner has reached the limit of tags for the
   // key.
   absl::StatusOr<bool> PutTag(const Digest& key, const Tag& tag);
   // Returns the number of tags dropped.
   absl::StatusOr<uint64_t> DropTagsOf(const Digest& key);
+  absl::StatusOr<uint64_t> DropTagsOf(const Digest& key, UserId owner);
   absl::StatusOr<uint64_t> DropTags(const TagFilter& filter);
-  // Keys without a tag.
-  absl::StatusOr<std::vector<Digest>> Untagged();
+  absl::StatusOr<std::vector<Digest>> Tagged(const TagFilter& filter);
+  absl::StatusOr<bool> IsTagged(const Digest& key);
 
   // Returns the number of new tags.
   absl::StatusOr<uint64_t> PutUse(const Digest& key, const PendingUse& use);
@@ -69,8 +75,8 @@ class IndexWriter {
   Database database_;
   Statement put_headers_, headers_id_, drop_headers_;
   Statement put_, put_inputs_, put_trace_, links_, named_, drop_, drop_inputs_, drop_trace_;
-  Statement put_tag_, drop_tags_of_, drop_tags_, untagged_;
-  Statement oldest_, use_, totals_, count_, used_bytes_;
+  Statement put_tag_, drop_tags_of_, drop_tags_of_owner_, drop_tags_, tagged_, is_tagged_;
+  Statement oldest_of_, holders_of_, holders_, use_, totals_, count_, used_bytes_;
   Statement known_files_, put_known_file_;
 };
 

@@ -53,6 +53,12 @@ struct TagFilter {
 inline constexpr int kMaxTagsPerOwner = 1000;
 inline constexpr int kMaxPendingTagsPerOwner = 10'000;
 
+// What the cache may hold.
+struct Limits {
+  uint64_t bytes = 10ull << 30;
+  uint64_t bytes_per_user = 0;  // 0: no limit
+};
+
 struct Holdings {
   uint64_t tags = 0;
   uint64_t artifact_bytes = 0;  // every artifact counted once
@@ -91,9 +97,13 @@ class Journal {
   // Removes the matching tags, and the entries that have none left.
   virtual absl::StatusOr<Dropped> Purge(const TagFilter& filter) = 0;
 
-  // Removes the least recently used entries, but never that of `keep`, until artifacts and index fit into `limit_bytes`
-  // or no other entry is left. Counts evictions.
-  virtual absl::StatusOr<Dropped> Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) = 0;
+  // As long as artifacts and index, or what a user holds, exceed `limits`: takes from the user who holds most the tags
+  // of the entry among theirs that nobody has used for longest. An entry goes with its last tag, but never that of
+  // `keep`. Counts evictions.
+  virtual absl::StatusOr<Dropped> Evict(const Limits& limits, const std::optional<Digest>& keep) = 0;
+
+  // The bytes of the entries that have a tag of `user`, each in full, and of these tags.
+  virtual absl::StatusOr<uint64_t> HeldBy(UserId user) = 0;
 
   // Whether an entry names `artifact`; all artifacts that entries name.
   virtual absl::StatusOr<bool> IsNamed(const Digest& artifact) = 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/base/identity.h"
+#include "common/os/env.h"
 #include "daemon/exec/askers.h"
 
 namespace kernix::exec {
@@ -20,8 +21,10 @@ namespace kernix::exec {
 // Each item has a weight of at least 1, such as the number of jobs that it keeps busy, and a position in the line of
 // each user who waits for it. The queue serves the first item in the line of the user whose running items (served, not
 // finished) weigh least. Among equals, it chooses the user who has been served least since these users have been
-// waiting side by side, then the user who came first. So one user's many or large items delay another user only by the
-// items that run at the moment. A line is in the order of ranks, lower ones first, and among equals of arrival.
+// waiting side by side, then the user who came first. An item counts as served by its weight, and once it has ended by
+// the time that it ran, too. So one user's many, large or long items delay another user only by the items that run at
+// the moment and, after an item of that user, by as much time as that item took. A line is in the order of ranks, lower
+// ones first, and among equals of arrival.
 //
 // An item that several users wait for is served in the turn of the first of them, and runs for that user alone. So a
 // user gets no more turns by putting items into others' lines, and a user who joins an item and comes first pays a
@@ -71,8 +74,13 @@ class FairQueue {
     return served;
   }
 
-  // Ends an item that was taken. Must be called with the user of Take() and the weight passed to Push().
-  void Finish(UserId user, uint64_t weight) { users_.at(user).standing.running -= weight; }
+  // Ends an item that was taken and ran for so long. Must be called with the user of Take() and the weight passed to
+  // Push().
+  void Finish(UserId user, uint64_t weight, Duration ran = Duration(0)) {
+    Standing& standing = users_.at(user).standing;
+    standing.running -= weight;
+    standing.served += static_cast<uint64_t>(ran.count());
+  }
 
   // The waiting items, in the order in which they would be served if nothing finished and nothing arrived in the
   // meantime.
@@ -110,7 +118,9 @@ class FairQueue {
   // Determines whose turn it is: the user with the least standing is next.
   struct Standing {
     uint64_t running = 0;  // total weight of items taken and not finished
-    uint64_t served = 0;  // total weight of items taken; starts at the queue's clock, so that newcomers do not catch up
+    // Total weight of items taken, and milliseconds of items finished; starts at the queue's clock, so
+    // that newcomers do not catch up.
+    uint64_t served = 0;
     uint64_t arrival = 0;  // unique for each user
 
     void Serve(uint64_t weight) {

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "common/base/strings.h"
 
@@ -141,6 +144,106 @@ TEST_F(FairQueueTest, WhatRunsCounts) {
   for (int i = 0; i < 3; ++i) {
     queue_.Finish(kBob, 1);
     EXPECT_EQ(Take().user, kBob);
+  }
+}
+
+TEST_F(FairQueueTest, LongItemsTakeTheirTurnsMoreRarely) {
+  Push(kAnna, 3);
+  Push(kBob, 12);
+  std::map<UserId, int> seconds;
+  for (int taken = 0; taken < 12; ++taken) {
+    const UserId user = queue_.Take().user;
+    const int length = user == kAnna ? 5 : 1;
+    seconds[user] += length;
+    queue_.Finish(user, 1, std::chrono::seconds(length));
+  }
+  EXPECT_EQ(seconds[kAnna], 10);
+  EXPECT_EQ(seconds[kBob], 10);
+}
+
+// Seconds of a pool, in which Anna does what she can to keep Bob waiting.
+class Pool {
+ public:
+  Pool(uint64_t slots, uint32_t seed) : slots_(slots), random_(seed) {}
+
+  // Bob has one item after the other, of all weights and lengths up to kLongest. How long did he wait for a slot?
+  int LongestWaitOfBob() {
+    int longest = 0;
+    for (now_ = 0; now_ < 5'000; ++now_) {
+      End();
+      while (queue_.size() < 20) Push(kAnna);
+      const bool waits_or_runs = bob_waits_ || Running(kBob);
+      if (!waits_or_runs && Random(10) == 0) {
+        Push(kBob);
+        bob_waits_ = true;
+        since_ = now_;
+      }
+      Start();
+      if (bob_waits_) longest = std::max(longest, now_ - since_);
+    }
+    return longest;
+  }
+
+  static constexpr int kLongest = 20;
+
+ private:
+  struct Item {
+    UserId user;
+    uint64_t weight;
+    int seconds;
+    bool operator==(const Item&) const = default;
+  };
+  struct Run {
+    Item item;
+    UserId user;
+    int end;
+  };
+
+  int Random(int below) { return std::uniform_int_distribution<int>(0, below - 1)(random_); }
+
+  void Push(UserId user) {
+    const Item item{user, 1 + static_cast<uint64_t>(Random(static_cast<int>(slots_))), 1 + Random(kLongest)};
+    queue_.Push(item.weight, {{user, 0}}, item);
+  }
+
+  bool Running(UserId user) const {
+    return std::any_of(running_.begin(), running_.end(), [&](const Run& run) { return run.user == user; });
+  }
+
+  void End() {
+    std::erase_if(running_, [&](const Run& run) {
+      if (run.end > now_) return false;
+      queue_.Finish(run.user, run.item.weight, std::chrono::seconds(run.item.seconds));
+      return true;
+    });
+  }
+
+  void Start() {
+    uint64_t used = 0;
+    for (const Run& run : running_) used += run.item.weight;
+    while (!queue_.empty() && used + queue_.Next().weight <= slots_) {
+      const auto [item, user] = queue_.Take();
+      used += item.weight;
+      running_.push_back({item, user, now_ + item.seconds});
+      if (user == kBob) bob_waits_ = false;
+    }
+  }
+
+  const uint64_t slots_;
+  std::mt19937 random_;
+  FairQueue<Item> queue_;
+  std::vector<Run> running_;
+  int now_ = 0;
+  int since_ = 0;
+  bool bob_waits_ = false;
+};
+
+TEST(FairnessTest, WhateverAUserDoesAnotherWaitsTwoItemsAtMost) {
+  for (const uint64_t slots : {1, 2, 4, 16}) {
+    int longest = 0;
+    for (uint32_t seed = 0; seed < 20; ++seed) longest = std::max(longest, Pool(slots, seed).LongestWaitOfBob());
+    EXPECT_LE(longest, 2 * Pool::kLongest) << slots << " slots";
+    EXPECT_GT(longest, Pool::kLongest / 2) << "Anna keeps the pool busy";
   }
 }
 

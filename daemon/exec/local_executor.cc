@@ -57,6 +57,7 @@ class Job {
   // Protected by the pool's mutex.
   CondVar changed;             // its turn has come, or it is cancelled
   std::optional<UserId> turn;  // in whose turn it runs
+  MonotonicTime started;       // then
 
  private:
   const Action& action_;
@@ -156,6 +157,7 @@ class PoolExecutor : public Executor {
       admission_.Start(job.memory(), job.jobs());
       running_.push_back(std::move(served.item));
       job.turn = served.user;
+      job.started = std::chrono::steady_clock::now();
       job.changed.NotifyAll();
     }
     has_news_ = true;
@@ -177,7 +179,8 @@ class PoolExecutor : public Executor {
   void Release(const JobPtr& job) {
     const MutexLock lock(mutex_);
     admission_.Finish(job->memory(), job->jobs());
-    queue_.Finish(*job->turn, Weight(*job));
+    const auto ran = std::chrono::steady_clock::now() - job->started;
+    queue_.Finish(*job->turn, Weight(*job), std::chrono::duration_cast<Duration>(ran));
     running_.erase(std::find(running_.begin(), running_.end(), job));
     AdmitNext();
   }

@@ -19,6 +19,7 @@
 #include "common/base/strings.h"
 #include "common/os/tool_folders.h"
 #include "daemon/exec/executor.h"
+#include "daemon/exec/folder_limit.h"
 #include "daemon/exec/machine_limits.h"
 #include "daemon/exec/root_path.h"
 
@@ -247,6 +248,28 @@ std::string WhatToRaise(uint64_t max_output_bytes) {
                 "make the kernel's static data smaller");
 }
 
+// All files of a job may together be this many times as large as the largest one.
+constexpr uint64_t kFilesOfAJob = 4;
+
+absl::Status FilesTooLarge(const RunOptions& options, const Action& action) {
+  return MakeError(v1::ErrorDetail::RESOURCE,
+                   StrCat("step \"", action.step, "\": ", Basename(ToolPath(action)), " made files of more than ",
+                          kFilesOfAJob * options.max_output_bytes, " bytes together, ", kFilesOfAJob, " times ",
+                          WhatToRaise(options.max_output_bytes)));
+}
+
+// RunCommand(), as long as the files that the command makes are within the limit.
+absl::StatusOr<ProcessResult> RunWithinLimit(Env& env, const std::string& root, const RunOptions& options,
+                                             const Action& action, ActionObserver* observer,
+                                             Cancellation* cancellation) {
+  Cancellation job;
+  const ScopedOnCancel on_cancel(cancellation, [&] { job.Cancel(); });
+  const FolderLimit limit(env, root, kFilesOfAJob * options.max_output_bytes, job);
+  absl::StatusOr<ProcessResult> process = RunCommand(env, root, options, action, observer, &job);
+  if (limit.exceeded() && !process.ok()) return FilesTooLarge(options, action);
+  return process;
+}
+
 // The limit that applied may be that of kernixd's own process.
 std::string TooLarge(Env& env, uint64_t max_output_bytes) {
   const std::optional<uint64_t> limit = FileSizeLimit(env, max_output_bytes);
@@ -402,7 +425,8 @@ absl::StatusOr<ActionResult> RunAction(Env& env, const RunOptions& options, cons
   const absl::Status staged = StageInputs(env, options.scratch_directory, *root, action);
   if (!staged.ok()) return StagingError(staged, "cannot write the build's input files", options);
 
-  KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, options, action, observer, cancellation));
+  KERNIX_ASSIGN_OR_RETURN(const ProcessResult process,
+                          RunWithinLimit(env, *root, options, action, observer, cancellation));
   KERNIX_RETURN_IF_ERROR(CheckMachine(env, *root, options, action, process));
   KERNIX_RETURN_IF_ERROR(CheckOutputSizes(env, *root, action, options.max_output_bytes));
   ActionResult result;

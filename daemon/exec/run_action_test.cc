@@ -430,6 +430,34 @@ TEST(RunActionRealTest, OutputsThatAreTooMuchTogetherAreNotRead) {
   EXPECT_THAT(error.message(), HasSubstr("12000 bytes, more than 11999 bytes"));
 }
 
+// Each file is within its own limit.
+TEST(RunActionRealTest, FilesThatAreTooMuchTogetherEndTheJob) {
+  const testing::TempFolder scratch;
+  Action action;
+  action.step = "compile";
+  action.argv = {"/bin/sh", "-c",
+                 "mkdir d; for i in 1 2 3 4 5 6 7 8; do head -c 90000 /dev/zero >d/$i; done; exec sleep 100"};
+  const RunOptions options = {.scratch_directory = scratch.path(), .max_output_bytes = 100'000};
+  const absl::Status status = RunAction(Env::Posix(), options, action, nullptr, nullptr).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("made files of more than 400000 bytes together"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("max_output_bytes"));
+}
+
+// Root cannot hide files from itself.
+TEST(RunActionRealTest, FilesThatHideEndTheJob) {
+  const testing::TempFolder scratch;
+  FaultEnv env(Env::Posix());
+  Fault hidden = Forbidden(Operation::kListDirectory, "hidden");
+  hidden.times = 0;
+  env.Inject(hidden);
+  Action action;
+  action.step = "compile";
+  action.argv = {"/bin/sh", "-c", "mkdir hidden; exec sleep 100"};
+  const RunOptions options = {.scratch_directory = scratch.path(), .max_output_bytes = 100'000};
+  EXPECT_EQ(KindOf(RunAction(env, options, action, nullptr, nullptr).status()), v1::ErrorDetail::RESOURCE);
+}
+
 TEST(RunActionRealTest, ATimeLimitEndsWhatHangs) {
   const testing::TempFolder temp;
   Action action;

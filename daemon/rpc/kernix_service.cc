@@ -138,6 +138,8 @@ grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCac
   response->set_bytes(stats.bytes);
   response->set_limit_bytes(backend_.cache.limit_bytes());
   response->set_store_directory(backend_.cache.directory());
+  response->set_held_bytes(backend_.cache.HeldBy(caller_->id()).value_or(0));
+  response->set_limit_bytes_per_user(backend_.cache.limit_bytes_per_user());
   return grpc::Status::OK;
 }
 

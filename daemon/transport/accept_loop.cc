@@ -234,7 +234,11 @@ void AcceptLoop::TakeIn(UniqueFd connection) {
   if (!admitted.ok()) {
     LogOf("connection_refused", LogLevel::kWarning, "connection_refused",
           {{"uid", peer.ok() ? peer->uid : -1}, {"pid", peer.ok() ? peer->pid : -1}, {"reason", admitted.message()}});
-    connection.reset();
+    if (peer.ok() && handler_.tell_refused) {
+      TellWhy(std::move(connection), [&](UniqueFd fd) { handler_.tell_refused(std::move(fd), admitted); });
+    } else {
+      connection.reset();
+    }
     if (open_ == 0 && handler_.all_closed) handler_.all_closed();
     return;
   }
@@ -247,15 +251,20 @@ void AcceptLoop::TurnAway(UniqueFd connection, const Peer& peer, const absl::Sta
   ++turned_away_;
   if (handler_.turned_away) handler_.turned_away();
   const MonotonicTime now = env_.Now();
-  UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
-  if (handler_.turn_away && watch.ok() && leaving_.size() < kMaxLeaving) {
-    leaving_.push_back({std::move(watch), now + kSilence});
-    handler_.turn_away(std::move(connection), UserId{peer.uid}, status);
+  if (handler_.turn_away) {
+    TellWhy(std::move(connection), [&](UniqueFd fd) { handler_.turn_away(std::move(fd), UserId{peer.uid}, status); });
   }
   if (now < next_word_) return;
   next_word_ = now + kLogAgain;
   Log(LogLevel::kWarning, "too_many_connections",
       {{"uid", peer.uid}, {"pid", peer.pid}, {"reason", status.message()}, {"turned_away", turned_away_}});
+}
+
+void AcceptLoop::TellWhy(UniqueFd connection, const std::function<void(UniqueFd connection)>& tell) {
+  UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+  if (!watch.ok() || leaving_.size() >= kMaxLeaving) return;
+  leaving_.push_back({std::move(watch), env_.Now() + kSilence});
+  tell(std::move(connection));
 }
 
 void AcceptLoop::Open(UniqueFd connection, const Peer& peer) {

@@ -78,8 +78,11 @@ class IdleMonitor {
 
 // Called from the loop's thread.
 struct AcceptHandler {
-  // Why `peer` may not connect, if so: the loop then logs that and closes the connection.
+  // Why `peer` may not connect, if so: the loop then logs that.
   std::function<absl::Status(const Peer& peer)> admit;
+  // Takes over the connection of such a peer, to tell the reason; the loop closes it a second later. Empty: the loop
+  // closes it at once.
+  std::function<void(UniqueFd connection, const absl::Status& reason)> tell_refused;
   // Takes over an open connection that has data to read or has been silent for a second.
   std::function<void(UniqueFd connection, UserId user)> serve;
   // Takes over a connection for which there is no room, to tell the client; the loop closes it a second later. May be
@@ -122,6 +125,7 @@ class AcceptLoop {
   void ResumeAccepting();
   void TakeIn(UniqueFd connection);
   void TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status);
+  void TellWhy(UniqueFd connection, const std::function<void(UniqueFd connection)>& tell);
   void CutOffTheTurnedAway();
   void Open(UniqueFd connection, const Peer& peer);
   void HandOver(int watch);

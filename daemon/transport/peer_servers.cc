@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <limits>
@@ -55,7 +56,8 @@ void RefusalServer::Start() {
 }
 
 void RefusalServer::Service::SetReason(const absl::Status& reason) {
-  const grpc::Status converted = ToGrpcStatus(MakeBusyError(ToStd(reason.message())));
+  const bool is_busy = absl::IsResourceExhausted(reason);
+  const grpc::Status converted = ToGrpcStatus(is_busy ? MakeBusyError(ToStd(reason.message())) : reason);
   const MutexLock lock(mutex_);
   reason_ = converted;
 }
@@ -206,11 +208,20 @@ bool PeerServers::InThread(std::function<void()> work) {
   return true;
 }
 
+// The accept loop has the connections, too, and sees that they are shut down.
+void PeerServers::CloseAll(UserId id) {
+  const auto user = users_.find(id);
+  for (const Arrival& arrival : user->second.arrived) shutdown(arrival.connection.get(), SHUT_RDWR);
+  users_.erase(user);
+  idle_.remove(id);
+}
+
 // Lookups need no server, so they do not wait for it.
 void PeerServers::Prepare(UserId id) {
   IdentityPtr identity = handler_.identify(id);
   {
     const MutexLock lock(mutex_);
+    if (identity == nullptr) return CloseAll(id);
     User& user = users_.at(id);
     user.identity = identity;
     Deliver(user);
@@ -228,6 +239,11 @@ void PeerServers::Prepare(UserId id) {
   user.server->SetServing(serving_);
   Deliver(user);
   DropIdle();
+}
+
+void PeerServers::RefuseStranger(UniqueFd connection, const absl::Status& reason) {
+  const MutexLock lock(mutex_);
+  if (!shut_down_) refusals_.Serve(std::move(connection), reason);
 }
 
 void PeerServers::Left(UserId user) {

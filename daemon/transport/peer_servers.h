@@ -63,7 +63,8 @@ class PeerServer;
 class PeerServers {
  public:
   struct Handler {
-    // Who a user is. May take long: the user database may be another machine's.
+    // Who a user is; null: nobody, whose connections are closed. May take long: the user database may be another
+    // machine's.
     std::function<IdentityPtr(UserId user)> identify;
     // Takes over a connection of a user whose identity is known, or returns what gRPC gets in its place.
     std::function<UniqueFd(UniqueFd connection, const IdentityPtr& user)> route;
@@ -86,6 +87,9 @@ class PeerServers {
   void Refuse(UniqueFd connection, UserId user, const absl::Status& reason) {
     Add(user, {std::move(connection), reason});
   }
+
+  // The same for somebody who is no user.
+  void RefuseStranger(UniqueFd connection, const absl::Status& reason);
 
   // The last connection of `user` has closed.
   void Left(UserId user);
@@ -115,6 +119,7 @@ class PeerServers {
   void Deliver(User& user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool InThread(std::function<void()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Prepare(UserId id);
+  void CloseAll(UserId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Backend& backend_;

@@ -45,7 +45,7 @@ class ClientServiceTest : public ClientWorld {
   // A shared daemon with a toolchain that no client asks for.
   void StartService() { StartServiceWith(WriteScript("other-c++", "exit 1\n")); }
 
-  void StartServiceWith(const std::string& compiler) {
+  void StartServiceWith(const std::string& compiler, const std::vector<std::string>& more = {}) {
     const std::string config = Path("service.toml");
     ASSERT_TRUE(Env::Posix()
                     .WriteFile(config, "[[toolchain]]\nname = \"other\"\nhost_compiler = \"" + compiler + "\"\n", 0600)
@@ -57,7 +57,10 @@ class ClientServiceTest : public ClientWorld {
                                       Path("service-store"),
                                       "--config",
                                       config,
-                                      "--shared"};
+                                      "--shared",
+                                      "--unknown-users",
+                                      "true"};
+    texts.insert(texts.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (std::string& text : texts) argv.push_back(text.data());
     argv.push_back(nullptr);
@@ -83,6 +86,15 @@ class ClientServiceTest : public ClientWorld {
     EXPECT_EQ(seteuid(uid), 0);
     EXPECT_EQ(listen(fd.get(), 16), 0);
     EXPECT_EQ(seteuid(0), 0);
+    return fd;
+  }
+
+  UniqueFd ConnectAndSayNothing() {
+    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    strncpy(address.sun_path, environment_.service_socket.c_str(), sizeof(address.sun_path) - 1);
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     return fd;
   }
 
@@ -144,6 +156,21 @@ TEST_F(ClientServiceTest, WithoutTheToolchainTheOwnDaemonLoadsAndTheUserIsTold) 
   ClientOptions own;
   own.store_directory = DefaultStoreDirectory(Env::Posix(), ProcessGetEnv, geteuid()).value();
   EXPECT_TRUE(MakeClient(own)->Info(/*start=*/false).ok());
+}
+
+TEST_F(ClientServiceTest, WaitsWhileItsUserHasTooManyConnections) {
+  StartServiceWith(FindProgram("c++"), {"--max-connections-per-user", "3"});
+  std::vector<UniqueFd> idle;
+  for (int i = 0; i < 3; ++i) idle.push_back(ConnectAndSayNothing());
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1'500));
+    idle.clear();
+  });
+  const auto client = MakeServiceClient();
+  const auto module = LoadKernel(*client, 23, options_);
+  later.join();
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT(warnings_, testing::IsEmpty());
 }
 
 TEST_F(ClientServiceTest, TwoUsersShareOneBuild) {

@@ -97,6 +97,7 @@ run_system() {
   cmake --install "$build" >/dev/null
   systemd-sysusers kernix.conf
   systemd-tmpfiles --create kernix.conf
+  printf 'member%s:x:%s:%s::/:/bin/false\n' 1 2001 2001 2 2002 2002 >>/etc/passwd
   mkdir /etc/kernix /run/stubs
   cp /usr/local/share/doc/kernix/examples/kernixd.toml /etc/kernix/
   cat >"$scratch/kernel.cpp" <<'KERNEL'

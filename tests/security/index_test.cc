@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One member who fills the store's index instead of the store: what it holds counts as artifacts do, and its files stay
-// within the limit of the store.
+// One member who fills the store's index instead of the store: what it holds counts as artifacts do, its files stay
+// within the limit of the store, and other members' entries stay.
 #include <sys/stat.h>
 
 #include <chrono>
@@ -18,6 +18,7 @@ namespace {
 constexpr char kBounds[] = "11 bounds per user";
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kLimit = 6 * kMiB;
+constexpr int kOthers = 3;
 // Beside the limit: a small index is free, one entry may be beyond, and the write-ahead log waits for its checkpoint.
 constexpr uint64_t kSlack = 10 * kMiB;
 
@@ -46,6 +47,19 @@ class IndexTest : public SecurityTest {
     Judge(kBounds, what + ": told", counted <= kLimit + kSlack ? "" : StrCat("it tells of ", counted / kMiB, " MiB"));
   }
 
+  // Loads what another member uses, oldest of all.
+  static void LoadThree(server::TestClient& other) {
+    for (int i = 0; i < kOthers; ++i) ASSERT_TRUE(Load(other, CppKernel(StrCat("int other = ", i, ";"))).result);
+  }
+
+  // Whether it is still there.
+  static void JudgeOthers(server::TestClient& other) {
+    for (int i = 0; i < kOthers; ++i) {
+      const server::LoadOutcome outcome = Load(other, CppKernel(StrCat("int other = ", i, ";")));
+      Judge(kBounds, "another member's entries", outcome.result && outcome.result->cache_hit() ? "" : "are gone");
+    }
+  }
+
   void TwinHits(const Kernel& kernel) {
     const server::LoadOutcome outcome = Load(member(), kernel);
     JudgeTwin(kBounds, "what was loaded last is a hit", outcome.result && outcome.result->cache_hit() ? "" : "a miss");
@@ -62,11 +76,14 @@ Kernel WithLongNames(int number) {
 
 TEST_F(IndexTest, InputsAreCounted) {
   constexpr int kLoads = 40;
+  const auto other = Connect(TheUsers().other);
+  LoadThree(*other);
   for (int i = 0; i < kLoads; ++i) {
     const server::LoadOutcome outcome = Load(member(), WithLongNames(i));
     ASSERT_TRUE(outcome.result) << Answer(outcome);
   }
   JudgeIndex("forty kernels with 1,900 headers");
+  JudgeOthers(*other);
   TwinHits(WithLongNames(kLoads - 1));
 }
 
@@ -84,12 +101,15 @@ void LookUpUnderNames(uid_t user, const std::string& path, v1::LoadRequest load,
 
 TEST_F(IndexTest, NamesAreCounted) {
   constexpr int kKernels = 60;
+  const auto other = Connect(TheUsers().other);
+  LoadThree(*other);
   for (int i = 0; i < kKernels; ++i) {
     const Kernel kernel = CppKernel(StrCat("int number = ", i, ";"));
     ASSERT_TRUE(Load(member(), kernel).result);
     LookUpUnderNames(TheUsers().member, socket(), kernel.request, 1'000);
   }
   JudgeIndex("sixty kernels under 1,000 names each");
+  JudgeOthers(*other);
   TwinHits(CppKernel(StrCat("int number = ", kKernels - 1, ";")));
 }
 

@@ -120,8 +120,9 @@ std::string SecurityTest::StageToolkit(const std::string& nvcc) const {
 }
 
 std::string SecurityTest::Config(const std::string& store, const std::string& settings, bool with_nvcc) {
-  std::string text = StrCat("shared = true\nstore_directory = \"", store, "\"\n", settings, "\n",
-                            ToolchainTable("system", "/usr/bin/g++"));
+  std::string text =
+      StrCat("shared = true\nunknown_users = ", unknown_users_ ? "true" : "false", "\nstore_directory = \"", store,
+             "\"\n", settings, "\n", ToolchainTable("system", "/usr/bin/g++"));
   clang_ = testing::FindOnPath("clang++").value_or("");
   if (!clang_.empty()) text += ToolchainTable("clang", clang_);
   const std::optional<std::string> found = with_nvcc ? testing::FindNvcc() : std::nullopt;

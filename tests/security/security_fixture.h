@@ -85,6 +85,8 @@ class SecurityTest : public ::testing::Test {
   KernixdPlace place_;
   // More variables for kernixd: its settings that are numbers, say.
   std::map<std::string, std::string> variables_;
+  // TheUsers() are not in the user database.
+  bool unknown_users_ = true;
 
  private:
   std::string StageToolkit(const std::string& nvcc) const;

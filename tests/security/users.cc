@@ -16,6 +16,7 @@
 #include "common/base/shell_words.h"
 #include "common/base/strings.h"
 #include "daemon/transport/unix_peer.h"
+#include "tests/support/other_groups.h"
 
 namespace kernix::security {
 namespace {
@@ -27,10 +28,12 @@ Users FreeUsers() {
   for (uid_t id = kFirstCandidate; free.size() < 4; ++id) {
     if (getpwuid(id) == nullptr && getgrgid(id) == nullptr) free.push_back(id);
   }
-  return {free[0], free[1], free[2], free[3]};
+  return {free[0], free[1], free[2], server::AUserThatIsNotUs().uid, free[3]};
 }
 
-bool IsMember(uid_t user) { return user == TheUsers().member || user == TheUsers().other; }
+bool IsMember(uid_t user) {
+  return user == TheUsers().member || user == TheUsers().other || user == TheUsers().account;
+}
 
 // One descriptor through a socket pair.
 struct Message {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who takes part. They are numbers that no account of this machine has: nobody is added to it. Root alone can be them.
+// Who takes part. All but one are numbers that no account of this machine has: nobody is added to it. Root alone can be
+// them.
 #pragma once
 
 #include <sys/types.h>
@@ -19,6 +20,7 @@ struct Users {
   uid_t service;   // runs kernixd; its group, of the same number, is the one whose members may connect
   uid_t member;    // the attacker
   uid_t other;     // another member, who has something to lose
+  uid_t account;   // a member with an account: one of this machine's own
   uid_t stranger;  // a user of the machine who is in no such group
 };
 

@@ -53,7 +53,9 @@ class SharedKernixdTest : public KernixdTest {
     const std::string config = place_.root() + "/kernixd.toml";
     EXPECT_THAT(
         Env::Posix().WriteFile(
-            config, "shared = true\n[[toolchain]]\nname = \"system\"\nhost_compiler = \"/usr/bin/g++\"\n", 0644),
+            config,
+            "shared = true\nunknown_users = true\n[[toolchain]]\nname = \"system\"\nhost_compiler = \"/usr/bin/g++\"\n",
+            0644),
         IsOk());
     more.insert(more.end(), {"--config", config});
     return Serve(std::move(more));

@@ -206,26 +206,55 @@ absl::StatusOr<Dropped> MemoryIndex::Purge(const TagFilter& filter) {
   return dropped;
 }
 
-absl::StatusOr<Dropped> MemoryIndex::Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) {
+absl::StatusOr<Dropped> MemoryIndex::Evict(const Limits& limits, const std::optional<Digest>& keep) {
   const MutexLock lock(mutex_);
   Dropped dropped;
-  while (Bytes() > limit_bytes) {
-    const std::optional<Digest> oldest = OldestBut(keep);
-    if (!oldest) break;
-    dropped.tags += records_[*oldest].tags.size();
-    Drop(*oldest, dropped);
+  while (EvictOne(limits, keep, dropped)) {
   }
   totals_[static_cast<size_t>(Total::kEvictions)] += dropped.keys.size();
   return dropped;
 }
 
-std::optional<Digest> MemoryIndex::OldestBut(const std::optional<Digest>& keep) const {
+bool MemoryIndex::EvictOne(const Limits& limits, const std::optional<Digest>& keep, Dropped& dropped) {
+  std::multimap<uint64_t, UserId> by_bytes;
+  for (const auto& [user, bytes] : Holders()) by_bytes.emplace(bytes, user);
+  for (auto holder = by_bytes.rbegin(); holder != by_bytes.rend(); ++holder) {
+    const auto [bytes, user] = *holder;
+    if (Bytes() <= limits.bytes && (limits.bytes_per_user == 0 || bytes <= limits.bytes_per_user)) return false;
+    const std::optional<Digest> oldest = OldestOf(user, keep);
+    if (!oldest) continue;
+    std::set<Tag>& tags = records_[*oldest].tags;
+    dropped.tags += std::erase_if(tags, [&](const Tag& tag) { return tag.owner == user; });
+    if (tags.empty()) Drop(*oldest, dropped);
+    return true;
+  }
+  return false;
+}
+
+std::map<UserId, uint64_t> MemoryIndex::Holders() const {
+  std::map<UserId, uint64_t> holders;
+  for (const auto& [key, record] : records_) {
+    std::set<UserId> owners;
+    for (const Tag& tag : record.tags) owners.insert(tag.owner);
+    for (const UserId owner : owners) holders[owner] += record.entry.size;
+  }
+  return holders;
+}
+
+absl::StatusOr<uint64_t> MemoryIndex::HeldBy(UserId user) {
+  const MutexLock lock(mutex_);
+  return Holders()[user];
+}
+
+std::optional<Digest> MemoryIndex::OldestOf(UserId user, const std::optional<Digest>& keep) const {
   const auto age = [](const Record& record) {
     return std::make_tuple(record.last_used_unix_ms, record.entry.created_unix_ms);
   };
   const Record* oldest = nullptr;
   for (const auto& [key, record] : records_) {
-    if (key != keep && (oldest == nullptr || age(record) < age(*oldest))) oldest = &record;
+    const bool is_theirs =
+        std::any_of(record.tags.begin(), record.tags.end(), [&](const Tag& tag) { return tag.owner == user; });
+    if (key != keep && is_theirs && (oldest == nullptr || age(record) < age(*oldest))) oldest = &record;
   }
   return oldest == nullptr ? std::nullopt : std::optional(oldest->entry.key);
 }

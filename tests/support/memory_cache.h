@@ -47,7 +47,8 @@ class MemoryIndex final : public ActionCache, public Journal {
   absl::StatusOr<std::string> TraceOf(const Digest& key) override;
   absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) override;
   absl::StatusOr<Dropped> Purge(const TagFilter& filter) override;
-  absl::StatusOr<Dropped> Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) override;
+  absl::StatusOr<Dropped> Evict(const Limits& limits, const std::optional<Digest>& keep) override;
+  absl::StatusOr<uint64_t> HeldBy(UserId user) override;
   absl::StatusOr<bool> IsNamed(const Digest& artifact) override;
   absl::StatusOr<absl::flat_hash_set<Digest>> Artifacts() override;
   Holdings holdings() override;
@@ -68,7 +69,11 @@ class MemoryIndex final : public ActionCache, public Journal {
   absl::flat_hash_map<Digest, uint64_t> Sizes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t Bytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(const Digest& key, Dropped& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<Digest> OldestBut(const std::optional<Digest>& keep) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::map<UserId, uint64_t> Holders() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool EvictOne(const Limits& limits, const std::optional<Digest>& keep, Dropped& dropped)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<Digest> OldestOf(UserId user, const std::optional<Digest>& keep) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
   Records records_ ABSL_GUARDED_BY(mutex_);

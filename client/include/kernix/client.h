@@ -49,6 +49,8 @@ struct CacheStats {
   uint64_t upstream_hits = 0;  // of `misses`: loads that were served by a build of another node
   uint64_t entries = 0, bytes = 0, limit_bytes = 0;
   std::string store_directory;
+  uint64_t held_bytes = 0;            // of the entries that this user has loaded
+  uint64_t limit_bytes_per_user = 0;  // 0: none
 };
 
 struct CacheEntryInfo {
