@@ -12,6 +12,8 @@ constexpr std::string_view kSideFiles = "it reads or writes files beside the obj
 constexpr std::string_view kCommandLine = "it writes the command line, with this machine's paths, into the artifact";
 constexpr std::string_view kPrefixMaps = "kernix itself keeps paths out of the artifact";
 constexpr std::string_view kNoOtherOutput = "an artifact is a shared library";
+constexpr std::string_view kUnseenLibrary = "it links a library of the compiler's that kernix does not watch";
+constexpr std::string_view kLongMacro = "write it as -D... or -U...";
 constexpr std::string_view kPreprocessor = "pass the preprocessor flag by itself";
 
 constexpr std::string_view kLtoJobs = "this kernixd is shared, and a link takes one job's processor: write -flto";
@@ -25,7 +27,7 @@ constexpr Rule kCompilerRules[] = {
     Nobody("-E", kMechanics),
     Nobody("-M*", kMechanics),
     Nobody("-x *|-x*", kMechanics),
-    Nobody("-v", kVerbose),
+    Nobody("-v|--verbose", kVerbose),
     Nobody("-###", kMechanics),
     Nobody("--version|--help*", kMechanics),
     Nobody("-print-*|--print-*|-dump*", kMechanics),
@@ -57,7 +59,9 @@ constexpr Rule kCompilerRules[] = {
     Nobody("-fcompare-debug*", kMechanics),
     Nobody("-frecord-*|-grecord-*", kCommandLine),
     Nobody("-fdebug-prefix-map*|-fmacro-prefix-map*|-ffile-prefix-map*|-fdebug-compilation-dir*", kPrefixMaps),
-    Nobody("-static|-pie|-r", kNoOtherOutput),
+    Nobody("-static|-pie|-static-pie|-r", kNoOtherOutput),
+    Nobody("-static-libasan|-static-libtsan|-static-libubsan|-static-liblsan|-static-openmp", kUnseenLibrary),
+    Nobody("-fgnu-tm|-fxray-*|-fmemory-profile*|-unwindlib*|--unwindlib*|-mpc32|-mpc64|-mpc80", kUnseenLibrary),
 
     // Flags of other tools.
     Nobody("-Wl,*|-Xlinker:*", kLinkFlag, Meaning::kLinkerFlags),
@@ -71,7 +75,8 @@ constexpr Rule kCompilerRules[] = {
     Anyone("-D *|-D*", Meaning::kDefine),
     Anyone("-U *|-U*", Meaning::kUndefine),
     Anyone("-std=*|--std=*|-ansi", Meaning::kStandard),
-    Anyone("-ffast-math|-funsafe-math-optimizations|-Ofast", Meaning::kProcessRounding),
+    Nobody("--define-macro*|--undefine-macro*|--assert*", kLongMacro),
+    Anyone("-ffast-math|-funsafe-math-optimizations|-Ofast|-mdaz-ftz", Meaning::kProcessRounding),
     Anyone("-march=*|-mcpu=*|-mtune=*", Meaning::kProcessor),
     Anyone("-flto=thin|-flto=full", Meaning::kLinkTimeOptimization),
     OwnDaemon("-flto=*|-flto-jobs=*", kLtoJobs, Meaning::kLinkTimeOptimization),

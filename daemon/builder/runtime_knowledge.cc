@@ -85,7 +85,7 @@ absl::StatusOr<exec::ActionResult> RuntimeKnowledge::Ask(const RuntimeProbes& pr
   const std::vector<std::string> files = FilesRead(probes.whole, outputs);
   std::vector<std::string> headers;
   for (const std::string& file : files) {
-    KERNIX_ASSIGN_OR_RETURN(std::string text, env_.ReadFile(BehindLinks(file, lesson.step.action.links)));
+    KERNIX_ASSIGN_OR_RETURN(std::string text, ReadFileOf(env_, lesson.step.action, *question.toolchain, file));
     headers.push_back(std::move(text));
   }
   const language::RuntimeTexts texts = {*outputs.at(probes.whole.text), *outputs.at(probes.slim.text)};

@@ -100,8 +100,8 @@ std::string PlaceInTree(const exec::Action& action, const std::string& name) {
   return "";
 }
 
-// A file of the action's root, or of the toolchain, as a tool has named it. Tools may name other files, even some that
-// their user cannot read.
+}  // namespace
+
 absl::StatusOr<std::string> ReadFileOf(Env& env, const exec::Action& action, const toolchain::Toolchain& toolchain,
                                        const std::string& name) {
   for (const exec::InputFile& input : action.inputs) {
@@ -114,6 +114,8 @@ absl::StatusOr<std::string> ReadFileOf(Env& env, const exec::Action& action, con
   }
   return absl::NotFoundError(StrCat(name, " is in no known place"));
 }
+
+namespace {
 
 std::vector<std::string> ToolkitFolders(const toolchain::Toolchain& toolchain) {
   std::vector<std::string> folders = toolchain.cuda->include_directories;

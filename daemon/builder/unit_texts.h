@@ -13,6 +13,11 @@
 
 namespace kernix::build {
 
+// The content of a file of the action's root, or of the toolchain, as a tool has named it. Tools may name other files,
+// even some that their user cannot read: kNotFound.
+absl::StatusOr<std::string> ReadFileOf(Env& env, const exec::Action& action, const toolchain::Toolchain& toolchain,
+                                       const std::string& name);
+
 // A guess from the sources and the request's headers: which stand-in to preprocess with. A unit gets the whole header
 // if it includes headers of the toolkit other than the runtime header's: a guess cannot know which names they use, and
 // reading them takes longer than the parts that a stand-in leaves out.

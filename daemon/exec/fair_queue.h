@@ -118,8 +118,8 @@ class FairQueue {
   // Determines whose turn it is: the user with the least standing is next.
   struct Standing {
     uint64_t running = 0;  // total weight of items taken and not finished
-    // Total weight of items taken, and milliseconds of items finished; starts at the queue's clock, so
-    // that newcomers do not catch up.
+    // Total weight of items taken, and the milliseconds for which items ran that have finished: a weight counts as one.
+    // Starts at the queue's clock, so that newcomers do not catch up.
     uint64_t served = 0;
     uint64_t arrival = 0;  // unique for each user
 

@@ -2,6 +2,7 @@
 #include "daemon/exec/folder_limit.h"
 
 #include <limits>
+#include <new>
 #include <vector>
 
 #include "common/base/paths.h"
@@ -10,6 +11,8 @@ namespace kernix::exec {
 namespace {
 
 constexpr Duration kBetweenLooks{200};
+// Nothing below such a folder can be listed by its path (PATH_MAX is 4096).
+constexpr size_t kLongestPath = 3000;
 // The least room that a file or folder takes.
 constexpr uint64_t kBytesOfAName = 4096;
 constexpr uint64_t kTooMuch = std::numeric_limits<uint64_t>::max();
@@ -17,8 +20,9 @@ constexpr uint64_t kTooMuch = std::numeric_limits<uint64_t>::max();
 // Those of the files in `folder`, or a number above `most`. Does not follow links. A folder that hides its files has
 // too much.
 uint64_t BytesIn(Env& env, const std::string& folder, uint64_t most) {
+  if (folder.size() > kLongestPath) return kTooMuch;
   const absl::StatusOr<std::vector<std::string>> names = env.ListDirectory(folder);
-  if (!names.ok()) return absl::IsNotFound(names.status()) ? 0 : kTooMuch;
+  if (!names.ok()) return absl::IsPermissionDenied(names.status()) ? kTooMuch : 0;
   uint64_t bytes = 0;
   for (const std::string& name : *names) {
     if (bytes > most) return bytes;
@@ -48,7 +52,11 @@ FolderLimit::~FolderLimit() {
 
 void FolderLimit::Watch(const std::string& folder, uint64_t most, Cancellation& job) {
   while (Pause(kBetweenLooks, &over_)) {
-    if (BytesIn(env_, folder, most) <= most) continue;
+    try {
+      if (BytesIn(env_, folder, most) <= most) continue;
+    } catch (const std::bad_alloc&) {
+      continue;  // the next look may have more luck
+    }
     exceeded_ = true;
     return job.Cancel();
   }

@@ -455,7 +455,9 @@ TEST(RunActionRealTest, FilesThatHideEndTheJob) {
   action.step = "compile";
   action.argv = {"/bin/sh", "-c", "mkdir hidden; exec sleep 100"};
   const RunOptions options = {.scratch_directory = scratch.path(), .max_output_bytes = 100'000};
-  EXPECT_EQ(KindOf(RunAction(env, options, action, nullptr, nullptr).status()), v1::ErrorDetail::RESOURCE);
+  const absl::Status status = RunAction(env, options, action, nullptr, nullptr).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("made files of more than"));
 }
 
 TEST(RunActionRealTest, ATimeLimitEndsWhatHangs) {

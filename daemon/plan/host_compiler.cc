@@ -155,11 +155,12 @@ Step LinkStep(const PlanInputs& inputs, const ModuleParts& more) {
                       "-Wl,--no-undefined",       "-Wl,-Bsymbolic", "-Wl,--build-id=sha1"};
   const std::vector<std::string> host_flags = HostFlags(request, ConcernsLink);
   Append(step.action.argv, host_flags);
+  // Directly behind the user's flags, since one that lacks its value takes the next word: the link fails without -o.
+  Append(step.action.argv, {"-o", kArtifact});
   // If an object claims to take part in link-time optimization, which a source can cause with assembler text, the link
   // would compile it, and no step would report the files read.
   const bool lto = toolchain::LinksWithLto(request.host_flags, request.link_flags);
   if (!lto) step.action.argv.emplace_back("-fno-lto");
-  Append(step.action.argv, {"-o", kArtifact});
   for (const PlannedUnit& unit : inputs.units) step.inputs_from_steps.push_back(unit.object);
   Append(step.inputs_from_steps, more.objects);
   Append(step.action.argv, step.inputs_from_steps);

@@ -76,10 +76,7 @@ class WritableFolder {
     } else if (enclosure.rung == Rung::kWall) {
       path_ = kTemporaryFolder;
     } else if (enclosure.rung == Rung::kLandlock) {
-      char made[] = "/tmp/kernix-XXXXXX";
-      Require(mkdtemp(made) != nullptr, "make a folder in /tmp");
-      path_ = made;
-      is_made_ = true;
+      Make();
     }
   }
   WritableFolder(const WritableFolder&) = delete;
@@ -89,10 +86,20 @@ class WritableFolder {
     if (is_made_) std::filesystem::remove_all(path_, ignored);
   }
 
-  // Empty if nothing keeps the job from writing anywhere.
+  // Empty if nothing keeps the job from writing anywhere, or if no folder can be made.
   const std::string& path() const { return path_; }
 
  private:
+  void Make() {
+    for (const char* place : {"/tmp", "/var/tmp", "/dev/shm"}) {
+      std::string path = std::string(place) + "/kernix-XXXXXX";
+      if (mkdtemp(path.data()) == nullptr) continue;
+      path_ = path;
+      is_made_ = true;
+      return;
+    }
+  }
+
   std::string path_;
   bool is_made_ = false;
 };

@@ -31,8 +31,9 @@ int JobNamespaces();
 // Throws std::system_error.
 void EnterWall(const Enclosure& enclosure, uid_t user, gid_t group);
 
-// In a wall, where a job that has no writable folder finds an empty one of its own.
-inline constexpr char kTemporaryFolder[] = "/dev/shm";
+// In a wall, where a job that has no writable folder finds an empty one of its own: a folder that each machine has, and
+// that no tool needs.
+inline constexpr char kTemporaryFolder[] = "/sys";
 
 // Makes the calling process, which was cloned with JobNamespaces() by a process in a wall, see the folders of
 // `command`, too, and write to its one writable folder alone. Throws std::system_error.

@@ -92,6 +92,8 @@ constexpr Duration kLogAgain{10'000};
 
 // Limit of refused connections that are still open.
 constexpr size_t kMaxLeaving = 16;
+// A stranger's connection is told only while there are fewer, so that members hear why they have to wait.
+constexpr size_t kMaxStrangers = 8;
 
 // A client that is silent for this long is handed to gRPC, which has its own time limits.
 constexpr Duration kSilence{1'000};
@@ -235,7 +237,8 @@ void AcceptLoop::TakeIn(UniqueFd connection) {
     LogOf("connection_refused", LogLevel::kWarning, "connection_refused",
           {{"uid", peer.ok() ? peer->uid : -1}, {"pid", peer.ok() ? peer->pid : -1}, {"reason", admitted.message()}});
     if (peer.ok() && handler_.tell_refused) {
-      TellWhy(std::move(connection), [&](UniqueFd fd) { handler_.tell_refused(std::move(fd), admitted); });
+      TellWhy(std::move(connection), kMaxStrangers,
+              [&](UniqueFd fd) { handler_.tell_refused(std::move(fd), admitted); });
     } else {
       connection.reset();
     }
@@ -252,7 +255,8 @@ void AcceptLoop::TurnAway(UniqueFd connection, const Peer& peer, const absl::Sta
   if (handler_.turned_away) handler_.turned_away();
   const MonotonicTime now = env_.Now();
   if (handler_.turn_away) {
-    TellWhy(std::move(connection), [&](UniqueFd fd) { handler_.turn_away(std::move(fd), UserId{peer.uid}, status); });
+    TellWhy(std::move(connection), kMaxLeaving,
+            [&](UniqueFd fd) { handler_.turn_away(std::move(fd), UserId{peer.uid}, status); });
   }
   if (now < next_word_) return;
   next_word_ = now + kLogAgain;
@@ -260,9 +264,9 @@ void AcceptLoop::TurnAway(UniqueFd connection, const Peer& peer, const absl::Sta
       {{"uid", peer.uid}, {"pid", peer.pid}, {"reason", status.message()}, {"turned_away", turned_away_}});
 }
 
-void AcceptLoop::TellWhy(UniqueFd connection, const std::function<void(UniqueFd connection)>& tell) {
+void AcceptLoop::TellWhy(UniqueFd connection, size_t most, const std::function<void(UniqueFd connection)>& tell) {
   UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
-  if (!watch.ok() || leaving_.size() >= kMaxLeaving) return;
+  if (!watch.ok() || leaving_.size() >= most) return;
   leaving_.push_back({std::move(watch), env_.Now() + kSilence});
   tell(std::move(connection));
 }

@@ -125,7 +125,8 @@ class AcceptLoop {
   void ResumeAccepting();
   void TakeIn(UniqueFd connection);
   void TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status);
-  void TellWhy(UniqueFd connection, const std::function<void(UniqueFd connection)>& tell);
+  // Unless `most` connections are being told already.
+  void TellWhy(UniqueFd connection, size_t most, const std::function<void(UniqueFd connection)>& tell);
   void CutOffTheTurnedAway();
   void Open(UniqueFd connection, const Peer& peer);
   void HandOver(int watch);

@@ -22,7 +22,8 @@ class KnownUsers {
   // `env`, the clock, must outlive it.
   explicit KnownUsers(Env& env) : env_(env) {}
 
-  // Asks the database, which may take long, and remembers a user, and for some seconds that there is none.
+  // Asks the database, which may take long, and remembers a user, and for ten minutes that there is none. If the
+  // database fails, the number counts as a user's.
   bool Ask(uid_t uid);
 
   // What Ask() has said; nullopt: ask.

@@ -243,7 +243,7 @@ void PeerServers::Prepare(UserId id) {
 
 void PeerServers::RefuseStranger(UniqueFd connection, const absl::Status& reason) {
   const MutexLock lock(mutex_);
-  if (!shut_down_) refusals_.Serve(std::move(connection), reason);
+  if (!shut_down_) strangers_.Serve(std::move(connection), reason);
 }
 
 void PeerServers::Left(UserId user) {

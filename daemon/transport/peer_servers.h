@@ -130,6 +130,7 @@ class PeerServers {
   bool serving_ ABSL_GUARDED_BY(mutex_) = true;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
   RefusalServer refusals_ ABSL_GUARDED_BY(mutex_);
+  RefusalServer strangers_ ABSL_GUARDED_BY(mutex_);  // whom another reason is told
   std::map<UserId, User> users_ ABSL_GUARDED_BY(mutex_);
   std::list<UserId> idle_ ABSL_GUARDED_BY(mutex_);  // users without a connection, who left first in front
 };

@@ -171,7 +171,8 @@ class HostileCompilerTest : public SecurityTest {
       const std::string name = Env::Posix().ReadFile(StrCat("/proc/", number, "/comm")).value_or("");
       if (name == "leftover\n") StrAppend(&traces, "process ", number, " is left; ");
     }
-    for (const std::string& path : {store() + "/planted", Path("evil/bin/planted"), std::string("/tmp/planted")}) {
+    for (const std::string& path : {store() + "/planted", Path("evil/bin/planted"), std::string("/tmp/planted"),
+                                    std::string("/var/tmp/planted"), std::string("/dev/shm/planted")}) {
       if (Env::Posix().Stat(path).ok()) StrAppend(&traces, path, " was written; ");
     }
     if (Env::Posix().ReadFile(compiler()).value() != script_) traces += "it has changed itself; ";
