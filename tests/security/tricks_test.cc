@@ -75,9 +75,9 @@ TEST_F(TricksTest, NoTextTakesACompilerWithoutEnd) {
       {"repetition in the assembler", "asm(\".rept 1000000000\\n nop\\n .endr\");", {kTime, kMemory, kSize}},
       {"an object as large as the disk", "asm(\".data\\n .fill 1 << 36, 1, 1\\n .text\");", {kTime, kMemory, kSize}},
       {"an array as large as the disk", "char data[1L << 36] = {1};", {kTime, kMemory, kSize}},
-      {"#include of a device", "#include \"/dev/zero\"", {}},
+      {"#include of a device", "#include \"/dev/zero\"", {kTime, kMemory}},
       {".incbin of a device", "asm(\".incbin \\\"/dev/zero\\\"\");", {}},
-      {".include of a device", "asm(\".include \\\"/dev/urandom\\\"\");", {}},
+      {".include of a device", "asm(\".include \\\"/dev/urandom\\\"\");", {kTime, kMemory}},
       {"#include of a pipe", "#include \"/proc/self/fd/1\"", {}},
       {"#embed of a device", "const int x[] = {\n#embed </dev/zero> limit(1000000000000)\n};", {}},
   };
