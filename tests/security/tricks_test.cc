@@ -60,6 +60,9 @@ class TricksTest : public SecurityTest {
 
 TEST_F(TricksTest, NoTextTakesACompilerWithoutEnd) {
   Serve(kLimits);
+  // A pipe, which gives it nothing to read. In a wall, it has no such name.
+  const std::vector<std::string> own_output =
+      Lacks().empty() ? std::vector<std::string>{} : std::vector<std::string>{kTime};
   const std::vector<Trick> tricks = {
       {"templates",
        "template <long N, long M> struct T { static const long v = T<N - 1, 2 * M>::v + T<N - 1, 2 * M + 1>::v; };\n"
@@ -78,7 +81,7 @@ TEST_F(TricksTest, NoTextTakesACompilerWithoutEnd) {
       {"#include of a device", "#include \"/dev/zero\"", {kTime, kMemory}},
       {".incbin of a device", "asm(\".incbin \\\"/dev/zero\\\"\");", {}},
       {".include of a device", "asm(\".include \\\"/dev/urandom\\\"\");", {kTime, kMemory}},
-      {"#include of a pipe", "#include \"/proc/self/fd/1\"", {}},
+      {"#include of its own output", "#include \"/proc/self/fd/1\"", own_output},
       {"#embed of a device", "const int x[] = {\n#embed </dev/zero> limit(1000000000000)\n};", {}},
   };
   for (const Trick& trick : tricks) Try(trick, CppKernel(trick.text, trick.flags));
