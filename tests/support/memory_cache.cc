@@ -224,7 +224,7 @@ bool MemoryIndex::EvictOne(const Limits& limits, const std::optional<Digest>& ke
     const std::optional<Digest> oldest = OldestOf(user, keep);
     if (!oldest) continue;
     std::set<Tag>& tags = records_[*oldest].tags;
-    dropped.tags += std::erase_if(tags, [&](const Tag& tag) { return tag.owner == user; });
+    dropped.tags += std::erase_if(tags, [owner = user](const Tag& tag) { return tag.owner == owner; });
     if (tags.empty()) Drop(*oldest, dropped);
     return true;
   }
@@ -252,8 +252,8 @@ std::optional<Digest> MemoryIndex::OldestOf(UserId user, const std::optional<Dig
   };
   const Record* oldest = nullptr;
   for (const auto& [key, record] : records_) {
-    const bool is_theirs =
-        std::any_of(record.tags.begin(), record.tags.end(), [&](const Tag& tag) { return tag.owner == user; });
+    const bool is_theirs = std::any_of(record.tags.begin(), record.tags.end(),
+                                       [owner = user](const Tag& tag) { return tag.owner == owner; });
     if (key != keep && is_theirs && (oldest == nullptr || age(record) < age(*oldest))) oldest = &record;
   }
   return oldest == nullptr ? std::nullopt : std::optional(oldest->entry.key);
