@@ -96,7 +96,8 @@ void StepStore::Put(const Digest& key, const StepResult& result) {
   const std::string file = Encode(result);
   if (file.size() > limit_bytes_ / kMostShare) return;
   const std::string path = PathOf(key);
-  const std::string temporary = path + kTemporary;
+  // Several loads may keep results under one key at the same time.
+  const std::string temporary = StrCat(path, ".", writes_++, kTemporary);
   // The digest reveals files that a crash left half written.
   absl::Status status = env_.CreateDirectories(folder_, 0700);
   if (status.ok()) status = env_.WriteFile(temporary, file, 0600);

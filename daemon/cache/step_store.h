@@ -4,6 +4,7 @@
 // result at any time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <optional>
@@ -62,6 +63,7 @@ class StepStore {
   Env& env_;
   const std::string folder_;
   const uint64_t limit_bytes_;
+  std::atomic<uint64_t> writes_ = 0;
   mutable Mutex mutex_;
   List kept_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   absl::flat_hash_map<Digest, List::iterator> places_ ABSL_GUARDED_BY(mutex_);

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "common/os/env.h"
 #include "tests/support/test_util.h"
 
@@ -41,6 +44,23 @@ TEST_F(StepStoreTest, ALaterProcessFindsWhatWasKept) {
   EXPECT_THAT(found->outputs, ElementsAre(Pair("unit.o", std::string("object\0file", 11))));
   EXPECT_EQ(found->headers, Result("").headers);
   EXPECT_FALSE(store.Find(Key("b")).has_value());
+}
+
+TEST_F(StepStoreTest, ServesAResultWhileOthersKeepItAgain) {
+  StepStore store = Open();
+  const StepResult result = Result(std::string(1 << 16, 'x'));
+  store.Put(Key("a"), result);
+  std::atomic<int> writing = 3;
+  std::vector<std::thread> writers;
+  for (int i = 0; i < 3; ++i) {
+    writers.emplace_back([&] {
+      for (int n = 0; n < 100; ++n) store.Put(Key("a"), result);
+      --writing;
+    });
+  }
+  while (writing > 0) EXPECT_TRUE(store.Find(Key("a")).has_value());
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(Files().size(), 1u);
 }
 
 TEST_F(StepStoreTest, WhatIsDamagedIsNeverServed) {
