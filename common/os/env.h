@@ -84,6 +84,9 @@ struct ProcessSpec {
   // Limits of each process: memory, and processor time (SIGXCPU, and 5 s later SIGKILL). 0: no limit.
   uint64_t max_address_space_bytes = 0;
   std::chrono::seconds max_cpu_time{0};
+  // How many bytes the files in the folder `writable` may have more than at the start, counted at intervals. 0: no
+  // limit. Above the limit, all processes are killed.
+  uint64_t max_folder_bytes = 0;
   // How many processes the program and its descendants may be at a time. 0: no limit. Above the limit, all of them are
   // killed. They are counted at intervals, so many more may exist for a moment.
   int max_processes = 0;
@@ -96,6 +99,7 @@ struct ProcessResult {
   int signal = 0;     // 0 unless a signal ended it
   bool timed_out = false;
   bool too_many_processes = false;  // it was killed because it had too many processes
+  bool too_many_bytes = false;      // it was killed because its files had too many bytes together
   std::string output;               // stdout and stderr, in the order in which they were written
   std::chrono::milliseconds wall{0};
   uint64_t max_rss_bytes = 0;              // of the largest process among it and its children

@@ -139,6 +139,7 @@ spawn::Command CommandOf(const ProcessSpec& spec) {
                          .folders = spec.folders,
                          .writable = spec.writable,
                          .max_file_bytes = spec.max_file_bytes,
+                         .max_folder_bytes = spec.max_folder_bytes,
                          .max_address_space_bytes = spec.max_address_space_bytes,
                          .max_cpu_seconds = static_cast<uint64_t>(spec.max_cpu_time.count()),
                          .max_processes = spec.max_processes,
@@ -157,6 +158,7 @@ absl::StatusOr<ProcessResult> ResultOf(const JobEnd& end, const ProcessSpec& spe
       return absl::UnavailableError(StrCat("cannot enclose ", spec.argv[0], ": ", end.problem));
     case JobEnd::Kind::kEnded:
     case JobEnd::Kind::kTooMany:
+    case JobEnd::Kind::kTooLarge:
       break;
   }
   ProcessResult result;
@@ -165,6 +167,7 @@ absl::StatusOr<ProcessResult> ResultOf(const JobEnd& end, const ProcessSpec& spe
   result.max_rss_bytes = end.max_rss_bytes;
   result.processor = std::chrono::microseconds(end.processor_us);
   result.too_many_processes = end.kind == JobEnd::Kind::kTooMany;
+  result.too_many_bytes = end.kind == JobEnd::Kind::kTooLarge;
   return result;
 }
 

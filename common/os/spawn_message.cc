@@ -90,6 +90,7 @@ void Visit(Archive& archive, C& c) requires(std::is_same_v<std::remove_const_t<C
   archive(c.folders);
   archive(c.writable);
   archive(c.max_file_bytes);
+  archive(c.max_folder_bytes);
   archive(c.max_address_space_bytes);
   archive(c.max_cpu_seconds);
   archive(c.max_processes);

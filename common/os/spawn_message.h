@@ -45,6 +45,7 @@ struct Command {
   std::vector<std::string> folders;      // in the enclosure's scratch folder: those that the tool may read
   std::string writable;         // the one that it may also write; empty: it gets one for temporary files, TMPDIR
   uint64_t max_file_bytes = 0;  // the limits: see ProcessSpec
+  uint64_t max_folder_bytes = 0;
   uint64_t max_address_space_bytes = 0;
   uint64_t max_cpu_seconds = 0;
   int32_t max_processes = 0;
@@ -56,6 +57,7 @@ struct JobEnd {
   enum class Kind : uint8_t {
     kEnded,       // the tool ran; `status` is as from wait(2)
     kTooMany,     // the same, and it was killed because of its number of processes
+    kTooLarge,    // the same, because of the bytes of its files
     kNotEntered,  // the working directory cannot be entered: `error_number`
     kNotStarted,  // the program cannot be executed: `error_number`
     kNotBuilt,    // the enclosure cannot be made: `problem`

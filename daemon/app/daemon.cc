@@ -254,15 +254,15 @@ UniqueFd Daemon::Route(UniqueFd connection, const IdentityPtr& user) {
 // For a shared daemon, the socket's mode decides who may connect. A member's subordinate numbers are no more members;
 // the first connection of a number asks the user database, where that makes nobody else wait.
 absl::Status Daemon::Admit(const Peer& peer) {
-  if (options_.shared && (!NeedsAccount(peer.uid) || known_users_.Recall(peer.uid).value_or(true))) {
-    return absl::OkStatus();
-  }
-  if (!options_.shared && IsAdministrator(peer.uid, options_.admin_group)) return absl::OkStatus();
+  const bool is_served = options_.shared ? !NeedsAccount(peer.uid) || known_users_.Recall(peer.uid).value_or(true)
+                                         : IsAdministrator(peer.uid, options_.admin_group);
+  if (is_served) return absl::OkStatus();
   parts_->backend().metrics.NoteRefusal(Refusal::kStranger);
-  return absl::PermissionDeniedError(options_.shared
-                                         ? StrCat("this machine's user database does not have uid ", peer.uid,
-                                                  ": connect as a user, or set unknown_users in kernixd's config")
-                                         : StrCat("this kernixd serves uid ", geteuid(), " and root only"));
+  if (!options_.shared) {
+    return absl::PermissionDeniedError(StrCat("this kernixd serves uid ", geteuid(), " and root only"));
+  }
+  return absl::PermissionDeniedError(StrCat("this machine's user database does not have uid ", peer.uid,
+                                            ": connect as a user, or set unknown_users in kernixd's config"));
 }
 
 IdentityPtr Daemon::Identify(UserId user) {

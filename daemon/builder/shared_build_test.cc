@@ -36,7 +36,7 @@ TEST(SharedBuildTest, ALoadThatHasCompilersDoesNotWaitForWorkers) {
     AwaitValue("the end of the workers", release.get_future());
     return MakeError(v1::ErrorDetail::RESOURCE, "no worker has a compiler");
   };
-  t.RunOn(exec::MakePoolExecutor(run, 4, 0));
+  t.RunOn(exec::MakePoolExecutor(t.env, run, 4, 0));
   auto first = std::async(std::launch::async, [&] { return t.Load(bare); });
   AwaitValue("a step for workers", asked.get_future());
   const auto built = t.Load(with_compiler);

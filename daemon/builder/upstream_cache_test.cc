@@ -721,6 +721,7 @@ int QuestionsOfPhases(const std::string& engine, bool spent) {
   UpstreamCache shared(env, digests, results, claims, {});
   StepCache cache(env, digests, folder / "steps", 1 << 20, &shared);
   auto executor = exec::MakePoolExecutor(
+      env,
       [](const exec::Action& action, exec::ActionObserver*, Cancellation*) -> absl::StatusOr<exec::ActionResult> {
         exec::ActionResult result;
         if (action.step == "dry run") result.output = kDryRun;

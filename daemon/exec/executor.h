@@ -72,8 +72,8 @@ using ActionRunner =
 // (0: any number of bytes). The next action starts when its jobs and its memory estimate fit beside the running
 // actions; until then, no other action overtakes it. An action that exceeds a whole limit runs alone. The destructor
 // cancels all queued and running actions and waits for them. Waiting actions learn their positions once in
-// `between_tellings` at most.
-std::unique_ptr<Executor> MakePoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget_bytes,
+// `between_tellings` at most. `env`, the clock, must outlive the executor.
+std::unique_ptr<Executor> MakePoolExecutor(Env& env, ActionRunner run, int max_jobs, uint64_t memory_budget_bytes,
                                            Duration between_tellings = Duration(100));
 
 struct LocalExecutorOptions {

@@ -284,7 +284,7 @@ TEST_F(LocalExecutorTest, DoesNotTellAllThatWaitOfEachStart) {
   const auto run = [this](const Action& action, ActionObserver* observer, Cancellation* cancellation) {
     return RunAction(env_, {"/scratch"}, action, observer, cancellation);
   };
-  const auto executor = MakePoolExecutor(run, 1, 0, std::chrono::hours(1));
+  const auto executor = MakePoolExecutor(Env::Posix(), run, 1, 0, std::chrono::hours(1));
   for (int i = 0; i < kJobs; ++i) Submit(*executor, "/bin/wait", StrCat("job", i));
   for (int i = 0; i < kJobs; ++i) {
     events_.WaitFor(StrCat("job", i, " started"));

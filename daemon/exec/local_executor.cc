@@ -73,8 +73,9 @@ using JobPtr = std::shared_ptr<Job>;
 
 class PoolExecutor : public Executor {
  public:
-  PoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget, Duration between_tellings)
-      : run_(std::move(run)),
+  PoolExecutor(Env& env, ActionRunner run, int max_jobs, uint64_t memory_budget, Duration between_tellings)
+      : env_(env),
+        run_(std::move(run)),
         max_jobs_(max_jobs),
         memory_budget_(memory_budget),
         between_tellings_(between_tellings),
@@ -157,7 +158,7 @@ class PoolExecutor : public Executor {
       admission_.Start(job.memory(), job.jobs());
       running_.push_back(std::move(served.item));
       job.turn = served.user;
-      job.started = std::chrono::steady_clock::now();
+      job.started = env_.Now();
       job.changed.NotifyAll();
     }
     has_news_ = true;
@@ -179,8 +180,7 @@ class PoolExecutor : public Executor {
   void Release(const JobPtr& job) {
     const MutexLock lock(mutex_);
     admission_.Finish(job->memory(), job->jobs());
-    const auto ran = std::chrono::steady_clock::now() - job->started;
-    queue_.Finish(*job->turn, Weight(*job), std::chrono::duration_cast<Duration>(ran));
+    queue_.Finish(*job->turn, Weight(*job), std::chrono::duration_cast<Duration>(env_.Now() - job->started));
     running_.erase(std::find(running_.begin(), running_.end(), job));
     AdmitNext();
   }
@@ -209,6 +209,7 @@ class PoolExecutor : public Executor {
     return queue_.InOrder();
   }
 
+  Env& env_;
   const ActionRunner run_;
   const int max_jobs_;
   const uint64_t memory_budget_;
@@ -226,9 +227,9 @@ class PoolExecutor : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> MakePoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget_bytes,
+std::unique_ptr<Executor> MakePoolExecutor(Env& env, ActionRunner run, int max_jobs, uint64_t memory_budget_bytes,
                                            Duration between_tellings) {
-  return std::make_unique<PoolExecutor>(std::move(run), max_jobs, memory_budget_bytes, between_tellings);
+  return std::make_unique<PoolExecutor>(env, std::move(run), max_jobs, memory_budget_bytes, between_tellings);
 }
 
 std::unique_ptr<Executor> MakeLocalExecutor(Env& env, LocalExecutorOptions options) {
@@ -238,7 +239,7 @@ std::unique_ptr<Executor> MakeLocalExecutor(Env& env, LocalExecutorOptions optio
                                                           Cancellation* cancellation) {
     return RunAction(env, run_options, action, observer, cancellation);
   };
-  return MakePoolExecutor(std::move(run), jobs, budget);
+  return MakePoolExecutor(env, std::move(run), jobs, budget);
 }
 
 }  // namespace kernix::exec

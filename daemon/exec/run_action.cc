@@ -19,7 +19,6 @@
 #include "common/base/strings.h"
 #include "common/os/tool_folders.h"
 #include "daemon/exec/executor.h"
-#include "daemon/exec/folder_limit.h"
 #include "daemon/exec/machine_limits.h"
 #include "daemon/exec/root_path.h"
 
@@ -143,6 +142,9 @@ absl::Status StageInputs(Env& env, const std::string& scratch_directory, const s
   return WriteInputs(env, root, action.inputs);
 }
 
+// All files of a job may together be this many times as large as the largest one.
+constexpr uint64_t kFilesOfAJob = 4;
+
 // Twice the processor time that the action can use within its time limit: only a process that escaped the time limit
 // reaches it. 0: no limit.
 std::chrono::seconds CpuLimit(const Action& action) {
@@ -183,6 +185,7 @@ ProcessSpec MakeProcessSpec(Env& env, const Action& action, const std::string& r
   Enclose(env, action, root, spec);
   spec.timeout = action.timeout;
   spec.max_file_bytes = options.max_output_bytes;
+  spec.max_folder_bytes = kFilesOfAJob * options.max_output_bytes;
   spec.max_address_space_bytes = options.max_process_memory_bytes;
   spec.max_cpu_time = CpuLimit(action);
   spec.max_processes = options.max_processes;
@@ -248,26 +251,9 @@ std::string WhatToRaise(uint64_t max_output_bytes) {
                 "make the kernel's static data smaller");
 }
 
-// All files of a job may together be this many times as large as the largest one.
-constexpr uint64_t kFilesOfAJob = 4;
-
-absl::Status FilesTooLarge(const RunOptions& options, const Action& action) {
-  return MakeError(v1::ErrorDetail::RESOURCE,
-                   StrCat("step \"", action.step, "\": ", Basename(ToolPath(action)), " made files of more than ",
-                          kFilesOfAJob * options.max_output_bytes, " bytes together, ", kFilesOfAJob, " times ",
-                          WhatToRaise(options.max_output_bytes)));
-}
-
-// RunCommand(), as long as the files that the command makes are within the limit.
-absl::StatusOr<ProcessResult> RunWithinLimit(Env& env, const std::string& root, const RunOptions& options,
-                                             const Action& action, ActionObserver* observer,
-                                             Cancellation* cancellation) {
-  Cancellation job;
-  const ScopedOnCancel on_cancel(cancellation, [&] { job.Cancel(); });
-  const FolderLimit limit(env, root, kFilesOfAJob * options.max_output_bytes, job);
-  absl::StatusOr<ProcessResult> process = RunCommand(env, root, options, action, observer, &job);
-  if (limit.exceeded() && !process.ok()) return FilesTooLarge(options, action);
-  return process;
+std::string FilesTooLarge(uint64_t max_output_bytes) {
+  return StrCat("made files of more than ", kFilesOfAJob * max_output_bytes, " bytes together, ", kFilesOfAJob,
+                " times ", WhatToRaise(max_output_bytes));
 }
 
 // The limit that applied may be that of kernixd's own process.
@@ -335,6 +321,7 @@ absl::Status CheckMachine(Env& env, const std::string& root, const RunOptions& o
                                  " s, this kernixd's job_timeout: raise it (--job-timeout, KERNIX_JOB_TIMEOUT)"));
   }
   if (process.too_many_processes) return MachineFailure(action, process, TooManyProcesses(options));
+  if (process.too_many_bytes) return MachineFailure(action, process, FilesTooLarge(options.max_output_bytes));
   if (process.exit_code == 0) return absl::OkStatus();
   const std::optional<std::string> what = WhatGaveOut(env, root, options, action, process);
   return what ? MachineFailure(action, process, *what) : absl::OkStatus();
@@ -425,8 +412,7 @@ absl::StatusOr<ActionResult> RunAction(Env& env, const RunOptions& options, cons
   const absl::Status staged = StageInputs(env, options.scratch_directory, *root, action);
   if (!staged.ok()) return StagingError(staged, "cannot write the build's input files", options);
 
-  KERNIX_ASSIGN_OR_RETURN(const ProcessResult process,
-                          RunWithinLimit(env, *root, options, action, observer, cancellation));
+  KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, options, action, observer, cancellation));
   KERNIX_RETURN_IF_ERROR(CheckMachine(env, *root, options, action, process));
   KERNIX_RETURN_IF_ERROR(CheckOutputSizes(env, *root, action, options.max_output_bytes));
   ActionResult result;

@@ -83,9 +83,9 @@ class PlacingExecutorTest : public ::testing::Test {
     auto there = [this](const exec::Action& action, exec::ActionObserver* observer, Cancellation* cancellation) {
       return Perform(there_, action, observer, cancellation);
     };
-    executor_ =
-        std::make_unique<PlacingExecutor>(exec::MakePoolExecutor(here, 1, 1000), exec::MakePoolExecutor(there, 4, 0),
-                                          PlacingOptions{placements, overflow_after}, pause_);
+    executor_ = std::make_unique<PlacingExecutor>(exec::MakePoolExecutor(Env::Posix(), here, 1, 1000),
+                                                  exec::MakePoolExecutor(Env::Posix(), there, 4, 0),
+                                                  PlacingOptions{placements, overflow_after}, pause_);
     registry_ = std::make_unique<MetricsRegistry>();
     executor_->Register(*registry_);
   }

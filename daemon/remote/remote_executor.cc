@@ -356,7 +356,7 @@ std::unique_ptr<exec::Executor> MakeRemoteExecutor(Env& env, Upstream& upstream,
                  const exec::Action& action, exec::ActionObserver* observer, Cancellation* cancellation) {
     return runner->Run(action, observer, cancellation);
   };
-  return exec::MakePoolExecutor(std::move(run), max_jobs, 0);
+  return exec::MakePoolExecutor(env, std::move(run), max_jobs, 0);
 }
 
 }  // namespace kernix::remote

@@ -2,11 +2,13 @@
 #include "daemon/spawn/job.h"
 
 #include <fcntl.h>
+#include <fts.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +20,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -190,22 +193,46 @@ uint64_t Microseconds(const timeval& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
 }
 
-// Watches the tool until it has ended, has too many processes, or nobody waits for it.
+// The bytes of the files in `folder`, or the most that there can be if it hides some. Follows no links.
+uint64_t BytesIn(const std::string& folder) {
+  constexpr uint64_t kLeast = 4096;  // that a name takes
+  constexpr uint64_t kBlock = 512;
+  char* const paths[] = {const_cast<char*>(folder.c_str()), nullptr};
+  const std::unique_ptr<FTS, int (*)(FTS*)> walk(fts_open(paths, FTS_PHYSICAL, nullptr), fts_close);
+  uint64_t bytes = 0;
+  while (const FTSENT* const entry = walk == nullptr ? nullptr : fts_read(walk.get())) {
+    const bool is_hidden = entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR;
+    if (is_hidden && entry->fts_errno != ENOENT) return UINT64_MAX;
+    if (is_hidden || entry->fts_info == FTS_DP || entry->fts_info == FTS_NS) continue;
+    const struct stat& info = *entry->fts_statp;
+    const auto room = static_cast<uint64_t>(info.st_blocks) * kBlock;
+    bytes += kLeast + (S_ISREG(info.st_mode) ? std::max(static_cast<uint64_t>(info.st_size), room) : 0);
+  }
+  return bytes;
+}
+
+// Watches the tool until it has ended, has too many processes or too large files, or nobody waits for it.
 class Watch {
  public:
-  Watch(const JobParts& parts, const Command& command, const UniqueFd& connection, const UniqueFd& children, pid_t tool)
-      : parts_(parts), command_(command), connection_(connection), children_(children), tool_(tool) {}
+  Watch(const JobParts& parts, const Command& command, const std::string& writable, const UniqueFd& connection,
+        const UniqueFd& children, pid_t tool, uint64_t most_bytes)
+      : parts_(parts),
+        command_(command),
+        writable_(writable),
+        connection_(connection),
+        children_(children),
+        tool_(tool),
+        counts_(command.max_processes > 0 || command.max_folder_bytes > 0),
+        most_bytes_(most_bytes) {}
 
   JobEnd Run() {
     JobEnd end;
     while (!HasEnded()) {
       pollfd fds[] = {{children_.get(), POLLIN, 0}, {connection_.get(), POLLIN | POLLRDHUP, 0}};
-      const int ready = poll(fds, std::size(fds), command_.max_processes > 0 ? kCountAgain : -1);
+      const int ready = poll(fds, std::size(fds), counts_ ? kCountAgain : -1);
       if (ready > 0 && fds[1].revents != 0) break;  // it was cancelled
-      if (AreTooMany()) {
-        end.kind = JobEnd::Kind::kTooMany;
-        break;
-      }
+      end.kind = Count();
+      if (end.kind != JobEnd::Kind::kEnded) break;
     }
     KillTool();
     struct rusage usage = {};
@@ -233,11 +260,14 @@ class Watch {
     return false;
   }
 
-  // Counts the processes if a count is due.
-  bool AreTooMany() {
-    if (command_.max_processes == 0 || Clock::now() < next_count_) return false;
+  // Counts processes and bytes if a count is due. kEnded: they are not too many.
+  JobEnd::Kind Count() {
+    if (!counts_ || Clock::now() < next_count_) return JobEnd::Kind::kEnded;
     next_count_ = Clock::now() + std::chrono::milliseconds(kCountAgain);
-    return HasMoreDescendants(parts_.proc, static_cast<size_t>(command_.max_processes));
+    const auto most = static_cast<size_t>(command_.max_processes);
+    if (most > 0 && HasMoreDescendants(parts_.proc, most)) return JobEnd::Kind::kTooMany;
+    const uint64_t bytes = command_.max_folder_bytes == 0 ? 0 : BytesIn(writable_);
+    return bytes > most_bytes_ ? JobEnd::Kind::kTooLarge : JobEnd::Kind::kEnded;
   }
 
   // And its group, which it may have left. It keeps its number until it is collected.
@@ -248,9 +278,12 @@ class Watch {
 
   const JobParts& parts_;
   const Command& command_;
+  const std::string& writable_;
   const UniqueFd& connection_;
   const UniqueFd& children_;
   const pid_t tool_;
+  const bool counts_;
+  const uint64_t most_bytes_;
   Clock::time_point next_count_ = Clock::now() + std::chrono::milliseconds(kCountAgain);
 };
 
@@ -262,8 +295,11 @@ JobEnd Do(const JobParts& parts, Command& command, const UniqueFd& connection, c
   if (is_wall) EnterJob(parts.enclosure, command);
   const UniqueFd children = WatchChildren();
   JobEnd end;
+  const uint64_t most_bytes = command.max_folder_bytes == 0 ? 0 : BytesIn(writable.path()) + command.max_folder_bytes;
   const pid_t tool = Start(parts, command, writable.path(), output.get(), end);
-  if (end.kind == JobEnd::Kind::kEnded) end = Watch(parts, command, connection, children, tool).Run();
+  if (end.kind == JobEnd::Kind::kEnded) {
+    end = Watch(parts, command, writable.path(), connection, children, tool, most_bytes).Run();
+  }
   KillDescendants(parts.proc, is_wall);
   return end;
 }

@@ -57,6 +57,7 @@ constexpr const char* kAllowed[] = {"access",
                                     "faccessat",
                                     "faccessat2",
                                     "fadvise64",
+                                    "fallocate",
                                     "fchdir",
                                     "fchmod",
                                     "fchmodat",
@@ -209,11 +210,11 @@ constexpr const char* kAllowed[] = {"access",
                                     "write",
                                     "writev"};
 
-// An argument of these must be 0: a tool changes only itself, and makes no file larger than the file's size says.
+// What a tool may do to itself alone: their first argument, or with setpriority the second, must be 0.
 constexpr struct {
   const char* name;
   unsigned argument;
-} kWithZero[] = {{"prlimit64", 0}, {"sched_setaffinity", 0}, {"setpriority", 1}, {"fallocate", 1}};
+} kOfItself[] = {{"prlimit64", 0}, {"sched_setaffinity", 0}, {"setpriority", 1}};
 
 // New threads and processes, but no new namespaces. clone3() passes its flags in memory, where no filter can see them;
 // without it, programs use clone().
@@ -309,9 +310,9 @@ SystemCallFilter::SystemCallFilter() {
     if (number < 0) continue;  // unknown to this library, or to this processor
     RequireNoError(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 0), name);
   }
-  for (const auto& [name, argument] : kWithZero) {
-    const scmp_arg_cmp is_zero = {.arg = argument, .op = SCMP_CMP_EQ, .datum_a = 0, .datum_b = 0};
-    RequireNoError(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, seccomp_syscall_resolve_name(name), 1, is_zero),
+  for (const auto& [name, argument] : kOfItself) {
+    const scmp_arg_cmp is_itself = {.arg = argument, .op = SCMP_CMP_EQ, .datum_a = 0, .datum_b = 0};
+    RequireNoError(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, seccomp_syscall_resolve_name(name), 1, is_itself),
                    name);
   }
   const scmp_arg_cmp without_namespaces = {.arg = 0, .op = SCMP_CMP_MASKED_EQ, .datum_a = kNamespaces, .datum_b = 0};

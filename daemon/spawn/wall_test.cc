@@ -219,6 +219,23 @@ TEST_P(RungTest, ALargeFileIsNotWritten) {
   EXPECT_EQ(Env::Posix().Stat(Path("scratch/run/large"))->size, 1u << 20);
 }
 
+TEST_P(RungTest, FilesThatAreTooLargeTogetherEndTheJob) {
+  for (const char* script :
+       {"for i in {1..9}; do head -c 90000 /dev/zero > $i; done", "touch file; fallocate --keep-size -l 1M file",
+        "for i in {1..200}; do mkdir -p d/$i; done"}) {
+    ProcessSpec spec = ShellHere(std::string(script) + "; exec sleep 1000");
+    spec.max_folder_bytes = 500'000;
+    spec.timeout = std::chrono::seconds(20);
+    const auto result = Run(spec);
+    ASSERT_THAT(result, IsOk());
+    EXPECT_TRUE(result->too_many_bytes) << script << ": " << result->output;
+    ASSERT_THAT(Run(ShellHere("rm -rf *")), IsOk());
+  }
+  ProcessSpec within = ShellHere("head -c 90000 /dev/zero > 1; sleep 0.5; echo ended");
+  within.max_folder_bytes = 500'000;
+  EXPECT_EQ(OutputOf(within), "ended\n");
+}
+
 TEST_P(RungTest, TheUsualToolsWork) {
   ASSERT_THAT(Env::Posix().WriteFile(Path("scratch/run/a.cc"), "#include <vector>\nint f() { return 1; }\n", 0644),
               IsOk());

@@ -218,7 +218,7 @@ absl::Status AskAboutHost(Env& env, const HostCompiler& host, const CudaToolkit&
   std::vector<std::string> argv = {host.path, "-E", "-x", "c++", "-D__CUDACC__", "-include", "crt/host_config.h"};
   for (const std::string& folder : cuda.include_directories) argv.push_back("-I" + folder);
   argv.push_back("/dev/null");
-  return AskTool(env, argv, host.variables).status();
+  return AskTool(env, argv, host.variables, cuda.include_directories).status();
 }
 
 absl::Status CheckHost(Env& env, const HostCompiler& host, const absl::Status& answer, CudaToolkit& cuda) {

@@ -118,8 +118,7 @@ bool ReadVersion(const std::string& answer, HostCompiler& compiler) {
 // libbfd does the work. A static program prints its version instead, which names no libraries.
 std::vector<std::string> LoadedLibraries(Env& env, const std::string& driver, const std::string& program,
                                          const Variables& variables) {
-  ProcessSpec spec = ToolQuery(env, {program, "--version"}, variables);
-  for (std::string& folder : ToolFolders(env, {driver}, {})) spec.enclosure.readable.push_back(std::move(folder));
+  ProcessSpec spec = ToolQuery(env, {program, "--version"}, variables, ToolFolders(env, {driver}, {}));
   spec.environment.emplace("LD_TRACE_LOADED_OBJECTS", "1");
   const absl::StatusOr<ProcessResult> result = env.RunProcess(spec, nullptr, nullptr);
   std::vector<std::string> libraries;

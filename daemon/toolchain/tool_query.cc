@@ -103,25 +103,24 @@ Variables ToolEnvironment(const std::string& program, const Variables& needed) {
   return environment;
 }
 
-ProcessSpec ToolQuery(Env& env, const std::vector<std::string>& argv, const Variables& needed) {
-  ProcessSpec spec{.argv = argv,
-                   .environment = ToolEnvironment(argv.front(), needed),
-                   .working_directory = "/",
-                   .timeout = kPatience};
-  std::vector<std::string>& readable = spec.enclosure.readable;
-  readable = ToolFolders(env, argv, needed);
-  for (const std::string& word : argv) {
-    if (word.starts_with("-I/")) readable.push_back(word.substr(2));
-  }
-  return spec;
+ProcessSpec ToolQuery(Env& env, const std::vector<std::string>& argv, const Variables& needed,
+                      const std::vector<std::string>& folders) {
+  std::vector<std::string> readable = ToolFolders(env, argv, needed);
+  readable.insert(readable.end(), folders.begin(), folders.end());
+  return {.argv = argv,
+          .environment = ToolEnvironment(argv.front(), needed),
+          .working_directory = "/",
+          .enclosure = {.readable = std::move(readable), .scratch = ""},
+          .timeout = kPatience};
 }
 
 bool DoesNotWork(const absl::Status& status) {
   return KindOf(status) == v1::ErrorDetail::TOOLCHAIN && GetErrorDetail(status).exit_code() != 0;
 }
 
-absl::StatusOr<std::string> AskTool(Env& env, const std::vector<std::string>& argv, const Variables& needed) {
-  const absl::StatusOr<ProcessResult> result = env.RunProcess(ToolQuery(env, argv, needed), nullptr, nullptr);
+absl::StatusOr<std::string> AskTool(Env& env, const std::vector<std::string>& argv, const Variables& needed,
+                                    const std::vector<std::string>& folders) {
+  const absl::StatusOr<ProcessResult> result = env.RunProcess(ToolQuery(env, argv, needed, folders), nullptr, nullptr);
   if (!result.ok()) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN, StrCat("cannot run ", argv.front(), ": ", result.status().message()));
   }

@@ -26,12 +26,15 @@ using Variables = std::map<std::string, std::string>;
 // a PATH with the program's folder and the system's folders.
 Variables ToolEnvironment(const std::string& program, const Variables& needed = {});
 
-// A quick query to a tool, ready to run. Enclosed, it sees the installations of all tools that `argv` names.
-ProcessSpec ToolQuery(Env& env, const std::vector<std::string>& argv, const Variables& needed = {});
+// A quick query to a tool, ready to run. Enclosed, it sees the installations of all tools that `argv` names, and the
+// `folders`.
+ProcessSpec ToolQuery(Env& env, const std::vector<std::string>& argv, const Variables& needed = {},
+                      const std::vector<std::string>& folders = {});
 
 // The output of the command. TOOLCHAIN, with that output, if the command cannot be started, fails, or does not end
-// within a minute.
-absl::StatusOr<std::string> AskTool(Env& env, const std::vector<std::string>& argv, const Variables& needed = {});
+// within a minute. `folders`: as for ToolQuery().
+absl::StatusOr<std::string> AskTool(Env& env, const std::vector<std::string>& argv, const Variables& needed = {},
+                                    const std::vector<std::string>& folders = {});
 
 // Whether `status` says that a tool was started, but did not work.
 bool DoesNotWork(const absl::Status& status);

@@ -14,28 +14,30 @@ namespace {
 constexpr Duration kBelieved{600'000};
 constexpr size_t kMostOthers = 200'000;
 
-// Whether the database answers that there is no such user. One that fails tells nothing about anybody.
-bool IsUnknown(uid_t uid) {
+// nullopt if the database fails: the other errors mean that it has no such user.
+std::optional<bool> LookUp(uid_t uid) {
   std::vector<char> buffer(16384);
   struct passwd entry;
   struct passwd* found = nullptr;
   const int error = getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
   constexpr int kFailures[] = {EIO, EINTR, EAGAIN, EMFILE, ENFILE, ENOMEM, ERANGE};
-  return found == nullptr && std::find(std::begin(kFailures), std::end(kFailures), error) == std::end(kFailures);
+  if (std::find(std::begin(kFailures), std::end(kFailures), error) != std::end(kFailures)) return std::nullopt;
+  return found != nullptr;
 }
 
 }  // namespace
 
 bool KnownUsers::Ask(uid_t uid) {
-  const bool is_user = !IsUnknown(uid);
+  const std::optional<bool> is_user = LookUp(uid);
+  if (!is_user) return true;
   const MutexLock lock(mutex_);
-  if (is_user) {
+  if (*is_user) {
     users_.insert(uid);
   } else {
     if (others_.size() >= kMostOthers) others_.clear();
     others_[uid] = env_.Now() + kBelieved;
   }
-  return is_user;
+  return *is_user;
 }
 
 std::optional<bool> KnownUsers::Recall(uid_t uid) {

@@ -23,7 +23,7 @@ class KnownUsers {
   explicit KnownUsers(Env& env) : env_(env) {}
 
   // Asks the database, which may take long, and remembers a user, and for ten minutes that there is none. If the
-  // database fails, the number counts as a user's.
+  // database fails, the number counts as a user's this time.
   bool Ask(uid_t uid);
 
   // What Ask() has said; nullopt: ask.
