@@ -29,7 +29,7 @@ absl::StatusOr<remote::SharingTrust> TrustOf(Env& env, const ServerOptions& opti
         Annotate(trust.trusted.Add(key), StrCat(options.OriginOf("upstream.trusted_keys"), "upstream.trusted_keys")));
   }
   if (settings.signing_key_file.empty()) return trust;
-  absl::StatusOr<remote::SigningKey> key = remote::SigningKey::Read(env, settings.signing_key_file);
+  absl::StatusOr<SigningKey> key = SigningKey::Read(env, settings.signing_key_file);
   KERNIX_RETURN_IF_ERROR(
       Annotate(key.status(), StrCat(options.OriginOf("upstream.signing_key_file"), "upstream.signing_key_file")));
   trust.signs_with = *std::move(key);

@@ -206,7 +206,7 @@ absl::StatusOr<v1::LoadResult> Build::KeepFromUpstream(const remote::SharedResul
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(artifact, load_->request.functions));
   cache::Entry entry = NewEntry(*load_, artifact, std::move(versions));
   entry.origin = parts_.upstream->address();
-  for (const remote::SharedHeader& header : found.headers) {
+  for (const StatedHeader& header : found.headers) {
     entry.toolchain_headers.push_back({header.name, header.digest});
   }
   KERNIX_RETURN_IF_ERROR(parts_.cache.Insert(entry, load_->tag, artifact));

@@ -113,7 +113,7 @@ absl::StatusOr<exec::ActionResult> StepCache::Take(const Digest& key, const std:
   for (const std::string& output : outputs) {
     if (!result.outputs.contains(output)) return absl::DataLossError("an output is missing");
   }
-  for (const remote::SharedHeader& header : found->headers) kept.headers.push_back({header.name, header.digest});
+  for (const StatedHeader& header : found->headers) kept.headers.push_back({header.name, header.digest});
   store_.Put(key, kept);
   return result;
 }

@@ -35,8 +35,8 @@ uint64_t BytesOf(const remote::SharedResult& result) {
 bool IsOfToolchain(const std::string& name) { return !name.starts_with('/') && NormalizePath(name) == name; }
 
 // Nothing if one of them is not certain, or is no header of the toolchain.
-std::optional<std::vector<remote::SharedHeader>> Shared(const std::vector<cache::ToolchainHeader>& headers) {
-  std::vector<remote::SharedHeader> shared;
+std::optional<std::vector<StatedHeader>> Shared(const std::vector<cache::ToolchainHeader>& headers) {
+  std::vector<StatedHeader> shared;
   for (const cache::ToolchainHeader& header : headers) {
     if (header.digest == Digest() || !IsOfToolchain(header.path)) return std::nullopt;
     shared.push_back({header.path, header.digest});
@@ -162,7 +162,7 @@ std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted,
 void UpstreamCache::Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
                          std::vector<std::pair<std::string, exec::Content>> files, std::string detail) {
   if (!options_.write) return;
-  std::optional<std::vector<remote::SharedHeader>> shared = Shared(headers);
+  std::optional<std::vector<StatedHeader>> shared = Shared(headers);
   if (!shared) return EndBuild(key, remote::ClaimState::kFailed);
   auto result = std::make_shared<const remote::SharedResult>(
       remote::SharedResult{*std::move(shared), std::move(files), std::move(detail)});

@@ -20,7 +20,6 @@ namespace {
 
 constexpr char kHeadersFile[] = "headers";
 constexpr char kStatementFile[] = "statement";
-constexpr std::string_view kSignedPrefix = "kernix-shared-result\n";
 
 // Lists of header names, and statements, are far smaller.
 constexpr uint64_t kMostTextBytes = 16 << 20;
@@ -68,10 +67,10 @@ ResultAddress MakeAddress(std::string_view what, const Digest& salt) {
 
 ResultAddress AddressOfLists(const Digest& key) { return MakeAddress(kHeadersFile, key); }
 
-ResultAddress AddressOfResult(const Digest& key, const std::vector<SharedHeader>& headers) {
+ResultAddress AddressOfResult(const Digest& key, const std::vector<StatedHeader>& headers) {
   CanonicalHasher hasher("kernix-shared-result");
   hasher.Field("key", key).List("headers", headers.size());
-  for (const SharedHeader& header : headers) hasher.Field("name", header.name).Field("digest", header.digest);
+  for (const StatedHeader& header : headers) hasher.Field("name", header.name).Field("digest", header.digest);
   return MakeAddress(kStatementFile, hasher.Finish());
 }
 
@@ -110,9 +109,9 @@ std::optional<Message> Parse(std::string_view bytes) {
 }
 
 // This node's headers of these names; nullopt if it lacks one.
-std::optional<std::vector<SharedHeader>> OwnHeaders(const std::vector<std::string>& names,
+std::optional<std::vector<StatedHeader>> OwnHeaders(const std::vector<std::string>& names,
                                                     const DigestOfHeader& digest_of_header) {
-  std::vector<SharedHeader> headers;
+  std::vector<StatedHeader> headers;
   headers.reserve(names.size());
   for (const std::string& name : names) {
     const std::optional<Digest> digest = digest_of_header(name);
@@ -122,48 +121,24 @@ std::optional<std::vector<SharedHeader>> OwnHeaders(const std::vector<std::strin
   return headers;
 }
 
-std::vector<std::string> NamesOf(const std::vector<SharedHeader>& headers) {
+std::vector<std::string> NamesOf(const std::vector<StatedHeader>& headers) {
   std::vector<std::string> names;
   names.reserve(headers.size());
-  for (const SharedHeader& header : headers) names.push_back(header.name);
+  for (const StatedHeader& header : headers) names.push_back(header.name);
   return names;
 }
 
-std::string SignedBytes(std::string_view statement) { return StrCat(kSignedPrefix, statement); }
-
-internal::Statement StatementOf(const Digest& key, const SharedResult& result, const std::vector<Blob>& files) {
-  internal::Statement statement;
-  statement.set_key(key.Raw());
-  for (const SharedHeader& header : result.headers) {
-    internal::Statement::Header& added = *statement.add_header();
-    added.set_name(header.name);
-    added.set_digest(header.digest.Raw());
-  }
+Statement StatementOf(const Digest& key, const SharedResult& result, const std::vector<Blob>& files) {
+  Statement statement{.key = key, .headers = result.headers, .files = {}, .detail = result.detail};
   for (size_t i = 0; i < files.size(); ++i) {
-    internal::Statement::File& added = *statement.add_file();
-    added.set_name(result.files[i].first);
-    added.set_digest(files[i].digest.hash.Raw());
-    added.set_size(files[i].digest.size);
+    statement.files.push_back({result.files[i].first, files[i].digest.hash, files[i].digest.size});
   }
-  statement.set_detail(result.detail);
   return statement;
 }
 
-// The files of `statement`. Nothing if it is not about this key and these headers, or not well formed.
-std::optional<std::vector<exec::BlobDigest>> FilesOf(const internal::Statement& statement, const Digest& key,
-                                                     const std::vector<SharedHeader>& headers) {
-  const bool same = statement.key() == key.Raw() &&
-                    std::equal(headers.begin(), headers.end(), statement.header().begin(), statement.header().end(),
-                               [](const SharedHeader& own, const internal::Statement::Header& its) {
-                                 return own.name == its.name() && own.digest.Raw() == its.digest();
-                               });
-  if (!same) return std::nullopt;
+std::vector<exec::BlobDigest> FilesOf(const Statement& statement) {
   std::vector<exec::BlobDigest> files;
-  for (const internal::Statement::File& file : statement.file()) {
-    const absl::StatusOr<Digest> digest = Digest::FromRaw(file.digest());
-    if (!digest.ok()) return std::nullopt;
-    files.push_back({*digest, file.size()});
-  }
+  for (const StatedFile& file : statement.files) files.push_back({file.digest, file.size});
   return files;
 }
 
@@ -188,7 +163,7 @@ absl::StatusOr<std::optional<SharedResult>> SharedResults::FindNow(const Digest&
                                                                    uint64_t max_bytes, const Limits& limits) {
   KERNIX_ASSIGN_OR_RETURN(const std::vector<HeaderNames> lists, ReadLists(key, limits));
   for (const HeaderNames& names : lists) {
-    const std::optional<std::vector<SharedHeader>> headers = OwnHeaders(names, digest_of_header);
+    const std::optional<std::vector<StatedHeader>> headers = OwnHeaders(names, digest_of_header);
     if (!headers) continue;
     KERNIX_ASSIGN_OR_RETURN(std::optional<SharedResult> result, FindWith(key, *headers, max_bytes, limits));
     if (!result) continue;
@@ -218,7 +193,7 @@ absl::StatusOr<std::vector<SharedResults::HeaderNames>> SharedResults::ReadLists
 }
 
 absl::StatusOr<std::optional<SharedResult>> SharedResults::FindWith(const Digest& key,
-                                                                    const std::vector<SharedHeader>& headers,
+                                                                    const std::vector<StatedHeader>& headers,
                                                                     uint64_t max_bytes, const Limits& limits) {
   KERNIX_ASSIGN_OR_RETURN(const auto outputs,
                           upstream_.FindResult(AddressOfResult(key, headers).action, NamesOfFirstFiles(), limits));
@@ -228,17 +203,18 @@ absl::StatusOr<std::optional<SharedResult>> SharedResults::FindWith(const Digest
   KERNIX_ASSIGN_OR_RETURN(bool is_there, ReadMissing(FirstFiles(*outputs, std::min(kMostEarlyBytes, max_bytes)),
                                                      kMostTextBytes, limits, contents));
   if (!is_there) return std::nullopt;
-  const auto envelope = Parse<internal::SignedStatement>(*contents.at(file->digest));
-  if (!envelope || !IsBelieved(*envelope)) return NotBelieved(key, "no trusted key has signed it");
-  const auto statement = Parse<internal::Statement>(envelope->statement());
-  const auto files = statement ? FilesOf(*statement, key, headers) : std::nullopt;
-  if (!files) return NotBelieved(key, "its statement is about something else");
-  if (BytesOf(*files) > max_bytes) return TooLarge(key, BytesOf(*files), max_bytes);
-  KERNIX_ASSIGN_OR_RETURN(is_there, ReadMissing(*files, max_bytes, limits, contents));
+  const absl::StatusOr<Statement> statement = DecodeStatement(*contents.at(file->digest), trust_.trusted);
+  if (!statement.ok()) return NotBelieved(key, ToStd(statement.status().message()));
+  if (statement->key != key || statement->headers != headers) {
+    return NotBelieved(key, "its statement is about something else");
+  }
+  const std::vector<exec::BlobDigest> files = FilesOf(*statement);
+  if (BytesOf(files) > max_bytes) return TooLarge(key, BytesOf(files), max_bytes);
+  KERNIX_ASSIGN_OR_RETURN(is_there, ReadMissing(files, max_bytes, limits, contents));
   if (!is_there) return std::nullopt;
-  SharedResult result{.headers = headers, .files = {}, .detail = statement->detail()};
-  for (size_t i = 0; i < files->size(); ++i) {
-    result.files.emplace_back(statement->file(static_cast<int>(i)).name(), contents.at((*files)[i]));
+  SharedResult result{.headers = headers, .files = {}, .detail = statement->detail};
+  for (size_t i = 0; i < files.size(); ++i) {
+    result.files.emplace_back(statement->files[i].name, contents.at(files[i]));
   }
   return result;
 }
@@ -262,15 +238,6 @@ absl::StatusOr<bool> SharedResults::ReadMissing(const std::vector<exec::BlobDige
   return false;
 }
 
-bool SharedResults::IsBelieved(const internal::SignedStatement& envelope) const {
-  if (trust_.trusted.empty()) return true;
-  const std::string bytes = SignedBytes(envelope.statement());
-  return std::any_of(envelope.signature().begin(), envelope.signature().end(),
-                     [&](const internal::SignedStatement::Signature& signature) {
-                       return trust_.trusted.Accepts(signature.public_key(), bytes, signature.signature());
-                     });
-}
-
 std::nullopt_t SharedResults::NotBelieved(const Digest& key, std::string_view why) {
   not_believed_.Add();
   Log(LogLevel::kWarning, "upstream_result_ignored", {{"key", key.Hex()}, {"reason", why}});
@@ -287,14 +254,8 @@ absl::Status SharedResults::Put(const Digest& key, const SharedResult& result, c
   ResultAddress address = AddressOfResult(key, result.headers);
   std::vector<Blob> files;
   for (const auto& [name, content] : result.files) files.push_back({exec::BlobDigestOf(*content), content});
-  internal::SignedStatement envelope;
-  envelope.set_statement(StatementOf(key, result, files).SerializeAsString());
-  if (trust_.signs_with) {
-    internal::SignedStatement::Signature& signature = *envelope.add_signature();
-    signature.set_public_key(trust_.signs_with->public_key());
-    signature.set_signature(trust_.signs_with->Sign(SignedBytes(envelope.statement())));
-  }
-  const Blob statement = BlobOf(envelope.SerializeAsString());
+  const SigningKey* key_to_sign = trust_.signs_with ? &*trust_.signs_with : nullptr;
+  const Blob statement = BlobOf(EncodeStatement(StatementOf(key, result, files), key_to_sign));
   std::vector<OutputFile> outputs = {{kStatementFile, statement.digest}};
   // Engines that lose blobs then see that this result needs them.
   for (size_t i = 0; i < files.size(); ++i) outputs.push_back({StrCat("file-", i), files[i].digest});

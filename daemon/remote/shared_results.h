@@ -7,7 +7,7 @@
 //
 //   key                           -> file "headers": the names of the headers that builds of this key have read
 //   key + digests of this node's
-//         headers of such names   -> file "statement" (a SignedStatement), and the result's files
+//         headers of such names   -> file "statement" (common/wire/statement.h), and the result's files
 #pragma once
 
 #include <cstdint>
@@ -23,25 +23,14 @@
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
 #include "common/base/metrics.h"
+#include "common/wire/statement.h"
 #include "daemon/exec/blob.h"
-#include "daemon/remote/signature.h"
 #include "daemon/remote/upstream.h"
 
 namespace kernix::remote {
 
-namespace internal {
-class SignedStatement;
-}
-
-// A header of the toolchain by its portable name, with its content.
-struct SharedHeader {
-  std::string name;
-  Digest digest;
-  bool operator==(const SharedHeader&) const = default;
-};
-
 struct SharedResult {
-  std::vector<SharedHeader> headers;                         // that the build has read, sorted by name
+  std::vector<StatedHeader> headers;                         // that the build has read, sorted by name
   std::vector<std::pair<std::string, exec::Content>> files;  // names and contents
   std::string detail;                                        // for the caller; not looked into
 };
@@ -95,11 +84,10 @@ class SharedResults {
   absl::StatusOr<std::optional<SharedResult>> FindNow(const Digest& key, const DigestOfHeader& digest_of_header,
                                                       uint64_t max_bytes, const Limits& limits);
   absl::StatusOr<std::vector<HeaderNames>> ReadLists(const Digest& key, const Limits& limits);
-  absl::StatusOr<std::optional<SharedResult>> FindWith(const Digest& key, const std::vector<SharedHeader>& headers,
+  absl::StatusOr<std::optional<SharedResult>> FindWith(const Digest& key, const std::vector<StatedHeader>& headers,
                                                        uint64_t max_bytes, const Limits& limits);
   absl::StatusOr<bool> ReadMissing(const std::vector<exec::BlobDigest>& digests, uint64_t max_bytes,
                                    const Limits& limits, Contents& contents);
-  bool IsBelieved(const internal::SignedStatement& envelope) const;
   std::nullopt_t NotBelieved(const Digest& key, std::string_view why);
   std::nullopt_t TooLarge(const Digest& key, uint64_t bytes, uint64_t most);
   absl::Status AddList(const Digest& key, HeaderNames names, const Limits& limits);

@@ -13,7 +13,8 @@
 
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "common/base/strings.h"
-#include "daemon/remote/shared_result.pb.h"
+#include "common/wire/signature.h"
+#include "common/wire/statement.pb.h"
 #include "daemon/remote/shared_results.h"
 #include "daemon/remote/upstream.h"
 #include "tests/security/security_fixture.h"
@@ -29,13 +30,13 @@ namespace reapi = build::bazel::remote::execution::v2;
 constexpr char kSigned[] = "12 results with trusted_keys";
 constexpr char kAny[] = "13 results of any engine";
 
-// What signatures cover: see shared_result.proto.
+// What signatures cover: see common/wire/statement.h.
 constexpr char kSignedPrefix[] = "kernix-shared-result\n";
 
 constexpr char kSource[] = "int shared_by_nodes = 7;";
 
-using Envelope = remote::internal::SignedStatement;
-using Statement = remote::internal::Statement;
+using Envelope = internal::SignedStatement;
+using Statement = internal::Statement;
 
 Statement StatementIn(const Envelope& envelope) {
   Statement statement;
@@ -137,7 +138,7 @@ class EngineTest : public SecurityTest {
   }
 
   void SignAsMallory(Envelope& envelope) const {
-    const auto key = remote::SigningKey::Read(Env::Posix(), mallory_.file);
+    const auto key = SigningKey::Read(Env::Posix(), mallory_.file);
     ASSERT_THAT(key, IsOk());
     envelope.clear_signature();
     Envelope::Signature& signature = *envelope.add_signature();
@@ -311,7 +312,7 @@ TEST_F(EngineTest, NoListOfHeadersHasAnotherFileRead) {
   proxy_.Clear();
   const Digest key = Digest::FromRaw(raw_key).value();
   remote::SharedResults mallory(*direct_, {});
-  const auto put = [&](std::vector<remote::SharedHeader> headers) {
+  const auto put = [&](std::vector<StatedHeader> headers) {
     remote::SharedResult result{.headers = std::move(headers), .files = {}, .detail = {}};
     result.files.emplace_back("artifact", exec::MakeContent(Evil()));
     ASSERT_THAT(mallory.Put(key, result, nullptr), IsOk());

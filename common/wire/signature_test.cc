@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/remote/signature.h"
+#include "common/wire/signature.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_util.h"
 
-namespace kernix::remote {
+namespace kernix {
 namespace {
 
 using ::testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST_F(SignatureTest, RefusesPublicKeysOfAnotherKind) {
 }
 
 }  // namespace
-}  // namespace kernix::remote
+}  // namespace kernix

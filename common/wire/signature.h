@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "common/os/env.h"
 
-namespace kernix::remote {
+namespace kernix {
 
 // A node's private key. Thread-safe.
 class SigningKey {
@@ -53,4 +53,4 @@ class TrustedKeys {
   std::set<std::string, std::less<>> keys_;  // 32 bytes each
 };
 
-}  // namespace kernix::remote
+}  // namespace kernix

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/remote/signature.h"
+#include "common/wire/signature.h"
 
 #include <openssl/bio.h>
 #include <openssl/evp.h>
@@ -12,7 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-namespace kernix::remote {
+namespace kernix {
 namespace {
 
 constexpr size_t kPublicKeyBytes = 32;
@@ -95,4 +95,4 @@ bool TrustedKeys::Accepts(std::string_view public_key, std::string_view bytes, s
          EVP_DigestVerify(context.get(), Bytes(signature), signature.size(), Bytes(bytes), bytes.size()) == 1;
 }
 
-}  // namespace kernix::remote
+}  // namespace kernix
