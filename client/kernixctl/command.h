@@ -87,6 +87,8 @@ Command CacheShowCommand(const ClientOptions& options);
 Command CachePurgeCommand(const ClientOptions& options);
 Command TraceCommand(const ClientOptions& options);
 Command BuildCommand(const ClientOptions& options);
+Command BundleCommand(const ClientOptions& options);
+Command BundleMakeCommand(const ClientOptions& options);
 Command CompileCommand(const ClientOptions& options);
 Command WatchCommand(const ClientOptions& options);
 Command DoctorCommand(const ClientOptions& options);

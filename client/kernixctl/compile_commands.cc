@@ -3,7 +3,6 @@
 // The commands that compile: `kernixctl compile`, `build` and `watch`.
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -15,8 +14,6 @@
 #include "client/kernixctl/compile_module.h"
 #include "client/kernixctl/module_report.h"
 #include "client/kernixctl/progress_line.h"
-#include "client/load/matching_files.h"
-#include "client/load/module.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -83,53 +80,10 @@ Examples:
   kernixctl build kernels --arch sm_90
   kernixctl build kernels/*.cu more_kernels --arch 8.0,9.0 -j 8 --json)";
 
-constexpr char kAnnotation[] = "@BE";
-
-bool ExportsSomething(const std::string& file) {
-  const absl::StatusOr<std::string> text = Env::Posix().ReadFile(file);
-  return !text.ok() || text->find(kAnnotation) != std::string::npos;  // the load says why a file cannot be read
-}
-
-absl::StatusOr<std::vector<std::string>> SourcesIn(const std::string& folder) {
-  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> files,
-                          MatchingFiles(folder, {"**/*.cu", "**/*.cpp", "**/*.cc", "**/*.cxx"}));
-  std::erase_if(files, [](const std::string& file) { return !ExportsSomething(file); });
-  if (!files.empty()) return files;
-  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   StrCat("no source below ", folder, " has a `// @BE` line, which exports a function"));
-}
-
-// Leaves out what a load of C++ refuses.
-void WithoutCuda(LoadOptions& options) {
-  options.compute_capability.clear();
-  options.keep = false;
-}
-
-// The source files that `paths` stand for: a file for itself, a folder for the sources in it and below it that export a
-// function by a `// @BE` line. INVALID_REQUEST names a folder without such files.
-absl::StatusOr<std::vector<std::string>> FilesBelow(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    std::error_code ignored;
-    if (!std::filesystem::is_directory(path, ignored)) {
-      files.push_back(path);
-      continue;
-    }
-    KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> found, SourcesIn(path));
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  return files;
-}
-
 absl::StatusOr<BatchResult> Build(Client& client, const CompileFlags& flags, const std::string& file,
                                   const LoadCallbacks& callbacks) {
-  LoadOptions options = LoadOptionsFrom(flags);
-  options.batch = true;
-  options.callbacks = callbacks;
-  const Language language = LanguageOfFiles({file});
-  if (!TraitsOf(language).needs_nvcc) WithoutCuda(options);
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<Module> module,
-                          LoadFiles(client, language, NameOf({file}, flags), {file}, options));
+                          LoadAlone(client, file, flags, flags.load.environment, callbacks));
   const CompiledFiles compiled{{file}, *module, module->path()};
   return BatchResult{flags.json ? SummaryJson(compiled) : SummaryLine(compiled),
                      OriginOf(module->from_upstream(), module->cache_hit(), module->joined())};
@@ -160,7 +114,7 @@ std::vector<Option> BuildOptions(BuildFlags& flags) {
 }
 
 int RunBuild(const ClientOptions& options, BuildFlags flags) {
-  absl::StatusOr<std::vector<std::string>> files = FilesBelow(flags.compile.files);
+  absl::StatusOr<std::vector<std::string>> files = SourcesBelow(flags.compile.files);
   if (!files.ok()) return Fail(files.status());
   flags.compile.files = *std::move(files);
   return WithFlags(options, flags.compile,

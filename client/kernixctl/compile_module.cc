@@ -16,7 +16,9 @@
 #include "client/kernixctl/module_report.h"
 #include "client/kernixctl/progress_line.h"
 #include "client/load/load_request.h"
+#include "client/load/matching_files.h"
 #include "client/load/module.h"
+#include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/request_checks.h"
 #include "common/base/status_macros.h"
@@ -129,6 +131,28 @@ absl::StatusOr<std::string> Report(const CompiledFiles& compiled, const CompileF
   if (!flags.print.empty()) return TextToPrint(compiled.module, flags.print);
   if (!flags.json) return SummaryLine(compiled) + "\n";
   return SummaryJson(compiled) + "\n";
+}
+
+constexpr char kAnnotation[] = "@BE";
+
+bool ExportsSomething(const std::string& file) {
+  const absl::StatusOr<std::string> text = Env::Posix().ReadFile(file);
+  return !text.ok() || text->find(kAnnotation) != std::string::npos;  // the load says why a file cannot be read
+}
+
+absl::StatusOr<std::vector<std::string>> SourcesIn(const std::string& folder) {
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> files,
+                          MatchingFiles(folder, {"**/*.cu", "**/*.cpp", "**/*.cc", "**/*.cxx"}));
+  std::erase_if(files, [](const std::string& file) { return !ExportsSomething(file); });
+  if (!files.empty()) return files;
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("no source below ", folder, " has a `// @BE` line, which exports a function"));
+}
+
+// Leaves out what a load of C++ refuses.
+void WithoutCuda(LoadOptions& options) {
+  options.compute_capability.clear();
+  options.keep = false;
 }
 
 }  // namespace
@@ -248,6 +272,32 @@ absl::StatusOr<std::shared_ptr<Module>> LoadModule(Client& client, const std::ve
   LoadOptions options = LoadOptionsFrom(flags);
   options.callbacks = Complete(std::move(callbacks), line, flags.load.verbose);
   return LoadFiles(client, LanguageOfFiles(files), name, files, options);
+}
+
+absl::StatusOr<std::vector<std::string>> SourcesBelow(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(path, ignored)) {
+      files.push_back(path);
+      continue;
+    }
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> found, SourcesIn(path));
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadAlone(Client& client, const std::string& file, const CompileFlags& flags,
+                                                  const std::optional<std::vector<std::string>>& environment,
+                                                  const LoadCallbacks& callbacks) {
+  LoadOptions options = LoadOptionsFrom(flags);
+  options.batch = true;
+  options.environment = environment;
+  options.callbacks = callbacks;
+  const Language language = LanguageOfFiles({file});
+  if (!TraitsOf(language).needs_nvcc) WithoutCuda(options);
+  return LoadFiles(client, language, NameOf({file}, flags), {file}, options);
 }
 
 void SaveFailure(const absl::Status& error, const std::vector<std::string>& files, const CompileFlags& flags) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,16 @@ void PrintWarning(std::string_view text);
 // are printed if it has no function for them, and the inputs. Ctrl-C cancels the load.
 absl::StatusOr<std::shared_ptr<Module>> LoadModule(Client& client, const std::vector<std::string>& files,
                                                    const CompileFlags& flags, LoadCallbacks callbacks = {});
+
+// The source files that `paths` stand for: a file for itself, a folder for the sources in it and below it that export a
+// function by a `// @BE` line. INVALID_REQUEST names a folder without such files.
+absl::StatusOr<std::vector<std::string>> SourcesBelow(const std::vector<std::string>& paths);
+
+// Loads the module of one file as one of many. Options for CUDA do not affect a C++ file. `environment`: see
+// LoadOptions.
+absl::StatusOr<std::shared_ptr<Module>> LoadAlone(Client& client, const std::string& file, const CompileFlags& flags,
+                                                  const std::optional<std::vector<std::string>>& environment,
+                                                  const LoadCallbacks& callbacks);
 
 // With --build-directory, leaves there what it takes to run the command of a compile error again, and says so.
 void SaveFailure(const absl::Status& error, const std::vector<std::string>& files, const CompileFlags& flags);

@@ -23,7 +23,7 @@ v1::RecordedLoad LoadOf(const std::string& name, const std::string& source, cons
                         Recording& recording) {
   v1::RecordedLoad load;
   load.set_key(DigestOf(name).Hex());
-  load.set_architecture_of_gpu(true);
+  load.set_architecture_of_machine(true);
   load.mutable_request()->set_name(name);
   load.mutable_request()->set_language(v1::LANGUAGE_CUDA);
   load.mutable_request()->mutable_options()->add_architectures("sm_90");

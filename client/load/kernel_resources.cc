@@ -49,6 +49,7 @@ struct EntryHeader {
 };
 
 constexpr uint32_t kMagic = 0xba55ed50;
+constexpr uint16_t kPtx = 1;
 constexpr uint16_t kMachineCode = 2;
 constexpr uint64_t kArchitectureSpecific = 0x100000;  // sm_90a
 constexpr uint64_t kFamilySpecific = 0x200000;        // sm_100f
@@ -71,16 +72,21 @@ std::string ArchitectureOf(const EntryHeader& entry) {
   return StrCat("sm_", entry.architecture, suffix);
 }
 
-absl::Status ReadEntries(std::string_view entries, std::vector<MachineCode>& found) {
+// PTX, or machine code.
+struct FatBinaryEntry {
+  uint16_t kind = 0;
+  MachineCode code;
+};
+
+absl::Status ReadEntries(std::string_view entries, std::vector<FatBinaryEntry>& found) {
   while (!entries.empty()) {
     const auto entry = ReadAt<EntryHeader>(entries, 0);
     const bool fits = entry.has_value() && entry->header_size >= sizeof(EntryHeader) &&
                       entry->header_size <= entries.size() && entry->size <= entries.size() - entry->header_size;
     if (!fits) return absl::DataLossError("an entry of the fat binary ends outside of it");
     const std::string_view bytes = entries.substr(entry->header_size, entry->size);
-    if (entry->kind == kMachineCode) {
-      found.push_back({ArchitectureOf(*entry), bytes, !bytes.starts_with(std::string_view(ELFMAG, SELFMAG))});
-    }
+    const bool is_elf = bytes.starts_with(std::string_view(ELFMAG, SELFMAG));
+    found.push_back({entry->kind, {ArchitectureOf(*entry), bytes, !is_elf}});
     entries.remove_prefix(entry->header_size + entry->size);
   }
   return absl::OkStatus();
@@ -357,8 +363,10 @@ std::string Described(const KernelResources& kernel) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<MachineCode>> MachineCodeIn(std::string_view section) {
-  std::vector<MachineCode> found;
+namespace {
+
+absl::StatusOr<std::vector<FatBinaryEntry>> EntriesIn(std::string_view section) {
+  std::vector<FatBinaryEntry> found;
   size_t at = 0;
   while (const auto header = ReadAt<FatBinaryHeader>(section, at)) {
     if (header->magic != kMagic) {  // between two of them
@@ -374,6 +382,40 @@ absl::StatusOr<std::vector<MachineCode>> MachineCodeIn(std::string_view section)
     at += header->header_size + header->size;
   }
   return found;
+}
+
+// Empty if the artifact has no code for GPUs.
+absl::StatusOr<std::string_view> FatBinariesIn(const ElfImage& image) {
+  absl::StatusOr<std::string_view> section = image.SectionNamed(".nv_fatbin");
+  if (absl::IsNotFound(section.status())) return std::string_view();
+  return section;
+}
+
+void AddOnce(const std::string& text, std::vector<std::string>& texts) {
+  if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<MachineCode>> MachineCodeIn(std::string_view section) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<FatBinaryEntry> entries, EntriesIn(section));
+  std::vector<MachineCode> codes;
+  for (const FatBinaryEntry& entry : entries) {
+    if (entry.kind == kMachineCode) codes.push_back(entry.code);
+  }
+  return codes;
+}
+
+absl::StatusOr<GpuTargets> TargetsInArtifact(std::string_view artifact) {
+  KERNIX_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(artifact));
+  KERNIX_ASSIGN_OR_RETURN(const std::string_view section, FatBinariesIn(image));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<FatBinaryEntry> entries, EntriesIn(section));
+  GpuTargets targets;
+  for (const FatBinaryEntry& entry : entries) {
+    if (entry.kind == kMachineCode) AddOnce(entry.code.architecture, targets.machine_code);
+    if (entry.kind == kPtx) AddOnce(entry.code.architecture, targets.ptx);
+  }
+  return targets;
 }
 
 std::optional<Spills> SpillsOf(std::string_view code, std::string_view marks) {
@@ -394,10 +436,8 @@ std::optional<Spills> SpillsOf(std::string_view code, std::string_view marks) {
 absl::StatusOr<std::vector<KernelResources>> KernelsInArtifact(std::string_view artifact) {
   KERNIX_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(artifact));
   std::vector<KernelResources> kernels;
-  const absl::StatusOr<std::string_view> section = image.SectionNamed(".nv_fatbin");
-  if (absl::IsNotFound(section.status())) return kernels;
-  if (!section.ok()) return section.status();
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<MachineCode> codes, MachineCodeIn(*section));
+  KERNIX_ASSIGN_OR_RETURN(const std::string_view section, FatBinariesIn(image));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<MachineCode> codes, MachineCodeIn(section));
   for (const MachineCode& code : codes) {
     if (code.compressed) return absl::UnimplementedError("the machine code is compressed");
     KERNIX_ASSIGN_OR_RETURN(std::vector<KernelResources> read, KernelsInCubin(code.bytes, code.architecture));

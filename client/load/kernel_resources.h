@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/bundle/gpu_targets.h"
 #include "kernix/inspection.h"
 
 namespace kernix {
@@ -30,6 +31,9 @@ struct MachineCode {
 // The machine code in `section`, the content of a library's section .nv_fatbin, in file order. Skips PTX. Returns
 // kDataLoss if an entry does not end where it should.
 absl::StatusOr<std::vector<MachineCode>> MachineCodeIn(std::string_view section);
+
+// The targets of the GPU code in `artifact`, each once, in file order. Errors as KernelsInArtifact().
+absl::StatusOr<GpuTargets> TargetsInArtifact(std::string_view artifact);
 
 // A kernel's spills: bytes for each thread, summed over the instructions.
 struct Spills {

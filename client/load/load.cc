@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/str_split.h"
+#include "client/bundle/bundle_search.h"
 #include "client/connection/daemon_client.h"
 #include "client/load/compile_flags.h"
 #include "client/load/diagnostics.h"
@@ -56,20 +58,24 @@ absl::Status WithPaths(const absl::Status& status, const PreparedLoad& load) {
   return MakeError(std::move(detail));
 }
 
-absl::StatusOr<std::shared_ptr<Module>> OpenResult(DaemonClient& daemon, const GetEnv& get_env,
+// `path`: where this machine has the artifact.
+absl::StatusOr<std::shared_ptr<Module>> OpenResult(const DaemonClient& daemon, const GetEnv& get_env,
                                                    const v1::LoadRequest& request, const v1::LoadResult& result,
-                                                   const LoadOptions& options) {
-  Artifact artifact{.instance = options.instance.empty() ? request.name() : options.instance,
+                                                   std::string path, bool from_bundle, const LoadOptions& options) {
+  Artifact artifact{.path = std::move(path),
+                    .instance = options.instance.empty() ? request.name() : options.instance,
                     .begins_anew = options.begin_anew || options.force_rebuild};
   KERNIX_ASSIGN_OR_RETURN(artifact.digest, Digest::FromRaw(result.artifact_digest()));
-  KERNIX_ASSIGN_OR_RETURN(artifact.path, daemon.LocalArtifact(result));
   artifact.required_symbol_versions = {result.required_symbol_versions().begin(),
                                        result.required_symbol_versions().end()};
   const LibraryDirectories directories = [&] {
     return CudaLibraryDirectories(Env::Posix(), get_env, daemon.options().site_packages);
   };
   KERNIX_ASSIGN_OR_RETURN(OpenArtifact open, OpenLibrary(artifact, directories));
-  LoadedAs loaded{.name = request.name(), .language = FromWire(request.language()), .path = artifact.path};
+  LoadedAs loaded{.name = request.name(),
+                  .language = FromWire(request.language()),
+                  .path = artifact.path,
+                  .from_bundle = from_bundle};
   return MakeModule(std::move(loaded), result, std::move(open));
 }
 
@@ -116,12 +122,49 @@ absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& 
   KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
                           daemon.SendLoad(load.request, blobs, WithPaths(callbacks, load.names)));
   inputs.Add(Texts(result.other_file()), {});
-  KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<Module> module, OpenResult(daemon, get_env, load.request, result, options));
+  KERNIX_ASSIGN_OR_RETURN(std::string path, daemon.LocalArtifact(result));
+  KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<Module> module,
+                          OpenResult(daemon, get_env, load.request, result, std::move(path),
+                                     /*from_bundle=*/false, options));
   for (const v1::LoadWarning& warning : result.warning()) {
     Warn(callbacks, get_env, warning.name(), load.names.Restore(warning.text()));
   }
   KERNIX_RETURN_IF_ERROR(RepeatCompilerOutput(*module, load, callbacks));
   return module;
+}
+
+std::vector<std::string> BundlesOf(const LoadOptions& options, const GetEnv& get_env, const std::string& name,
+                                   const std::vector<Source>& sources) {
+  std::vector<std::string> bundles;
+  for (const std::string& path : options.bundles) bundles.push_back(AbsolutePath(path));
+  const std::string of_environment = get_env(kBundlesVariable).value_or("");
+  for (const absl::string_view path : absl::StrSplit(of_environment, ':', absl::SkipEmpty())) {
+    bundles.push_back(AbsolutePath(ToStd(path)));
+  }
+  if (sources.empty() || sources[0].path.empty()) return bundles;
+  const std::optional<std::string> beside = BundleBeside(Env::Posix(), AbsolutePath(sources[0].path), name);
+  if (beside) bundles.push_back(*beside);
+  return bundles;
+}
+
+// What the bundles have for this load.
+absl::StatusOr<BundleAnswer> LookIntoBundles(const PreparedLoad& load, const std::vector<std::string>& bundles,
+                                             const GetEnv& get_env, LoadInputs& inputs) {
+  if (bundles.empty() || load.request.force_rebuild()) return BundleAnswer();
+  inputs.Add({}, {bundles.begin(), bundles.end()});
+  KERNIX_ASSIGN_OR_RETURN(const TrustedKeys keys, BundleKeysOf(get_env));
+  return AskBundles(Env::Posix(), bundles, keys, RecordOf(load));
+}
+
+// `status`, with what the bundles have instead, if that is why the load needs what it has not got.
+absl::Status WithBundleMiss(const absl::Status& status, const std::string& miss) {
+  const ErrorKind kind = KindOf(status);
+  const bool is_missing =
+      kind == v1::ErrorDetail::NOT_CACHED || kind == v1::ErrorDetail::UNREACHABLE || kind == v1::ErrorDetail::TOOLCHAIN;
+  if (miss.empty() || !is_missing) return status;
+  v1::ErrorDetail detail = GetErrorDetail(status);
+  detail.set_message(StrCat(detail.message(), "\nAlso, ", miss, "."));
+  return MakeError(std::move(detail));
 }
 
 // If a load cannot be recorded, it goes on.
@@ -153,10 +196,17 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   }
   NoteInputs(load, inputs);
   if (options.callbacks.inputs) options.callbacks.inputs(inputs.Paths());
-  absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options, inputs);
+  KERNIX_ASSIGN_OR_RETURN(const BundleAnswer bundled,
+                          LookIntoBundles(load, BundlesOf(options, get_env, name, sources), get_env, inputs));
+  absl::StatusOr<std::shared_ptr<Module>> module =
+      bundled.result ? OpenResult(daemon, get_env, load.request, *bundled.result, bundled.result->artifact_path(),
+                                  /*from_bundle=*/true, options)
+                     : Run(daemon, get_env, load, options, inputs);
   if (!module.ok()) {
-    return WithPaths(WithCudaAdvice(load.request, WithoutTools(module.status(), load.no_tools)), load);
+    const absl::Status status = WithBundleMiss(WithoutTools(module.status(), load.no_tools), bundled.miss);
+    return WithPaths(WithCudaAdvice(load.request, status), load);
   }
+  if (!bundled.miss.empty()) Warn(options.callbacks, get_env, warning::kNotInBundle, bundled.miss);
   WarnOfSpills(**module, options, get_env);
   Record(load, **module, get_env, options.callbacks);
   return module;

@@ -73,8 +73,8 @@ void AddOptions(const LoadOptions& options, Fields& fields) {
   fields.Add(options.compute_capability);
   fields.Add(options.instance);
   AddFunctions(options.functions, fields);
-  for (const auto* texts :
-       {&options.compile_flags, &options.link_flags, &options.include_paths, &options.last_include_paths}) {
+  for (const auto* texts : {&options.compile_flags, &options.link_flags, &options.include_paths,
+                            &options.last_include_paths, &options.bundles}) {
     fields.Add(*texts);
   }
 }

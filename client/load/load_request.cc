@@ -181,12 +181,13 @@ absl::Status AddToolchain(Env& env, const GetEnv& get_env, const std::vector<std
 absl::Status AddArchitectures(const CompilerEnvironment& environment, const LoadOptions& options, PreparedLoad& load) {
   constexpr absl::string_view kOfGpu = "native";  // as nvcc has it
   std::string asked = options.compute_capability.empty() ? environment.compute_capability : options.compute_capability;
-  load.architecture_of_gpu = asked.empty() || absl::StripAsciiWhitespace(asked) == kOfGpu;
-  if (load.architecture_of_gpu) {
+  const bool is_of_gpu = asked.empty() || absl::StripAsciiWhitespace(asked) == kOfGpu;
+  load.architecture_of_machine = is_of_gpu || options.compute_capability.empty();
+  if (is_of_gpu) {
     KERNIX_ASSIGN_OR_RETURN(asked, DetectGpuArchitecture());
   }
   v1::Options& result = *load.request.mutable_options();
-  result.set_architectures_of_gpu(load.architecture_of_gpu);
+  result.set_architectures_of_gpu(is_of_gpu);
   for (const absl::string_view one : absl::StrSplit(asked, absl::ByAnyChar(",; \t"), absl::SkipEmpty())) {
     result.add_architectures(std::string(one));
   }
@@ -364,7 +365,7 @@ absl::StatusOr<RequestToSend> RequestHere(const LoadSurroundings& surroundings, 
   KERNIX_RETURN_IF_ERROR(AddToolchain(surroundings.env, surroundings.get_env, surroundings.site_packages,
                                       request.language(), SortedFlags{.host_compiler = load.host_compiler()},
                                       environment, request, result.no_tools));
-  if (!load.architecture_of_gpu()) return result;
+  if (!load.architecture_of_machine()) return result;
   if (const absl::StatusOr<std::string> gpu = DetectGpuArchitecture(); gpu.ok()) {
     request.mutable_options()->clear_architectures();
     request.mutable_options()->add_architectures(*gpu);

@@ -35,7 +35,7 @@ struct PreparedLoad {
   PathNames names;                    // for the daemon's output
   std::vector<LoadWarning> warnings;  // for the user
   // For another machine that repeats the load: see v1::RecordedLoad.
-  bool architecture_of_gpu = false;
+  bool architecture_of_machine = false;
   std::string host_compiler;
   absl::Status no_tools;  // as in RequestToSend
 };

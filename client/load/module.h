@@ -25,6 +25,7 @@ struct LoadedAs {
   std::string name;
   Language language = Language::kCpp;
   std::string path;  // where this load has the artifact
+  bool from_bundle = false;
 };
 
 // Finds and probes the handler of each function of `result` in `artifact`. LOAD errors name the function.

@@ -68,18 +68,26 @@ bool ComesFirst(const v1::RecordedLoad& a, const v1::RecordedLoad& b) {
 
 }  // namespace
 
-absl::Status NoteLoad(Env& env, const std::string& folder, const PreparedLoad& load, const std::string& key) {
-  v1::RecordedLoad noted;
-  noted.set_key(key);
-  noted.set_architecture_of_gpu(load.architecture_of_gpu);
-  noted.set_host_compiler(load.host_compiler);
-  *noted.mutable_request() = load.request;
-  ForgetAsker(*noted.mutable_request());
-  for (v1::Source& source : *noted.mutable_request()->mutable_source()) {
-    const Digest digest = DigestOf(source.text());
-    KERNIX_RETURN_IF_ERROR(AddText(env, folder, digest, source.text()));
-    noted.add_source_digest(digest.Raw());
+v1::RecordedLoad RecordOf(const PreparedLoad& load) {
+  v1::RecordedLoad record;
+  record.set_architecture_of_machine(load.architecture_of_machine);
+  record.set_host_compiler(load.host_compiler);
+  *record.mutable_absolute_header() = {load.headers.absolute_headers.begin(), load.headers.absolute_headers.end()};
+  *record.mutable_request() = load.request;
+  ForgetAsker(*record.mutable_request());
+  for (v1::Source& source : *record.mutable_request()->mutable_source()) {
+    record.add_source_digest(DigestOf(source.text()).Raw());
     source.clear_text();
+  }
+  return record;
+}
+
+absl::Status NoteLoad(Env& env, const std::string& folder, const PreparedLoad& load, const std::string& key) {
+  v1::RecordedLoad noted = RecordOf(load);
+  noted.set_key(key);
+  for (int i = 0; i < noted.source_digest_size(); ++i) {
+    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(noted.source_digest(i)));
+    KERNIX_RETURN_IF_ERROR(AddText(env, folder, digest, load.request.source(i).text()));
   }
   KERNIX_RETURN_IF_ERROR(AddHeaders(env, folder, load));
   // Last: a reader that finds a load finds its texts, too.

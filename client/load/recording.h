@@ -29,6 +29,9 @@ struct Recording {
   std::vector<v1::RecordedLoad> loads;
 };
 
+// The load as another machine can repeat it, without the texts. Its `key` is empty.
+v1::RecordedLoad RecordOf(const PreparedLoad& load);
+
 // Adds a load whose artifact has this key to `folder`. Thread-safe, also between processes.
 absl::Status NoteLoad(Env& env, const std::string& folder, const PreparedLoad& load, const std::string& key);
 

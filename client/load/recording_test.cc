@@ -137,7 +137,7 @@ TEST_F(RecordingTest, AnArchitectureOfTheGpuIsThatOfTheGpuHere) {
       .env = Env::Posix(), .get_env = get_env, .site_packages = {}, .header_folder = nullptr};
   EXPECT_THAT(RequestHere(surroundings, load)->request.options().architectures(), ElementsAre("sm_12"))
       << "somebody named it";
-  load.set_architecture_of_gpu(true);
+  load.set_architecture_of_machine(true);
   const std::string here = DetectGpuArchitecture().value_or("sm_12");
   EXPECT_THAT(RequestHere(surroundings, load)->request.options().architectures(), ElementsAre(here));
 }

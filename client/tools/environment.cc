@@ -94,6 +94,8 @@ constexpr std::string_view kOthers[] = {
     "BRAINEVENT_NVCC_PREFER",
     "KERNIX_ADDRESS",
     "KERNIX_ADMIN_GROUP",
+    "KERNIX_BUNDLES",
+    "KERNIX_BUNDLE_KEYS",
     "KERNIX_CACHE_DIR",
     "KERNIX_CONFIG",
     "KERNIX_LOG_FILE",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A statement says which files are the result of a key. Nodes share results by statements, and a bundle has one for each
-// kernel.
+// A statement says which files are the result of a key. Nodes share results by statements, and a bundle has one for
+// each kernel.
 #pragma once
 
 #include <cstdint>

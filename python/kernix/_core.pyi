@@ -60,6 +60,7 @@ class Request:
     max_parallel_jobs: int
     batch: bool
     policy: Literal["build", "cached"]
+    bundles: Sequence[bytes]
     def __init__(
         self,
         language: Language,

@@ -174,6 +174,10 @@ void SetPolicy(Request& request, const py::object& policy) {
   request.options.policy = ValueOrThrow(PolicyNamed(policy.cast<std::string>(), "policy"));
 }
 
+void SetBundles(Request& request, const std::vector<py::bytes>& paths) {
+  request.options.bundles = {paths.begin(), paths.end()};
+}
+
 void BindRequest(py::module_& module) {
   py::class_<Request> request(module, "Request");
   request
@@ -194,6 +198,7 @@ void BindRequest(py::module_& module) {
   BindOption<&LoadOptions::max_parallel_jobs>(request, "max_parallel_jobs");
   BindOption<&LoadOptions::batch>(request, "batch");
   request.def_property("policy", nullptr, &SetPolicy);
+  request.def_property("bundles", nullptr, &SetBundles);
 }
 
 // None if the user has switched this warning off.

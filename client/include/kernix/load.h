@@ -83,6 +83,9 @@ struct LoadOptions {
   // `instance` share them, with the values that earlier calls left there.
   bool begin_anew = false;
   std::string instance;  // empty: the module's name
+  // Folders with kernels that were compiled elsewhere (`kernixctl bundle make`), asked in this order, and before those
+  // of $KERNIX_BUNDLES and the one beside the first source file, "<name>.kernix". Those that do not exist are skipped.
+  std::vector<std::string> bundles;
   // nullopt: $KERNIX_POLICY ("build" or "cached"), or kBuild if that is not set. kCached and force_rebuild contradict
   // each other.
   std::optional<LoadPolicy> policy;

@@ -53,6 +53,7 @@ class _CommonOptions(TypedDict, total=False):
     verbose: bool
     force_rebuild: bool
     policy: Policy | None
+    bundle: _Path | Sequence[_Path] | None
     replace: bool
     auto_register: bool
     target_prefix: str | None
@@ -90,6 +91,7 @@ def load_cuda_inline(
     compute_capability: str | None = None,
     force_rebuild: bool = False,
     policy: Policy | None = None,
+    bundle: _Path | Sequence[_Path] | None = None,
     replace: bool = False,
     auto_register: bool = True,
     target_prefix: str | None = None,
@@ -137,6 +139,10 @@ def load_cuda_inline(
     policy : {"build", "cached"}, optional
         What to do if the cache does not have the result: ``"build"`` compiles; ``"cached"`` is an error, which names
         the nearest kernel that the cache has. Default: the environment variable ``KERNIX_POLICY``, else ``"build"``.
+    bundle : str or path-like, or a list of them, optional
+        Folders of kernels that were compiled elsewhere, which are asked first: no compiler and no kernixd is needed for
+        a kernel that one of them has. kernix also asks the bundles of ``KERNIX_BUNDLES``, and ``<name>.kernix`` beside
+        a source file. A bundle that does not exist is skipped.
     replace : bool, default False
         Make the new code live under target names that other code has now, also inside functions that ``jax.jit`` has
         already compiled. Without `replace`, such a load fails. Signatures may change,
@@ -266,6 +272,7 @@ def load_cpp_inline(
     verbose: bool = False,
     force_rebuild: bool = False,
     policy: Policy | None = None,
+    bundle: _Path | Sequence[_Path] | None = None,
     replace: bool = False,
     auto_register: bool = True,
     target_prefix: str | None = None,
@@ -299,7 +306,7 @@ def load_cpp_inline(
         Compile for a debugger, a profiler or a sanitizer: ``-g``, frame pointers, and no optimisation.
     extra_ldflags, extra_include_paths, defines
         As for :func:`load_cuda_inline`.
-    verbose, force_rebuild, policy, replace, auto_register, target_prefix, wait
+    verbose, force_rebuild, policy, bundle, replace, auto_register, target_prefix, wait
         As for :func:`load_cuda_inline`.
 
     Returns

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -14,7 +14,7 @@ from kernix.jax.targets import jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
 from kernix.loading.module import CompiledModule, hidden_functions, module_of, origin
-from kernix.loading.request import check_text, folder_path
+from kernix.loading.request import bundle_paths, check_text, folder_path
 
 if TYPE_CHECKING:
     from kernix.loading.background import LoadFuture
@@ -57,7 +57,7 @@ class PreparedLoad:
     ----------
     request : _core.Request
         The build's parameters.
-    build_directory, verbose, force_rebuild, policy, replace, auto_register, target_prefix
+    build_directory, verbose, force_rebuild, policy, bundle, replace, auto_register, target_prefix
         As for :func:`kernix.load_cuda_inline`.
     """
 
@@ -71,6 +71,7 @@ class PreparedLoad:
         verbose: bool = False,
         force_rebuild: bool = False,
         policy: Policy | None = None,
+        bundle: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
         replace: bool = False,
         auto_register: bool = True,
         target_prefix: str | None = None,
@@ -82,6 +83,8 @@ class PreparedLoad:
             request.begin_anew = True
         if policy is not None:
             request.policy = policy
+        if bundle is not None:
+            request.bundles = bundle_paths(bundle)
         if not isinstance(target_prefix, str | None):
             raise TypeError(f"target_prefix must be a string, not {target_prefix!r}")
         if target_prefix:

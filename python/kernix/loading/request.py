@@ -13,6 +13,7 @@ from kernix._errors import KernelRequestError
 __all__ = [
     "Functions",
     "SourceText",
+    "bundle_paths",
     "check_text",
     "file_source",
     "file_sources",
@@ -101,6 +102,12 @@ def _strings(values: Sequence[str] | None, parameter: str) -> tuple[str, ...]:
 def path_list(values: Sequence[str | os.PathLike[str]] | None, parameter: str) -> tuple[str, ...]:
     """Return folders as absolute paths."""
     return tuple(os.path.abspath(folder_path(value, parameter)) for value in _items(values, parameter, "folders"))
+
+
+def bundle_paths(bundle: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[bytes]:
+    """Return the absolute paths of one bundle, or of several."""
+    bundles = [bundle] if isinstance(bundle, (str, os.PathLike)) else bundle
+    return [os.fsencode(path) for path in path_list(bundles, "bundle")]
 
 
 def folder_path(value: str | os.PathLike[str], parameter: str) -> str:

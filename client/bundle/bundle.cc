@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/bundle/bundle.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "client/bundle/bundle_key.h"
+#include "client/bundle/bundled_kernel.pb.h"
+#include "common/base/error.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/wire/statement.h"
+
+namespace kernix {
+namespace {
+
+constexpr char kFormatFile[] = "kernix-bundle";
+constexpr std::string_view kFormat = "kernix bundle, format 1\n";
+constexpr std::string_view kFormatBegins = "kernix bundle, format ";
+constexpr std::string_view kKernelSuffix = ".kernel";
+
+absl::Status NoBundle(const std::string& path, std::string_view why) {
+  return MakeError(v1::ErrorDetail::LOAD, StrCat(path, " is no bundle of kernels: ", why));
+}
+
+std::string NameOfArtifact(const Digest& digest) { return StrCat(digest.Hex(), ".so"); }
+std::string NameOfKernel(const Digest& key) { return StrCat(key.Hex(), kKernelSuffix); }
+
+template <typename To>
+void Set(const std::vector<std::string>& from, To& to) {
+  to = {from.begin(), from.end()};
+}
+
+// Clears what holds for one machine or one load.
+v1::LoadResult WithoutCircumstances(v1::LoadResult result) {
+  result.clear_artifact_path();
+  result.clear_cache_hit();
+  result.clear_build_ms();
+  result.clear_miss_reason();
+  result.clear_joined();
+  result.clear_from_upstream();
+  return result;
+}
+
+std::string StatementOf(const BundledKernel& kernel, const Digest& key, const Digest& digest, uint64_t size,
+                        const SigningKey* signs_with) {
+  internal::BundledKernel detail;
+  *detail.mutable_load() = kernel.load;
+  *detail.mutable_result() = WithoutCircumstances(kernel.result);
+  Set(kernel.targets.machine_code, *detail.mutable_machine_code());
+  Set(kernel.targets.ptx, *detail.mutable_ptx());
+  const Statement statement{.key = key,
+                            .headers = {},
+                            .files = {{NameOfArtifact(digest), digest, size}},
+                            .detail = detail.SerializeAsString()};
+  return EncodeStatement(statement, signs_with);
+}
+
+// The statements in a file's content, and those of `more`, each once.
+std::string WithStatements(const std::string& content, const std::vector<std::string>& more) {
+  internal::KernelFile file;
+  file.ParseFromString(content);
+  std::set<std::string> statements(file.statement().begin(), file.statement().end());
+  statements.insert(more.begin(), more.end());
+  Set({statements.begin(), statements.end()}, *file.mutable_statement());
+  return file.SerializeAsString();
+}
+
+// Nullopt unless the statement is one about a kernel of this key, whose result is its only file.
+std::optional<BundledKernel> KernelOf(const Statement& statement, const Digest& key) {
+  internal::BundledKernel detail;
+  if (statement.key != key || statement.files.size() != 1 || !detail.ParseFromString(statement.detail)) {
+    return std::nullopt;
+  }
+  const bool is_whole = detail.result().artifact_digest() == statement.files[0].digest.Raw() &&
+                        detail.load().source_digest_size() == detail.load().request().source_size() &&
+                        BundleKey(detail.load()) == key;
+  if (!is_whole) return std::nullopt;
+  return BundledKernel{.load = detail.load(),
+                       .result = detail.result(),
+                       .targets = {.machine_code = {detail.machine_code().begin(), detail.machine_code().end()},
+                                   .ptx = {detail.ptx().begin(), detail.ptx().end()}}};
+}
+
+absl::Status CheckReplaceable(Env& env, const std::string& path) {
+  const absl::Status there = Bundle::Open(env, path).status();
+  if (there.ok() || absl::IsNotFound(there)) return absl::OkStatus();
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("will not replace ", path, ", which is no bundle of this kernix: choose another name"));
+}
+
+}  // namespace
+
+void AddKernel(const BundledKernel& kernel, std::string artifact, const SigningKey* signs_with, BundleFiles& files) {
+  const Digest digest = DigestOf(artifact);
+  const Digest key = BundleKey(kernel.load);
+  std::string& file = files[NameOfKernel(key)];
+  file = WithStatements(file, {StatementOf(kernel, key, digest, artifact.size(), signs_with)});
+  files[NameOfArtifact(digest)] = std::move(artifact);
+}
+
+void AddBundle(const BundleFiles& others, BundleFiles& files) {
+  for (const auto& [name, content] : others) {
+    const auto [file, is_new] = files.emplace(name, content);
+    if (is_new || !name.ends_with(kKernelSuffix)) continue;
+    internal::KernelFile more;
+    more.ParseFromString(content);
+    file->second = WithStatements(file->second, {more.statement().begin(), more.statement().end()});
+  }
+}
+
+absl::Status WriteBundle(Env& env, const std::string& path, BundleFiles files) {
+  KERNIX_RETURN_IF_ERROR(CheckReplaceable(env, path));
+  files[kFormatFile] = std::string(kFormat);
+  const std::string parent = Dirname(path);
+  KERNIX_RETURN_IF_ERROR(env.CreateDirectories(parent));
+  KERNIX_ASSIGN_OR_RETURN(const std::string made, env.CreateTempDirectory(StrCat(path, ".")));
+  const std::string folder = JoinPath(made, Basename(path));
+  absl::Status status = env.CreateDirectories(folder);
+  for (const auto& [name, content] : files) {
+    if (status.ok()) status = env.WriteFile(JoinPath(folder, name), content, 0644);
+  }
+  if (status.ok()) status = env.RemoveTree(path);
+  if (status.ok()) status = env.Rename(folder, path);
+  (void)env.RemoveTree(made);
+  return status;
+}
+
+absl::StatusOr<Bundle> Bundle::Open(Env& env, std::string path) {
+  KERNIX_RETURN_IF_ERROR(env.Stat(path).status());
+  const absl::StatusOr<std::string> format = env.ReadFile(JoinPath(path, kFormatFile));
+  if (!format.ok()) return NoBundle(path, StrCat("it lacks the file ", kFormatFile));
+  if (*format == kFormat) return Bundle(env, std::move(path));
+  if (!format->starts_with(kFormatBegins)) return NoBundle(path, StrCat("its file ", kFormatFile, " is damaged"));
+  return MakeError(v1::ErrorDetail::LOAD,
+                   StrCat(path, " was made by a newer kernix: update kernix, or make the bundle with this one"));
+}
+
+absl::StatusOr<std::vector<BundledKernel>> Bundle::Find(const Digest& key, const TrustedKeys& trusted) const {
+  absl::StatusOr<std::vector<BundledKernel>> kernels = ReadKernels(NameOfKernel(key), trusted);
+  if (absl::IsNotFound(kernels.status())) return std::vector<BundledKernel>();
+  return kernels;
+}
+
+absl::StatusOr<std::vector<BundledKernel>> Bundle::All(const TrustedKeys& trusted) const {
+  std::vector<BundledKernel> all;
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_.ListDirectory(path_));
+  for (const std::string& name : names) {
+    if (!name.ends_with(kKernelSuffix)) continue;
+    KERNIX_ASSIGN_OR_RETURN(std::vector<BundledKernel> kernels, ReadKernels(name, trusted));
+    all.insert(all.end(), kernels.begin(), kernels.end());
+  }
+  std::stable_sort(all.begin(), all.end(), [](const BundledKernel& a, const BundledKernel& b) {
+    return a.load.request().name() < b.load.request().name();
+  });
+  return all;
+}
+
+absl::StatusOr<std::vector<BundledKernel>> Bundle::ReadKernels(const std::string& name,
+                                                               const TrustedKeys& trusted) const {
+  KERNIX_ASSIGN_OR_RETURN(const std::string content, env_.ReadFile(JoinPath(path_, name)));
+  const absl::StatusOr<Digest> key = Digest::FromHex(name.substr(0, name.size() - kKernelSuffix.size()));
+  internal::KernelFile file;
+  if (!key.ok() || !file.ParseFromString(content)) return Damaged(name, "it is damaged");
+  std::vector<BundledKernel> kernels;
+  for (const std::string& bytes : file.statement()) {
+    const absl::StatusOr<Statement> statement = DecodeStatement(bytes, trusted);
+    if (absl::IsPermissionDenied(statement.status())) continue;
+    std::optional<BundledKernel> kernel = statement.ok() ? KernelOf(*statement, *key) : std::nullopt;
+    if (!kernel) return Damaged(name, "it is damaged");
+    kernels.push_back(*std::move(kernel));
+  }
+  return kernels;
+}
+
+absl::StatusOr<std::string> Bundle::Artifact(const BundledKernel& kernel) const {
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(kernel.result.artifact_digest()));
+  const std::string name = NameOfArtifact(digest);
+  std::string path = JoinPath(path_, name);
+  const absl::StatusOr<std::string> content = env_.ReadFile(path);
+  if (absl::IsNotFound(content.status())) return Damaged(name, "it is missing");
+  if (!content.ok()) return content.status();
+  if (DigestOf(*content) != digest) return Damaged(name, "its content has changed");
+  return path;
+}
+
+absl::StatusOr<BundleFiles> Bundle::Files() const {
+  BundleFiles files;
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_.ListDirectory(path_));
+  for (const std::string& name : names) {
+    KERNIX_ASSIGN_OR_RETURN(files[name], env_.ReadFile(JoinPath(path_, name)));
+  }
+  return files;
+}
+
+absl::Status Bundle::Damaged(const std::string& name, std::string_view how) const {
+  return MakeError(v1::ErrorDetail::LOAD, StrCat(JoinPath(path_, name), ": ", how,
+                                                 ". Copy the bundle again from a whole one, or make it again."));
+}
+
+}  // namespace kernix

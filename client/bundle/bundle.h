@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A bundle: a folder of kernels that were compiled elsewhere.
+//
+//   kernix-bundle   the version of the format
+//   KEY.kernel      for each BundleKey(): what was asked for, and what was built; a signed or unsigned statement for
+//   each
+//                   artifact
+//   DIGEST.so       the artifacts
+//
+// A bundle is code, as a Python wheel is: whoever can write it decides what its users run.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/bundle/gpu_targets.h"
+#include "common/base/digest.h"
+#include "common/os/env.h"
+#include "common/wire/signature.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix {
+
+struct BundledKernel {
+  v1::RecordedLoad load;  // what was asked for
+  v1::LoadResult result;  // what was built, without what holds for one machine or one load
+  GpuTargets targets;     // of CUDA code
+};
+
+// Contents by name.
+using BundleFiles = std::map<std::string, std::string>;
+
+// Adds a kernel to the files of a bundle. `signs_with`: null for a statement without a signature.
+void AddKernel(const BundledKernel& kernel, std::string artifact, const SigningKey* signs_with, BundleFiles& files);
+
+// Adds the files of another bundle. Kernels of one key stand side by side.
+void AddBundle(const BundleFiles& others, BundleFiles& files);
+
+// Writes a bundle, and replaces the one that is there. Equal files make equal bundles. INVALID_REQUEST if there is
+// something else at `path`.
+absl::Status WriteBundle(Env& env, const std::string& path, BundleFiles files);
+
+class Bundle {
+ public:
+  // kNotFound if there is nothing at `path`. LOAD errors: it is no bundle, or of a format that this kernix does not
+  // have.
+  static absl::StatusOr<Bundle> Open(Env& env, std::string path);
+
+  const std::string& path() const { return path_; }
+
+  // The kernels of a key: several if they are for different GPUs. `trusted` as in DecodeStatement(): kernels that are
+  // not signed are left out. LOAD error: a file is damaged.
+  absl::StatusOr<std::vector<BundledKernel>> Find(const Digest& key, const TrustedKeys& trusted) const;
+
+  // All kernels, by module name.
+  absl::StatusOr<std::vector<BundledKernel>> All(const TrustedKeys& trusted) const;
+
+  // The path of the kernel's artifact, whose content has been compared with its digest. LOAD error: it is damaged.
+  absl::StatusOr<std::string> Artifact(const BundledKernel& kernel) const;
+
+  absl::StatusOr<BundleFiles> Files() const;
+
+ private:
+  Bundle(Env& env, std::string path) : env_(env), path_(std::move(path)) {}
+  absl::StatusOr<std::vector<BundledKernel>> ReadKernels(const std::string& name, const TrustedKeys& trusted) const;
+  absl::Status Damaged(const std::string& name, std::string_view how) const;
+
+  Env& env_;
+  std::string path_;
+};
+
+}  // namespace kernix

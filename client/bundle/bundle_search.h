@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks for a load's kernel in bundles.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/paths.h"
+#include "common/os/env.h"
+#include "common/wire/signature.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix {
+
+// A list of bundles, separated by ':'.
+inline constexpr char kBundlesVariable[] = "KERNIX_BUNDLES";
+// Public keys, separated by ',', of which one must have signed a kernel.
+inline constexpr char kBundleKeysVariable[] = "KERNIX_BUNDLE_KEYS";
+
+// INVALID_REQUEST names what is no key.
+absl::StatusOr<TrustedKeys> BundleKeysOf(const GetEnv& get_env);
+
+// The bundle beside a source file, "kernels/NAME.kernix" for a module NAME of kernels/k.cu; nullopt if there is none.
+// In a folder where everybody may make files, a stranger's bundle must not count: it does only if it belongs to the
+// source's owner, to this user or to root.
+std::optional<std::string> BundleBeside(Env& env, const std::string& source, const std::string& name);
+
+struct BundleAnswer {
+  std::optional<v1::LoadResult> result;  // with the path of the artifact
+  std::string bundle;                    // that it is from
+  std::string miss;  // why no bundle has the kernel, for people; empty if no bundle has one of this module's name
+};
+
+// Asks `bundles` in turn, and skips those that do not exist. LOAD errors: a bundle is damaged, or no bundle. `load` is
+// that of the caller, on a machine with these architectures (see v1::Options).
+absl::StatusOr<BundleAnswer> AskBundles(Env& env, const std::vector<std::string>& bundles, const TrustedKeys& trusted,
+                                        const v1::RecordedLoad& load);
+
+}  // namespace kernix

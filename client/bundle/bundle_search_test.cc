@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/bundle/bundle_search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/bundle/bundle.h"
+#include "common/base/error.h"
+#include "tests/support/mem_env.h"
+#include "tests/support/test_util.h"
+
+namespace kernix {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string ErrorOf(const absl::Status& status) { return GetErrorDetail(status).message(); }
+
+v1::RecordedLoad LoadOf(const std::string& name, const std::string& text, const std::string& gpu) {
+  v1::RecordedLoad load;
+  v1::LoadRequest& request = *load.mutable_request();
+  request.set_name(name);
+  request.add_source()->set_label("k.cu");
+  load.add_source_digest(DigestOf(text).Raw());
+  request.mutable_options()->add_architectures(gpu);
+  request.mutable_options()->set_architectures_of_gpu(true);
+  return load;
+}
+
+class BundleSearchTest : public ::testing::Test {
+ protected:
+  void Make(const std::string& path, const std::string& name, const std::string& text, const std::string& gpu) {
+    BundledKernel kernel{.load = LoadOf(name, text, gpu), .result = {}, .targets = {.machine_code = {gpu}, .ptx = {}}};
+    const std::string code = text + gpu;
+    kernel.result.set_artifact_digest(DigestOf(code).Raw());
+    BundleFiles files;
+    AddKernel(kernel, code, nullptr, files);
+    ASSERT_THAT(WriteBundle(env_, path, std::move(files)), IsOk());
+  }
+  BundleAnswer Ask(const std::vector<std::string>& bundles, const v1::RecordedLoad& load) {
+    const auto answer = AskBundles(env_, bundles, {}, load);
+    EXPECT_THAT(answer, IsOk());
+    return answer.value_or(BundleAnswer());
+  }
+
+  MemEnv env_;
+};
+
+TEST_F(BundleSearchTest, TheFirstBundleThatHasTheKernelAnswers) {
+  Make("/a", "k", "text", "sm_80");
+  Make("/b", "k", "text", "sm_90");
+  const BundleAnswer answer = Ask({"/none", "/a", "/b"}, LoadOf("k", "text", "sm_90"));
+  ASSERT_TRUE(answer.result.has_value());
+  EXPECT_EQ(answer.bundle, "/b");
+  EXPECT_TRUE(answer.result->cache_hit());
+  EXPECT_EQ(env_.ReadFile(answer.result->artifact_path()).value(), "textsm_90");
+  EXPECT_EQ(answer.miss, "");
+}
+
+TEST_F(BundleSearchTest, AMissSaysWhatDiffers) {
+  Make("/a", "k", "text", "sm_80");
+  EXPECT_THAT(Ask({"/a"}, LoadOf("k", "other text", "sm_80")).miss,
+              HasSubstr("\"k\" from other inputs, which differ in source k.cu"));
+  EXPECT_THAT(Ask({"/a"}, LoadOf("k", "text", "sm_90")).miss, HasSubstr("\"k\" for sm_80, not for sm_90"));
+  EXPECT_THAT(Ask({"/a"}, LoadOf("other", "other text", "sm_80")).miss, IsEmpty());
+  EXPECT_THAT(Ask({"/none"}, LoadOf("k", "text", "sm_80")).miss, IsEmpty());
+}
+
+TEST_F(BundleSearchTest, WithKeysOnlySignedKernelsCount) {
+  Make("/a", "k", "text", "sm_80");
+  const auto keys = BundleKeysOf([](const std::string&) {
+    return std::optional<std::string>("MCowBQYDK2VwAyEAPUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw=");
+  });
+  ASSERT_THAT(keys, IsOk());
+  const auto answer = AskBundles(env_, {"/a"}, *keys, LoadOf("k", "text", "sm_80"));
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_FALSE(answer->result.has_value());
+  const auto bad = BundleKeysOf([](const std::string&) { return std::optional<std::string>("no key"); });
+  EXPECT_THAT(ErrorOf(bad.status()), HasSubstr("KERNIX_BUNDLE_KEYS"));
+}
+
+TEST(BundleBesideTest, OnlyABundleOfTheSourcesOwnerCounts) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root: makes files of other users";
+  const ScratchDirectory folder;
+  const std::string source = folder / "k.cu";
+  const std::string bundle = folder / "k.kernix";
+  const auto found = [&] { return BundleBeside(Env::Posix(), source, "k").has_value(); };
+  ASSERT_THAT(Env::Posix().WriteFile(source, "text", 0644), IsOk());
+  EXPECT_FALSE(found());
+  ASSERT_THAT(WriteBundle(Env::Posix(), bundle, {}), IsOk());
+  EXPECT_TRUE(found());
+  ASSERT_EQ(chown(bundle.c_str(), 4711, 4711), 0);
+  EXPECT_FALSE(found());
+  ASSERT_EQ(chown(source.c_str(), 4711, 4711), 0);
+  EXPECT_TRUE(found());
+  ASSERT_EQ(chmod(bundle.c_str(), 0777), 0);
+  EXPECT_FALSE(found());
+}
+
+}  // namespace
+}  // namespace kernix

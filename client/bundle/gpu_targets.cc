@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/bundle/gpu_targets.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "common/base/strings.h"
+
+namespace kernix {
+namespace {
+
+struct Target {
+  int major = 0;
+  int minor = 0;
+  char letter = 0;  // 'a' or 'f'
+  auto operator<=>(const Target&) const = default;
+};
+
+// All zero for other texts.
+Target TargetOf(std::string_view text) {
+  for (const std::string_view prefix : {"sm_", "compute_"}) {
+    if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+  }
+  Target target;
+  int number = 0;
+  for (const char c : text) {
+    if (c == '.') continue;
+    if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
+      number = number * 10 + (c - '0');
+    } else {
+      target.letter = c;
+    }
+  }
+  target.major = number / 10;
+  target.minor = number % 10;
+  return target;
+}
+
+bool MachineCodeRuns(const Target& code, const Target& gpu) {
+  if (code.major != gpu.major) return false;
+  return code.letter == 'a' ? code.minor == gpu.minor : code.minor <= gpu.minor;
+}
+
+bool PtxRuns(const Target& ptx, const Target& gpu) {
+  if (ptx.letter != 0) return MachineCodeRuns(ptx, gpu);
+  return ptx.major < gpu.major || (ptx.major == gpu.major && ptx.minor <= gpu.minor);
+}
+
+}  // namespace
+
+bool RunsOn(const GpuTargets& targets, const std::string& gpu) {
+  const Target here = TargetOf(gpu);
+  const auto any = [&here](const std::vector<std::string>& texts, bool (*runs)(const Target&, const Target&)) {
+    return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) { return runs(TargetOf(text), here); });
+  };
+  return any(targets.machine_code, MachineCodeRuns) || any(targets.ptx, PtxRuns);
+}
+
+bool HasEach(const GpuTargets& targets, const std::vector<std::string>& asked) {
+  return std::all_of(asked.begin(), asked.end(), [&](const std::string& text) {
+    const Target target = TargetOf(text);
+    return std::any_of(targets.machine_code.begin(), targets.machine_code.end(),
+                       [&](const std::string& code) { return TargetOf(code) == target; });
+  });
+}
+
+}  // namespace kernix

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which GPUs can run an artifact.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kernix {
+
+// The targets of an artifact's GPU code: "sm_90", "sm_90a", "sm_120f".
+struct GpuTargets {
+  std::vector<std::string> machine_code;
+  std::vector<std::string> ptx;
+};
+
+// Whether the GPU of this architecture ("sm_86") can run code of one of `targets`, as the CUDA C++ Programming Guide
+// has it: machine code runs on GPUs of its major number and at least its minor one; with "a" on its own architecture
+// only, with "f" on its family. The driver compiles PTX for every later GPU, unless it has such a letter, too.
+bool RunsOn(const GpuTargets& targets, const std::string& gpu);
+
+// Whether `targets` have machine code for each of `asked`, as users write architectures: "sm_90", "9.0".
+bool HasEach(const GpuTargets& targets, const std::vector<std::string>& asked);
+
+}  // namespace kernix

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/bundle/gpu_targets.h"
+
+#include <gtest/gtest.h>
+
+namespace kernix {
+namespace {
+
+TEST(GpuTargetsTest, MachineCodeRunsOnItsMajorNumberFromItsMinorOneOn) {
+  const GpuTargets targets{.machine_code = {"sm_80", "sm_90"}, .ptx = {}};
+  for (const char* gpu : {"sm_80", "sm_86", "sm_89", "sm_90"}) EXPECT_TRUE(RunsOn(targets, gpu)) << gpu;
+  for (const char* gpu : {"sm_75", "sm_100", "sm_120"}) EXPECT_FALSE(RunsOn(targets, gpu)) << gpu;
+}
+
+TEST(GpuTargetsTest, ALetterBindsToAnArchitectureOrAFamily) {
+  EXPECT_TRUE(RunsOn({.machine_code = {"sm_90a"}, .ptx = {"sm_90a"}}, "sm_90"));
+  EXPECT_FALSE(RunsOn({.machine_code = {"sm_100a"}, .ptx = {"sm_100a"}}, "sm_103"));
+  EXPECT_TRUE(RunsOn({.machine_code = {"sm_100f"}, .ptx = {}}, "sm_103"));
+  EXPECT_FALSE(RunsOn({.machine_code = {"sm_100f"}, .ptx = {"sm_100f"}}, "sm_120"));
+}
+
+TEST(GpuTargetsTest, PtxRunsOnLaterGpus) {
+  const GpuTargets targets{.machine_code = {"sm_80", "sm_90"}, .ptx = {"sm_90"}};
+  EXPECT_TRUE(RunsOn(targets, "sm_120"));
+  EXPECT_FALSE(RunsOn(targets, "sm_75"));
+  EXPECT_FALSE(RunsOn({}, "sm_90"));
+}
+
+TEST(GpuTargetsTest, WhatIsAskedForIsThereAsItIs) {
+  const GpuTargets targets{.machine_code = {"sm_80", "sm_90a"}, .ptx = {"sm_90a"}};
+  EXPECT_TRUE(HasEach(targets, {"8.0", "sm_90a"}));
+  EXPECT_TRUE(HasEach(targets, {"9.0a"}));
+  EXPECT_FALSE(HasEach(targets, {"9.0"}));
+  EXPECT_FALSE(HasEach(targets, {"8.0", "8.6"}));
+  EXPECT_FALSE(HasEach(targets, {"all-major"}));
+}
+
+}  // namespace
+}  // namespace kernix
