@@ -52,9 +52,9 @@ def in_context_of(device: int) -> Iterator[None]:
         try:
             yield
         finally:
-            _call("cuCtxPopCurrent_v2", ctypes.byref(old))
+            _library().cuCtxPopCurrent_v2(ctypes.byref(old))  # after a kernel has crashed, this fails, as all does
     finally:
-        _call("cuDevicePrimaryCtxRelease_v2", handle)
+        _library().cuDevicePrimaryCtxRelease_v2(handle)
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def events_of(stream: int) -> Iterator[Callable[[Callable[[], None], int], float
         yield seconds
     finally:
         for event in (begin, end):
-            _library().cuEventDestroy_v2(event)  # after a kernel has failed, this fails, too
+            _library().cuEventDestroy_v2(event)
 
 
 def wait_for_gpu() -> None:
