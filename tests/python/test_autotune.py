@@ -4,8 +4,12 @@
 import json
 import os
 import pathlib
+import re
+import subprocess
+import sys
 import time
 
+import conftest
 import jax
 import jax.numpy as jnp
 import kernels
@@ -524,6 +528,17 @@ def test_the_oldest_results_go(fresh_name, memory, monkeypatch):
     tune({"WORK": [1]}, name=fresh_name)
     assert sorted(file.name for file in memory.glob("?.json")) == ["0.json", "1.json"]
     assert len(list(memory.glob("*"))) == 3
+
+
+def test_the_example_takes_its_second_result_from_the_first(place):
+    example = conftest.HERE.parents[1] / "python" / "examples" / "autotune.py"
+
+    def run():
+        command = [sys.executable, example]
+        return subprocess.run(command, env=place.environment, check=True, capture_output=True, text=True).stdout
+
+    assert re.match(r"product: 12 variants, best ROWS=\d+ DEPTH=\d+: .* µs(, tied with \d+ more)?\n", run())
+    assert "from an earlier search" in run().splitlines()[0]
 
 
 # --- CUDA without a GPU -----------------------------------------------------------------------------------------------
