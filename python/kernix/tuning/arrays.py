@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from kernix._errors import KernelRequestError
@@ -23,12 +22,14 @@ __all__ = ["Arrays", "Spec"]
 _UNSET = 0xFF  # in all bytes of a new result: NaN, -1
 
 
-@dataclass(frozen=True)
 class Spec:
-    """Shape and element type of a result."""
+    """Shape and element type of a result. Not a tuple, which as ``out`` would be several results."""
 
-    shape: tuple[int, ...]
-    dtype: Any
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape = shape
+        self.dtype = dtype
 
     def text(self) -> str:
         """Return ``"float32[3, 4]"``."""
