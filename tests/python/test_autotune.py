@@ -122,6 +122,21 @@ def test_nothing_usable_is_an_error_that_counts(fresh_name):
         tune({"WORK": [1], "WRONG": [1]}, name=fresh_name)
 
 
+def test_a_variant_that_fails_later_does_not_end_the_search(fresh_name):
+    source = """
+#include <stdexcept>
+// @BE f
+void f(BE::In<float> x, BE::Out<float> y) {
+    static int calls = 0;
+    if (++calls > LAST) throw std::runtime_error("enough");
+    y[0] = 1;
+}
+"""
+    result = kernix.autotune(source, {"LAST": [1, 2_000_000_000]}, [X[:1]], check=np.array([1.0]), name=fresh_name)
+    assert outcomes(result) == ["failed", "best"]
+    assert "enough" in result.table[0].reason
+
+
 def test_a_variant_that_writes_nothing_is_wrong(fresh_name):
     """Not taken for right, because the memory has what an earlier variant wrote."""
     source = """
@@ -217,9 +232,9 @@ def test_files(fresh_name, tmp_path):
 
 def test_other_errors_end_the_search(fresh_name, monkeypatch):
     def check(result):
-        raise RuntimeError("a mistake in the check")
+        raise ValueError("a mistake in the check")
 
-    with pytest.raises(RuntimeError, match="a mistake in the check"):
+    with pytest.raises(ValueError, match="a mistake in the check"):
         tune({"WORK": [1, 2]}, name=fresh_name, check=check)
     monkeypatch.setenv("CXX", "/no/compiler")
     with pytest.raises(kernix.KernelToolchainError):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from kernix._errors import KernelDaemonError, KernelError, KernelToolchainError
+from kernix._errors import KernelCallError, KernelDaemonError, KernelError, KernelToolchainError
 from kernix.calling.function import KernelFunction
 from kernix.loading.console import SharedLine, line_of_context
 from kernix.loading.module import CompiledModule
@@ -118,15 +118,17 @@ class Search:
             call = arrays.call_of(function, self._plan.attributes[number], results)
             call()
             arrays.wait()
-        except (KernelError, ValueError) as error:
-            self._note(number, "failed", reason=_in_a_line(error))
-            self._check_gpu(number, arrays)
+        except (KernelCallError, ValueError) as error:
+            self._note_failure(number, error, arrays)
             return
         if reason := why_wrong(self._plan.check, arrays.shown(results)):
             self._note(number, "wrong", reason=reason)
             return
         best = self._timings[self._best()].median if self._timings else None
-        self._timings[number] = measure(call, clock, best)
+        try:
+            self._timings[number] = measure(call, clock, best)
+        except KernelCallError as error:
+            self._note_failure(number, error, arrays)
 
     def _time_again(self, clock: Clock) -> None:
         """Time those that may be the fastest by turns, now that nothing compiles."""
@@ -149,8 +151,9 @@ class Search:
         module = self._modules[number]
         return module[only_function(module, self._plan.function)]
 
-    def _check_gpu(self, number: int, arrays: Arrays) -> None:
-        """End the search if a variant's failure has left the GPU's context unusable."""
+    def _note_failure(self, number: int, failure: Exception, arrays: Arrays) -> None:
+        """Note why a variant's call failed. End the search if that has left the GPU's context unusable."""
+        self._note(number, "failed", reason=_in_a_line(failure))
         try:
             arrays.wait()
         except KernelError as error:
