@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -50,15 +50,19 @@ class Memory:
     """
 
     def __init__(self, about: Mapping[str, Any]) -> None:
-        text = json.dumps([_FORMAT, about], default=_plain, sort_keys=True)
+        self._about = json.dumps([_FORMAT, about], default=_plain, sort_keys=True)
+        text = self._about.encode()
         self._folder = _folder()
-        self._path = os.path.join(self._folder, f"{hashlib.sha256(text.encode()).hexdigest()}.json")
+        # The file says what it is about, so names need not differ. hashlib's import would take a third of a recall.
+        self._path = os.path.join(self._folder, f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}.json")
 
     def recall(self, variants: Sequence[Settings]) -> Remembered | None:
         """Return the result that is kept for these variants. A file that is damaged counts as none."""
         try:
             with open(self._path, encoding="utf-8") as file:
                 kept = json.load(file)
+            if kept["about"] != self._about:
+                return None
             rows = [
                 TuningRow(**{**row, "settings": settings})
                 for row, settings in zip(kept["table"], variants, strict=True)
@@ -71,6 +75,7 @@ class Memory:
     def keep(self, remembered: Remembered) -> None:
         """Keep a result. It is no error if the folder cannot be written: the next search takes its time again."""
         content = {
+            "about": self._about,
             "winner": remembered.winner,
             "module_key": remembered.module_key,
             "table": [row._asdict() for row in remembered.table],
@@ -122,7 +127,7 @@ def _remove_oldest(folder: str) -> None:
 def _plain(value: Any) -> Any:
     """Return what JSON has no form for as a value with the same meaning in each process."""
     if isinstance(value, bytes):
-        return hashlib.sha256(value).hexdigest()
+        return value.decode(errors="surrogateescape")
     if isinstance(value, os.PathLike):
         return os.path.abspath(os.fsdecode(value))
     return value.tolist() if hasattr(value, "tolist") else str(value)
