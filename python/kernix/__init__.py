@@ -51,6 +51,11 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.loading.watch import Watch as Watch
     from kernix.loading.watch import watch as watch
     from kernix.notebook import load_ipython_extension as load_ipython_extension
+    from kernix.tuning.autotune import autotune as autotune
+    from kernix.tuning.result import KernelTuningError as KernelTuningError
+    from kernix.tuning.result import TuningResult as TuningResult
+    from kernix.tuning.table import TuningRow as TuningRow
+    from kernix.tuning.table import TuningTable as TuningTable
 
     __version__: str
 
@@ -91,6 +96,9 @@ _PLACES = {
     "kernix.loading.resources": ("KernelResources",),
     "kernix.loading.trace": ("BuildStep", "BuildTrace"),
     "kernix.loading.watch": ("Watch", "watch"),
+    "kernix.tuning.autotune": ("autotune",),
+    "kernix.tuning.result": ("KernelTuningError", "TuningResult"),
+    "kernix.tuning.table": ("TuningRow", "TuningTable"),
     "kernix.notebook": ("load_ipython_extension",),
 }
 

@@ -12,7 +12,7 @@ from kernix.calling.arrays import CPU, CUDA, Library, View, dtype_name, is_array
 from kernix.calling.attributes import Attribute
 from kernix.calling.call import ambiguous, check_spec
 
-__all__ = ["Handler", "call_directly"]
+__all__ = ["Handler", "call_directly", "common_device", "view_of"]
 
 
 class Handler(NamedTuple):
@@ -43,15 +43,15 @@ def call_directly(
     if platform == CPU and stream is not None:
         raise TypeError(f"{handler.name}() runs on the CPU and takes no stream")
     with library.device(like):
-        views = [_view(handler, f"argument {i}", array, platform, handle) for i, array in enumerate(arguments)]
+        views = [view_of(handler, f"argument {i}", array, platform, handle) for i, array in enumerate(arguments)]
         specs = outputs if outputs is not None else [_like_arguments(handler, arguments, views)]
         with library.memory_for(like, handle):
             results = [
                 spec if is_array(spec) else _make(handler, i, library, spec, like) for i, spec in enumerate(specs)
             ]
-        outs = [_view(handler, f"result {i}", array, platform, handle, True) for i, array in enumerate(results)]
+        outs = [view_of(handler, f"result {i}", array, platform, handle, True) for i, array in enumerate(results)]
         _check_apart(handler, outs)
-        device = _common_device(handler, views + outs)
+        device = common_device(handler, views + outs)
         _core.call_handler(
             handler.address,
             [view.core() for view in views],
@@ -76,7 +76,10 @@ def _first_array(handler: Handler, arguments: Sequence[Any], outputs: Sequence[A
     raise TypeError(f"{handler.name}() needs an array to know what memory to run on: pass arrays to write into as out=")
 
 
-def _view(handler: Handler, place: str, array: Any, platform: str, stream: int | None, writable: bool = False) -> View:
+def view_of(
+    handler: Handler, place: str, array: Any, platform: str, stream: int | None, writable: bool = False
+) -> View:
+    """Return the memory of an array of a call. `place` says which array it is, for errors."""
     try:
         return library_of(array).view(array, platform, stream, writable=writable)
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
@@ -128,7 +131,8 @@ def _check_apart(handler: Handler, results: Sequence[View]) -> None:
             raise ValueError(f"{handler.name}(): results {names} share memory: pass a separate array for each")
 
 
-def _common_device(handler: Handler, views: Sequence[View]) -> int | None:
+def common_device(handler: Handler, views: Sequence[View]) -> int | None:
+    """Return the number of the GPU that has all arrays, or None."""
     devices = sorted({view.device for view in views if view.device is not None})
     if len(devices) > 1:
         raise ValueError(f"{handler.name}(): its arrays are on several devices: {', '.join(map(str, devices))}")

@@ -15,6 +15,7 @@ from kernix.calling.attributes import Attribute, convert_attributes
 from kernix.calling.by_jax import JaxCalls, is_for_jax, name_of_dtype_in_jax, x64_hint
 from kernix.calling.call import OPTIONS, Call, Function, check_spec, is_spec
 from kernix.calling.direct import Handler, call_directly
+from kernix.calling.fixed import FixedCall
 from kernix.calling.launch import LAUNCH, LAUNCH_DEFAULTS, launch_attributes, split_launch
 from kernix.calling.signature import Signature, calls_of, read_signature
 from kernix.jax.targets import Code, count_replacements
@@ -187,6 +188,18 @@ class KernelFunction(Function):
         except KernelCallError as error:
             failure = self._named(error)
         raise failure
+
+    def _fixed_call(
+        self, arguments: Sequence[Any], results: Sequence[Any], attributes: Mapping[str, Any], stream: int | None
+    ) -> FixedCall:
+        """Check a call without JAX, and return it, ready to be made many times."""
+        self._check_live_code()
+        arguments = self._check_arguments(tuple(arguments), attributes)
+        values = self._convert_attributes(attributes)
+        self._check_outputs(results)
+        self._check_types(arguments, results, in_jax=False)
+        handler = Handler(self.__qualname__, self._handler(), self._code.platform)
+        return FixedCall(handler, arguments, results, values, stream)
 
     def _named(self, error: KernelCallError) -> KernelCallError:
         """Add the module's name to an error of code that has no target; a target's trampoline passes it."""

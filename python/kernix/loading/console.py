@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LoadConsole",
     "ProgressLine",
+    "SharedLine",
     "input_listener",
     "line_of_context",
     "progress_line",
@@ -137,6 +139,29 @@ class _TerminalLine(ProgressLine):
         if self._owner:
             self._owner = False
             _terminal_owner.release()
+
+
+class SharedLine(ProgressLine):
+    """The one progress line of many loads. The loads only make room for their output."""
+
+    def __init__(self, line: ProgressLine) -> None:
+        self._line = line
+        self._lock = threading.Lock()
+
+    def show(self, text: str) -> None:
+        """Draw, in the thread of the caller."""
+        with self._lock:
+            self._line.draw(text)
+
+    def end(self) -> None:
+        """Give the line back."""
+        with self._lock:
+            self._line.close()
+
+    def erase(self) -> None:
+        """Make room for output, in any thread."""
+        with self._lock:
+            self._line.erase()
 
 
 def line_of_context() -> ProgressLine:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from kernix import _core
 from kernix._errors import KernelError, warning_listener
 from kernix.loading.background import BackgroundWork, LoadFuture, start
-from kernix.loading.console import ProgressLine, line_of_context, write_to
+from kernix.loading.console import ProgressLine, SharedLine, line_of_context, write_to
 from kernix.loading.load import prepare
 from kernix.loading.module import CompiledModule
 from kernix.loading.one_load import Fetched, PreparedLoad, public_load
@@ -190,28 +190,6 @@ def _origin_of(core: _core.Module) -> str:
     return "cache" if core.cache_hit else "joined" if core.joined else "built"
 
 
-class _SharedLine(ProgressLine):
-    """The one progress line of a batch. Its loads only make room for their output."""
-
-    def __init__(self, line: ProgressLine) -> None:
-        self._line = line
-        self._lock = threading.Lock()
-
-    def show(self, text: str) -> None:
-        """Draw, in the thread of the caller."""
-        with self._lock:
-            self._line.draw(text)
-
-    def end(self) -> None:
-        """Give the line back."""
-        with self._lock:
-            self._line.close()
-
-    def erase(self) -> None:
-        with self._lock:
-            self._line.erase()
-
-
 _Loads = Iterable[Mapping[str, Any] | str | os.PathLike[str]]
 
 
@@ -257,7 +235,7 @@ def load_many(
     batch = [_prepared(index, load, {"verbose": verbose, **options}) for index, load in enumerate(loads)]
     if not wait:
         return _load_in_background(batch, verbose)
-    line = _SharedLine(line_of_context())
+    line = SharedLine(line_of_context())
     try:
         for one in batch:
             one.start(line)
@@ -357,7 +335,7 @@ def _prepared(index: int, load: Mapping[str, Any] | str | os.PathLike[str], opti
     return one
 
 
-def _await(batch: Sequence[_OneOfMany], line: _SharedLine) -> None:
+def _await(batch: Sequence[_OneOfMany], line: SharedLine) -> None:
     """Wait until all have ended, and show how far they are."""
     began = time.monotonic()
     left: set[Future[Fetched]] = {one.work for one in batch if one.work is not None}

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arrays of a search: arguments of all calls, new results for each variant, and the clock where they are."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kernix._errors import KernelRequestError
+from kernix.calling.arrays import CUDA, is_array, is_on_gpu, library_of, name_of_dtype
+from kernix.calling.call import ambiguous, check_spec
+from kernix.calling.fixed import FixedCall
+from kernix.calling.function import KernelFunction
+from kernix.jax.interop import imported_jax, is_tracing
+from kernix.tuning import driver
+from kernix.tuning.clock import Clock, wall_clock
+
+__all__ = ["Arrays", "Spec"]
+
+_UNSET = 0xFF  # in all bytes of a new result: NaN, -1
+
+
+class Spec:
+    """Shape and element type of a result. Not a tuple, which as ``out`` would be several results."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape = shape
+        self.dtype = dtype
+
+    def text(self) -> str:
+        """Return ``"float32[3, 4]"``."""
+        return f"{name_of_dtype(self.dtype)}{list(self.shape)}"
+
+
+class Arrays:
+    """The arrays that a search calls its variants with.
+
+    JAX arrays on the CPU are read by way of NumPy, and so are their results NumPy arrays. Calls do not go through JAX,
+    so no variant is registered there.
+
+    Parameters
+    ----------
+    platform : str
+        ``"cpu"`` or ``"CUDA"``.
+    arguments : sequence
+        The user's arguments.
+    out : object
+        The user's ``out``.
+
+    Attributes
+    ----------
+    out : Spec, tuple of Spec, or None
+        The results, as the user's ``out`` describes them.
+    """
+
+    def __init__(self, platform: str, arguments: Sequence[Any], out: Any) -> None:
+        if isinstance(arguments, (str, bytes)) or is_array(arguments) or not isinstance(arguments, Sequence):
+            raise TypeError("args must be a list of the arrays that the function is called with")
+        if is_tracing():
+            raise KernelRequestError("autotune() runs kernels: call it outside of jax.jit, and its .function inside")
+        self._on_gpu = platform == CUDA
+        self.arguments = [self._own(argument) for argument in arguments]
+        self._is_single = not isinstance(out, (list, tuple))
+        specs = [_spec(i, one) for i, one in enumerate([out] if self._is_single else out)] if out is not None else None
+        self.out = None if specs is None else specs[0] if self._is_single else tuple(specs)
+        self._specs = specs
+
+    def signature(self) -> list[str]:
+        """Return element type and shape of all arguments, and of the results that are described."""
+        arguments = [f"{name_of_dtype(array.dtype)}{list(array.shape)}" for array in self.arguments]
+        return [*arguments, "->", *(spec.text() for spec in self._specs or ())]
+
+    @property
+    def device(self) -> int:
+        """The number of the GPU that has the arguments; 0 if none has."""
+        own = (array for array in self.arguments if is_on_gpu(array))
+        return int(array.__dlpack_device__()[1]) if (array := next(own, None)) is not None else 0
+
+    def new_results(self, function: str) -> list[Any]:
+        """Make arrays for the results, with content that no kernel has written."""
+        specs = self._specs or [self._like_arguments(function)]
+        return [self._empty(spec) for spec in specs]
+
+    def call_of(self, function: KernelFunction, attributes: dict[str, Any], results: list[Any]) -> FixedCall:
+        """Return a call that writes into `results`, whose content is overwritten now."""
+        call = function._fixed_call(self.arguments, results, attributes, self._stream())
+        for (address, count), array in zip(call.memory(), results, strict=True):
+            self._fill(address, count, 1 if name_of_dtype(array.dtype) == "bool" else _UNSET)
+        self.wait()
+        return call
+
+    def shown(self, results: list[Any]) -> Any:
+        """Return results as a call returns them."""
+        return results[0] if self._is_single else tuple(results)
+
+    def wait(self) -> None:
+        """Wait until all calls have ended."""
+        if self._on_gpu:
+            driver.wait_for_gpu()
+
+    @contextmanager
+    def clock(self) -> Iterator[Clock]:
+        """Give what measures calls on these arrays."""
+        if not self._on_gpu:
+            yield wall_clock
+            return
+        with driver.in_context_of(self.device), driver.events_of(self._stream() or 0) as clock:
+            yield clock
+
+    def _own(self, argument: Any) -> Any:
+        """Return an argument in the form that calls take."""
+        jax = imported_jax()
+        if jax is None:
+            return argument
+        import numpy as np
+
+        if self._on_gpu and isinstance(argument, (np.ndarray, np.generic)):
+            argument = jax.device_put(argument)
+        if isinstance(argument, jax.Array):
+            argument = argument.block_until_ready()
+            return argument if self._on_gpu else np.asarray(argument)
+        return argument
+
+    def _like_arguments(self, function: str) -> Spec:
+        kinds = {(name_of_dtype(array.dtype), tuple(array.shape)) for array in self.arguments}
+        if len(kinds) != 1:
+            raise ambiguous(function, [f"{dtype}{list(shape)}" for dtype, shape in sorted(kinds)])
+        return Spec(tuple(self.arguments[0].shape), self.arguments[0].dtype)
+
+    def _empty(self, spec: Spec) -> Any:
+        like = next((array for array in self.arguments if not self._on_gpu or is_on_gpu(array)), None)
+        jax = imported_jax()
+        if self._on_gpu and jax is not None and (like is None or isinstance(like, jax.Array)):
+            with jax.default_device(None if like is None else next(iter(like.devices()))):
+                return jax.numpy.empty(spec.shape, spec.dtype).block_until_ready()
+        if like is None:
+            import numpy as np
+
+            like = np.empty(0)
+        return library_of(like).empty(spec.shape, spec.dtype, like)
+
+    def _stream(self) -> int | None:
+        if not self._on_gpu:
+            return None
+        like = next((array for array in self.arguments if is_on_gpu(array)), None)
+        return 0 if like is None else library_of(like).stream(like)
+
+    def _fill(self, address: int, count: int, byte: int) -> None:
+        if not count:
+            return
+        if self._on_gpu:
+            driver.fill_memory(address, count, byte)
+        else:
+            ctypes.memset(address, byte, count)
+
+
+def _spec(index: int, out: Any) -> Spec:
+    check_spec("autotune", index, out)
+    return Spec(tuple(int(size) for size in out.shape), out.dtype)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results of earlier searches, as files beside the user's store."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from kernix import _core
+from kernix.loading.connection import store_override
+from kernix.tuning import driver
+from kernix.tuning.space import Settings
+from kernix.tuning.table import TuningRow, TuningTable
+
+__all__ = ["Memory", "Remembered", "describe_machine"]
+
+_FORMAT = 1  # of the files
+_MOST_FILES = 1000
+
+
+class Remembered(NamedTuple):
+    """The result of a search.
+
+    Attributes
+    ----------
+    winner : int
+        The number of the variant that has won.
+    module_key : str
+        The key of its module. It changes with headers, flags and compilers, too.
+    table : TuningTable
+        What is known about the variants, in their order.
+    """
+
+    winner: int
+    module_key: str
+    table: TuningTable
+
+
+class Memory:
+    """The place of one search's result.
+
+    Parameters
+    ----------
+    about : dict
+        All that the result depends on, besides what `Remembered.module_key` covers.
+    """
+
+    def __init__(self, about: Mapping[str, Any]) -> None:
+        self._about = json.dumps([_FORMAT, about], default=_plain, sort_keys=True)
+        text = self._about.encode()
+        self._folder = _folder()
+        # The file says what it is about, so names need not differ. hashlib's import would take a third of a recall.
+        self._path = os.path.join(self._folder, f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}.json")
+
+    def recall(self, variants: Sequence[Settings]) -> Remembered | None:
+        """Return the result that is kept for these variants. A file that is damaged counts as none."""
+        try:
+            with open(self._path, encoding="utf-8") as file:
+                kept = json.load(file)
+            if kept["about"] != self._about:
+                return None
+            rows = [
+                TuningRow(**{**row, "settings": settings})
+                for row, settings in zip(kept["table"], variants, strict=True)
+            ]
+            remembered = Remembered(kept["winner"], kept["module_key"], TuningTable(rows))
+            return remembered if remembered.table[remembered.winner].outcome == "best" else None
+        except (OSError, ValueError, KeyError, TypeError, IndexError):
+            return None
+
+    def keep(self, remembered: Remembered) -> None:
+        """Keep a result. It is no error if the folder cannot be written: the next search takes its time again."""
+        content = {
+            "about": self._about,
+            "winner": remembered.winner,
+            "module_key": remembered.module_key,
+            "table": [row._asdict() for row in remembered.table],
+        }
+        with suppress(OSError):
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            self._write(json.dumps(content))
+            _remove_oldest(self._folder)
+
+    def _write(self, text: str) -> None:
+        import tempfile  # only a search needs it
+
+        handle, path = tempfile.mkstemp(dir=self._folder, suffix=".new")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(path, self._path)
+        except BaseException:
+            os.unlink(path)
+            raise
+
+
+def describe_machine(on_gpu: bool, device: int) -> dict[str, str]:
+    """Return the hardware, and the driver, that times depend on."""
+    return driver.describe_gpu(device) if on_gpu else _describe_cpu()
+
+
+def _describe_cpu() -> dict[str, str]:
+    """Return the processor's model and the number of cores that this process may use."""
+    model = ""
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        model = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "")
+    return {"cpu": model, "cores": str(len(os.sched_getaffinity(0)))}
+
+
+def _folder() -> str:
+    store = store_override() or _core.default_store_directory()
+    return f"{store.split(os.pathsep)[0]}.tuned"
+
+
+def _remove_oldest(folder: str) -> None:
+    with os.scandir(folder) as entries:
+        files = [(entry.stat().st_mtime, entry.path) for entry in entries]
+    for _, path in sorted(files)[: max(0, len(files) - _MOST_FILES)]:
+        with suppress(FileNotFoundError):  # another process has removed it
+            os.unlink(path)
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has no form for as a value with the same meaning in each process."""
+    if isinstance(value, bytes):
+        return value.decode(errors="surrogateescape")
+    if isinstance(value, os.PathLike):
+        return os.path.abspath(os.fsdecode(value))
+    return value.tolist() if hasattr(value, "tolist") else str(value)
