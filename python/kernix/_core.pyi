@@ -108,10 +108,9 @@ class Module:
     function_names: list[str]
     key: str
     artifact_digest: str
+    origin: str
     cache_hit: bool
     build_ms: int
-    from_upstream: bool
-    joined: bool
     miss_reason: str
     source_labels: list[str]
     def source(self, label: str) -> bytes | None: ...

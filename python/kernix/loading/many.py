@@ -13,7 +13,6 @@ from concurrent.futures import wait as wait_for
 from contextvars import copy_context
 from typing import Any, NamedTuple
 
-from kernix import _core
 from kernix._errors import KernelError, warning_listener
 from kernix.loading.background import BackgroundWork, LoadFuture, start
 from kernix.loading.console import ProgressLine, line_of_context, write_to
@@ -181,13 +180,7 @@ class _OneOfMany:
         if self._fetched.is_known:
             return LoadReport(self.name, "process", seconds)
         core = self._fetched.core
-        return LoadReport(self.name, _origin_of(core), seconds, core.build_ms, core.miss_reason)
-
-
-def _origin_of(core: _core.Module) -> str:
-    if core.from_upstream:
-        return "upstream"
-    return "cache" if core.cache_hit else "joined" if core.joined else "built"
+        return LoadReport(self.name, core.origin, seconds, core.build_ms, core.miss_reason)
 
 
 class _SharedLine(ProgressLine):

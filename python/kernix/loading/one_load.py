@@ -13,7 +13,7 @@ from kernix._errors import KernelCompilationError, KernelError, short_errors
 from kernix.jax.targets import jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
-from kernix.loading.module import CompiledModule, hidden_functions, module_of, origin
+from kernix.loading.module import CompiledModule, hidden_functions, module_of, origin_in_words
 from kernix.loading.request import check_text, folder_path
 
 if TYPE_CHECKING:
@@ -138,5 +138,5 @@ def _load_anew(request: _core.Request, build_folder: str | None) -> tuple[_core.
             if shown := _core.shown_warning("hidden-function", text):
                 console.warning(shown)
         if request.verbose:
-            console.output(f"kernix: {request.name}: {origin(core)}, {core.path}")
+            console.output(f"kernix: {request.name}: {origin_in_words(core)}, {core.path}")
     return core, slot
