@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
@@ -14,6 +15,7 @@ from kernix.jax.targets import jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
 from kernix.loading.module import CompiledModule, hidden_functions, module_of, origin_in_words
+from kernix.loading.report import LoadReport, in_a_line, note
 from kernix.loading.request import check_text, folder_path
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ class Fetched(NamedTuple):
 
     core: _core.Module
     slot: int
-    is_known: bool  # this process had loaded it before
+    report: LoadReport
 
 
 class PreparedLoad:
@@ -104,12 +106,22 @@ class PreparedLoad:
         return self.deliver(self.fetch())
 
     def fetch(self) -> Fetched:
-        """Compile, unless this process has the module already."""
+        """Compile, unless this process has the module already, and note that for :func:`kernix.report`."""
+        name, began = self.request.name, time.monotonic()
         client = connection.latest()
         core, slot = (None, 0) if client is None else _core.find_loaded(client, self.request)
         if core is not None:
-            return Fetched(core, slot, True)
-        return Fetched(*_load_anew(self.request, self._folder), False)
+            report = LoadReport(name, "process", time.monotonic() - began)
+        else:
+            try:
+                core, slot = _load_anew(self.request, self._folder)
+            except Exception as error:
+                note(LoadReport(name, "failed", time.monotonic() - began, reason=in_a_line(error)))
+                raise
+            seconds = time.monotonic() - began
+            report = LoadReport(name, core.origin, seconds, core.build_ms, core.miss_reason)
+        note(report)
+        return Fetched(core, slot, report)
 
     def deliver(self, fetched: Fetched) -> CompiledModule:
         """Write the build directory and register the functions, as requested."""
