@@ -16,8 +16,10 @@ inline constexpr std::string_view kCudaHome = "cuda-home";
 inline constexpr std::string_view kVariableWithoutEffect = "variable-without-effect";
 inline constexpr std::string_view kMissingIncludePath = "missing-include-path";
 inline constexpr std::string_view kRegisterSpills = "register-spills";
+inline constexpr std::string_view kBuildAfterFreeze = "build-after-freeze";
 
-inline constexpr std::array kNames = {kCudaWithoutStream, kOnlyResults,           kWritableInput,      kHiddenFunction,
-                                      kCudaHome,          kVariableWithoutEffect, kMissingIncludePath, kRegisterSpills};
+inline constexpr std::array kNames = {kCudaWithoutStream,  kOnlyResults,    kWritableInput,
+                                      kHiddenFunction,     kCudaHome,       kVariableWithoutEffect,
+                                      kMissingIncludePath, kRegisterSpills, kBuildAfterFreeze};
 
 }  // namespace kernix::warning

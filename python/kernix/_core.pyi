@@ -59,6 +59,7 @@ class Request:
     verbose: bool
     max_parallel_jobs: int
     batch: bool
+    frozen: bool
     policy: Literal["build", "cached"]
     def __init__(
         self,
