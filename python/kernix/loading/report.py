@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kernix._lock import ForkSafeLock
@@ -61,12 +61,18 @@ class ProcessReport(NamedTuple):
         How long the builds took for which loads have waited, added up.
     loads : tuple of LoadReport
         The last 4,096 loads, in the order of their ends, without those of modules that the process had already.
+    after_freeze : dict
+        How many loads of the frozen process needed a build, and ``"built"``, ``"failed"`` or were ``"refused"``.
+    frozen : str
+        How the process is frozen now, for people; empty if it is not. See :func:`kernix.freeze`.
     """
 
     counts: dict[str, int]
     seconds: float
     build_ms: int
     loads: tuple[LoadReport, ...]
+    after_freeze: dict[str, int]
+    frozen: str = ""
 
     @property
     def builds(self) -> int:
@@ -96,8 +102,12 @@ class ProcessReport(NamedTuple):
 
     def _summary(self) -> list[str]:
         total = sum(self.counts.values())
-        origins = "".join(f", {count} {origin}" for origin, count in sorted(self.counts.items()))
-        return [f"{total} {'load' if total == 1 else 'loads'} in {self.seconds:.2f} s{origins}"]
+        lines = [f"{total} {'load' if total == 1 else 'loads'} in {self.seconds:.2f} s{_listed(self.counts)}"]
+        if self.frozen:
+            lines.append(self.frozen)
+        if self.after_freeze:
+            lines.append(f"needed a build after freeze(){_listed(self.after_freeze)}")
+        return lines
 
     def _longest(self) -> Sequence[LoadReport]:
         return sorted(self.loads, key=lambda one: -one.seconds)[:_MOST_ROWS]
@@ -105,6 +115,10 @@ class ProcessReport(NamedTuple):
     def _left_out(self) -> str:
         more = len(self.loads) - _MOST_ROWS
         return f"and {more} that took less time" if more > 0 else ""
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return "".join(f", {count} {what}" for what, count in sorted(counts.items()))
 
 
 def _row(one: LoadReport) -> tuple[str, ...]:
@@ -129,9 +143,12 @@ class _Loads:
         self._seconds = 0.0
         self._build_ms = 0
         self._loads: deque[LoadReport] = deque(maxlen=_MOST_LOADS)
+        self._after_freeze: Counter[str] = Counter()
 
-    def note(self, load: LoadReport) -> None:
+    def note(self, load: LoadReport, after_freeze: str) -> None:
         with self._lock:
+            if after_freeze:
+                self._after_freeze[after_freeze] += 1
             self._counts[load.origin] += 1
             self._seconds += load.seconds
             if load.origin != "process":
@@ -140,15 +157,16 @@ class _Loads:
 
     def report(self) -> ProcessReport:
         with self._lock:
-            return ProcessReport(dict(self._counts), self._seconds, self._build_ms, tuple(self._loads))
+            sums = dict(self._counts), self._seconds, self._build_ms
+            return ProcessReport(*sums, tuple(self._loads), dict(self._after_freeze))
 
 
 _of_process = _Loads()
 
 
-def note(load: LoadReport) -> None:
-    """Note the end of a load of this process."""
-    _of_process.note(load)
+def note(load: LoadReport, after_freeze: str = "") -> None:
+    """Note the end of a load of this process, and what became of it if the frozen process needed a build."""
+    _of_process.note(load, after_freeze)
 
 
 def report() -> ProcessReport:
@@ -161,7 +179,9 @@ def report() -> ProcessReport:
     ProcessReport
         ``print()`` shows a summary, with the loads that took longest; a notebook shows a table.
     """
-    return _of_process.report()
+    from kernix.loading.freeze import frozen  # which reports of loads do not need
+
+    return _of_process.report()._replace(frozen=str(frozen() or ""))
 
 
 for _public in (LoadReport, ProcessReport):
