@@ -117,8 +117,10 @@ def test_the_memory_of_a_process_notices_another_bundle(place, folder, tmp_path)
     bundle = make(place, tmp_path / "b.kernix", folder)
     load = lambda: kernix.load_cpp_file(folder / "add.cpp", bundle=bundle, auto_register=False)  # noqa: E731
     assert load().path.startswith(str(bundle))
+    assert load().origin == "bundle"
     shutil.rmtree(bundle)
     assert load().path.startswith(str(place.store))
+    assert load().origin == "cache"
 
 
 def test_the_same_kernels_make_the_same_bytes(place, folder, tmp_path):
