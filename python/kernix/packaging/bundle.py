@@ -85,9 +85,7 @@ def _record(packages: Sequence[str], manifest: str, architectures: str, python_p
     environment = {**_environment.for_kernixctl(), "KERNIX_BUNDLES": "none"}
     if architectures and not has_gpu():
         environment["BRAINEVENT_COMPUTE_CAPABILITIES"] = architectures
-    path = [*python_path, os.environ.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-    program = [sys.executable, "-m", "kernix.packaging.recorded", *packages]
+    program = [sys.executable, "-m", "kernix.packaging.recorded", os.pathsep.join(python_path), *packages]
     _kernixctl(["record", "--output", manifest, "--", *program], environment)
 
 

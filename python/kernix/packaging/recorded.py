@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that is recorded: ``python -m kernix.packaging.recorded PACKAGE[:FUNCTION]...`` imports and calls."""
+"""The program that is recorded: it imports packages, and calls functions of them.
+
+``python -m kernix.packaging.recorded FOLDERS PACKAGE[:FUNCTION]...`` searches FOLDERS first, which a ``:`` separates.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from operator import attrgetter
@@ -10,7 +14,9 @@ from operator import attrgetter
 
 def main() -> None:
     """Import each package, and call the functions that are named."""
-    for target in sys.argv[1:]:
+    _, folders, *targets = sys.argv
+    sys.path[:0] = filter(None, folders.split(os.pathsep))
+    for target in targets:
         _load(*target.split(":", 1))
 
 
