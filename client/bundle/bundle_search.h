@@ -17,6 +17,8 @@ namespace kernix {
 
 // A list of bundles, separated by ':'.
 inline constexpr char kBundlesVariable[] = "KERNIX_BUNDLES";
+// As its value: loads ask no bundle, not even those that the program names.
+inline constexpr char kNoBundles[] = "none";
 // Public keys, separated by ',', of which one must have signed a kernel.
 inline constexpr char kBundleKeysVariable[] = "KERNIX_BUNDLE_KEYS";
 

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "client/bundle/bundle.h"
+#include "client/bundle/bundle_search.h"
 #include "client/kernixctl/batch.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/compile_module.h"
@@ -98,9 +99,10 @@ class RecordingFolder {
   std::vector<std::string> Environment() const {
     std::vector<std::string> variables = ProcessVariables();
     std::erase_if(variables, [](const std::string& other) {
-      return other.starts_with(StrCat(kRecordVariable, "=")) || other.starts_with("KERNIX_BUNDLES=");
+      return other.starts_with(StrCat(kRecordVariable, "=")) || other.starts_with(StrCat(kBundlesVariable, "="));
     });
     variables.push_back(StrCat(kRecordVariable, "=", path_));
+    variables.push_back(StrCat(kBundlesVariable, "=", kNoBundles));  // the one to replace may be damaged
     return variables;
   }
 
@@ -210,6 +212,11 @@ absl::StatusOr<Kernels> KernelsOf(const std::vector<std::string>& paths) {
   return kernels;
 }
 
+absl::Status NoKernels() {
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   "there is nothing for a bundle: the program that was recorded has loaded no kernel");
+}
+
 int RunMake(const ClientOptions& options, const MakeFlags& flags) {
   std::optional<SigningKey> key;
   if (!flags.key_file.empty()) {
@@ -219,6 +226,7 @@ int RunMake(const ClientOptions& options, const MakeFlags& flags) {
   }
   const absl::StatusOr<Kernels> kernels = KernelsOf(flags.compile.files);
   if (!kernels.ok()) return Fail(kernels.status());
+  if (kernels->sources.empty() && kernels->recording.loads.empty()) return Fail(NoKernels());
   ClientOptions with_packages = options;
   with_packages.site_packages = flags.compile.site_packages;
   CatchInterrupt();

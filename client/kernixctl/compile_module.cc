@@ -15,6 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "client/kernixctl/module_report.h"
 #include "client/kernixctl/progress_line.h"
+#include "client/load/library_file.h"
 #include "client/load/load_request.h"
 #include "client/load/matching_files.h"
 #include "client/load/module.h"
@@ -122,7 +123,7 @@ LoadCallbacks Complete(LoadCallbacks callbacks, ProgressLine& line, bool verbose
 
 absl::StatusOr<std::string> CopyTo(const std::string& output, const Module& module) {
   if (output.empty()) return module.path();
-  KERNIX_ASSIGN_OR_RETURN(const std::string content, Env::Posix().ReadFile(module.path()));
+  KERNIX_ASSIGN_OR_RETURN(const std::string content, LibraryFileOf(module));
   KERNIX_RETURN_IF_ERROR(Env::Posix().WriteFileDurably(output, content, 0755));
   return output;
 }
@@ -206,7 +207,10 @@ std::vector<Option> CompileOptions(CompileFlags& flags) {
            "Print this instead of the artifact's path: ptx or sass (for the newest architecture; both imply --keep), "
            "resources, or source (the generated source)",
            {.excludes = "--json", .choices = kPrintable}},
-          {"-o,--output", &flags.output, "Copy the artifact to this file", {.names = Names::kFiles}},
+          {"-o,--output",
+           &flags.output,
+           "Write the library to this file, for kernix.load_library()",
+           {.names = Names::kFiles}},
           {"--build-directory",
            &flags.build_directory,
            "Write the generated source, the artifact and the kept files to this folder; after a compile error "

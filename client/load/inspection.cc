@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_join.h"
 #include "client/load/kernel_resources.h"
+#include "client/load/library_file.h"
 #include "client/load/module.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
@@ -228,12 +229,13 @@ std::string_view SuffixOf(KeptText::Kind kind) {
 }
 
 // The files by name. The contents point into the arguments, which must outlive the map.
-std::map<std::string, std::string_view> FilesOf(const Module& module, const ModuleTexts& texts) {
+std::map<std::string, std::string_view> FilesOf(const Module& module, const ModuleTexts& texts,
+                                                const std::string& library) {
   // If there are several units, the name includes the unit's number.
   const auto unit_name = [&](size_t unit) {
     return texts.units.size() == 1 ? module.name() : StrCat(module.name(), ".", unit);
   };
-  std::map<std::string, std::string_view> files = {{module.name() + ".so", module.artifact()}};
+  std::map<std::string, std::string_view> files = {{module.name() + ".so", library}};
   for (size_t i = 0; i < texts.units.size(); ++i) {
     files.emplace(StrCat(unit_name(i), SuffixOf(texts.units[i].language)), texts.units[i].text);
   }
@@ -271,7 +273,8 @@ absl::Status PutFiles(Env& env, const std::string& directory, const std::map<std
 
 absl::Status WriteBuildDirectory(const Module& module, const std::string& directory) {
   KERNIX_ASSIGN_OR_RETURN(const ModuleTexts texts, module.texts());
-  const absl::Status written = PutFiles(Env::Posix(), AbsolutePath(directory), FilesOf(module, texts));
+  KERNIX_ASSIGN_OR_RETURN(const std::string library, LibraryFileOf(module));
+  const absl::Status written = PutFiles(Env::Posix(), AbsolutePath(directory), FilesOf(module, texts, library));
   if (written.ok()) return written;
   return MakeError(v1::ErrorDetail::RESOURCE,
                    StrCat("cannot write to the build directory ", directory, ": ", written.message()));

@@ -135,9 +135,10 @@ absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& 
 
 std::vector<std::string> BundlesOf(const LoadOptions& options, const GetEnv& get_env, const std::string& name,
                                    const std::vector<Source>& sources) {
+  const std::string of_environment = get_env(kBundlesVariable).value_or("");
+  if (of_environment == kNoBundles) return {};
   std::vector<std::string> bundles;
   for (const std::string& path : options.bundles) bundles.push_back(AbsolutePath(path));
-  const std::string of_environment = get_env(kBundlesVariable).value_or("");
   for (const absl::string_view path : absl::StrSplit(of_environment, ':', absl::SkipEmpty())) {
     bundles.push_back(AbsolutePath(ToStd(path)));
   }

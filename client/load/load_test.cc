@@ -199,7 +199,36 @@ TEST_F(LoadTest, TheTextsOfALostArtifactCanStillBeRead) {
   ASSERT_TRUE(Env::Posix().RemoveFile((*module)->path()).ok());
   EXPECT_THAT(GeneratedSource(**module).value(), HasSubstr("#line 1 \"adder\""));
   ASSERT_TRUE(WriteBuildDirectory(**module, folder_ / "out").ok());
-  EXPECT_EQ(DigestOf(*Env::Posix().ReadFile(folder_ / "out/adder.so")).Hex(), (*module)->artifact_digest());
+  const std::string library = Env::Posix().ReadFile(folder_ / "out/adder.so").value();
+  EXPECT_EQ(CodeDigest(ElfImage::Parse(library).value()).value(),
+            CodeDigest(ElfImage::Parse((*module)->artifact()).value()).value());
+}
+
+TEST_F(LoadTest, TheLibraryOfABuildDirectoryOpensAgain) {
+  const auto module = LoadCppInline(client_, "adder", {AddConstantHandler("f", 1)}, options_);
+  ASSERT_TRUE(module.ok()) << module.status();
+  ASSERT_TRUE(WriteBuildDirectory(**module, folder_ / "out").ok());
+  const size_t asked = client_.requests.size();
+  options_.instance = "another";
+  const auto library = LoadLibrary(client_, folder_ / "out/adder.so", options_);
+  ASSERT_TRUE(library.ok()) << library.status();
+  EXPECT_EQ(client_.requests.size(), asked);
+  EXPECT_EQ(Run(**library), Run(**module));
+  EXPECT_NE((*library)->functions()[0].handler, (*module)->functions()[0].handler);
+  EXPECT_EQ((*library)->name(), "adder");
+  EXPECT_EQ((*library)->functions()[0].tokens, (*module)->functions()[0].tokens);
+  EXPECT_EQ((*library)->path(), folder_ / "out/adder.so");
+  ASSERT_TRUE(WriteBuildDirectory(**library, folder_ / "again").ok());
+  EXPECT_EQ(Env::Posix().ReadFile(folder_ / "again/adder.so").value(), (*library)->artifact());
+}
+
+TEST_F(LoadTest, AnotherLibraryIsNotOpened) {
+  const auto module = LoadCppInline(client_, "adder", {AddConstantHandler("f", 1)}, options_);
+  ASSERT_TRUE(module.ok()) << module.status();
+  for (const std::string& path : {(*module)->path(), folder_.Write("text.so", "text")}) {
+    EXPECT_EQ(KindOf(LoadLibrary(client_, path, options_).status()), v1::ErrorDetail::LOAD) << path;
+  }
+  EXPECT_EQ(KindOf(LoadLibrary(client_, folder_ / "none.so").status()), v1::ErrorDetail::INVALID_REQUEST);
 }
 
 TEST_F(LoadTest, AFileBringsItsHeaders) {

@@ -88,6 +88,8 @@ class OpenModule : public Module {
   std::string_view artifact() const override { return artifact_.file->bytes(); }
   absl::StatusOr<ModuleTexts> texts() const override { return TextsOf(artifact_.file->image()); }
 
+  const v1::LoadResult& result() const { return result_; }
+
   absl::StatusOr<Handler> handler(std::string_view function) const override {
     std::vector<std::string> names;
     for (const FunctionInfo& info : functions_) {
@@ -144,6 +146,11 @@ absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::Lo
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
   return std::make_shared<OpenModule>(std::move(loaded), result, key, digest, std::move(artifact),
                                       std::move(functions));
+}
+
+const v1::LoadResult* ResultOf(const Module& module) {
+  const auto* open = dynamic_cast<const OpenModule*>(&module);
+  return open == nullptr ? nullptr : &open->result();
 }
 
 }  // namespace kernix

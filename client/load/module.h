@@ -34,4 +34,7 @@ Origin OriginOf(const v1::LoadResult& result);
 absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::LoadResult& result,
                                                    OpenArtifact artifact);
 
+// What MakeModule() has made the module of; null if another function has made it.
+const v1::LoadResult* ResultOf(const Module& module);
+
 }  // namespace kernix

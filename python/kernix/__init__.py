@@ -35,6 +35,7 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.loading.editor import write_compile_flags as write_compile_flags
     from kernix.loading.freeze import freeze as freeze
     from kernix.loading.freeze import unfreeze as unfreeze
+    from kernix.loading.library import load_library as load_library
     from kernix.loading.load import load_cpp_dir as load_cpp_dir
     from kernix.loading.load import load_cpp_file as load_cpp_file
     from kernix.loading.load import load_cpp_inline as load_cpp_inline
@@ -88,6 +89,7 @@ _PLACES = {
     "kernix.loading.diagnostics": ("print_diagnostics",),
     "kernix.loading.editor": ("get_include", "write_compile_flags"),
     "kernix.loading.freeze": ("freeze", "unfreeze"),
+    "kernix.loading.library": ("load_library",),
     "kernix.loading.load": (
         "load_cpp_dir",
         "load_cpp_file",

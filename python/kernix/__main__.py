@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m kernix``: check this Python and JAX, then everything else by ``kernixctl doctor``."""
+"""``python -m kernix``: check this Python and JAX, then everything else by ``kernixctl doctor``; or make a bundle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 from kernix import _core, _environment
-from kernix._errors import KernelError
+from kernix.packaging.bundle import has_gpu
+from kernix.packaging.command import bundle
 
 _SOURCE = """#include "brainevent/common.h"
 // @BE add_one
@@ -27,11 +28,19 @@ Finding = tuple[str, str]
 
 
 def main() -> int:
+    """Do what the arguments say. Return an exit code."""
+    if sys.argv[1:2] == ["bundle"]:
+        return bundle(sys.argv[2:])
+    return _examine()
+
+
+def _examine() -> int:
     """Print one line for each finding. Return 1 if something failed, 0 otherwise."""
     parser = argparse.ArgumentParser(
         prog="python -m kernix",
         description="Examine Python, JAX, compilers, GPU, daemon and store, and compile and call a kernel.",
-        epilog="Each line begins with ok, warn or fail; the text below a problem says what to do.",
+        epilog="Each line begins with ok, warn or fail; the text below a problem says what to do. Another command, "
+        "`python -m kernix bundle`, compiles the kernels of a package for machines without a compiler.",
     )
     parser.parse_args()
     failed = False
@@ -64,16 +73,9 @@ def _jax() -> Finding:
 
     platforms = sorted({device.platform for device in jax.devices()})
     text = f"{installed}, platforms: {', '.join(platforms)}"
-    if platforms == ["cpu"] and _has_gpu():
+    if platforms == ["cpu"] and has_gpu():
         return "warn", f"{text}\nThe driver shows a GPU that JAX does not use: pip install 'jax[cuda13]' (or cuda12)."
     return "ok", text
-
-
-def _has_gpu() -> bool:
-    try:
-        return bool(_core.gpu_architecture())
-    except KernelError:
-        return False
 
 
 def _wheels() -> Finding:

@@ -146,6 +146,15 @@ Loaded LoadRequest(Client& client, const Request& request, const py::object& obs
   return {std::move(module), slot};
 }
 
+std::shared_ptr<Module> OpenLibraryAt(Client& client, const py::bytes& path, std::string instance, bool begin_anew) {
+  LoadOptions options;
+  options.instance = std::move(instance);
+  options.begin_anew = begin_anew;
+  options.environment = ProcessVariables();
+  const std::string file = path;
+  return ValueOrThrow(CallWithoutGil([&] { return LoadLibrary(client, file, options); }));
+}
+
 template <typename Value>
 constexpr const char* kKindOf = "an integer";
 template <>
@@ -258,6 +267,8 @@ void BindLoad(py::module_& module) {
   module.def("keep_failed_command", &KeepCommand, py::arg("command"));
   module.def("line_of_failed_command", &LineOfCommand, py::arg("command"), py::arg("folder"));
   module.def("find_loaded", &Find, py::arg("client"), py::arg("request"));
+  module.def("load_library", &OpenLibraryAt, py::arg("client"), py::arg("path"), py::arg("instance"),
+             py::arg("begin_anew"));
   module.def("load", &LoadRequest, py::arg("client"), py::arg("request"), py::arg("observer"));
 }
 

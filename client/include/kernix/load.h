@@ -137,7 +137,13 @@ absl::StatusOr<std::shared_ptr<Module>> LoadFiles(Client& client, Language langu
                                                   const std::vector<std::string>& paths,
                                                   const LoadOptions& options = {});
 
-// All of the above call this function. `language` is the language of the module.
+// Opens a library that `kernixctl compile -o` or WriteBuildDirectory() has written, without a daemon. The module has
+// the name that it was compiled under. Of the options, `instance`, `begin_anew` and `environment` count. LOAD errors:
+// it is another library, or this process cannot open it.
+absl::StatusOr<std::shared_ptr<Module>> LoadLibrary(Client& client, const std::string& path,
+                                                    const LoadOptions& options = {});
+
+// All of the above but LoadLibrary() call this function. `language` is the language of the module.
 absl::StatusOr<std::shared_ptr<Module>> Load(Client& client, Language language, const std::string& name,
                                              const std::vector<Source>& sources, const LoadOptions& options);
 

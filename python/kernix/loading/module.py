@@ -45,8 +45,8 @@ class CompiledModule:
     def __init__(self, code: Code, *others: object, **more: object) -> None:
         if not isinstance(code, Code):
             raise TypeError(
-                "kernix.load_cpp_file(...) and the other loads return CompiledModules. The output of `kernixctl "
-                "compile -o` has no signatures: load the source, which is in the cache"
+                "kernix.load_cpp_file(...) and the other loads return CompiledModules. kernix.load_library(path) opens "
+                "the output of `kernixctl compile -o`"
             )
         self._code = code
         self._functions: dict[str, KernelFunction] = {}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a bundle of what Python packages load, by ``kernixctl record`` and ``kernixctl bundle make``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+
+from kernix import _environment
+from kernix._errors import KernelError
+
+__all__ = ["BundleError", "has_gpu", "make_bundle", "needs_of"]
+
+
+class BundleError(Exception):
+    """A command of ``kernixctl`` failed. What it printed says why."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def make_bundle(
+    kernels: Sequence[str],
+    output: str,
+    *,
+    architectures: str = "",
+    options: Sequence[str] = (),
+    python_path: Sequence[str] = (),
+) -> None:
+    """Write a bundle, and replace the one that is there.
+
+    Parameters
+    ----------
+    kernels : list of str
+        ``"package"``, ``"package:function"``, or paths of sources, of folders of them and of manifests. Text with a
+        ``/`` is a path, and so is what exists as a file.
+    output : str
+        The folder of the bundle.
+    architectures : str, optional
+        Of the loads that name none: ``"8.0,9.0"``. Default: that of the GPU here.
+    options : list of str, optional
+        Further options of ``kernixctl bundle make``.
+    python_path : list of str, optional
+        Where packages are searched first.
+
+    Raises
+    ------
+    BundleError
+        If something does not load or compile.
+    """
+    paths = [kernel for kernel in kernels if "/" in kernel or os.path.isfile(kernel)]
+    packages = [kernel for kernel in kernels if kernel not in paths]
+    with tempfile.TemporaryDirectory(prefix="kernix-bundle-") as folder:
+        if packages:
+            manifest = os.path.join(folder, "kernels.manifest")
+            _record(packages, manifest, architectures, python_path)
+            paths.append(manifest)
+        chosen = ["--arch", architectures] if architectures else []
+        _kernixctl(["bundle", "make", *paths, "--output", output, *chosen, *options], _environment.for_kernixctl())
+
+
+def needs_of(bundle: str) -> set[str]:
+    """Return the symbol versions of the C and C++ libraries that a bundle's artifacts need: ``{"GLIBC_2.34"}``."""
+    shown = _kernixctl(["bundle", "show", bundle, "--json"], _environment.for_kernixctl(), stdout=subprocess.PIPE)
+    return {version for kernel in json.loads(shown) for version in kernel["needs"]}
+
+
+def has_gpu() -> bool:
+    """Return whether the driver shows a GPU."""
+    from kernix import _core  # not for the build of each package where kernix is installed
+
+    try:
+        return bool(_core.gpu_architecture())
+    except KernelError:
+        return False
+
+
+def _record(packages: Sequence[str], manifest: str, architectures: str, python_path: Sequence[str]) -> None:
+    # A bundle that is there already must not take part: it may be damaged, or of another format.
+    environment = {**_environment.for_kernixctl(), "KERNIX_BUNDLES": "none"}
+    if architectures and not has_gpu():
+        environment["BRAINEVENT_COMPUTE_CAPABILITIES"] = architectures
+    program = [sys.executable, "-m", "kernix.packaging.recorded", os.pathsep.join(python_path), *packages]
+    _kernixctl(["record", "--output", manifest, "--", *program], environment)
+
+
+def _kernixctl(arguments: Sequence[str], environment: Mapping[str, str], stdout: int | None = None) -> str:
+    program = _environment.program("kernixctl")
+    if not program:
+        raise BundleError("this installation of kernix lacks kernixctl: install kernix again")
+    done = subprocess.run([program, *arguments], env=environment, check=False, stdout=stdout, text=True)
+    if done.returncode == 0:
+        return done.stdout or ""
+    # A negative code is a signal's.
+    code = done.returncode if done.returncode > 0 else 128 - done.returncode
+    if arguments[0] == "record":
+        raise BundleError(f"the program whose kernels are recorded has failed with exit code {code}", code)
+    raise BundleError(f"`kernixctl {' '.join(arguments[:2])}` has failed with exit code {code}", code)

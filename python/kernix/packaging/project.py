@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of a wheel's build that each build backend has in common: from ``[tool.kernix]`` to a bundle and a tag."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from typing import Any, NamedTuple
+
+from kernix.packaging.bundle import BundleError, make_bundle, needs_of
+from kernix.packaging.manylinux import platform_tag
+
+__all__ = ["Settings", "build_bundle", "read_settings"]
+
+
+class Settings(NamedTuple):
+    """The table ``[tool.kernix]`` of a ``pyproject.toml``."""
+
+    load: list[str]  # as for make_bundle(); paths are relative to the project
+    bundle: str  # its path inside the wheel
+    architectures: list[str]
+    python_path: list[str]  # where the packages of `load` are
+    sign_with_env: str  # the environment variable that names the file of the signing key
+
+
+_TYPES: dict[str, type[str] | type[list[str]]] = {
+    "load": list,
+    "bundle": str,
+    "architectures": list,
+    "python-path": list,
+    "sign-with-env": str,
+}
+
+
+def read_settings(root: str) -> Settings | None:
+    """Return the settings of the project in this folder, or None if it has none.
+
+    Raises
+    ------
+    ValueError
+        If the table has something that kernix does not know.
+    """
+    try:
+        with open(os.path.join(root, "pyproject.toml"), "rb") as file:
+            table = tomllib.load(file).get("tool", {}).get("kernix")
+    except FileNotFoundError:
+        return None
+    if table is None:
+        return None
+    _check(table)
+    default_path = "src" if os.path.isdir(os.path.join(root, "src")) else "."
+    return Settings(
+        load=table["load"],
+        bundle=table["bundle"],
+        architectures=table.get("architectures", []),
+        python_path=table.get("python-path", [default_path]),
+        sign_with_env=table.get("sign-with-env", ""),
+    )
+
+
+def build_bundle(root: str, settings: Settings, output: str) -> str:
+    """Write the project's bundle to the folder `output`, and return the tag of a wheel that has it.
+
+    Raises
+    ------
+    RuntimeError
+        If a kernel does not compile, or cannot be in a wheel. It says what to do.
+    """
+    try:
+        make_bundle(
+            [_path_below(root, kernel) for kernel in settings.load],
+            output,
+            architectures=",".join(settings.architectures),
+            options=_signing(settings),
+            python_path=[os.path.join(root, folder) for folder in settings.python_path],
+        )
+        return f"py3-none-{platform_tag(needs_of(output))}"
+    except (BundleError, ValueError) as error:
+        sys.stderr.flush()
+        raise RuntimeError(f"[tool.kernix]: {error}") from error
+
+
+def _check(table: dict[str, Any]) -> None:
+    for name, value in table.items():
+        if name not in _TYPES:
+            raise ValueError(f"[tool.kernix] has {name!r}; it may have {', '.join(_TYPES)}")
+        if not isinstance(value, _TYPES[name]) or any(not isinstance(each, str) for each in value):
+            wanted = "a list of strings" if _TYPES[name] is list else "a string"
+            raise ValueError(f"{name} of [tool.kernix] must be {wanted}")
+    for name in ("load", "bundle"):
+        if not table.get(name):
+            raise ValueError(f"[tool.kernix] lacks {name!r}")
+    path = table["bundle"]
+    if os.path.isabs(path) or os.path.normpath(path).startswith(".."):
+        raise ValueError(f"bundle of [tool.kernix] is a path inside the wheel, not {path}")
+
+
+def _path_below(root: str, kernel: str) -> str:
+    path = os.path.join(root, kernel)
+    return path if "/" in kernel or os.path.isfile(path) else kernel
+
+
+def _signing(settings: Settings) -> list[str]:
+    if not settings.sign_with_env:
+        return []
+    key = os.environ.get(settings.sign_with_env, "")
+    if not key:
+        raise ValueError(f"${settings.sign_with_env} must name the file of the signing key")
+    return ["--sign-with", key]
