@@ -280,12 +280,17 @@ Command DiffCommand() {
           .run = [flags] { return RunDiff(*flags); }};
 }
 
+constexpr char kBundleDetails[] =
+    R"(Examples:
+  kernixctl bundle make kernels --arch 9.0 -o kernels.kernix
+  kernixctl bundle show kernels.kernix)";
+
 }  // namespace
 
 Command BundleCommand(const ClientOptions& options) {
   return {.name = "bundle",
           .summary = "Make and look at bundles: kernels for machines without a compiler",
-          .details = "",
+          .details = kBundleDetails,
           .subcommands = {BundleMakeCommand(options), ShowCommand(), VerifyCommand(), MergeCommand(), DiffCommand()}};
 }
 
