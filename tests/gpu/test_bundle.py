@@ -35,10 +35,9 @@ def package_fixture(tmp_path, private_daemon):
 
 
 def run(package, **variables):
-    """Use the package with an empty cache, where there is no nvcc, no C++ compiler and no kernixd."""
-    (package / "bin").mkdir(exist_ok=True)
-    nothing = {"PATH": str(package / "bin"), "CXX": "/nonexistent/c++", "BRAINEVENT_NVCC_PATH": "/nonexistent/nvcc"}
-    nothing |= {"KERNIXD": "/nonexistent/kernixd", "KERNIX_CACHE_DIR": str(package / "cache")}
+    """Use the package with an empty cache, where PATH has no compiler and there is no kernixd."""
+    nothing = {"PATH": "/nonexistent/bin", "KERNIXD": "/nonexistent/kernixd"}
+    nothing |= {"KERNIX_CACHE_DIR": str(package / "cache")}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("KERNIX_")}
     return subprocess.run(
         [sys.executable, "-c", USE], cwd=package, env=kept | nothing | variables, capture_output=True, text=True
