@@ -60,6 +60,8 @@ MUTANTS = [
            never("user.count >= most_"), "server_test", "LookupServerTest.AUser*"),
     Mutant("lookups without patience's end", "daemon/rpc/lookup_server.cc", "CloseLate", never("patience"),
            "server_test", "LookupServerTest.OneThat*"),
+    Mutant("a frozen process that asks for other bytes", "common/wire/quick_lookup.cc", "LookupOf",
+           without("clear_frozen"), "common_test", "LookupTest.ItsBytes*"),
     Mutant("a full cache that takes from anybody", "daemon/cache/index.cc", "FindVictim", without("sort"),
            "cache_test", "*AFullCacheTakesFromWhoHoldsMost"),
     Mutant("turns that do not count time", "daemon/exec/fair_queue.h", "Finish", without("served"),

@@ -176,14 +176,17 @@ absl::StatusOr<std::vector<BundledKernel>> Bundle::ReadKernels(const std::string
   return kernels;
 }
 
-absl::StatusOr<std::string> Bundle::Artifact(const BundledKernel& kernel) const {
+absl::StatusOr<std::string> Bundle::Artifact(const BundledKernel& kernel, Compare compare) const {
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(kernel.result.artifact_digest()));
   const std::string name = NameOfArtifact(digest);
   std::string path = JoinPath(path_, name);
-  const absl::StatusOr<std::string> content = env_.ReadFile(path);
-  if (absl::IsNotFound(content.status())) return Damaged(name, "it is missing");
-  if (!content.ok()) return content.status();
-  if (DigestOf(*content) != digest) return Damaged(name, "its content has changed");
+  const absl::StatusOr<FileInfo> info = env_.Stat(path);
+  if (absl::IsNotFound(info.status())) return Damaged(name, "it is missing");
+  if (!info.ok()) return info.status();
+  if (info->size != kernel.result.artifact_size()) return Damaged(name, "it has another size");
+  if (compare == Compare::kSize) return path;
+  KERNIX_ASSIGN_OR_RETURN(const std::string content, env_.ReadFile(path));
+  if (DigestOf(content) != digest) return Damaged(name, "its content has changed");
   return path;
 }
 

@@ -75,10 +75,12 @@ absl::StatusOr<BundleAnswer> AskBundle(const Bundle& bundle, const TrustedKeys& 
     }
     return answer;
   }
+  // A signature is worth nothing if it is not that of the content.
+  const Bundle::Compare compare = trusted.empty() ? Bundle::Compare::kSize : Bundle::Compare::kContent;
   answer.result = fitting->result;
   answer.result->set_cache_hit(true);
   answer.bundle = bundle.path();
-  KERNIX_ASSIGN_OR_RETURN(*answer.result->mutable_artifact_path(), bundle.Artifact(*fitting));
+  KERNIX_ASSIGN_OR_RETURN(*answer.result->mutable_artifact_path(), bundle.Artifact(*fitting, compare));
   return answer;
 }
 

@@ -36,6 +36,7 @@ class BundleSearchTest : public ::testing::Test {
     BundledKernel kernel{.load = LoadOf(name, text, gpu), .result = {}, .targets = {.machine_code = {gpu}, .ptx = {}}};
     const std::string code = text + gpu;
     kernel.result.set_artifact_digest(DigestOf(code).Raw());
+    kernel.result.set_artifact_size(code.size());
     BundleFiles files;
     AddKernel(kernel, code, nullptr, files);
     ASSERT_THAT(WriteBundle(env_, path, std::move(files)), IsOk());

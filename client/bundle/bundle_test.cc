@@ -61,7 +61,7 @@ TEST_F(BundleTest, HasWhatWasAdded) {
   EXPECT_EQ((*found)[0].result.key(), DigestOf("mul key").Raw());
   EXPECT_EQ((*found)[0].result.artifact_path(), "");
   EXPECT_EQ((*found)[0].result.build_ms(), 0u);
-  const auto artifact = Open().Artifact((*found)[0]);
+  const auto artifact = Open().Artifact((*found)[0], Bundle::Compare::kContent);
   ASSERT_THAT(artifact, IsOk());
   EXPECT_EQ(env_.ReadFile(*artifact).value(), "code of mul");
   EXPECT_THAT(Open().Find(DigestOf("another"), {}).value(), IsEmpty());
@@ -111,9 +111,14 @@ TEST_F(BundleTest, WhatIsDamagedIsToldWithItsFile) {
   Write(files);
   const std::string artifact = StrCat(DigestOf("code").Hex(), ".so");
   Change(artifact, "c0de");
-  EXPECT_THAT(ErrorOf(Open().Artifact(kernel).status()), HasSubstr("its content has changed"));
+  EXPECT_THAT(ErrorOf(Open().Artifact(kernel, Bundle::Compare::kContent).status()),
+              HasSubstr("its content has changed"));
+  Change(artifact, "cod");
+  for (const auto compare : {Bundle::Compare::kSize, Bundle::Compare::kContent}) {
+    EXPECT_THAT(ErrorOf(Open().Artifact(kernel, compare).status()), HasSubstr("it has another size"));
+  }
   ASSERT_THAT(env_.RemoveFile(JoinPath(kFolder, artifact)), IsOk());
-  EXPECT_THAT(ErrorOf(Open().Artifact(kernel).status()), HasSubstr("it is missing"));
+  EXPECT_THAT(ErrorOf(Open().Artifact(kernel, Bundle::Compare::kSize).status()), HasSubstr("it is missing"));
 }
 
 TEST_F(BundleTest, OtherFormatsAndOtherFoldersAreNoBundles) {

@@ -148,10 +148,20 @@ class Batch {
 
 }  // namespace
 
-std::string OriginOf(bool from_upstream, bool cache_hit, bool joined) {
-  if (from_upstream) return "from another node";
-  if (cache_hit) return "from the cache";
-  return joined ? "built for others, too" : "built";
+std::string InWords(Origin origin) {
+  switch (origin) {
+    case Origin::kBuilt:
+      return "built";
+    case Origin::kJoined:
+      return "built for others, too";
+    case Origin::kCache:
+      return "from the cache";
+    case Origin::kUpstream:
+      return "from another node";
+    case Origin::kBundle:
+      return "from a bundle";
+  }
+  return "";
 }
 
 int RunBatch(const std::vector<BatchItem>& items, size_t at_once, bool verbose) {

@@ -30,7 +30,7 @@ struct BatchItem {
 };
 
 // Where a module comes from, as reports count it.
-std::string OriginOf(bool from_upstream, bool cache_hit, bool joined);
+std::string InWords(Origin origin);
 
 // Runs all items, `at_once` at a time, and prints each result or error at once; at the end, a report on stderr. A
 // terminal shows one progress line for all, unless `verbose`. Ctrl-C cancels what is left. Returns kOk, or the exit

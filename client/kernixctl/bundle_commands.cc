@@ -113,7 +113,7 @@ absl::StatusOr<TrustedKeys> KeysOf(const VerifyFlags& flags) {
 }
 
 absl::Status VerifyArtifact(const Bundle& bundle, const BundledKernel& kernel) {
-  KERNIX_ASSIGN_OR_RETURN(const std::string path, bundle.Artifact(kernel));
+  KERNIX_ASSIGN_OR_RETURN(const std::string path, bundle.Artifact(kernel, Bundle::Compare::kContent));
   KERNIX_ASSIGN_OR_RETURN(const std::string content, Env::Posix().ReadFile(path));
   const absl::StatusOr<GpuTargets> targets = TargetsInArtifact(content);
   if (!targets.ok()) return Damaged(StrCat(path, ": ", ToStd(targets.status().message())));

@@ -21,6 +21,7 @@
 #include "client/kernixctl/manifest.h"
 #include "client/kernixctl/progress_line.h"
 #include "client/load/kernel_resources.h"
+#include "client/load/module.h"
 #include "client/load/recording.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
@@ -158,7 +159,7 @@ class BundleMaker {
     const std::string line = StrCat(kernel.load.request().name(), " ", DigestOf(artifact).Hex());
     const MutexLock lock(mutex_);
     AddKernel(kernel, std::move(artifact), signs_with_ ? &*signs_with_ : nullptr, files_);
-    return BatchResult{line, OriginOf(result.from_upstream(), result.cache_hit(), result.joined())};
+    return BatchResult{line, InWords(OriginOf(result))};
   }
 
   void SetArchitectures(v1::RecordedLoad& load) const {

@@ -85,8 +85,7 @@ absl::StatusOr<BatchResult> Build(Client& client, const CompileFlags& flags, con
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<Module> module,
                           LoadAlone(client, file, flags, flags.load.environment, callbacks));
   const CompiledFiles compiled{{file}, *module, module->path()};
-  return BatchResult{flags.json ? SummaryJson(compiled) : SummaryLine(compiled),
-                     OriginOf(module->from_upstream(), module->cache_hit(), module->joined())};
+  return BatchResult{flags.json ? SummaryJson(compiled) : SummaryLine(compiled), InWords(module->origin())};
 }
 
 int BuildAll(Client& client, const CompileFlags& flags, size_t at_once) {

@@ -21,6 +21,7 @@
 #include "client/kernixctl/manifest.h"
 #include "client/kernixctl/progress_line.h"
 #include "client/load/load_request.h"
+#include "client/load/module.h"
 #include "client/load/recording.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
@@ -211,9 +212,7 @@ std::string Line(const v1::RecordedLoad& load, const std::string& key, const v1:
   // The same sources and options have another key where the compilers, the GPU or kernixd are others.
   const std::string recorded = load.key() == key ? "" : ", recorded as " + load.key();
   const std::string built = result.build_ms() == 0 ? "" : StrCat(" in ", result.build_ms(), " ms");
-  return Printable(StrCat(load.request().name(), " (",
-                          OriginOf(result.from_upstream(), result.cache_hit(), result.joined()), built, ") ", key,
-                          recorded));
+  return Printable(StrCat(load.request().name(), " (", InWords(OriginOf(result)), built, ") ", key, recorded));
 }
 
 std::string Json(const v1::RecordedLoad& load, const std::string& key, const v1::LoadResult& result) {
@@ -252,7 +251,7 @@ class Prefetch {
     KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result, LoadRecorded(daemon_, recording_, load, options));
     KERNIX_ASSIGN_OR_RETURN(const Digest key, Digest::FromRaw(result.key()));
     return BatchResult{flags_.json ? Json(load, key.Hex(), result) : Line(load, key.Hex(), result),
-                       OriginOf(result.from_upstream(), result.cache_hit(), result.joined())};
+                       InWords(OriginOf(result))};
   }
 
   // The first kernels may have been evicted for the last ones.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_join.h"
+#include "client/kernixctl/batch.h"
 #include "client/kernixctl/format.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
@@ -60,8 +61,7 @@ absl::StatusOr<std::string> TextOf(const Module& module, const std::string& prin
 }
 
 std::string HowItCame(const Module& module) {
-  if (module.from_upstream()) return "from another node";
-  if (module.cache_hit()) return "from the cache";
+  if (module.cache_hit()) return InWords(module.origin());
   return StrCat("built in ", module.build_ms(), " ms: ", module.miss_reason());
 }
 
@@ -101,7 +101,7 @@ std::string SummaryJson(const CompiledFiles& compiled) {
   object.Text("file", compiled.files[0])
       .Text("key", module.key())
       .Boolean("cache_hit", module.cache_hit())
-      .Boolean("from_upstream", module.from_upstream())
+      .Boolean("from_upstream", module.origin() == Origin::kUpstream)
       .Number("build_ms", module.build_ms())
       .Text("miss_reason", module.miss_reason())
       .Text("path", compiled.path)

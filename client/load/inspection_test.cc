@@ -32,10 +32,8 @@ class FakeModule : public Module {
   absl::StatusOr<Handler> handler(std::string_view) const override { return absl::NotFoundError("none"); }
   const std::string& key() const override { return name_; }
   const std::string& artifact_digest() const override { return name_; }
-  bool cache_hit() const override { return false; }
+  Origin origin() const override { return Origin::kBuilt; }
   uint64_t build_ms() const override { return 0; }
-  bool joined() const override { return false; }
-  bool from_upstream() const override { return false; }
   const std::string& miss_reason() const override { return name_; }
   std::string_view artifact() const override { return artifact_; }
   absl::StatusOr<ModuleTexts> texts() const override { return texts_; }

@@ -322,9 +322,10 @@ absl::StatusOr<LoadPolicy> PolicyOf(const LoadOptions& options, const GetEnv& ge
     KERNIX_ASSIGN_OR_RETURN(policy, PolicyNamed(*of_environment, StrCat("the environment variable ", kPolicyVariable)));
   }
   if (policy == LoadPolicy::kBuild || !options.force_rebuild) return policy;
-  return Invalid(StrCat("force_rebuild compiles, and ",
-                        of_environment ? StrCat(kPolicyVariable, "=cached") : "the policy \"cached\"",
-                        " forbids that: use one of them"));
+  const std::string what = of_environment   ? StrCat(kPolicyVariable, "=cached")
+                           : options.frozen ? "a frozen process"
+                                            : "the policy \"cached\"";
+  return Invalid(StrCat("force_rebuild compiles, and ", what, " forbids that: use one of them"));
 }
 
 absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, v1::Language language,
@@ -348,6 +349,7 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, v
   AddFunctions(options, *load.request.mutable_functions());
   AddOptions(flags, LinkFlags(traits, flags, environment, options), options, load.request);
   load.request.set_only_cached(policy == LoadPolicy::kCached);
+  load.request.set_frozen(options.frozen);
   KERNIX_RETURN_IF_ERROR(AddToolchain(env, get_env, surroundings.site_packages, language, flags, environment,
                                       load.request, load.no_tools));
   if (traits.needs_nvcc) {

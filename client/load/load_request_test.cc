@@ -45,7 +45,9 @@ TEST(LoadPolicyTest, ALoadCannotBeForcedAndCached) {
   EXPECT_EQ(PolicyOf(options, Variables({})).value(), LoadPolicy::kBuild);
   EXPECT_THAT(ErrorOf(PolicyOf(options, Variables({{"KERNIX_POLICY", "cached"}}))), HasSubstr("KERNIX_POLICY=cached"));
   options.policy = LoadPolicy::kCached;
-  EXPECT_THAT(ErrorOf(PolicyOf(options, Variables({}))), HasSubstr("force_rebuild"));
+  EXPECT_THAT(ErrorOf(PolicyOf(options, Variables({}))), HasSubstr("the policy \"cached\" forbids"));
+  options.frozen = true;
+  EXPECT_THAT(ErrorOf(PolicyOf(options, Variables({}))), HasSubstr("a frozen process forbids"));
 }
 
 }  // namespace

@@ -453,6 +453,7 @@ TEST_F(LoadTest, OptionsAreSent) {
   options_.verbose = true;
   options_.max_parallel_jobs = 3;
   options_.batch = true;
+  options_.frozen = true;
   options_.include_paths = {folder_ / "nowhere"};
   ASSERT_TRUE(LoadCppInline(client_, "m", {AddConstantHandler("f", 2)}, options_).ok());
   const v1::LoadRequest& request = client_.requests[0];
@@ -463,6 +464,7 @@ TEST_F(LoadTest, OptionsAreSent) {
   EXPECT_TRUE(request.verbose());
   EXPECT_EQ(request.max_parallel_jobs(), 3u);
   EXPECT_TRUE(request.batch());
+  EXPECT_TRUE(request.frozen());
   EXPECT_FALSE(request.functions().from_annotations());
   EXPECT_THAT(warnings_, Contains(HasSubstr(folder_ / "nowhere")));
 }

@@ -82,10 +82,8 @@ class OpenModule : public Module {
   const std::vector<FunctionInfo>& functions() const override { return functions_; }
   const std::string& key() const override { return key_; }
   const std::string& artifact_digest() const override { return artifact_digest_; }
-  bool cache_hit() const override { return result_.cache_hit(); }
-  bool from_upstream() const override { return result_.from_upstream(); }
+  Origin origin() const override { return loaded_.from_bundle ? Origin::kBundle : OriginOf(result_); }
   uint64_t build_ms() const override { return result_.build_ms(); }
-  bool joined() const override { return result_.joined(); }
   const std::string& miss_reason() const override { return result_.miss_reason(); }
   std::string_view artifact() const override { return artifact_.file->bytes(); }
   absl::StatusOr<ModuleTexts> texts() const override { return TextsOf(artifact_.file->image()); }
@@ -112,6 +110,28 @@ class OpenModule : public Module {
 };
 
 }  // namespace
+
+std::string_view OriginName(Origin origin) {
+  switch (origin) {
+    case Origin::kBuilt:
+      return "built";
+    case Origin::kJoined:
+      return "joined";
+    case Origin::kCache:
+      return "cache";
+    case Origin::kUpstream:
+      return "upstream";
+    case Origin::kBundle:
+      return "bundle";
+  }
+  return "";
+}
+
+Origin OriginOf(const v1::LoadResult& result) {
+  if (result.from_upstream()) return Origin::kUpstream;
+  if (result.cache_hit()) return Origin::kCache;
+  return result.joined() ? Origin::kJoined : Origin::kBuilt;
+}
 
 absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::LoadResult& result,
                                                    OpenArtifact artifact) {

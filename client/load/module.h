@@ -28,6 +28,8 @@ struct LoadedAs {
   bool from_bundle = false;
 };
 
+Origin OriginOf(const v1::LoadResult& result);
+
 // Finds and probes the handler of each function of `result` in `artifact`. LOAD errors name the function.
 absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::LoadResult& result,
                                                    OpenArtifact artifact);

@@ -52,6 +52,7 @@ void ForgetAsker(v1::LoadRequest& request) {
   request.clear_max_parallel_jobs();
   request.clear_batch();
   request.clear_only_cached();
+  request.clear_frozen();
 }
 
 absl::StatusOr<v1::RecordedLoad> ParseLoad(Env& env, const std::string& path) {

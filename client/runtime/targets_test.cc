@@ -45,10 +45,8 @@ class OneFunction : public Module {
   }
   const std::string& key() const override { return digest_; }
   const std::string& artifact_digest() const override { return digest_; }
-  bool cache_hit() const override { return false; }
-  bool from_upstream() const override { return false; }
+  Origin origin() const override { return Origin::kBuilt; }
   uint64_t build_ms() const override { return 0; }
-  bool joined() const override { return false; }
   const std::string& miss_reason() const override { return name_; }
   std::string_view artifact() const override { return artifact_; }
   absl::StatusOr<ModuleTexts> texts() const override { return texts_; }

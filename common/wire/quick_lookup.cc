@@ -63,6 +63,7 @@ v1::LookupRequest LookupOf(v1::LoadRequest load) {
   load.clear_toolchain();
   load.clear_batch();
   load.clear_only_cached();
+  load.clear_frozen();  // it says nothing of a load that needs no build
   lookup.set_load(load.SerializeAsString());
   return lookup;
 }

@@ -39,6 +39,7 @@ TEST(LookupTest, ItsBytesAreThoseOfWhatIsBuilt) {
   same.set_name("another");
   same.set_batch(false);
   same.set_only_cached(false);
+  same.set_frozen(true);
   same.mutable_toolchain()->set_nvcc("/opt/nvcc");
   EXPECT_EQ(LookupOf(same).load(), LookupOf(Request()).load());
   v1::LoadRequest other = Request();

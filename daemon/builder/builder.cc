@@ -120,6 +120,7 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   load->force = request.force_rebuild();
   load->max_parallel = request.max_parallel_jobs();
   load->batch = request.batch();
+  load->frozen = request.frozen();
   const bool can_build = CanBuildWith(*load->request.toolchain);
   if (!can_build && load->force) return NothingToBuildWith(*load->request.toolchain);
   if (request.only_cached() || !can_build) load->effort = Effort::kWait;
@@ -165,7 +166,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   // An asker's earlier loads are for nobody else.
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
     const toolchain::Toolchain& tools = *load->request.toolchain;
-    return CanBuildWith(tools) ? NotCached(load->tag.name, miss) : NotTaken(load->tag.name, tools, upstream);
+    if (!CanBuildWith(tools)) return NotTaken(load->tag.name, tools, upstream);
+    return NotCached(load->tag.name, miss, load->frozen);
   }
   // The builder stores the entry under the tag of one asker, which may not be this one.
   if (!result.ok()) return result;

@@ -30,16 +30,18 @@ absl::Status Outdated(const std::string& what) {
                    absl::StatusCode::kAborted);
 }
 
-absl::Status NotCached(const std::string& name, const Miss& miss) {
+absl::Status NotCached(const std::string& name, const Miss& miss, bool frozen) {
   std::string nearest = "You have no kernel of this name there.";
   if (miss.nearest) {
     nearest = StrCat("Your most similar kernel there, ", miss.nearest->Hex().substr(0, kShownKeyDigits),
                      ", differs: ", miss.reason, ".");
   }
+  const char* const why =
+      frozen ? "this process is frozen: it compiles nothing. " : "the policy \"cached\" compiles nothing. ";
+  const char* const advice = frozen ? " Load them before the process is frozen, prefetch them," : " Prefetch them,";
   return MakeError(v1::ErrorDetail::NOT_CACHED,
-                   StrCat("the cache does not have the kernels of module \"", Printable(name),
-                          "\", and the policy \"cached\" compiles nothing. ", nearest,
-                          " Prefetch them, or load with the policy \"build\"."));
+                   StrCat("the cache does not have the kernels of module \"", Printable(name), "\", and ", why, nearest,
+                          advice, " or load with the policy \"build\"."));
 }
 
 absl::Status NotTaken(const std::string& name, const toolchain::Toolchain& toolchain, const UpstreamCache* upstream) {

@@ -15,8 +15,8 @@ namespace kernix::build {
 // A file no longer matches the load's key. `what` names it. The client loads again.
 absl::Status Outdated(const std::string& what);
 
-// The load may not build.
-absl::Status NotCached(const std::string& name, const Miss& miss);
+// The load may not build. `frozen`: its program expects no build any more, which the error then says.
+absl::Status NotCached(const std::string& name, const Miss& miss, bool frozen);
 
 // The load's compilers are on another node. `upstream`: null if there is none.
 absl::Status NotTaken(const std::string& name, const toolchain::Toolchain& toolchain, const UpstreamCache* upstream);

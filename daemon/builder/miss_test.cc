@@ -138,9 +138,28 @@ TEST_F(MissTest, ALoadThatMayNotCompileHitsOrNamesTheNearest) {
   const absl::Status flag = builder_.Load(request_).status();
   EXPECT_THAT(std::string(flag.message()), AllOf(HasSubstr(Digest::FromRaw(built->key())->Hex().substr(0, 12)),
                                                  HasSubstr("differs: other defines: now also N=2.")));
+  EXPECT_THAT(std::string(flag.message()), HasSubstr("the policy \"cached\""));
   EXPECT_EQ(builder_.Stats().builds, 1u);
   EXPECT_EQ(builder_.Stats().misses, 3u);
   EXPECT_EQ(builder_.Stats().failures, 0u);
+}
+
+TEST_F(MissTest, ALoadOfAFrozenProcessSaysSoAndHasTheSameKey) {
+  const auto built = builder_.Load(request_);
+  ASSERT_THAT(built, IsOk());
+  request_.set_frozen(true);
+  request_.set_only_cached(true);
+  const auto hit = builder_.Load(request_);
+  ASSERT_THAT(hit, IsOk());
+  EXPECT_EQ(hit->key(), built->key());
+  request_.mutable_options()->add_compile_flags("-DN=2");
+  const absl::Status refused = builder_.Load(request_).status();
+  EXPECT_EQ(KindOf(refused), v1::ErrorDetail::NOT_CACHED);
+  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("this process is frozen: it compiles nothing. "),
+                                                    HasSubstr("differs: other defines: now also N=2."),
+                                                    HasSubstr(" Load them before the process is frozen, ")));
+  request_.set_only_cached(false);
+  EXPECT_THAT(builder_.Load(request_), IsOk()) << "it may compile: then the daemon only counts";
 }
 
 TEST_F(MissTest, ALoadThatMayNotCompileNamesTheToolchainHeaderThatHasChanged) {

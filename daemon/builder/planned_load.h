@@ -30,6 +30,7 @@ struct PlannedLoad {
   bool force = false;
   size_t max_parallel = 0;
   bool batch = false;
+  bool frozen = false;  // its program expects no build any more
   Effort effort = Effort::kBuild;
   std::shared_ptr<TraceRecorder> trace;  // null for a lookup of what is in the cache
 

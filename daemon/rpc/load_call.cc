@@ -214,6 +214,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   void Run() {
     const MonotonicTime begin = backend_.env.Now();
     const std::string name = request_.name();
+    const bool frozen = request_.frozen();
     on_board_ = backend_.board.Add(caller_->id(), request_, begin);
     // If one request exhausts memory, the daemon must survive for all others.
     absl::StatusOr<v1::LoadResult> result = CatchExceptions(kLoadNotHandled, [&] { return LoadOrFail(); });
@@ -224,6 +225,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     on_board_ = nullptr;
     const auto took = backend_.env.Now() - begin;
     backend_.metrics.NoteLoad(result, took);
+    if (frozen) backend_.metrics.NoteFrozenLoad(result);
     LogLoad(*caller_, name, result, std::chrono::duration_cast<Duration>(took));
     if (!result.ok()) return End(result.status());
     v1::LoadEvent event;

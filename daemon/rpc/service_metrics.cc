@@ -30,6 +30,8 @@ void ServiceMetrics::Register(MetricsRegistry& registry) const {
   registry.AddHistogram(kLoadName, kLoadHelp, builds_, {{"outcome", "built"}});
   registry.AddHistogram(kLoadName, kLoadHelp, failures_, {{"outcome", "failed"}});
   registry.AddHistogram(kLoadName, kLoadHelp, not_cached_, {{"outcome", "not_cached"}});
+  registry.AddCounters("kernix_builds_after_freeze_total", "Loads of frozen processes that needed a build.", "outcome",
+                       {{"built", &frozen_builds_}, {"failed", &frozen_failures_}, {"refused", &frozen_refusals_}});
   registry.AddHistogram(kQuickName, kQuickHelp, quick_hits_, {{"outcome", "hit"}});
   registry.AddHistogram(kQuickName, kQuickHelp, quick_misses_, {{"outcome", "miss"}});
   registry.AddCounters("kernix_lookup_files_total",
@@ -53,6 +55,13 @@ void ServiceMetrics::NoteFileCheck(const FileCheck& check) {
 
 void ServiceMetrics::NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took) {
   TimesOf(result).Observe(Seconds(took));
+}
+
+void ServiceMetrics::NoteFrozenLoad(const absl::StatusOr<v1::LoadResult>& result) {
+  const ErrorKind kind = KindOf(result.status());
+  if (result.ok() && !result->cache_hit() && !result->joined()) frozen_builds_.Add();
+  if (kind == v1::ErrorDetail::COMPILATION) frozen_failures_.Add();
+  if (kind == v1::ErrorDetail::NOT_CACHED) frozen_refusals_.Add();
 }
 
 MetricHistogram& ServiceMetrics::TimesOf(const absl::StatusOr<v1::LoadResult>& result) {

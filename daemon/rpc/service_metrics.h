@@ -41,6 +41,8 @@ class ServiceMetrics {
 
   // Notes a load that came as a full request.
   void NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took);
+  // Notes what has become of a load of a program that expects no build any more.
+  void NoteFrozenLoad(const absl::StatusOr<v1::LoadResult>& result);
   void NoteQuickLookup(bool hit, bool from_upstream, Time took);
   // A check of the files that the answers of some lookups follow from.
   void NoteFileCheck(const FileCheck& check);
@@ -56,6 +58,9 @@ class ServiceMetrics {
   MetricHistogram builds_;
   MetricHistogram failures_;
   MetricHistogram not_cached_;
+  MetricCounter frozen_builds_;
+  MetricCounter frozen_failures_;
+  MetricCounter frozen_refusals_;
   MetricHistogram quick_hits_;
   MetricHistogram quick_misses_;
   MetricCounter files_checked_;

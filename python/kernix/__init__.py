@@ -33,6 +33,8 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.loading.diagnostics import print_diagnostics as print_diagnostics
     from kernix.loading.editor import get_include as get_include
     from kernix.loading.editor import write_compile_flags as write_compile_flags
+    from kernix.loading.freeze import freeze as freeze
+    from kernix.loading.freeze import unfreeze as unfreeze
     from kernix.loading.library import load_library as load_library
     from kernix.loading.load import load_cpp_dir as load_cpp_dir
     from kernix.loading.load import load_cpp_file as load_cpp_file
@@ -42,10 +44,12 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.loading.load import load_cuda_inline as load_cuda_inline
     from kernix.loading.many import KernelBatchError as KernelBatchError
     from kernix.loading.many import LoadedModules as LoadedModules
-    from kernix.loading.many import LoadReport as LoadReport
     from kernix.loading.many import load_many as load_many
     from kernix.loading.module import CompiledModule as CompiledModule
     from kernix.loading.module import register_ffi_target as register_ffi_target
+    from kernix.loading.report import LoadReport as LoadReport
+    from kernix.loading.report import ProcessReport as ProcessReport
+    from kernix.loading.report import report as report
     from kernix.loading.resources import KernelResources as KernelResources
     from kernix.loading.trace import BuildStep as BuildStep
     from kernix.loading.trace import BuildTrace as BuildTrace
@@ -84,6 +88,7 @@ _PLACES = {
     "kernix.loading.connection": ("clear_cache", "get_cache_dir", "set_cache_dir"),
     "kernix.loading.diagnostics": ("print_diagnostics",),
     "kernix.loading.editor": ("get_include", "write_compile_flags"),
+    "kernix.loading.freeze": ("freeze", "unfreeze"),
     "kernix.loading.library": ("load_library",),
     "kernix.loading.load": (
         "load_cpp_dir",
@@ -93,8 +98,9 @@ _PLACES = {
         "load_cuda_file",
         "load_cuda_inline",
     ),
-    "kernix.loading.many": ("KernelBatchError", "LoadedModules", "LoadReport", "load_many"),
+    "kernix.loading.many": ("KernelBatchError", "LoadedModules", "load_many"),
     "kernix.loading.module": ("CompiledModule", "register_ffi_target"),
+    "kernix.loading.report": ("LoadReport", "ProcessReport", "report"),
     "kernix.loading.resources": ("KernelResources",),
     "kernix.loading.trace": ("BuildStep", "BuildTrace"),
     "kernix.loading.watch": ("Watch", "watch"),

@@ -59,6 +59,7 @@ class Request:
     verbose: bool
     max_parallel_jobs: int
     batch: bool
+    frozen: bool
     policy: Literal["build", "cached"]
     bundles: Sequence[bytes]
     def __init__(
@@ -109,10 +110,9 @@ class Module:
     function_names: list[str]
     key: str
     artifact_digest: str
+    origin: str
     cache_hit: bool
     build_ms: int
-    from_upstream: bool
-    joined: bool
     miss_reason: str
     source_labels: list[str]
     def source(self, label: str) -> bytes | None: ...

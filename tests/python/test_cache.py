@@ -23,6 +23,7 @@ def test_second_load_is_a_hit(fresh_name, counters, forget):
     again = load(fresh_name, 101)
     assert (counters.builds, counters.misses, counters.hits) == (1, 1, 1)
     assert (first.cache_hit, again.cache_hit) == (False, True)
+    assert (first.origin, again.origin) == ("built", "cache")
     assert first.build_ms > 0
     assert again.build_ms == 0
     assert again.path == first.path

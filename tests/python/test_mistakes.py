@@ -494,6 +494,11 @@ void greedy_all(BE::Tensor x, cudaStream_t stream) { greedy<<<1, 1024, 0, stream
 """
 
 
+def with_freeze(_):
+    with kernix.freeze("warn"):
+        return cpp(force_rebuild=True)
+
+
 def spilling(**options):
     return cuda(GREEDY, **{"force_rebuild": True, **options})
 
@@ -525,6 +530,10 @@ WARNINGS = {
         lambda _: spilling(),
         r'module "mistake": each thread spills .* greedy\(float\*\) on sm_90 \(\d+ bytes stored, \d+ loaded.*bounds__',
     ),
+    "build-after-freeze": (
+        with_freeze,
+        r"'mistake' was built in \d+ ms, in a process that was frozen by .*mistakes.py:\d+ at .*: force_rebuild. Load",
+    ),
 }
 
 
@@ -547,6 +556,8 @@ def test_warning(name, monkeypatch, forget):
     if name == "register-spills":
         assert messages(lambda: spilling(force_rebuild=False)) == [], "once for each build"
         assert messages(lambda: spilling(debug=True)) == [], "not optimised"
+    elif name == "build-after-freeze":
+        assert len(messages(lambda: action(monkeypatch))) == 1, "for each build"
     elif action not in (with_cuda_home, with_unknown_variable):
         assert messages(lambda: action(monkeypatch)) == [message], "on a hit, too"
         assert messages(lambda: action(monkeypatch)) == [], "once in a process"

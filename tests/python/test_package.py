@@ -126,6 +126,13 @@ def many_later() -> kernix.LoadFuture[kernix.LoadedModules]:
     return kernix.load_many(["k.cpp"], wait=False)
 
 
+def frozen() -> dict[str, int]:
+    with kernix.freeze("warn"):
+        print(load().origin, kernix.report().loads[-1].reason)
+    kernix.unfreeze()
+    return kernix.report().after_freeze
+
+
 async def many() -> list[CompiledModule]:
     modules = kernix.load_many(["k.cpp", {"name": "a", "cpp_sources": "x"}], debug=True)
     print(modules.report[0].origin, later().progress)

@@ -89,6 +89,9 @@ struct LoadOptions {
   // nullopt: $KERNIX_POLICY ("build" or "cached"), or kBuild if that is not set. kCached and force_rebuild contradict
   // each other.
   std::optional<LoadPolicy> policy;
+  // The program has loaded what it needs, and expects no build any more. Changes no result: kernixd counts the loads
+  // that need one (kernix_builds_after_freeze_total), and kNotCached says that the process is frozen.
+  bool frozen = false;
   bool verbose = false;
   uint32_t max_parallel_jobs = 0;  // for this load; 0: the daemon's limit
   bool batch = false;              // one of many for which somebody waits: this user's other loads go first

@@ -87,6 +87,18 @@ struct FunctionInfo {
   bool is_global = false;
 };
 
+// Where the artifact of a load comes from.
+enum class Origin {
+  kBuilt,
+  kJoined,  // a build that another load had started
+  kCache,
+  kUpstream,  // another node had built it, and this host's daemon has just fetched it from its upstream
+  kBundle,
+};
+
+// "built", "joined", "cache", "upstream" or "bundle".
+std::string_view OriginName(Origin origin);
+
 // Stays open until the process ends, because XLA may keep its handlers. Immutable, thread-safe.
 class Module {
  public:
@@ -104,12 +116,10 @@ class Module {
   // SHA-256, hexadecimal, of everything that can change the artifact.
   virtual const std::string& key() const = 0;
   virtual const std::string& artifact_digest() const = 0;
-  virtual bool cache_hit() const = 0;
-  // Of a hit: whether another node had built it, and this host's daemon has just fetched it from its upstream.
-  virtual bool from_upstream() const = 0;
+  virtual Origin origin() const = 0;
+  // Whether the load waited for no build.
+  bool cache_hit() const { return origin() != Origin::kBuilt && origin() != Origin::kJoined; }
   virtual uint64_t build_ms() const = 0;
-  // Whether the load waited for a build that another load had started.
-  virtual bool joined() const = 0;
   // Why the load needed a build, for people: "header x.h changed". Compares with this user's loads under the module's
   // name. Empty for a hit.
   virtual const std::string& miss_reason() const = 0;

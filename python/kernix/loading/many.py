@@ -11,53 +11,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from contextvars import copy_context
-from typing import Any, NamedTuple
+from typing import Any
 
-from kernix import _core
 from kernix._errors import KernelError, warning_listener
 from kernix.loading.background import BackgroundWork, LoadFuture, start
 from kernix.loading.console import ProgressLine, SharedLine, line_of_context, write_to
 from kernix.loading.load import prepare
 from kernix.loading.module import CompiledModule
 from kernix.loading.one_load import Fetched, PreparedLoad, public_load
+from kernix.loading.report import LoadReport, in_a_line
 
-__all__ = ["KernelBatchError", "LoadReport", "LoadedModules", "load_many"]
+__all__ = ["KernelBatchError", "LoadedModules", "load_many"]
 
 _LOOK_SECONDS = 0.1
 _PROGRESS_AFTER_SECONDS = 1.0
 
 #: The parameter that says what a load compiles.
 _WHAT = ("cuda_sources", "cpp_sources", "path", "directory")
-
-
-class LoadReport(NamedTuple):
-    """The outcome of one load of :func:`kernix.load_many`.
-
-    Attributes
-    ----------
-    name : str
-        Name of the module; for a refused load, what it should compile.
-    origin : str
-        Where the module comes from: ``"process"`` (it was loaded already), ``"cache"``, ``"upstream"`` (another
-        node had built it), ``"built"``, ``"joined"`` (the load waited for a build that another load had started), or
-        ``"failed"``.
-    seconds : float
-        How long the load took, from the start of its thread to its end.
-    build_ms : int
-        How long the build took; 0 if there was none.
-    reason : str
-        Why a build was needed, or why the load failed. Empty otherwise.
-    """
-
-    name: str
-    origin: str
-    seconds: float = 0.0
-    build_ms: int = 0
-    reason: str = ""
-
-    def __str__(self) -> str:
-        reason = f": {self.reason}" if self.reason else ""
-        return f"{self.name}: {self.origin}, {self.seconds:.2f} s{reason}"
 
 
 class LoadedModules(list[CompiledModule]):
@@ -113,9 +83,6 @@ class KernelBatchError(KernelError, ExceptionGroup[Exception]):
     def derive(self, errors: Sequence[Exception], /) -> KernelBatchError:  # type: ignore[override]
         """Return the same with a part of the errors."""
         return KernelBatchError(self.message, errors, self.modules, self.report)
-
-
-LoadReport.__module__ = "kernix"
 
 
 class _OneOfMany:
@@ -174,20 +141,11 @@ class _OneOfMany:
         return self.work is None or (self.ended and (self.work.cancelled() or self.work.exception() is not None))
 
     def report(self) -> LoadReport:
-        seconds = 0.0 if self.work is None else self.work._seconds
         if self.error is not None:
-            return LoadReport(self.name, "failed", seconds, reason=_in_a_line(self.error))
+            seconds = 0.0 if self.work is None else self.work._seconds
+            return LoadReport(self.name, "failed", seconds, reason=in_a_line(self.error))
         assert self._fetched is not None
-        if self._fetched.is_known:
-            return LoadReport(self.name, "process", seconds)
-        core = self._fetched.core
-        return LoadReport(self.name, _origin_of(core), seconds, core.build_ms, core.miss_reason)
-
-
-def _origin_of(core: _core.Module) -> str:
-    if core.from_upstream:
-        return "upstream"
-    return "cache" if core.cache_hit else "joined" if core.joined else "built"
+        return self._fetched.report
 
 
 _Loads = Iterable[Mapping[str, Any] | str | os.PathLike[str]]
@@ -368,9 +326,5 @@ def _cancel(batch: Sequence[_OneOfMany]) -> list[BackgroundWork[Fetched]]:
 
 def _summary(batch: Sequence[_OneOfMany]) -> str:
     failed = [(index, one.error) for index, one in enumerate(batch) if one.error is not None]
-    lines = [f"load {index}, {batch[index].name}: {_in_a_line(error)}" for index, error in failed]
+    lines = [f"load {index}, {batch[index].name}: {in_a_line(error)}" for index, error in failed]
     return "\n  ".join([f"{len(failed)} of {len(batch)} loads failed:", *lines])
-
-
-def _in_a_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

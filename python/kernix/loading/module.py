@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from kernix.calling.function import KernelFunction
     from kernix.loading.trace import BuildTrace
 
-__all__ = ["CompiledModule", "forget_modules", "hidden_functions", "module_of", "origin", "register_ffi_target"]
+__all__ = [
+    "CompiledModule",
+    "forget_modules",
+    "hidden_functions",
+    "module_of",
+    "origin_in_words",
+    "register_ffi_target",
+]
 
 _PLATFORMS = {"cpu": "cpu", "host": "cpu", "cuda": "CUDA", "gpu": "CUDA"}
 
@@ -109,6 +116,15 @@ class CompiledModule:
     def content_hash(self) -> str:
         """SHA-256, hexadecimal, of the library itself."""
         return self._code.core.artifact_digest
+
+    @property
+    def origin(self) -> str:
+        """Where the load has found the library.
+
+        ``"built"``, ``"joined"`` (a build that another load had started), ``"cache"``, ``"upstream"`` (another node
+        had built it), or ``"bundle"``.
+        """
+        return self._code.core.origin
 
     @property
     def cache_hit(self) -> bool:
@@ -237,13 +253,14 @@ class CompiledModule:
 
     def __str__(self) -> str:
         functions = "".join(f"\n  {self[name]._shown_signature()}" for name in self)
-        return f"module {self.name!r} on {self.platform}, {origin(self._code.core)}{functions}"
+        return f"module {self.name!r} on {self.platform}, {origin_in_words(self._code.core)}{functions}"
 
     def _repr_html_(self) -> str:
         from html import escape
 
         rows = "".join(f"<tr><td><code>{escape(self[name]._shown_signature())}</code></td></tr>" for name in self)
-        return f"<b>{escape(self.name)}</b> on {self.platform}, {escape(origin(self._code.core))}<table>{rows}</table>"
+        origin = escape(origin_in_words(self._code.core))
+        return f"<b>{escape(self.name)}</b> on {self.platform}, {origin}<table>{rows}</table>"
 
 
 def register_ffi_target(
@@ -298,10 +315,10 @@ def hidden_functions(core: _core.Module) -> list[str]:
     return [name for name in core.function_names if hasattr(CompiledModule, name)]
 
 
-def origin(core: _core.Module) -> str:
-    """Return where the library of a load comes from, in words."""
-    if core.from_upstream:
-        return "from another node"
+def origin_in_words(core: _core.Module) -> str:
+    """Return where the library of a load comes from, for people."""
+    if core.origin in ("upstream", "bundle"):
+        return "from another node" if core.origin == "upstream" else "from a bundle"
     return "from the cache" if core.cache_hit else f"built in {core.build_ms} ms: {core.miss_reason}"
 
 

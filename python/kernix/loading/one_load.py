@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 from kernix import _core
-from kernix._errors import KernelCompilationError, KernelError, short_errors
+from kernix._errors import KernelCompilationError, KernelError, KernelNotCachedError, short_errors
 from kernix.jax.targets import jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
-from kernix.loading.module import CompiledModule, hidden_functions, module_of, origin
+from kernix.loading.freeze import freeze_load
+from kernix.loading.module import CompiledModule, hidden_functions, module_of, origin_in_words
+from kernix.loading.report import LoadReport, in_a_line, note
 from kernix.loading.request import bundle_paths, check_text, folder_path
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ class Fetched(NamedTuple):
 
     core: _core.Module
     slot: int
-    is_known: bool  # this process had loaded it before
+    report: LoadReport
 
 
 class PreparedLoad:
@@ -61,7 +64,7 @@ class PreparedLoad:
         As for :func:`kernix.load_cuda_inline`.
     """
 
-    __slots__ = ("_folder", "_prefix", "_replace", "request")
+    __slots__ = ("_folder", "_freeze", "_prefix", "_replace", "request")
 
     def __init__(
         self,
@@ -85,6 +88,7 @@ class PreparedLoad:
             request.policy = policy
         if bundle is not None:
             request.bundles = bundle_paths(bundle)
+        self._freeze = freeze_load(request, policy)
         if not isinstance(target_prefix, str | None):
             raise TypeError(f"target_prefix must be a string, not {target_prefix!r}")
         if target_prefix:
@@ -107,12 +111,35 @@ class PreparedLoad:
         return self.deliver(self.fetch())
 
     def fetch(self) -> Fetched:
-        """Compile, unless this process has the module already."""
+        """Compile, unless this process has the module already, and note that for :func:`kernix.report`."""
+        began = time.monotonic()
         client = connection.latest()
         core, slot = (None, 0) if client is None else _core.find_loaded(client, self.request)
-        if core is not None:
-            return Fetched(core, slot, True)
-        return Fetched(*_load_anew(self.request, self._folder), False)
+        if core is None:
+            return self._fetch_anew(began)
+        report = LoadReport(self.request.name, "process", time.monotonic() - began)
+        note(report)
+        return Fetched(core, slot, report)
+
+    def _fetch_anew(self, began: float) -> Fetched:
+        """Ask kernixd."""
+        name = self.request.name
+        try:
+            core, slot = _load_anew(self.request, self._folder)
+        except Exception as error:
+            report = LoadReport(name, "failed", time.monotonic() - began, reason=in_a_line(error))
+            self._note(report, error)
+            if isinstance(error, KernelNotCachedError) and self._freeze is not None:
+                raise self._freeze.refusal(error) from None
+            raise
+        report = LoadReport(name, core.origin, time.monotonic() - began, core.build_ms, core.miss_reason)
+        self._note(report)
+        if report.origin == "built" and self._freeze is not None and self._freeze.action == "warn":
+            self._freeze.warn_of(report)
+        return Fetched(core, slot, report)
+
+    def _note(self, report: LoadReport, error: Exception | None = None) -> None:
+        note(report, "" if self._freeze is None else self._freeze.outcome_of(report, error))
 
     def deliver(self, fetched: Fetched) -> CompiledModule:
         """Write the build directory and register the functions, as requested."""
@@ -141,5 +168,5 @@ def _load_anew(request: _core.Request, build_folder: str | None) -> tuple[_core.
             if shown := _core.shown_warning("hidden-function", text):
                 console.warning(shown)
         if request.verbose:
-            console.output(f"kernix: {request.name}: {origin(core)}, {core.path}")
+            console.output(f"kernix: {request.name}: {origin_in_words(core)}, {core.path}")
     return core, slot

@@ -13,7 +13,7 @@ from kernix import _core
 from kernix._errors import short_errors, warning_listener
 from kernix.loading.console import input_listener, write_to
 from kernix.loading.load import CPP_PATTERNS, CUDA_PATTERNS, files_in, prepare
-from kernix.loading.module import CompiledModule, origin
+from kernix.loading.module import CompiledModule, origin_in_words
 from kernix.loading.request import Functions
 
 __all__ = ["Watch", "watch"]
@@ -105,7 +105,7 @@ class Watch:
         self._module = module
         self._error = None
         if news:
-            for line in (*self._warnings, f"live, {origin(module._code.core)}"):
+            for line in (*self._warnings, f"live, {origin_in_words(module._code.core)}"):
                 self._report(line)
         return True
 

@@ -19,7 +19,7 @@ from IPython.display import DisplayHandle
 from kernix._errors import KernelRequestError, KernelToolchainError
 from kernix.loading.console import ProgressLine, progress_line
 from kernix.loading.load import load_cpp_inline, load_cuda_inline
-from kernix.loading.module import CompiledModule, origin
+from kernix.loading.module import CompiledModule, origin_in_words
 
 __all__ = ["add_magics"]
 
@@ -135,7 +135,7 @@ def _status_line(shell: Any, name: str) -> Iterator[Callable[[str], None]]:
 
 
 def _summary(module: CompiledModule, is_new: bool) -> str:
-    how = origin(module._code.core) if is_new else "unchanged"
+    how = origin_in_words(module._code.core) if is_new else "unchanged"
     return f"{module.name}: {', '.join(module)} ({how})"
 
 

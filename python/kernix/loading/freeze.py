@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A frozen process: its loads find what they need, and a build is an error, a warning, or counted."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager
+from typing import Literal, NamedTuple, get_args
+
+from kernix import _core
+from kernix._errors import KernelCompilationError, KernelNotCachedError, user_line, warn
+from kernix.loading.report import LoadReport
+
+__all__ = ["Action", "Freeze", "freeze", "freeze_load", "frozen", "unfreeze"]
+
+#: What happens when a load of a frozen process needs a build.
+Action = Literal["raise", "warn", "count"]
+
+
+class Freeze(NamedTuple):
+    """That this process is frozen."""
+
+    action: Action
+    origin: str  # where and when it was frozen
+
+    def __str__(self) -> str:
+        return f"frozen ({self.action}) {self.origin}"
+
+    def outcome_of(self, load: LoadReport, error: Exception | None) -> str:
+        """Return what has become of a load that needed a build: built, failed, refused. Empty if it needed none."""
+        if isinstance(error, KernelNotCachedError):
+            return "refused"
+        if isinstance(error, KernelCompilationError):
+            return "failed"
+        return "built" if load.origin == "built" else ""
+
+    def refusal(self, error: KernelNotCachedError) -> KernelNotCachedError:
+        """Return the error to raise for that of a load that may not build."""
+        return KernelNotCachedError(f"{error} The process was frozen {self.origin}.")
+
+    def warn_of(self, load: LoadReport) -> None:
+        """Warn that a load has built."""
+        text = (
+            f"module {load.name!r} was built in {load.build_ms} ms, in a process that was frozen {self.origin}: "
+            f'{load.reason}. Load it before, or with policy="build".'
+        )
+        if shown := _core.shown_warning("build-after-freeze", text):
+            warn(shown)
+
+
+_frozen: Freeze | None = None
+
+
+def frozen() -> Freeze | None:
+    """Return whether this process is frozen, and how. A forked child inherits it."""
+    return _frozen
+
+
+def freeze_load(request: _core.Request, policy: str | None) -> Freeze | None:
+    """Prepare a load with this `policy` for the freeze of this process. Return how it is frozen, if it is."""
+    if (state := _frozen) is None:
+        return None
+    request.frozen = True
+    if policy is not None:
+        return state._replace(action="count")
+    if state.action == "raise":
+        request.policy = "cached"
+    return state
+
+
+def freeze(action: Action = "raise") -> AbstractContextManager[None]:
+    """Expect that no later load of this process needs a build.
+
+    Call it when the process has loaded what it needs. It holds for all threads and for forked children, until
+    :func:`unfreeze`. As a context manager, it holds for its block: ``with kernix.freeze(): ...``.
+
+    Loads of what the cache has go on. A load may also wait for a build that somebody else has started. For a load with
+    ``policy="build"``, somebody expects a build: it builds, and is only counted. A load with ``wait=False`` counts as
+    frozen if the process was when you called it.
+
+    Parameters
+    ----------
+    action : {"raise", "warn", "count"}, default "raise"
+        What happens when a load needs a build. ``"raise"``: it fails with :class:`KernelNotCachedError`, which says
+        what was new. ``"warn"``: it builds, and gives a :class:`KernelWarning`. ``"count"``: it builds. All three are
+        counted by :func:`report` and by kernixd (``kernix_builds_after_freeze_total``).
+
+    Returns
+    -------
+    context manager
+        At its end, the process is as it was before the call.
+    """
+    global _frozen
+    if action not in get_args(Action):
+        raise ValueError(f'action is {action!r}. It takes "raise", "warn" and "count".')
+    thaw = _Thaw(_frozen)
+    _frozen = Freeze(action, f"by {user_line()} at {time.strftime('%Y-%m-%d %H:%M:%S')}")
+    return thaw
+
+
+def unfreeze() -> None:
+    """End what :func:`freeze` began: later loads may build."""
+    global _frozen
+    _frozen = None
+
+
+class _Thaw(AbstractContextManager[None]):
+    """Makes the process again what it was before a freeze."""
+
+    def __init__(self, before: Freeze | None) -> None:
+        self._before = before
+
+    def __exit__(self, *_: object) -> None:
+        global _frozen
+        _frozen = self._before

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the loads of this process were, and how long they took."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from kernix._lock import ForkSafeLock
+
+__all__ = ["LoadReport", "ProcessReport", "in_a_line", "note", "report"]
+
+_MOST_LOADS = 4096  # as many as libkernix remembers
+_LONGEST_REASON = 500
+_MOST_ROWS = 20
+_COLUMNS = ("module", "origin", "seconds", "build ms", "why")
+
+
+class LoadReport(NamedTuple):
+    """The outcome of one load.
+
+    Attributes
+    ----------
+    name : str
+        Name of the module; for a load of :func:`kernix.load_many` that was refused, what it should compile.
+    origin : str
+        Where the module comes from: ``"process"`` (it was loaded already), ``"bundle"``, ``"cache"``, ``"upstream"``
+        (another node had built it), ``"built"``, ``"joined"`` (the load waited for a build that another load had started), or
+        ``"failed"``.
+    seconds : float
+        How long the load took.
+    build_ms : int
+        How long the build took; 0 if there was none.
+    reason : str
+        Why a build was needed, or why the load failed. Empty otherwise.
+    """
+
+    name: str
+    origin: str
+    seconds: float = 0.0
+    build_ms: int = 0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{self.name}: {self.origin}, {self.seconds:.2f} s{reason}"
+
+
+class ProcessReport(NamedTuple):
+    """The loads of this process, as :func:`kernix.report` returns them. ``print()`` shows a summary.
+
+    Attributes
+    ----------
+    counts : dict
+        How many loads had each origin (see :class:`LoadReport`), such as ``{"built": 2, "process": 40}``.
+    seconds : float
+        How long all loads took, added up. Loads side by side count each.
+    build_ms : int
+        How long the builds took for which loads have waited, added up.
+    loads : tuple of LoadReport
+        The last 4,096 loads, in the order of their ends, without those of modules that the process had already.
+    after_freeze : dict
+        How many loads of the frozen process needed a build, and ``"built"``, ``"failed"`` or were ``"refused"``.
+    frozen : str
+        How the process is frozen now, for people; empty if it is not. See :func:`kernix.freeze`.
+    """
+
+    counts: dict[str, int]
+    seconds: float
+    build_ms: int
+    loads: tuple[LoadReport, ...]
+    after_freeze: dict[str, int]
+    frozen: str = ""
+
+    @property
+    def builds(self) -> int:
+        """How many loads had to build; a load that has joined the build of another is not one of them."""
+        return self.counts.get("built", 0)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        lines = self._summary()
+        table = [_COLUMNS, *map(_row, self._longest())]
+        widths = [max(len(row[i]) for row in table) for i in range(len(_COLUMNS))]
+        if self.loads:
+            lines += ["", *("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)]
+        if self._left_out():
+            lines.append(self._left_out())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head = "".join(f"<th>{column}</th>" for column in _COLUMNS)
+        rows = ["".join(f"<td>{escape(field)}</td>" for field in _row(one)) for one in self._longest()]
+        table = "".join(f"<tr>{row}</tr>" for row in (head, *rows)) if rows else ""
+        return f"{'<br>'.join(map(escape, self._summary()))}<table>{table}</table>{self._left_out()}"
+
+    def _summary(self) -> list[str]:
+        total = sum(self.counts.values())
+        lines = [f"{total} {'load' if total == 1 else 'loads'} in {self.seconds:.2f} s{_listed(self.counts)}"]
+        if self.frozen:
+            lines.append(self.frozen)
+        if self.after_freeze:
+            lines.append(f"needed a build after freeze(){_listed(self.after_freeze)}")
+        return lines
+
+    def _longest(self) -> Sequence[LoadReport]:
+        return sorted(self.loads, key=lambda one: -one.seconds)[:_MOST_ROWS]
+
+    def _left_out(self) -> str:
+        more = len(self.loads) - _MOST_ROWS
+        return f"and {more} that took less time" if more > 0 else ""
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return "".join(f", {count} {what}" for what, count in sorted(counts.items()))
+
+
+def _row(one: LoadReport) -> tuple[str, ...]:
+    return (one.name, one.origin, f"{one.seconds:.2f}", str(one.build_ms or ""), one.reason)
+
+
+def in_a_line(error: Exception) -> str:
+    """Return an error as the reason of a :class:`LoadReport`."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+class _Loads:
+    """What this process has noted of its loads."""
+
+    def __init__(self) -> None:
+        self._lock = ForkSafeLock()
+        self._forget()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._seconds = 0.0
+        self._build_ms = 0
+        self._loads: deque[LoadReport] = deque(maxlen=_MOST_LOADS)
+        self._after_freeze: Counter[str] = Counter()
+
+    def note(self, load: LoadReport, after_freeze: str) -> None:
+        with self._lock:
+            if after_freeze:
+                self._after_freeze[after_freeze] += 1
+            self._counts[load.origin] += 1
+            self._seconds += load.seconds
+            if load.origin != "process":
+                self._build_ms += load.build_ms
+                self._loads.append(load._replace(reason=load.reason[:_LONGEST_REASON]))
+
+    def report(self) -> ProcessReport:
+        with self._lock:
+            sums = dict(self._counts), self._seconds, self._build_ms
+            return ProcessReport(*sums, tuple(self._loads), dict(self._after_freeze))
+
+
+_of_process = _Loads()
+
+
+def note(load: LoadReport, after_freeze: str = "") -> None:
+    """Note the end of a load of this process, and what became of it if the frozen process needed a build."""
+    _of_process.note(load, after_freeze)
+
+
+def report() -> ProcessReport:
+    """Return what the loads of this process were, and how long they took.
+
+    A forked child begins anew.
+
+    Returns
+    -------
+    ProcessReport
+        ``print()`` shows a summary, with the loads that took longest; a notebook shows a table.
+    """
+    from kernix.loading.freeze import frozen  # which reports of loads do not need
+
+    return _of_process.report()._replace(frozen=str(frozen() or ""))
+
+
+for _public in (LoadReport, ProcessReport):
+    _public.__module__ = "kernix"

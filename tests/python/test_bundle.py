@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bundles: made with the compilers of one place, used in another one that has neither compilers nor kernixd."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import sysconfig
+
+import conftest
+import kernels
+import pytest
+
+import kernix
+
+ADD_N = """
+#include "brainevent/common.h"
+#include "n.h"
+// @BE add_n
+void add_n(BE::In<float> x, BE::Out<float> y) {
+    for (int64_t i = 0; i < x.size(); ++i) y[i] = x[i] + N;
+}
+"""
+
+LOAD = """
+import os, sys, kernix, numpy
+module = kernix.load_cpp_file(sys.argv[1], bundle=sys.argv[2:] or None, auto_register=False)
+print(module.path, numpy.asarray(module.add_n(numpy.zeros(1, numpy.float32)))[0])
+"""
+
+
+@pytest.fixture(name="folder")
+def folder_fixture(tmp_path):
+    """A folder of kernels."""
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    (folder / "add.cpp").write_text(ADD_N)
+    (folder / "n.h").write_text("#define N 5\n")
+    return folder
+
+
+@pytest.fixture(name="bare")
+def bare_fixture(request):
+    """A function that loads a file in a process that finds neither a compiler nor kernixd."""
+    place = conftest.Place()
+    before = request.session.testsfailed
+
+    def load(*arguments, **variables):
+        environment = place.environment | {"PATH": "/nonexistent", "KERNIXD": "/nonexistent/kernixd"} | variables
+        command = [sys.executable, "-c", LOAD, *map(str, arguments)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    yield load
+    place.close(keep=request.session.testsfailed > before)
+
+
+def make(place, bundle, *arguments):
+    """Make a bundle of C++ and CUDA kernels, and return its folder."""
+    packages = sysconfig.get_path("purelib")
+    done = place.kernixctl("bundle", "make", *map(str, arguments), "-o", str(bundle), "--site-packages", packages, check=False)
+    assert done.returncode == 0, done.stderr
+    return bundle
+
+
+def shown(place, bundle):
+    """Return the kernels of a bundle as kernixctl shows them."""
+    return json.loads(place.kernixctl("bundle", "show", str(bundle), "--json").stdout)
+
+
+def test_a_kernel_of_a_bundle_needs_no_compiler_and_no_kernixd(place, folder, bare, tmp_path):
+    bundle = make(place, tmp_path / "b.kernix", folder)
+    for path in bundle.iterdir():
+        path.chmod(0o444)
+    bundle.chmod(0o555)
+    loaded = bare(folder / "add.cpp", bundle)
+    assert loaded.returncode == 0, loaded.stderr
+    path, value = loaded.stdout.split()
+    assert os.path.dirname(path) == str(bundle)
+    assert value == "5.0"
+    assert bare(folder / "add.cpp").returncode != 0
+
+
+def test_where_bundles_are_found(place, folder, bare, tmp_path):
+    bundle = make(place, tmp_path / "b.kernix", folder)
+    by_variable = bare(folder / "add.cpp", KERNIX_BUNDLES=f"/nonexistent:{bundle}")
+    assert by_variable.returncode == 0, by_variable.stderr
+    shutil.copytree(bundle, folder / "add.kernix")
+    beside = bare(folder / "add.cpp", tmp_path / "none")
+    assert beside.stdout.startswith(str(folder / "add.kernix")), beside.stderr
+
+
+def test_another_place_of_the_sources_does_not_matter(place, folder, bare, tmp_path):
+    bundle = make(place, tmp_path / "b.kernix", folder)
+    moved = shutil.move(folder, tmp_path / "elsewhere")
+    (tmp_path / "headers").mkdir()
+    loaded = bare(moved / "add.cpp", bundle, CPATH=str(tmp_path / "headers"))
+    assert loaded.returncode == 0, loaded.stderr
+
+
+def test_a_change_is_a_miss_that_says_what_differs(place, folder, bare, tmp_path, forget):
+    bundle = make(place, tmp_path / "b.kernix", folder)
+    (folder / "n.h").write_text("#define N 6\n")
+    failed = bare(folder / "add.cpp", bundle)
+    differs = f'the bundle {bundle} has "add" from other inputs, which differ in header n.h'
+    assert failed.returncode != 0
+    assert f"Also, {differs}." in failed.stderr
+    with pytest.warns(kernix.KernelWarning, match="other inputs, which differ in header n.h"):
+        kernix.load_cpp_file(folder / "add.cpp", bundle=bundle, auto_register=False)
+    with pytest.raises(kernix.KernelNotCachedError, match="compile flags"):
+        kernix.load_cpp_file(folder / "add.cpp", bundle=bundle, policy="cached", defines={"M": 1}, auto_register=False)
+    assert kernix.load_cpp_file(folder / "add.cpp", bundle=bundle, force_rebuild=True).path.startswith(str(place.store))
+
+
+def test_the_memory_of_a_process_notices_another_bundle(place, folder, tmp_path):
+    bundle = make(place, tmp_path / "b.kernix", folder)
+    load = lambda: kernix.load_cpp_file(folder / "add.cpp", bundle=bundle, auto_register=False)  # noqa: E731
+    assert load().path.startswith(str(bundle))
+    assert load().origin == "bundle"
+    shutil.rmtree(bundle)
+    assert load().path.startswith(str(place.store))
+    assert load().origin == "cache"
+
+
+def test_the_same_kernels_make_the_same_bytes(place, folder, tmp_path):
+    one = make(place, tmp_path / "one", folder)
+    other = make(place, tmp_path / "other", folder, "-j", "1")
+    assert {path.name: path.read_bytes() for path in one.iterdir()} == {
+        path.name: path.read_bytes() for path in other.iterdir()
+    }
+    assert stat.S_IMODE(one.stat().st_mode) == 0o755
+
+
+def test_a_program_that_was_recorded(place, folder, bare, tmp_path):
+    manifest = tmp_path / "kernels.manifest"
+    place.kernixctl("record", "-o", str(manifest), "--", sys.executable, "-c", LOAD, str(folder / "add.cpp"))
+    bundle = make(place, tmp_path / "b.kernix", manifest)
+    assert bare(folder / "add.cpp", bundle).returncode == 0
+
+
+def test_one_bundle_for_several_gpus(place, tmp_path):
+    (tmp_path / "vector_add.cu").write_text(kernels.VECTOR_ADD)
+    source = tmp_path / "vector_add.cu"
+    options = ["--flag=-DSIZE=4"]
+    ampere = make(place, tmp_path / "ampere", source, "--arch", "8.0", *options)
+    hopper = make(place, tmp_path / "hopper", source, "--arch", "9.0", *options)
+    both = tmp_path / "both"
+    place.kernixctl("bundle", "merge", str(ampere), str(hopper), "-o", str(both))
+    assert sorted(kernel["machine_code"] for kernel in shown(place, both)) == [["sm_80"], ["sm_90"]]
+    load = lambda arch, bundle=both: kernix.load_cuda_file(  # noqa: E731
+        source, bundle=bundle, compute_capability=arch, extra_cuda_cflags=["-DSIZE=4"], policy="cached", auto_register=False
+    )
+    assert load("9.0").path.startswith(str(both))
+    assert load("sm_80").path.startswith(str(both))
+    with pytest.raises(kernix.KernelNotCachedError, match='"vector_add" for sm_80, PTX of sm_80, sm_90, PTX of sm_90, not for 12.0'):
+        load("12.0")
+
+
+def test_two_bundles_are_compared(place, folder, tmp_path):
+    one = make(place, tmp_path / "one", folder)
+    (folder / "n.h").write_text("#define N 7\n")
+    (folder / "more.cpp").write_text(ADD_N.replace("add_n", "more"))
+    other = make(place, tmp_path / "other", folder)
+    same = place.kernixctl("bundle", "diff", str(one), str(one))
+    assert same.stdout == ""
+    differ = place.kernixctl("bundle", "diff", str(one), str(other), check=False)
+    assert differ.returncode == 1
+    assert sorted(differ.stdout.splitlines()) == ["+ add: header n.h", "+ more", "- add: header n.h"]
+
+
+def keys_in(folder, name):
+    """Make a key; return its file and its public text."""
+    path = folder / f"{name}.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", path], check=True)
+    path.chmod(0o600)
+    shown_key = subprocess.run(["openssl", "pkey", "-in", path, "-pubout"], check=True, capture_output=True, text=True)
+    return path, shown_key.stdout.splitlines()[1]
+
+
+def test_only_kernels_that_a_trusted_key_has_signed(place, folder, bare, tmp_path):
+    owner, owners = keys_in(tmp_path, "owner")
+    _, mallorys = keys_in(tmp_path, "mallory")
+    is_signed = make(place, tmp_path / "signed", folder, "--sign-with", owner)
+    unsigned = make(place, tmp_path / "unsigned", folder)
+    assert bare(folder / "add.cpp", is_signed, KERNIX_BUNDLE_KEYS=f"{mallorys},{owners}").returncode == 0
+    assert bare(folder / "add.cpp", is_signed, KERNIX_BUNDLE_KEYS=mallorys).returncode != 0
+    assert bare(folder / "add.cpp", unsigned, KERNIX_BUNDLE_KEYS=owners).returncode != 0
+    [artifact] = is_signed.glob("*.so")
+    content = artifact.read_bytes()
+    artifact.write_bytes(content[:-1] + b"x")
+    assert "its content has changed" in bare(folder / "add.cpp", is_signed, KERNIX_BUNDLE_KEYS=owners).stderr
+    artifact.write_bytes(content)
+    assert "KERNIX_BUNDLE_KEYS" in bare(folder / "add.cpp", is_signed, KERNIX_BUNDLE_KEYS="no key").stderr
+    verified = place.kernixctl("bundle", "verify", str(is_signed), "--key", owners)
+    assert verified.stdout == "1 kernel, whole and signed by a trusted key\n"
+    refused = place.kernixctl("bundle", "verify", str(unsigned), "--key", owners, check=False)
+    assert refused.returncode == 1
+    assert "1 of 1 kernels" in refused.stderr
+
+
+def test_damage_is_told_with_its_file_and_hides_nothing(place, folder, bare, tmp_path):
+    bundle = make(place, tmp_path / "b.kernix", folder)
+    [artifact] = bundle.glob("*.so")
+    content = artifact.read_bytes()
+    artifact.write_bytes(content[:-1])
+    for failed in (bare(folder / "add.cpp", bundle), place.kernixctl("bundle", "verify", str(bundle), check=False)):
+        assert failed.returncode != 0
+        assert f"{artifact}: it has another size" in failed.stderr
+    artifact.write_bytes(content[:-1] + b"x")
+    verified = place.kernixctl("bundle", "verify", str(bundle), check=False)
+    assert f"{artifact}: its content has changed" in verified.stderr
+    artifact.write_bytes(content)
+    (bundle / "kernix-bundle").write_text("kernix bundle, format 9\n")
+    assert "was made by a newer kernix" in bare(folder / "add.cpp", bundle).stderr
+
+
+REFUSED = {
+    "-march=native": "the flag -march=native makes code for this machine's processor",
+    "-mtune=native": "the flag -mtune=native makes code for this machine's processor",
+}
+
+
+@pytest.mark.parametrize("flag", REFUSED)
+def test_what_only_this_machine_can_run_is_refused(flag, place, folder, tmp_path):
+    bundle = tmp_path / "b.kernix"
+    done = place.kernixctl("bundle", "make", str(folder), f"--flag={flag}", "-o", str(bundle), check=False)
+    assert done.returncode == 1
+    assert REFUSED[flag] in done.stderr
+    assert not bundle.exists()
+
+
+def test_what_another_machine_cannot_compare_is_refused(place, folder, tmp_path):
+    (folder / "add.cpp").write_text(ADD_N.replace('"n.h"', f'"{folder / "n.h"}"'))
+    done = place.kernixctl("bundle", "make", str(folder), "-o", str(tmp_path / "b"), check=False)
+    assert done.returncode == 1
+    assert f"it reads {folder / 'n.h'} by its absolute path" in done.stderr
+
+
+def test_no_other_folder_is_replaced(place, folder, tmp_path):
+    thesis = tmp_path / "thesis"
+    thesis.mkdir()
+    (thesis / "text").write_text("all of it")
+    done = place.kernixctl("bundle", "make", str(folder), "-o", str(thesis), check=False)
+    assert done.returncode != 0
+    assert "will not replace" in done.stderr
+    assert (thesis / "text").read_text() == "all of it"
+
+
+@pytest.mark.parametrize("bundle", [3, [3]])
+def test_what_is_no_path_is_refused(bundle, folder):
+    with pytest.raises(TypeError, match="bundle"):
+        kernix.load_cpp_file(folder / "add.cpp", bundle=bundle)
