@@ -72,7 +72,7 @@ def main() -> int:
             path = root / f"add_one.{suffix}"
             path.write_text(text)
             bundle = root / f"{suffix}.bundle"
-            make = [ctl, "bundle", "make", path, "--arch", "9.0", "-o", bundle]
+            make = [ctl, "bundle", "make", str(path), "--arch", "9.0", "-o", str(bundle)]
             make += ["--site-packages", sysconfig.get_path("purelib")]
             subprocess.run(make, env=environment, check=True, capture_output=True)
             times: dict[bool, list[float]] = {False: [], True: []}

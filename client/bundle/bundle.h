@@ -61,8 +61,9 @@ class Bundle {
   // All kernels, by module name.
   absl::StatusOr<std::vector<BundledKernel>> All(const TrustedKeys& trusted) const;
 
-  // What is compared of an artifact before it is opened. Its content takes half a millisecond for each megabyte, as long
-  // as the rest of a load. Without it, a bundle is checked as a store is, and as Python checks the libraries of a wheel.
+  // What is compared of an artifact before it is opened. Its content takes half a millisecond for each megabyte, as
+  // long as the rest of a load. Without it, a bundle is checked as a store is, and as Python checks the libraries of a
+  // wheel.
   enum class Compare { kSize, kContent };
 
   // The path of the kernel's artifact. LOAD error: it is damaged.

@@ -90,7 +90,7 @@ Command ShowCommand() {
   const auto flags = std::make_shared<ShowFlags>();
   return {.name = "show",
           .summary = "List the kernels of a bundle",
-          .details = "Example:\n  kernixctl bundle show kernels.kernix --json",
+          .details = "Examples:\n  kernixctl bundle show kernels.kernix --json",
           .options = {{"bundle", &flags->bundle, "The bundle", {.required = true, .names = Names::kFolders}},
                       {"--json", &flags->json, "Print a JSON array"}},
           .run = [flags] { return PrintOrFail(Show(*flags)); }};
@@ -141,7 +141,7 @@ constexpr char kVerifyDetails[] =
     R"(Reads the whole bundle, and compares each artifact with its digest. With --key or $KERNIX_BUNDLE_KEYS, each kernel
 must be signed by one of these keys.
 
-Example:
+Examples:
   kernixctl bundle verify kernels.kernix --key MCowBQYDK2VwAyEA...)";
 
 Command VerifyCommand() {
@@ -177,7 +177,7 @@ constexpr char kMergeDetails[] =
     R"(Writes a bundle that has the kernels of all. The same kernel for different GPUs may come from different bundles. The
 signatures stay.
 
-Example:
+Examples:
   kernixctl bundle merge ampere.kernix hopper.kernix -o kernels.kernix)";
 
 Command MergeCommand() {
@@ -267,7 +267,7 @@ most similar kernel of its name in the other one, and for each that is compiled 
 
 Exit codes: 0 the bundles have the same kernels, 1 they differ.
 
-Example:
+Examples:
   kernixctl bundle diff released.kernix kernels.kernix)";
 
 Command DiffCommand() {
@@ -280,12 +280,17 @@ Command DiffCommand() {
           .run = [flags] { return RunDiff(*flags); }};
 }
 
+constexpr char kBundleDetails[] =
+    R"(Examples:
+  kernixctl bundle make kernels --arch 9.0 -o kernels.kernix
+  kernixctl bundle show kernels.kernix)";
+
 }  // namespace
 
 Command BundleCommand(const ClientOptions& options) {
   return {.name = "bundle",
           .summary = "Make and look at bundles: kernels for machines without a compiler",
-          .details = "",
+          .details = kBundleDetails,
           .subcommands = {BundleMakeCommand(options), ShowCommand(), VerifyCommand(), MergeCommand(), DiffCommand()}};
 }
 

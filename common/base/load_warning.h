@@ -19,8 +19,8 @@ inline constexpr std::string_view kRegisterSpills = "register-spills";
 inline constexpr std::string_view kNotInBundle = "not-in-bundle";
 inline constexpr std::string_view kBuildAfterFreeze = "build-after-freeze";
 
-inline constexpr std::array kNames = {
-    kCudaWithoutStream,  kOnlyResults,    kWritableInput, kHiddenFunction, kCudaHome, kVariableWithoutEffect,
-    kMissingIncludePath, kRegisterSpills, kNotInBundle,   kBuildAfterFreeze};
+inline constexpr std::array kNames = {kCudaWithoutStream, kOnlyResults,           kWritableInput,      kHiddenFunction,
+                                      kCudaHome,          kVariableWithoutEffect, kMissingIncludePath, kRegisterSpills,
+                                      kNotInBundle,       kBuildAfterFreeze};
 
 }  // namespace kernix::warning

@@ -58,8 +58,8 @@ def bare_fixture(request):
 
 def make(place, bundle, *arguments):
     """Make a bundle of C++ and CUDA kernels, and return its folder."""
-    packages = sysconfig.get_path("purelib")
-    done = place.kernixctl("bundle", "make", *map(str, arguments), "-o", str(bundle), "--site-packages", packages, check=False)
+    packages = ["--site-packages", sysconfig.get_path("purelib")]
+    done = place.kernixctl("bundle", "make", *map(str, arguments), "-o", str(bundle), *packages, check=False)
     assert done.returncode == 0, done.stderr
     return bundle
 
@@ -148,12 +148,12 @@ def test_one_bundle_for_several_gpus(place, tmp_path):
     both = tmp_path / "both"
     place.kernixctl("bundle", "merge", str(ampere), str(hopper), "-o", str(both))
     assert sorted(kernel["machine_code"] for kernel in shown(place, both)) == [["sm_80"], ["sm_90"]]
-    load = lambda arch, bundle=both: kernix.load_cuda_file(  # noqa: E731
-        source, bundle=bundle, compute_capability=arch, extra_cuda_cflags=["-DSIZE=4"], policy="cached", auto_register=False
-    )
+    flags = {"extra_cuda_cflags": ["-DSIZE=4"], "policy": "cached", "auto_register": False}
+    load = lambda arch: kernix.load_cuda_file(source, bundle=both, compute_capability=arch, **flags)  # noqa: E731
     assert load("9.0").path.startswith(str(both))
     assert load("sm_80").path.startswith(str(both))
-    with pytest.raises(kernix.KernelNotCachedError, match='"vector_add" for sm_80, PTX of sm_80, sm_90, PTX of sm_90, not for 12.0'):
+    targets = "sm_80, PTX of sm_80, sm_90, PTX of sm_90"
+    with pytest.raises(kernix.KernelNotCachedError, match=f'"vector_add" for {targets}, not for 12.0'):
         load("12.0")
 
 

@@ -96,6 +96,7 @@ def pattern_of(output, store):
     """Return what a page's output may be in reality: other numbers and digests, another store, `...` for anything."""
     pattern = re.escape(output).replace(re.escape("/home/ada/.cache/kernix"), re.escape(str(store)))
     pattern = re.sub(r"[0-9a-f]{8}\\\.\\\.\\\.", "[0-9a-f]+", pattern).replace(r"\.\.\.", ".*")
+    pattern = re.sub(r"\d+\\\.\d(\\ [KM]iB)", r"\\d+[.]\\d\1", pattern)
     return re.sub(r"(built\\ in\\ )\d+", r"\1\\d+", pattern)
 
 
