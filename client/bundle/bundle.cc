@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "client/bundle/bundle_key.h"
@@ -21,12 +20,13 @@ constexpr char kFormatFile[] = "kernix-bundle";
 constexpr std::string_view kFormat = "kernix bundle, format 1\n";
 constexpr std::string_view kFormatBegins = "kernix bundle, format ";
 constexpr std::string_view kKernelSuffix = ".kernel";
+constexpr std::string_view kArtifactSuffix = ".so";
 
 absl::Status NoBundle(const std::string& path, std::string_view why) {
   return MakeError(v1::ErrorDetail::LOAD, StrCat(path, " is no bundle of kernels: ", why));
 }
 
-std::string NameOfArtifact(const Digest& digest) { return StrCat(digest.Hex(), ".so"); }
+std::string NameOfArtifact(const Digest& digest) { return StrCat(digest.Hex(), kArtifactSuffix); }
 std::string NameOfKernel(const Digest& key) { return StrCat(key.Hex(), kKernelSuffix); }
 
 template <typename To>
@@ -92,6 +92,15 @@ absl::Status CheckReplaceable(Env& env, const std::string& path) {
                    StrCat("will not replace ", path, ", which is no bundle of this kernix: choose another name"));
 }
 
+// Renames `folder` to `path`. What is there goes to `aside`, or stays if that fails.
+absl::Status TakeThePlaceOf(Env& env, const std::string& path, const std::string& folder, const std::string& aside) {
+  const absl::Status moved = env.Rename(path, aside);
+  if (!moved.ok() && !absl::IsNotFound(moved)) return moved;
+  absl::Status status = env.Rename(folder, path);
+  if (!status.ok() && moved.ok()) status.Update(env.Rename(aside, path));
+  return status;
+}
+
 }  // namespace
 
 void AddKernel(const BundledKernel& kernel, std::string artifact, const SigningKey* signs_with, BundleFiles& files) {
@@ -112,19 +121,18 @@ void AddBundle(const BundleFiles& others, BundleFiles& files) {
   }
 }
 
-absl::Status WriteBundle(Env& env, const std::string& path, BundleFiles files) {
+absl::Status WriteBundle(Env& env, std::string path, BundleFiles files) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   KERNIX_RETURN_IF_ERROR(CheckReplaceable(env, path));
   files[kFormatFile] = std::string(kFormat);
-  const std::string parent = Dirname(path);
-  KERNIX_RETURN_IF_ERROR(env.CreateDirectories(parent));
+  KERNIX_RETURN_IF_ERROR(env.CreateDirectories(Dirname(path)));
   KERNIX_ASSIGN_OR_RETURN(const std::string made, env.CreateTempDirectory(StrCat(path, ".")));
-  const std::string folder = JoinPath(made, Basename(path));
+  const std::string folder = JoinPath(made, "new");
   absl::Status status = env.CreateDirectories(folder);
   for (const auto& [name, content] : files) {
     if (status.ok()) status = env.WriteFile(JoinPath(folder, name), content, 0644);
   }
-  if (status.ok()) status = env.RemoveTree(path);
-  if (status.ok()) status = env.Rename(folder, path);
+  if (status.ok()) status = TakeThePlaceOf(env, path, folder, JoinPath(made, "old"));
   (void)env.RemoveTree(made);
   return status;
 }
@@ -132,7 +140,10 @@ absl::Status WriteBundle(Env& env, const std::string& path, BundleFiles files) {
 absl::StatusOr<Bundle> Bundle::Open(Env& env, std::string path) {
   KERNIX_RETURN_IF_ERROR(env.Stat(path).status());
   const absl::StatusOr<std::string> format = env.ReadFile(JoinPath(path, kFormatFile));
-  if (!format.ok()) return NoBundle(path, StrCat("it lacks the file ", kFormatFile));
+  if (absl::IsNotFound(format.status())) return NoBundle(path, StrCat("it lacks the file ", kFormatFile));
+  if (!format.ok()) {
+    return MakeError(v1::ErrorDetail::LOAD, StrCat("cannot read the bundle: ", ToStd(format.status().message())));
+  }
   if (*format == kFormat) return Bundle(env, std::move(path));
   if (!format->starts_with(kFormatBegins)) return NoBundle(path, StrCat("its file ", kFormatFile, " is damaged"));
   return MakeError(v1::ErrorDetail::LOAD,
@@ -147,7 +158,7 @@ absl::StatusOr<std::vector<BundledKernel>> Bundle::Find(const Digest& key, const
 
 absl::StatusOr<std::vector<BundledKernel>> Bundle::All(const TrustedKeys& trusted) const {
   std::vector<BundledKernel> all;
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_.ListDirectory(path_));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_->ListDirectory(path_));
   for (const std::string& name : names) {
     if (!name.ends_with(kKernelSuffix)) continue;
     KERNIX_ASSIGN_OR_RETURN(std::vector<BundledKernel> kernels, ReadKernels(name, trusted));
@@ -161,7 +172,7 @@ absl::StatusOr<std::vector<BundledKernel>> Bundle::All(const TrustedKeys& truste
 
 absl::StatusOr<std::vector<BundledKernel>> Bundle::ReadKernels(const std::string& name,
                                                                const TrustedKeys& trusted) const {
-  KERNIX_ASSIGN_OR_RETURN(const std::string content, env_.ReadFile(JoinPath(path_, name)));
+  KERNIX_ASSIGN_OR_RETURN(const std::string content, env_->ReadFile(JoinPath(path_, name)));
   const absl::StatusOr<Digest> key = Digest::FromHex(name.substr(0, name.size() - kKernelSuffix.size()));
   internal::KernelFile file;
   if (!key.ok() || !file.ParseFromString(content)) return Damaged(name, "it is damaged");
@@ -176,25 +187,26 @@ absl::StatusOr<std::vector<BundledKernel>> Bundle::ReadKernels(const std::string
   return kernels;
 }
 
-absl::StatusOr<std::string> Bundle::Artifact(const BundledKernel& kernel, Compare compare) const {
-  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(kernel.result.artifact_digest()));
+absl::StatusOr<std::string> Bundle::Artifact(const v1::LoadResult& result, Compare compare) const {
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
   const std::string name = NameOfArtifact(digest);
   std::string path = JoinPath(path_, name);
-  const absl::StatusOr<FileInfo> info = env_.Stat(path);
+  const absl::StatusOr<FileInfo> info = env_->Stat(path);
   if (absl::IsNotFound(info.status())) return Damaged(name, "it is missing");
   if (!info.ok()) return info.status();
-  if (info->size != kernel.result.artifact_size()) return Damaged(name, "it has another size");
+  if (info->size != result.artifact_size()) return Damaged(name, "it has another size");
   if (compare == Compare::kSize) return path;
-  KERNIX_ASSIGN_OR_RETURN(const std::string content, env_.ReadFile(path));
+  KERNIX_ASSIGN_OR_RETURN(const std::string content, env_->ReadFile(path));
   if (DigestOf(content) != digest) return Damaged(name, "its content has changed");
   return path;
 }
 
 absl::StatusOr<BundleFiles> Bundle::Files() const {
   BundleFiles files;
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_.ListDirectory(path_));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_->ListDirectory(path_));
   for (const std::string& name : names) {
-    KERNIX_ASSIGN_OR_RETURN(files[name], env_.ReadFile(JoinPath(path_, name)));
+    if (!name.ends_with(kKernelSuffix) && !name.ends_with(kArtifactSuffix)) continue;
+    KERNIX_ASSIGN_OR_RETURN(files[name], env_->ReadFile(JoinPath(path_, name)));
   }
   return files;
 }

@@ -3,16 +3,14 @@
 // A bundle: a folder of kernels that were compiled elsewhere.
 //
 //   kernix-bundle   the version of the format
-//   KEY.kernel      for each BundleKey(): what was asked for, and what was built; a signed or unsigned statement for
-//   each
-//                   artifact
+//   KEY.kernel      for each BundleKey(): a statement about each artifact, signed or not: what was asked for, what was
+//                   built
 //   DIGEST.so       the artifacts
 //
 // A bundle is code, as a Python wheel is: whoever can write it decides what its users run.
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +42,7 @@ void AddBundle(const BundleFiles& others, BundleFiles& files);
 
 // Writes a bundle, and replaces the one that is there. Equal files make equal bundles. INVALID_REQUEST if there is
 // something else at `path`.
-absl::Status WriteBundle(Env& env, const std::string& path, BundleFiles files);
+absl::Status WriteBundle(Env& env, std::string path, BundleFiles files);
 
 class Bundle {
  public:
@@ -66,17 +64,18 @@ class Bundle {
   // wheel.
   enum class Compare { kSize, kContent };
 
-  // The path of the kernel's artifact. LOAD error: it is damaged.
-  absl::StatusOr<std::string> Artifact(const BundledKernel& kernel, Compare compare) const;
+  // The path of a kernel's artifact. LOAD error: it is damaged.
+  absl::StatusOr<std::string> Artifact(const v1::LoadResult& result, Compare compare) const;
 
+  // The statements and artifacts, as they are.
   absl::StatusOr<BundleFiles> Files() const;
 
  private:
-  Bundle(Env& env, std::string path) : env_(env), path_(std::move(path)) {}
+  Bundle(Env& env, std::string path) : env_(&env), path_(std::move(path)) {}
   absl::StatusOr<std::vector<BundledKernel>> ReadKernels(const std::string& name, const TrustedKeys& trusted) const;
   absl::Status Damaged(const std::string& name, std::string_view how) const;
 
-  Env& env_;
+  Env* env_;
   std::string path_;
 };
 

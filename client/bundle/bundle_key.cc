@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -42,7 +43,17 @@ void LeaveOutEmptyRoots(v1::LoadRequest& request) {
   options.set_include_root_count(static_cast<uint32_t>(numbers.size()));
 }
 
-// Clears what does not count.
+// Drops the texts that begin like this.
+void Drop(google::protobuf::RepeatedPtrField<std::string>& texts, std::string_view beginning) {
+  google::protobuf::RepeatedPtrField<std::string> kept;
+  for (const std::string& text : texts) {
+    if (!text.starts_with(beginning)) *kept.Add() = text;
+  }
+  texts = std::move(kept);
+}
+
+// Clears what does not count: also folders of libraries, which a machine's environment may add, and what only says
+// which compilers nvcc takes.
 void MakeCanonical(v1::RecordedLoad& load) {
   load.clear_key();
   load.clear_architecture_of_machine();
@@ -50,8 +61,11 @@ void MakeCanonical(v1::RecordedLoad& load) {
   v1::LoadRequest& request = *load.mutable_request();
   request.clear_name();
   request.clear_toolchain();
-  request.mutable_options()->clear_architectures();
-  request.mutable_options()->clear_architectures_of_gpu();
+  v1::Options& options = *request.mutable_options();
+  Drop(*options.mutable_link_flags(), "-L");
+  Drop(*options.mutable_compile_flags(), "-allow-unsupported-compiler");
+  options.clear_architectures();
+  options.clear_architectures_of_gpu();
   LeaveOutEmptyRoots(request);
 }
 
@@ -60,7 +74,8 @@ using Parts = std::map<std::string, std::string>;
 
 std::string Joined(const google::protobuf::RepeatedPtrField<std::string>& texts) { return absl::StrJoin(texts, "\n"); }
 
-Parts PartsOf(const v1::RecordedLoad& load) {
+Parts PartsOf(v1::RecordedLoad load) {
+  MakeCanonical(load);
   const v1::LoadRequest& request = load.request();
   const v1::Options& options = request.options();
   Parts parts = {{"the language", StrCat(request.language())},
@@ -97,7 +112,8 @@ std::vector<std::string> DifferencesOf(const v1::RecordedLoad& a, const v1::Reco
   for (const auto& [name, value] : parts_of_b) {
     if (!parts_of_a.contains(name)) differences.push_back(name);
   }
-  if (differences.empty() && BundleKey(a) != BundleKey(b)) differences.emplace_back("the order of sources or headers");
+  if (differences.empty() && BundleKey(a) != BundleKey(b))
+    differences.emplace_back("where headers are searched, or the order of sources");
   return differences;
 }
 

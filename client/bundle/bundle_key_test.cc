@@ -57,6 +57,14 @@ TEST(BundleKeyTest, CoversNeitherCompilersNorArchitecturesNorTheName) {
   for (const Change& change : changes) EXPECT_EQ(BundleKey(With(change)), BundleKey(Example()));
 }
 
+TEST(BundleKeyTest, WhatAnEnvironmentAddsForCompilersDoesNotCount) {
+  EXPECT_EQ(BundleKey(With([](auto& load) {
+              load.mutable_request()->mutable_options()->add_link_flags("-L/usr/local/cuda/lib64/stubs");
+              load.mutable_request()->mutable_options()->add_compile_flags("-allow-unsupported-compiler");
+            })),
+            BundleKey(Example()));
+}
+
 TEST(BundleKeyTest, FoldersWithoutAHeaderThatIsReachedDoNotCount) {
   EXPECT_EQ(BundleKey(With([](auto& load) {
               v1::LoadRequest& request = *load.mutable_request();

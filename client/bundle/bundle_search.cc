@@ -21,10 +21,14 @@ namespace {
 
 constexpr char kFolderSuffix[] = ".kernix";
 
-bool Serves(const BundledKernel& kernel, const v1::Options& asked) {
-  if (asked.architectures().empty()) return true;  // no code for GPUs
-  if (asked.architectures_of_gpu()) return RunsOn(kernel.targets, asked.architectures(0));
-  return HasEach(kernel.targets, {asked.architectures().begin(), asked.architectures().end()});
+// How well the kernel does what is asked for; 0: not at all.
+int Fit(const BundledKernel& kernel, const v1::Options& asked) {
+  if (asked.architectures().empty()) return 1;  // no code for GPUs
+  if (asked.architectures_of_gpu()) return FitFor(kernel.targets, asked.architectures(0));
+  const v1::Options& made = kernel.load.request().options();
+  const bool is_same = std::equal(made.architectures().begin(), made.architectures().end(),
+                                  asked.architectures().begin(), asked.architectures().end());  // "all-major"
+  return is_same || HasEach(kernel.targets, {asked.architectures().begin(), asked.architectures().end()}) ? 1 : 0;
 }
 
 std::string Listed(const std::vector<std::string>& texts) {
@@ -60,65 +64,74 @@ absl::StatusOr<std::string> OtherInputs(const Bundle& bundle, const TrustedKeys&
                 "\" from other inputs, which differ in ", Listed(fewest));
 }
 
-// What one bundle has.
-absl::StatusOr<BundleAnswer> AskBundle(const Bundle& bundle, const TrustedKeys& trusted, const v1::RecordedLoad& load) {
-  BundleAnswer answer;
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<BundledKernel> kernels, bundle.Find(BundleKey(load), trusted));
-  const auto fitting = std::find_if(kernels.begin(), kernels.end(), [&](const BundledKernel& kernel) {
-    return Serves(kernel, load.request().options());
-  });
-  if (fitting == kernels.end()) {
-    if (!kernels.empty()) {
-      answer.miss = OtherTargets(bundle, kernels, load.request());
-    } else {
-      KERNIX_ASSIGN_OR_RETURN(answer.miss, OtherInputs(bundle, trusted, load));
-    }
-    return answer;
-  }
-  // A signature is worth nothing if it is not that of the content.
-  const Bundle::Compare compare = trusted.empty() ? Bundle::Compare::kSize : Bundle::Compare::kContent;
-  answer.result = fitting->result;
-  answer.result->set_cache_hit(true);
-  answer.bundle = bundle.path();
-  KERNIX_ASSIGN_OR_RETURN(*answer.result->mutable_artifact_path(), bundle.Artifact(*fitting, compare));
-  return answer;
+// Why the bundle does not have the load. Empty if it has nothing of this name.
+absl::StatusOr<std::string> WhyNot(const Bundle& bundle, const TrustedKeys& trusted, const v1::RecordedLoad& load,
+                                   const std::vector<BundledKernel>& kernels) {
+  if (!kernels.empty()) return OtherTargets(bundle, kernels, load.request());
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<BundledKernel> of_anybody, bundle.Find(BundleKey(load), {}));
+  if (of_anybody.empty()) return OtherInputs(bundle, trusted, load);
+  return StrCat("the bundle ", bundle.path(), " has \"", load.request().name(), "\", but no key of ",
+                kBundleKeysVariable, " has signed it");
 }
+
+// The kernel that fits best so far.
+struct Best {
+  int fit = 0;
+  std::optional<Bundle> bundle;
+  BundledKernel kernel;
+};
 
 }  // namespace
 
 absl::StatusOr<TrustedKeys> BundleKeysOf(const GetEnv& get_env) {
   TrustedKeys keys;
-  const std::string texts = get_env(kBundleKeysVariable).value_or("");
-  for (const absl::string_view text : absl::StrSplit(texts, ',', absl::SkipWhitespace())) {
+  const std::optional<std::string> texts = get_env(kBundleKeysVariable);
+  if (!texts) return keys;
+  for (const absl::string_view text : absl::StrSplit(*texts, ',', absl::SkipWhitespace())) {
     const absl::Status added = keys.Add(ToStd(absl::StripAsciiWhitespace(text)));
     if (added.ok()) continue;
     return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat(kBundleKeysVariable, ": ", ToStd(added.message())));
   }
-  return keys;
+  if (!keys.empty()) return keys;
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat(kBundleKeysVariable, " holds no key: unset it, or set one"));
 }
 
 std::optional<std::string> BundleBeside(Env& env, const std::string& source, const std::string& name) {
   std::string path = JoinPath(Dirname(source), StrCat(name, kFolderSuffix));
   const absl::StatusOr<FileInfo> bundle = env.Stat(path, /*follow=*/false);
   constexpr mode_t kWritableByAll = 0002;
-  if (!bundle.ok() || bundle->type == FileType::kSymlink || (bundle->mode & kWritableByAll) != 0) return std::nullopt;
+  if (!bundle.ok() || bundle->type != FileType::kDirectory || (bundle->mode & kWritableByAll) != 0) return std::nullopt;
   const absl::StatusOr<FileInfo> of_source = env.Stat(source, /*follow=*/false);
   const bool is_trusted = IsTrustedUser(bundle->uid, geteuid()) || (of_source.ok() && of_source->uid == bundle->uid);
-  return is_trusted ? std::optional(std::move(path)) : std::nullopt;
+  // Nobody has named it: what is no bundle, or not for this user, is none.
+  return is_trusted && Bundle::Open(env, path).ok() ? std::optional(std::move(path)) : std::nullopt;
 }
 
 absl::StatusOr<BundleAnswer> AskBundles(Env& env, const std::vector<std::string>& bundles, const TrustedKeys& trusted,
                                         const v1::RecordedLoad& load) {
-  BundleAnswer last;
+  Best best;
+  BundleAnswer answer;
   for (const std::string& path : bundles) {
     const absl::StatusOr<Bundle> bundle = Bundle::Open(env, path);
     if (absl::IsNotFound(bundle.status())) continue;
     if (!bundle.ok()) return bundle.status();
-    KERNIX_ASSIGN_OR_RETURN(BundleAnswer answer, AskBundle(*bundle, trusted, load));
-    if (answer.result) return answer;
-    if (last.miss.empty()) last = std::move(answer);
+    KERNIX_ASSIGN_OR_RETURN(std::vector<BundledKernel> kernels, bundle->Find(BundleKey(load), trusted));
+    for (BundledKernel& kernel : kernels) {
+      const int fit = Fit(kernel, load.request().options());
+      if (fit > best.fit) best = {fit, *bundle, kernel};
+    }
+    if (best.fit > 0 || !answer.miss.empty()) continue;
+    KERNIX_ASSIGN_OR_RETURN(answer.miss, WhyNot(*bundle, trusted, load, kernels));
   }
-  return last;
+  if (!best.bundle) return answer;
+  // A signature is worth nothing if it is not that of the content.
+  const Bundle::Compare compare = trusted.empty() ? Bundle::Compare::kSize : Bundle::Compare::kContent;
+  BundleAnswer found{.result = std::move(best.kernel.result), .bundle = best.bundle->path(), .miss = ""};
+  found.result->set_cache_hit(true);
+  KERNIX_ASSIGN_OR_RETURN(const std::string artifact, best.bundle->Artifact(*found.result, compare));
+  found.result->set_artifact_path(artifact);
+  return found;
 }
 
 }  // namespace kernix

@@ -36,8 +36,9 @@ struct BundleAnswer {
   std::string miss;  // why no bundle has the kernel, for people; empty if no bundle has one of this module's name
 };
 
-// Asks `bundles` in turn, and skips those that do not exist. LOAD errors: a bundle is damaged, or no bundle. `load` is
-// that of the caller, on a machine with these architectures (see v1::Options).
+// Finds the kernel in `bundles` that fits this machine's GPU best; of equal ones, the first. Skips bundles that do not
+// exist. LOAD errors: a bundle is damaged, or no bundle. `load` is that of the caller, with the architectures that it
+// asks for here (see v1::Options).
 absl::StatusOr<BundleAnswer> AskBundles(Env& env, const std::vector<std::string>& bundles, const TrustedKeys& trusted,
                                         const v1::RecordedLoad& load);
 

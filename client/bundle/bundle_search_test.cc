@@ -61,6 +61,20 @@ TEST_F(BundleSearchTest, TheFirstBundleThatHasTheKernelAnswers) {
   EXPECT_EQ(answer.miss, "");
 }
 
+TEST_F(BundleSearchTest, TheKernelThatFitsTheGpuBestAnswers) {
+  Make("/a", "k", "text", "sm_80");
+  Make("/b", "k", "text", "sm_86");
+  EXPECT_EQ(Ask({"/a", "/b"}, LoadOf("k", "text", "sm_89")).bundle, "/b");
+  EXPECT_EQ(Ask({"/b", "/a"}, LoadOf("k", "text", "sm_80")).bundle, "/a");
+}
+
+TEST_F(BundleSearchTest, NamesOfArchitecturesAreComparedAsTheyAre) {
+  Make("/a", "k", "text", "all-major");
+  v1::RecordedLoad load = LoadOf("k", "text", "all-major");
+  load.mutable_request()->mutable_options()->set_architectures_of_gpu(false);
+  EXPECT_TRUE(Ask({"/a"}, load).result.has_value());
+}
+
 TEST_F(BundleSearchTest, AMissSaysWhatDiffers) {
   Make("/a", "k", "text", "sm_80");
   EXPECT_THAT(Ask({"/a"}, LoadOf("k", "other text", "sm_80")).miss,
@@ -79,8 +93,11 @@ TEST_F(BundleSearchTest, WithKeysOnlySignedKernelsCount) {
   const auto answer = AskBundles(env_, {"/a"}, *keys, LoadOf("k", "text", "sm_80"));
   ASSERT_THAT(answer, IsOk());
   EXPECT_FALSE(answer->result.has_value());
+  EXPECT_THAT(answer->miss, HasSubstr("no key of KERNIX_BUNDLE_KEYS has signed it"));
   const auto bad = BundleKeysOf([](const std::string&) { return std::optional<std::string>("no key"); });
   EXPECT_THAT(ErrorOf(bad.status()), HasSubstr("KERNIX_BUNDLE_KEYS"));
+  const auto none = BundleKeysOf([](const std::string&) { return std::optional<std::string>(","); });
+  EXPECT_THAT(ErrorOf(none.status()), HasSubstr("holds no key"));
 }
 
 TEST(BundleBesideTest, OnlyABundleOfTheSourcesOwnerCounts) {
@@ -99,6 +116,9 @@ TEST(BundleBesideTest, OnlyABundleOfTheSourcesOwnerCounts) {
   EXPECT_TRUE(found());
   ASSERT_EQ(chmod(bundle.c_str(), 0777), 0);
   EXPECT_FALSE(found());
+  ASSERT_EQ(chmod(bundle.c_str(), 0755), 0);
+  ASSERT_THAT(Env::Posix().RemoveFile(JoinPath(bundle, "kernix-bundle")), IsOk());
+  EXPECT_FALSE(found()) << "what is no bundle is none";
 }
 
 }  // namespace

@@ -14,8 +14,10 @@
 namespace kernix {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 std::string ErrorOf(const absl::Status& status) { return GetErrorDetail(status).message(); }
@@ -61,7 +63,7 @@ TEST_F(BundleTest, HasWhatWasAdded) {
   EXPECT_EQ((*found)[0].result.key(), DigestOf("mul key").Raw());
   EXPECT_EQ((*found)[0].result.artifact_path(), "");
   EXPECT_EQ((*found)[0].result.build_ms(), 0u);
-  const auto artifact = Open().Artifact((*found)[0], Bundle::Compare::kContent);
+  const auto artifact = Open().Artifact((*found)[0].result, Bundle::Compare::kContent);
   ASSERT_THAT(artifact, IsOk());
   EXPECT_EQ(env_.ReadFile(*artifact).value(), "code of mul");
   EXPECT_THAT(Open().Find(DigestOf("another"), {}).value(), IsEmpty());
@@ -87,8 +89,9 @@ TEST_F(BundleTest, AnotherBundleTakesItsPlaceAndNothingElseDoes) {
   BundleFiles files;
   AddKernel(Kernel("add", "code"), "code", nullptr, files);
   Write(files);
-  Write({});
+  ASSERT_THAT(WriteBundle(env_, std::string(kFolder) + "/", {}), IsOk());
   EXPECT_THAT(Open().All({}).value(), IsEmpty());
+  EXPECT_THAT(env_.ListDirectory("/").value(), Not(Contains(HasSubstr("kernels.kernix."))));
   ASSERT_THAT(env_.CreateDirectories("/home/me", 0755), IsOk());
   ASSERT_THAT(env_.WriteFile("/home/me/thesis", "text", 0644), IsOk());
   EXPECT_THAT(ErrorOf(WriteBundle(env_, "/home/me", files)), HasSubstr("will not replace /home/me"));
@@ -111,14 +114,14 @@ TEST_F(BundleTest, WhatIsDamagedIsToldWithItsFile) {
   Write(files);
   const std::string artifact = StrCat(DigestOf("code").Hex(), ".so");
   Change(artifact, "c0de");
-  EXPECT_THAT(ErrorOf(Open().Artifact(kernel, Bundle::Compare::kContent).status()),
+  EXPECT_THAT(ErrorOf(Open().Artifact(kernel.result, Bundle::Compare::kContent).status()),
               HasSubstr("its content has changed"));
   Change(artifact, "cod");
   for (const auto compare : {Bundle::Compare::kSize, Bundle::Compare::kContent}) {
-    EXPECT_THAT(ErrorOf(Open().Artifact(kernel, compare).status()), HasSubstr("it has another size"));
+    EXPECT_THAT(ErrorOf(Open().Artifact(kernel.result, compare).status()), HasSubstr("it has another size"));
   }
   ASSERT_THAT(env_.RemoveFile(JoinPath(kFolder, artifact)), IsOk());
-  EXPECT_THAT(ErrorOf(Open().Artifact(kernel, Bundle::Compare::kSize).status()), HasSubstr("it is missing"));
+  EXPECT_THAT(ErrorOf(Open().Artifact(kernel.result, Bundle::Compare::kSize).status()), HasSubstr("it is missing"));
 }
 
 TEST_F(BundleTest, OtherFormatsAndOtherFoldersAreNoBundles) {

@@ -49,12 +49,19 @@ bool PtxRuns(const Target& ptx, const Target& gpu) {
 
 }  // namespace
 
-bool RunsOn(const GpuTargets& targets, const std::string& gpu) {
+int FitFor(const GpuTargets& targets, const std::string& gpu) {
+  constexpr int kMachineCode = 10'000;  // above all PTX
   const Target here = TargetOf(gpu);
-  const auto any = [&here](const std::vector<std::string>& texts, bool (*runs)(const Target&, const Target&)) {
-    return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) { return runs(TargetOf(text), here); });
-  };
-  return any(targets.machine_code, MachineCodeRuns) || any(targets.ptx, PtxRuns);
+  int best = 0;
+  for (const std::string& text : targets.machine_code) {
+    const Target code = TargetOf(text);
+    if (MachineCodeRuns(code, here)) best = std::max(best, kMachineCode + 2 * code.minor + (code.letter != 0 ? 1 : 0));
+  }
+  for (const std::string& text : targets.ptx) {
+    const Target ptx = TargetOf(text);
+    if (PtxRuns(ptx, here)) best = std::max(best, 1 + 10 * ptx.major + ptx.minor);
+  }
+  return best;
 }
 
 bool HasEach(const GpuTargets& targets, const std::vector<std::string>& asked) {

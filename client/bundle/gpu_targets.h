@@ -14,10 +14,12 @@ struct GpuTargets {
   std::vector<std::string> ptx;
 };
 
-// Whether the GPU of this architecture ("sm_86") can run code of one of `targets`, as the CUDA C++ Programming Guide
+// How well the GPU of this architecture ("sm_86") can run code of `targets`, as the CUDA C++ Programming Guide
 // has it: machine code runs on GPUs of its major number and at least its minor one; with "a" on its own architecture
 // only, with "f" on its family. The driver compiles PTX for every later GPU, unless it has such a letter, too.
-bool RunsOn(const GpuTargets& targets, const std::string& gpu);
+// 0: it cannot. The nearest machine code is best, before PTX of the newest architecture.
+int FitFor(const GpuTargets& targets, const std::string& gpu);
+inline bool RunsOn(const GpuTargets& targets, const std::string& gpu) { return FitFor(targets, gpu) > 0; }
 
 // Whether `targets` have machine code for each of `asked`, as users write architectures: "sm_90", "9.0".
 bool HasEach(const GpuTargets& targets, const std::vector<std::string>& asked);

@@ -26,6 +26,18 @@ TEST(GpuTargetsTest, PtxRunsOnLaterGpus) {
   EXPECT_FALSE(RunsOn({}, "sm_90"));
 }
 
+TEST(GpuTargetsTest, TheNearestMachineCodeFitsBest) {
+  const GpuTargets ptx_of_80{.machine_code = {"sm_80"}, .ptx = {"sm_80"}};
+  const GpuTargets ptx_of_86{.machine_code = {}, .ptx = {"sm_86"}};
+  const GpuTargets code_of_90{.machine_code = {"sm_90"}, .ptx = {}};
+  const GpuTargets code_of_90a{.machine_code = {"sm_90a"}, .ptx = {}};
+  EXPECT_LT(FitFor(ptx_of_80, "sm_90"), FitFor(ptx_of_86, "sm_90"));
+  EXPECT_LT(FitFor(ptx_of_86, "sm_90"), FitFor(code_of_90, "sm_90"));
+  EXPECT_LT(FitFor(code_of_90, "sm_90"), FitFor(code_of_90a, "sm_90"));
+  EXPECT_LT(FitFor({.machine_code = {"sm_80"}, .ptx = {}}, "sm_89"),
+            FitFor({.machine_code = {"sm_86"}, .ptx = {}}, "sm_89"));
+}
+
 TEST(GpuTargetsTest, WhatIsAskedForIsThereAsItIs) {
   const GpuTargets targets{.machine_code = {"sm_80", "sm_90a"}, .ptx = {"sm_90a"}};
   EXPECT_TRUE(HasEach(targets, {"8.0", "sm_90a"}));

@@ -113,7 +113,7 @@ absl::StatusOr<TrustedKeys> KeysOf(const VerifyFlags& flags) {
 }
 
 absl::Status VerifyArtifact(const Bundle& bundle, const BundledKernel& kernel) {
-  KERNIX_ASSIGN_OR_RETURN(const std::string path, bundle.Artifact(kernel, Bundle::Compare::kContent));
+  KERNIX_ASSIGN_OR_RETURN(const std::string path, bundle.Artifact(kernel.result, Bundle::Compare::kContent));
   KERNIX_ASSIGN_OR_RETURN(const std::string content, Env::Posix().ReadFile(path));
   const absl::StatusOr<GpuTargets> targets = TargetsInArtifact(content);
   if (!targets.ok()) return Damaged(StrCat(path, ": ", ToStd(targets.status().message())));
@@ -165,7 +165,10 @@ absl::StatusOr<std::string> Merge(const MergeFlags& flags) {
   BundleFiles files;
   for (const std::string& path : flags.bundles) {
     KERNIX_ASSIGN_OR_RETURN(const Bundle bundle, OpenBundle(path));
-    KERNIX_RETURN_IF_ERROR(bundle.All({}).status());  // nothing damaged goes on
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<BundledKernel> kernels, bundle.All({}));
+    for (const BundledKernel& kernel : kernels) {  // nothing damaged goes on
+      KERNIX_RETURN_IF_ERROR(bundle.Artifact(kernel.result, Bundle::Compare::kContent).status());
+    }
     KERNIX_ASSIGN_OR_RETURN(const BundleFiles others, bundle.Files());
     AddBundle(others, files);
   }

@@ -20,6 +20,7 @@
 #include "client/kernixctl/compile_module.h"
 #include "client/kernixctl/manifest.h"
 #include "client/kernixctl/progress_line.h"
+#include "client/load/compile_flags.h"
 #include "client/load/kernel_resources.h"
 #include "client/load/module.h"
 #include "client/load/recording.h"
@@ -62,15 +63,38 @@ absl::Status Refuse(std::string_view name, std::string_view why) {
   return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("\"", name, "\" cannot be in a bundle: ", why));
 }
 
+std::vector<std::string> TextsOf(const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  return {texts.begin(), texts.end()};
+}
+
+// Whether it is only named in the kernel, and found when the kernel is opened.
+bool IsShared(std::string_view library) { return absl::StrContains(ToAbsl(library), ".so"); }
+
+// Whether the linker takes a shared library instead of this archive.
+bool HasShared(const std::vector<std::string>& files, std::string_view archive) {
+  constexpr std::string_view kSuffix = ".a";
+  if (!archive.ends_with(kSuffix)) return false;
+  const std::string shared = StrCat(archive.substr(0, archive.size() - kSuffix.size()), ".so");
+  return std::find(files.begin(), files.end(), shared) != files.end();
+}
+
 // Refuses what another machine could not check, or run.
 absl::Status CheckPortable(const v1::RecordedLoad& load, const v1::LoadResult& result) {
   const std::string& name = load.request().name();
   const v1::Options& options = load.request().options();
   for (const std::string& flag : options.compile_flags()) {
-    if (!absl::StrContains(flag, "march=native") && !absl::StrContains(flag, "mtune=native")) continue;
+    if (!absl::EndsWith(flag, "=native")) continue;
     return Refuse(name, StrCat("the flag ", flag,
                                " makes code for this machine's processor; name one, as in "
                                "-march=x86-64-v3"));
+  }
+  const FlagFiles named = FindFlagFiles(Env::Posix(), load.request().language(), TextsOf(options.compile_flags()),
+                                        TextsOf(options.link_flags()));
+  for (const std::string& file : named.files) {
+    if (IsShared(file) || HasShared(named.files, file)) continue;
+    return Refuse(name, StrCat("a flag names ", file,
+                               ", which becomes a part of the kernel, and a load cannot tell "
+                               "whether it has changed"));
   }
   std::vector<std::string> files(load.absolute_header().begin(), load.absolute_header().end());
   files.insert(files.end(), result.other_file().begin(), result.other_file().end());
@@ -164,7 +188,7 @@ class BundleMaker {
 
   void SetArchitectures(v1::RecordedLoad& load) const {
     const std::string& asked = flags_.compile.load.compute_capability;
-    if (asked.empty() || !load.architecture_of_machine()) return;
+    if (asked.empty() || asked == "native" || !load.architecture_of_machine()) return;
     load.set_architecture_of_machine(false);
     v1::Options& options = *load.mutable_request()->mutable_options();
     options.clear_architectures();

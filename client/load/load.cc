@@ -106,6 +106,15 @@ absl::Status RepeatCompilerOutput(const Module& module, const PreparedLoad& load
   return absl::OkStatus();
 }
 
+// What a build and each hit have to say.
+absl::Status TellOfBuild(const Module& module, const v1::LoadResult& result, const PreparedLoad& load,
+                         const GetEnv& get_env, const LoadCallbacks& callbacks) {
+  for (const v1::LoadWarning& warning : result.warning()) {
+    Warn(callbacks, get_env, warning.name(), load.names.Restore(warning.text()));
+  }
+  return RepeatCompilerOutput(module, load, callbacks);
+}
+
 // A warning of a build: a hit does not repeat it. Code for a debugger, which is not optimised, has no use for it.
 void WarnOfSpills(const Module& module, const LoadOptions& options, const GetEnv& get_env) {
   if (module.cache_hit() || !TraitsOf(module.language()).needs_nvcc || options.debug) return;
@@ -126,10 +135,7 @@ absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& 
   KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<Module> module,
                           OpenResult(daemon, get_env, load.request, result, std::move(path),
                                      /*origin=*/std::nullopt, options));
-  for (const v1::LoadWarning& warning : result.warning()) {
-    Warn(callbacks, get_env, warning.name(), load.names.Restore(warning.text()));
-  }
-  KERNIX_RETURN_IF_ERROR(RepeatCompilerOutput(*module, load, callbacks));
+  KERNIX_RETURN_IF_ERROR(TellOfBuild(*module, result, load, get_env, callbacks));
   return module;
 }
 
@@ -150,11 +156,26 @@ std::vector<std::string> BundlesOf(const LoadOptions& options, const GetEnv& get
 
 // What the bundles have for this load.
 absl::StatusOr<BundleAnswer> LookIntoBundles(const PreparedLoad& load, const std::vector<std::string>& bundles,
-                                             const GetEnv& get_env, LoadInputs& inputs) {
+                                             const GetEnv& get_env) {
   if (bundles.empty() || load.request.force_rebuild()) return BundleAnswer();
-  inputs.Add({}, {bundles.begin(), bundles.end()});
   KERNIX_ASSIGN_OR_RETURN(const TrustedKeys keys, BundleKeysOf(get_env));
   return AskBundles(Env::Posix(), bundles, keys, RecordOf(load));
+}
+
+absl::StatusOr<std::shared_ptr<Module>> FromBundle(const DaemonClient& daemon, const GetEnv& get_env,
+                                                   const PreparedLoad& load, const BundleAnswer& bundled,
+                                                   const LoadOptions& options) {
+  const v1::LoadResult& result = *bundled.result;
+  absl::StatusOr<std::shared_ptr<Module>> module =
+      OpenResult(daemon, get_env, load.request, result, result.artifact_path(), Origin::kBundle, options);
+  if (!module.ok()) {
+    v1::ErrorDetail detail = GetErrorDetail(module.status());
+    detail.set_message(StrCat(detail.message(), "\nThe kernel is from the bundle ", bundled.bundle,
+                              ". With KERNIX_BUNDLES=none, kernixd compiles it for this machine."));
+    return MakeError(std::move(detail));
+  }
+  KERNIX_RETURN_IF_ERROR(TellOfBuild(**module, result, load, get_env, options.callbacks));
+  return module;
 }
 
 // `status`, with what the bundles have instead, if that is why the load needs what it has not got.
@@ -164,7 +185,7 @@ absl::Status WithBundleMiss(const absl::Status& status, const std::string& miss)
       kind == v1::ErrorDetail::NOT_CACHED || kind == v1::ErrorDetail::UNREACHABLE || kind == v1::ErrorDetail::TOOLCHAIN;
   if (miss.empty() || !is_missing) return status;
   v1::ErrorDetail detail = GetErrorDetail(status);
-  detail.set_message(StrCat(detail.message(), "\nAlso, ", miss, "."));
+  detail.set_message(StrCat(detail.message(), "\nBesides, ", miss, "."));
   return MakeError(std::move(detail));
 }
 
@@ -196,13 +217,12 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
     }
   }
   NoteInputs(load, inputs);
+  const std::vector<std::string> bundles = BundlesOf(options, get_env, name, sources);
+  inputs.Add({}, {bundles.begin(), bundles.end()});
   if (options.callbacks.inputs) options.callbacks.inputs(inputs.Paths());
-  KERNIX_ASSIGN_OR_RETURN(const BundleAnswer bundled,
-                          LookIntoBundles(load, BundlesOf(options, get_env, name, sources), get_env, inputs));
-  absl::StatusOr<std::shared_ptr<Module>> module =
-      bundled.result ? OpenResult(daemon, get_env, load.request, *bundled.result, bundled.result->artifact_path(),
-                                  Origin::kBundle, options)
-                     : Run(daemon, get_env, load, options, inputs);
+  KERNIX_ASSIGN_OR_RETURN(const BundleAnswer bundled, LookIntoBundles(load, bundles, get_env));
+  absl::StatusOr<std::shared_ptr<Module>> module = bundled.result ? FromBundle(daemon, get_env, load, bundled, options)
+                                                                  : Run(daemon, get_env, load, options, inputs);
   if (!module.ok()) {
     const absl::Status status = WithBundleMiss(WithoutTools(module.status(), load.no_tools), bundled.miss);
     return WithPaths(WithCudaAdvice(load.request, status), load);

@@ -29,8 +29,9 @@ def finalize_distribution_options(distribution: Distribution) -> None:
     commands = distribution.cmdclass
     builder = commands.get("build_py", build_py)
     commands["build_py"] = _with_bundle(builder, os.path.abspath(root), settings)
+    has_modules = bool(distribution.ext_modules)
     distribution.has_ext_modules = lambda: True  # the wheel is for one platform
-    commands["bdist_wheel"] = _with_tag(commands.get("bdist_wheel", bdist_wheel))
+    commands["bdist_wheel"] = _with_tag(commands.get("bdist_wheel", bdist_wheel), has_modules)
 
 
 def _with_bundle(base: Any, root: str, settings: Settings) -> Any:
@@ -45,10 +46,13 @@ def _with_bundle(base: Any, root: str, settings: Settings) -> Any:
     return BuildWithBundle
 
 
-def _with_tag(base: Any) -> Any:
+def _with_tag(base: Any, has_modules: bool) -> Any:
     class WheelWithTag(base):  # type: ignore[misc]
         def get_tag(self) -> tuple[str, ...]:
             tag = getattr(self.distribution, "kernix_tag", None)  # an editable wheel has none
+            if has_modules:  # which are for one Python
+                python, abi, platform = super().get_tag()
+                return python, abi, tag.split("-")[2] if tag else platform
             return ("py3", "none", "any") if tag is None else tuple(tag.split("-"))
 
     return WheelWithTag
