@@ -160,6 +160,8 @@ std::string InWords(Origin origin) {
       return "from another node";
     case Origin::kBundle:
       return "from a bundle";
+    case Origin::kFile:
+      return "from a file";
   }
   return "";
 }

@@ -77,7 +77,6 @@ absl::StatusOr<std::shared_ptr<Module>> LoadLibrary(Client& client, const std::s
   }
   KERNIX_ASSIGN_OR_RETURN(internal::LibraryFile file, ReadLibraryFile(absolute, *content));
   v1::LoadResult& result = *file.mutable_result();
-  result.set_cache_hit(true);
   Artifact artifact{
       .path = absolute,
       .digest = DigestOf(*content),
@@ -90,7 +89,8 @@ absl::StatusOr<std::shared_ptr<Module>> LoadLibrary(Client& client, const std::s
     return CudaLibraryDirectories(Env::Posix(), get_env, client.options().site_packages);
   };
   KERNIX_ASSIGN_OR_RETURN(OpenArtifact open, OpenLibrary(artifact, directories));
-  LoadedAs loaded{.name = file.name(), .language = FromWire(file.language()), .path = absolute};
+  LoadedAs loaded{
+      .name = file.name(), .language = FromWire(file.language()), .path = absolute, .origin = Origin::kFile};
   return MakeModule(std::move(loaded), result, std::move(open));
 }
 

@@ -2,6 +2,7 @@
 #include "kernix/load.h"
 
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_split.h"
@@ -61,7 +62,8 @@ absl::Status WithPaths(const absl::Status& status, const PreparedLoad& load) {
 // `path`: where this machine has the artifact.
 absl::StatusOr<std::shared_ptr<Module>> OpenResult(const DaemonClient& daemon, const GetEnv& get_env,
                                                    const v1::LoadRequest& request, const v1::LoadResult& result,
-                                                   std::string path, bool from_bundle, const LoadOptions& options) {
+                                                   std::string path, std::optional<Origin> origin,
+                                                   const LoadOptions& options) {
   Artifact artifact{.path = std::move(path),
                     .instance = options.instance.empty() ? request.name() : options.instance,
                     .begins_anew = options.begin_anew || options.force_rebuild};
@@ -72,10 +74,8 @@ absl::StatusOr<std::shared_ptr<Module>> OpenResult(const DaemonClient& daemon, c
     return CudaLibraryDirectories(Env::Posix(), get_env, daemon.options().site_packages);
   };
   KERNIX_ASSIGN_OR_RETURN(OpenArtifact open, OpenLibrary(artifact, directories));
-  LoadedAs loaded{.name = request.name(),
-                  .language = FromWire(request.language()),
-                  .path = artifact.path,
-                  .from_bundle = from_bundle};
+  LoadedAs loaded{
+      .name = request.name(), .language = FromWire(request.language()), .path = artifact.path, .origin = origin};
   return MakeModule(std::move(loaded), result, std::move(open));
 }
 
@@ -134,7 +134,7 @@ absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& 
   KERNIX_ASSIGN_OR_RETURN(std::string path, daemon.LocalArtifact(result));
   KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<Module> module,
                           OpenResult(daemon, get_env, load.request, result, std::move(path),
-                                     /*from_bundle=*/false, options));
+                                     /*origin=*/std::nullopt, options));
   KERNIX_RETURN_IF_ERROR(TellOfBuild(*module, result, load, get_env, callbacks));
   return module;
 }
@@ -167,7 +167,7 @@ absl::StatusOr<std::shared_ptr<Module>> FromBundle(const DaemonClient& daemon, c
                                                    const LoadOptions& options) {
   const v1::LoadResult& result = *bundled.result;
   absl::StatusOr<std::shared_ptr<Module>> module =
-      OpenResult(daemon, get_env, load.request, result, result.artifact_path(), /*from_bundle=*/true, options);
+      OpenResult(daemon, get_env, load.request, result, result.artifact_path(), Origin::kBundle, options);
   if (!module.ok()) {
     v1::ErrorDetail detail = GetErrorDetail(module.status());
     detail.set_message(StrCat(detail.message(), "\nThe kernel is from the bundle ", bundled.bundle,

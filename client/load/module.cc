@@ -82,7 +82,7 @@ class OpenModule : public Module {
   const std::vector<FunctionInfo>& functions() const override { return functions_; }
   const std::string& key() const override { return key_; }
   const std::string& artifact_digest() const override { return artifact_digest_; }
-  Origin origin() const override { return loaded_.from_bundle ? Origin::kBundle : OriginOf(result_); }
+  Origin origin() const override { return loaded_.origin.value_or(OriginOf(result_)); }
   uint64_t build_ms() const override { return result_.build_ms(); }
   const std::string& miss_reason() const override { return result_.miss_reason(); }
   std::string_view artifact() const override { return artifact_.file->bytes(); }
@@ -123,6 +123,8 @@ std::string_view OriginName(Origin origin) {
       return "upstream";
     case Origin::kBundle:
       return "bundle";
+    case Origin::kFile:
+      return "file";
   }
   return "";
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,8 @@ inline const LanguageTraits& TraitsOf(Language language) { return TraitsOf(ToWir
 struct LoadedAs {
   std::string name;
   Language language = Language::kCpp;
-  std::string path;  // where this load has the artifact
-  bool from_bundle = false;
+  std::string path;                             // where this load has the artifact
+  std::optional<Origin> origin = std::nullopt;  // nullopt: what the daemon's answer says
 };
 
 Origin OriginOf(const v1::LoadResult& result);

@@ -24,6 +24,7 @@ def library_fixture(place, tmp_path, fresh_name):
 def test_a_library_has_its_functions(library, fresh_name):
     module = kernix.load_library(library)
     assert (module.name, module.platform, module.path) == (fresh_name, "cpu", str(library))
+    assert module.origin == kernix.report().loads[-1].origin == "file"
     assert module.arg_spec("add_one") == ["arg", "ret"]
     x = np.arange(3, dtype=np.float32)
     assert np.asarray(module.add_one(x)).tolist() == [1.0, 2.0, 3.0]

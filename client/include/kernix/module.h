@@ -94,9 +94,10 @@ enum class Origin {
   kCache,
   kUpstream,  // another node had built it, and this host's daemon has just fetched it from its upstream
   kBundle,
+  kFile,  // that LoadLibrary() has opened
 };
 
-// "built", "joined", "cache", "upstream" or "bundle".
+// "built", "joined", "cache", "upstream", "bundle" or "file".
 std::string_view OriginName(Origin origin);
 
 // Stays open until the process ends, because XLA may keep its handlers. Immutable, thread-safe.

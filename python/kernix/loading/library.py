@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
+import time
 
 from kernix import _core
 from kernix._errors import short_errors
 from kernix.jax.targets import jax_is_installed
 from kernix.loading import connection
 from kernix.loading.module import CompiledModule, module_of
+from kernix.loading.report import LoadReport, note
 from kernix.loading.request import check_text
 
 __all__ = ["load_library"]
@@ -52,9 +54,10 @@ def load_library(
     if not isinstance(target_prefix, str | None):
         raise TypeError(f"target_prefix must be a string, not {target_prefix!r}")
     prefix = check_text("target_prefix", target_prefix or "")
+    began = time.monotonic()
     core = _core.load_library(connection.client(), os.fsencode(path), prefix, replace)
-    registers = auto_register and jax_is_installed()
+    note(LoadReport(core.name, core.origin, time.monotonic() - began))
     module = module_of(core, 0, prefix or None)
-    if registers:
+    if auto_register and jax_is_installed():
         module._code.register_all(prefix or core.name, replace=replace)
     return module

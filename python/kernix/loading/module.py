@@ -122,7 +122,7 @@ class CompiledModule:
         """Where the load has found the library.
 
         ``"built"``, ``"joined"`` (a build that another load had started), ``"cache"``, ``"upstream"`` (another node
-        had built it), or ``"bundle"``.
+        had built it), ``"bundle"``, or ``"file"`` (see :func:`kernix.load_library`).
         """
         return self._code.core.origin
 
@@ -317,9 +317,13 @@ def hidden_functions(core: _core.Module) -> list[str]:
 
 def origin_in_words(core: _core.Module) -> str:
     """Return where the library of a load comes from, for people."""
-    if core.origin in ("upstream", "bundle"):
-        return "from another node" if core.origin == "upstream" else "from a bundle"
-    return "from the cache" if core.cache_hit else f"built in {core.build_ms} ms: {core.miss_reason}"
+    known = {
+        "cache": "from the cache",
+        "upstream": "from another node",
+        "bundle": "from a bundle",
+        "file": "from a file",
+    }
+    return known.get(core.origin) or f"built in {core.build_ms} ms: {core.miss_reason}"
 
 
 #: Modules by the slot in libkernix' memo and the prefix of target names. A repeated load returns the same module.

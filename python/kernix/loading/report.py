@@ -26,9 +26,9 @@ class LoadReport(NamedTuple):
     name : str
         Name of the module; for a load of :func:`kernix.load_many` that was refused, what it should compile.
     origin : str
-        Where the module comes from: ``"process"`` (it was loaded already), ``"bundle"``, ``"cache"``, ``"upstream"``
-        (another node had built it), ``"built"``, ``"joined"`` (the load waited for a build that another load had
-        started), or ``"failed"``.
+        Where the module comes from: ``"process"`` (it was loaded already), ``"bundle"``, ``"file"``, ``"cache"``,
+        ``"upstream"`` (another node had built it), ``"built"``, ``"joined"`` (the load waited for a build that another
+        load had started), or ``"failed"``.
     seconds : float
         How long the load took.
     build_ms : int
