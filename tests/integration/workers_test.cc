@@ -72,10 +72,9 @@ class WorkersTest : public ClientWorld {
     std::string bytes;
   };
   Artifact Build(const std::string& store, std::vector<std::string> compile) {
-    const std::string copy = Path("copy.so");
-    compile.insert(compile.end(), {"--json", "-o", copy});
+    compile.emplace_back("--json");
     const std::string json = On(store, compile);
-    return {Field(json, "key"), Env::Posix().ReadFile(copy).value_or("")};
+    return {Field(json, "key"), Env::Posix().ReadFile(Field(json, "path")).value_or("")};
   }
 
   // Of a sample in the metrics: "kernix_placed_steps_total{place=\"remote\"}".
