@@ -18,6 +18,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 PROTOS = [
     "build/bazel/remote/execution/v2/remote_execution.proto",
     "google/bytestream/bytestream.proto",
+    "common/wire/statement.proto",
     "daemon/remote/shared_result.proto",
     "daemon/toolchain/toolchain_description.proto",
 ]
@@ -44,8 +45,9 @@ def api(name, **fields):
 
 
 def shared(name, **fields):
-    """Make a message of daemon/remote/shared_result.proto."""
-    return message_types()["kernix.remote.internal." + name](**fields)
+    """Make a message that nodes share: of daemon/remote/shared_result.proto, or of common/wire/statement.proto."""
+    package = "kernix.internal." if "Statement" in name else "kernix.remote.internal."
+    return message_types()[package + name](**fields)
 
 
 def sha256(data):

@@ -5,13 +5,17 @@ Most fail before anything is compiled. More of them stand in test_bad_input.py (
 test_troubleshooting.py (the page of that name) and test_notebook.py.
 """
 
+import atexit
 import contextlib
+import functools
 import itertools
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import traceback
 import warnings
 
@@ -494,6 +498,21 @@ void greedy_all(BE::Tensor x, cudaStream_t stream) { greedy<<<1, 1024, 0, stream
 """
 
 
+@functools.cache
+def other_bundle():
+    """Return a bundle that has another module "mistake"."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="kx-", dir="/tmp"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "mistake.cpp").write_text(kernels.constant(8))
+    make = [_environment.program("kernixctl"), "bundle", "make", folder / "mistake.cpp", "-o", folder / "other.kernix"]
+    subprocess.run(make, check=True, capture_output=True)
+    return folder / "other.kernix"
+
+
+def with_other_bundle(_):
+    return cpp(bundle=other_bundle())
+
+
 def with_freeze(_):
     with kernix.freeze("warn"):
         return cpp(force_rebuild=True)
@@ -530,6 +549,10 @@ WARNINGS = {
         lambda _: spilling(),
         r'module "mistake": each thread spills .* greedy\(float\*\) on sm_90 \(\d+ bytes stored, \d+ loaded.*bounds__',
     ),
+    "not-in-bundle": (
+        with_other_bundle,
+        r'the bundle .*other.kernix has "mistake" from other inputs, which differ in source mistake',
+    ),
     "build-after-freeze": (
         with_freeze,
         r"'mistake' was built in \d+ ms, in a process that was frozen by .*mistakes.py:\d+ at .*: force_rebuild. Load",
@@ -558,6 +581,8 @@ def test_warning(name, monkeypatch, forget):
         assert messages(lambda: spilling(debug=True)) == [], "not optimised"
     elif name == "build-after-freeze":
         assert len(messages(lambda: action(monkeypatch))) == 1, "for each build"
+    elif name == "not-in-bundle":
+        assert messages(lambda: action(monkeypatch)) == [message], "on a hit, too"
     elif action not in (with_cuda_home, with_unknown_variable):
         assert messages(lambda: action(monkeypatch)) == [message], "on a hit, too"
         assert messages(lambda: action(monkeypatch)) == [], "once in a process"
