@@ -34,17 +34,6 @@ void Set(const std::vector<std::string>& from, To& to) {
   to = {from.begin(), from.end()};
 }
 
-// Clears what holds for one machine or one load.
-v1::LoadResult WithoutCircumstances(v1::LoadResult result) {
-  result.clear_artifact_path();
-  result.clear_cache_hit();
-  result.clear_build_ms();
-  result.clear_miss_reason();
-  result.clear_joined();
-  result.clear_from_upstream();
-  return result;
-}
-
 std::string StatementOf(const BundledKernel& kernel, const Digest& key, const Digest& digest, uint64_t size,
                         const SigningKey* signs_with) {
   internal::BundledKernel detail;
@@ -102,6 +91,16 @@ absl::Status TakeThePlaceOf(Env& env, const std::string& path, const std::string
 }
 
 }  // namespace
+
+v1::LoadResult WithoutCircumstances(v1::LoadResult result) {
+  result.clear_artifact_path();
+  result.clear_cache_hit();
+  result.clear_build_ms();
+  result.clear_miss_reason();
+  result.clear_joined();
+  result.clear_from_upstream();
+  return result;
+}
 
 void AddKernel(const BundledKernel& kernel, std::string artifact, const SigningKey* signs_with, BundleFiles& files) {
   const Digest digest = DigestOf(artifact);

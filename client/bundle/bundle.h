@@ -34,6 +34,9 @@ struct BundledKernel {
 // Contents by name.
 using BundleFiles = std::map<std::string, std::string>;
 
+// `result`, without what holds for one machine or one load.
+v1::LoadResult WithoutCircumstances(v1::LoadResult result);
+
 // Adds a kernel to the files of a bundle. `signs_with`: null for a statement without a signature.
 void AddKernel(const BundledKernel& kernel, std::string artifact, const SigningKey* signs_with, BundleFiles& files);
 

@@ -9,7 +9,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/bundle/bundle.h"
 #include "client/bundle/bundle_key.h"
 #include "client/connection/unix_socket.h"
 #include "common/base/error.h"
@@ -53,12 +52,7 @@ std::string OtherTargets(const Bundle& bundle, const std::vector<BundledKernel>&
 absl::StatusOr<std::string> OtherInputs(const Bundle& bundle, const TrustedKeys& trusted,
                                         const v1::RecordedLoad& load) {
   KERNIX_ASSIGN_OR_RETURN(const std::vector<BundledKernel> all, bundle.All(trusted));
-  std::vector<std::string> fewest;
-  for (const BundledKernel& kernel : all) {
-    if (kernel.load.request().name() != load.request().name()) continue;
-    std::vector<std::string> differences = DifferencesOf(load, kernel.load);
-    if (fewest.empty() || differences.size() < fewest.size()) fewest = std::move(differences);
-  }
+  const std::vector<std::string> fewest = NearestDifferences(load, all);
   if (fewest.empty()) return "";
   return StrCat("the bundle ", bundle.path(), " has \"", load.request().name(),
                 "\" from other inputs, which differ in ", Listed(fewest));
@@ -95,6 +89,16 @@ absl::StatusOr<TrustedKeys> BundleKeysOf(const GetEnv& get_env) {
   if (!keys.empty()) return keys;
   return MakeError(v1::ErrorDetail::INVALID_REQUEST,
                    StrCat(kBundleKeysVariable, " holds no key: unset it, or set one"));
+}
+
+std::vector<std::string> NearestDifferences(const v1::RecordedLoad& load, const std::vector<BundledKernel>& kernels) {
+  std::vector<std::string> fewest;
+  for (const BundledKernel& kernel : kernels) {
+    if (kernel.load.request().name() != load.request().name()) continue;
+    std::vector<std::string> differences = DifferencesOf(load, kernel.load);
+    if (fewest.empty() || differences.size() < fewest.size()) fewest = std::move(differences);
+  }
+  return fewest;
 }
 
 std::optional<std::string> BundleBeside(Env& env, const std::string& source, const std::string& name) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/bundle/bundle.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
 #include "common/wire/signature.h"
@@ -29,6 +30,9 @@ absl::StatusOr<TrustedKeys> BundleKeysOf(const GetEnv& get_env);
 // In a folder where everybody may make files, a stranger's bundle must not count: it does only if it belongs to the
 // source's owner, to this user or to root.
 std::optional<std::string> BundleBeside(Env& env, const std::string& source, const std::string& name);
+
+// What a load differs in from the most similar kernel of its module's name. Empty if there is none of that name.
+std::vector<std::string> NearestDifferences(const v1::RecordedLoad& load, const std::vector<BundledKernel>& kernels);
 
 struct BundleAnswer {
   std::optional<v1::LoadResult> result;  // with the path of the artifact

@@ -217,17 +217,6 @@ std::set<std::string> ArtifactsOf(const std::vector<const BundledKernel*>& kerne
   return digests;
 }
 
-// What the kernel differs in from the most similar one of its name among `others`; empty if there is none of its name.
-std::string NearestDifference(const BundledKernel& kernel, const std::vector<BundledKernel>& others) {
-  std::vector<std::string> fewest;
-  for (const BundledKernel& other : others) {
-    if (other.load.request().name() != kernel.load.request().name()) continue;
-    std::vector<std::string> differences = DifferencesOf(kernel.load, other.load);
-    if (fewest.empty() || differences.size() < fewest.size()) fewest = std::move(differences);
-  }
-  return absl::StrJoin(fewest, ", ");
-}
-
 std::string Line(std::string_view sign, const BundledKernel& kernel, const std::string& difference) {
   return Printable(StrCat(sign, " ", kernel.load.request().name(), difference.empty() ? "" : ": ", difference)) + "\n";
 }
@@ -239,13 +228,14 @@ std::string Differences(const std::vector<BundledKernel>& one, const std::vector
   for (const auto& [key, kernels] : in_one) {
     const auto same = in_other.find(key);
     if (same == in_other.end()) {
-      text += Line("-", *kernels[0], NearestDifference(*kernels[0], other));
+      text += Line("-", *kernels[0], absl::StrJoin(NearestDifferences(kernels[0]->load, other), ", "));
     } else if (ArtifactsOf(kernels) != ArtifactsOf(same->second)) {
       text += Line("~", *kernels[0], "the same inputs, other compilers or GPUs");
     }
   }
   for (const auto& [key, kernels] : in_other) {
-    if (!in_one.contains(key)) text += Line("+", *kernels[0], NearestDifference(*kernels[0], one));
+    if (!in_one.contains(key))
+      text += Line("+", *kernels[0], absl::StrJoin(NearestDifferences(kernels[0]->load, one), ", "));
   }
   return text;
 }

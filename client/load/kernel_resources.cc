@@ -361,10 +361,6 @@ std::string Described(const KernelResources& kernel) {
                 kernel.spill_loads.value_or(0), " loaded, ", kernel.registers, " registers)");
 }
 
-}  // namespace
-
-namespace {
-
 absl::StatusOr<std::vector<FatBinaryEntry>> EntriesIn(std::string_view section) {
   std::vector<FatBinaryEntry> found;
   size_t at = 0;

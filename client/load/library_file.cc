@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "client/bundle/bundle.h"
 #include "client/connection/daemon_client.h"
 #include "client/load/library_file.pb.h"
 #include "client/load/module.h"
@@ -23,17 +24,6 @@ namespace kernix {
 namespace {
 
 constexpr char kSection[] = ".kernix.module";
-
-v1::LoadResult WithoutThisLoad(v1::LoadResult result) {
-  result.clear_artifact_path();
-  result.clear_cache_hit();
-  result.clear_build_ms();
-  result.clear_miss_reason();
-  result.clear_joined();
-  result.clear_from_upstream();
-  result.clear_warning();
-  return result;
-}
 
 absl::Status NotOurs(const std::string& path, std::string_view why) {
   return MakeError(
@@ -62,7 +52,8 @@ absl::StatusOr<std::string> LibraryFileOf(const Module& module) {
   internal::LibraryFile file;
   file.set_name(module.name());
   file.set_language(ToWire(module.language()));
-  *file.mutable_result() = WithoutThisLoad(*result);
+  *file.mutable_result() = WithoutCircumstances(*result);
+  file.mutable_result()->clear_warning();
   KERNIX_RETURN_IF_ERROR(AddSection(kSection, file.SerializeAsString(), library));
   return library;
 }
