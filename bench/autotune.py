@@ -84,12 +84,10 @@ import autotune
 kernix.set_cache_dir(sys.argv[2])
 source = autotune.CUDA if sys.argv[3] == "1" else autotune.CPP
 load = json.loads(sys.argv[5])
-if sys.argv[3] == "1":
-    import jax
-    jax.devices()
+x = autotune.argument(source)
 begin = time.perf_counter()
 if not load:
-    assert autotune.tune(source, int(sys.argv[4])).from_memory
+    assert autotune.tune(source, int(sys.argv[4]), x).from_memory
 else:
     language = kernix.load_cuda_inline if "cuda_sources" in load else kernix.load_cpp_inline
     language(**load)["reduce"]
@@ -140,8 +138,9 @@ def measure(source: str) -> tuple[float, float, float]:
         loading = time.perf_counter() - begin
 
         number = salt()
+        x = argument(source)
         begin = time.perf_counter()
-        found = tune(source, number)
+        found = tune(source, number, x)
         searching = time.perf_counter() - begin
         usable = sum(row.seconds is not None for row in found.table)
         if usable != len(found.table):
@@ -152,13 +151,18 @@ def measure(source: str) -> tuple[float, float, float]:
         return loading, searching, again - alone
 
 
-def tune(source: str, number: int) -> kernix.TuningResult:
-    """Tune the kernel."""
+def argument(source: str) -> Any:
+    """Return the array that is reduced, where the kernel needs it."""
     x = np.ones(COUNT, np.float32)
-    if source is CUDA:
-        import jax
+    if source is not CUDA:
+        return x
+    import jax
 
-        x = jax.device_put(x)
+    return jax.device_put(x).block_until_ready()
+
+
+def tune(source: str, number: int, x: Any) -> kernix.TuningResult:
+    """Tune the kernel."""
     out, check = np.empty(1, np.float32), np.array([COUNT])
     return kernix.autotune(source, SPACE, [x], out=out, check=check, name="reduce", defines={"SALT": number})
 

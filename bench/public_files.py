@@ -87,7 +87,8 @@ class Daemon:
             time.sleep(0.3)
             command = [*self.control, "metrics"]
             metrics = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            tools = sum(map(float, re.findall(r"^kernix_step_processor_seconds_sum(?:\{.*\})? (\S+)", metrics, re.MULTILINE)))
+            of_steps = re.findall(r"^kernix_step_processor_seconds_sum(?:\{.*\})? (\S+)", metrics, re.MULTILINE)
+            tools = sum(map(float, of_steps))
             own = sum(map(int, path.read_text().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
             busy = re.search(r"^kernix_lessons 0$", metrics, re.MULTILINE) is None
             quiet = quiet + 1 if own + tools - before < 0.02 and not busy else 0

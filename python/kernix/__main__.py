@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m kernix``: check this Python and JAX, then everything else by ``kernixctl doctor``; or make a bundle."""
+"""``python -m kernix``: check this Python and JAX, and all else by ``kernixctl doctor``; make bundles; tune kernels."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ def main() -> int:
     """Do what the arguments say. Return an exit code."""
     if sys.argv[1:2] == ["bundle"]:
         return bundle(sys.argv[2:])
+    if sys.argv[1:2] == ["tune"]:
+        from kernix.tuning.command import tune
+
+        return tune(sys.argv[2:])
     return _examine()
 
 
@@ -39,8 +43,9 @@ def _examine() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m kernix",
         description="Examine Python, JAX, compilers, GPU, daemon and store, and compile and call a kernel.",
-        epilog="Each line begins with ok, warn or fail; the text below a problem says what to do. Another command, "
-        "`python -m kernix bundle`, compiles the kernels of a package for machines without a compiler.",
+        epilog="Each line begins with ok, warn or fail; the text below a problem says what to do. There are two more "
+        "commands: `python -m kernix bundle` compiles the kernels of a package for machines without a compiler, and "
+        "`python -m kernix tune` finds the fastest variant of a kernel.",
     )
     parser.parse_args()
     failed = False

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kernix.autotune: which variants it drops and why, what it takes for the fastest, and what it remembers."""
 
+import itertools
 import json
 import os
 import pathlib
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 import kernix
-from kernix.tuning import measure
+from kernix.tuning import fit, measure
 from kernix.tuning.loads import Loads
 
 # Takes as long as WORK says, and is right unless WRONG.
@@ -135,6 +136,51 @@ void f(BE::In<float> x, BE::Out<float> y) {
     result = kernix.autotune(source, {"LAST": [1, 2_000_000_000]}, [X[:1]], check=np.array([1.0]), name=fresh_name)
     assert outcomes(result) == ["failed", "best"]
     assert "enough" in result.table[0].reason
+
+
+def test_a_finalist_that_fails_leaves_the_others(fresh_name, monkeypatch):
+    """Its errors begin in the last round, when nothing compiles any more."""
+    source = """
+#include <cstdlib>
+#include <stdexcept>
+// @BE f
+void f(BE::In<float> x, BE::Out<float> y) {
+    if (FAILS && std::getenv("KERNEL_FAILS") != nullptr) throw std::runtime_error("enough");
+    y[0] = 1;
+}
+"""
+    original = measure.measure_in_turn
+
+    def in_turn(*arguments):
+        monkeypatch.setenv("KERNEL_FAILS", "1")
+        return original(*arguments)
+
+    monkeypatch.setattr("kernix.tuning.search.measure_in_turn", in_turn)
+    result = kernix.autotune(source, {"FAILS": [1, 0]}, [X[:1]], check=np.array([1.0]), name=fresh_name)
+    assert outcomes(result) == ["failed", "best"]
+    assert "enough" in result.table[0].reason
+
+
+def test_calls_go_round_copies_of_the_arrays(fresh_name, tmp_path):
+    """The kernel notes where its arrays lie; 32 copies of so small ones are the most."""
+    source = f"""
+#include <cstdio>
+// @BE f
+void f(BE::In<float> x, BE::Out<float> y) {{
+    std::FILE* file = std::fopen("{tmp_path}/addresses", "a");
+    std::fprintf(file, "%p %p\\n", static_cast<const void*>(x.data()), static_cast<void*>(y.data()));
+    std::fclose(file);
+    for (int64_t i = 0; i < x.size(); ++i) y[i] = 2 * x[i] + ZERO;
+}}
+"""
+    for rotate, copies in ((True, 32), (False, 1)):
+        (tmp_path / "addresses").unlink(missing_ok=True)
+        tune({"ZERO": [0]}, source=source, name=fresh_name, rotate=rotate)
+        first, *timed = (tmp_path / "addresses").read_text().splitlines()
+        assert len(set(timed)) == copies
+        assert len({line.split()[0] for line in timed}) == len({line.split()[1] for line in timed}) == copies
+        assert first.split()[0] in {line.split()[0] for line in timed}
+        assert all(one != another for one, another in itertools.pairwise(timed)) or not rotate
 
 
 def test_a_variant_that_writes_nothing_is_wrong(fresh_name):
@@ -431,6 +477,20 @@ def test_measurements():
     assert measure.Timing([1.0, 2.0, 3.0, 4.0, 100.0]).quartiles == (2, 4)
 
 
+def test_what_fails_is_measured_no_more():
+    clock = clock_of(lambda: 1e-3)
+
+    def failing(call, count):
+        if call == "bad":
+            raise kernix.KernelCallError("enough")
+        return clock(call, count)
+
+    found = measure.measure_in_turn({4: "good", 7: "bad"}, failing, 5)
+    assert list(found) == [4, 7]
+    assert found[4].samples == pytest.approx([1e-3] * 5)
+    assert str(found[7]) == "enough"
+
+
 def test_equal_variants_are_tied(fresh_name):
     """The same code under two names."""
     result = tune({"WORK": [1000], "NAME": ["one", "two"]}, name=fresh_name, repeats=100)
@@ -541,6 +601,19 @@ def test_a_folder_that_cannot_be_made_costs_only_the_memory(fresh_name, memory):
         memory.unlink()
 
 
+def test_results_of_other_stores_are_read(fresh_name, place, memory):
+    """The first store of a list is written, the others are read."""
+    tune({"WORK": [1, 2]}, name=fresh_name)
+    kernix.set_cache_dir(f"{place.store}.second:{place.store}")
+    try:
+        assert tune({"WORK": [1, 2]}, name=fresh_name).from_memory
+        assert not tune({"WORK": [1, 2, 3]}, name=fresh_name).from_memory
+        assert len(list(pathlib.Path(f"{place.store}.second.tuned").iterdir())) == 1
+        assert len(list(memory.iterdir())) == 1
+    finally:
+        kernix.set_cache_dir(place.store)
+
+
 def test_the_oldest_results_go(fresh_name, memory, monkeypatch):
     monkeypatch.setattr("kernix.tuning.memory._MOST_FILES", 3)
     memory.mkdir(exist_ok=True)
@@ -638,6 +711,62 @@ def test_timing_cuda_needs_a_gpu(fresh_name):
 
 
 # --- The table --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gpu", "architectures"),
+    [("sm_90", ["sm_90a"]), ("sm_89", ["sm_86"]), ("sm_86", ["sm_86"]), ("sm_100", []), ("sm_80", ["sm_80"])],
+)
+def test_only_the_code_of_this_gpu_counts(monkeypatch, gpu, architectures):
+    built = ("sm_80", "sm_86", "sm_90a")
+    kernels = [kernix.KernelResources("k()", "k", name, registers=40, shared_memory=0) for name in built]
+    monkeypatch.setattr("kernix._core.gpu_architecture", lambda: gpu)
+    assert [kernel.architecture for kernel in fit._of_this_gpu(kernels)] == architectures
+
+
+# --- The command ------------------------------------------------------------------------------------------------------
+
+
+def command(*arguments):
+    """Run ``python -m kernix tune``."""
+    words = [sys.executable, "-m", "kernix", "tune", *arguments]
+    return subprocess.run(words, capture_output=True, text=True)
+
+
+def test_command(tmp_path):
+    source = tmp_path / "scale.cpp"
+    source.write_text(
+        "// @BE scale\nvoid scale(BE::In<float> x, BE::Out<float> y, float by) {\n"
+        "  for (int64_t i = 0; i < x.size(); ++i) y[i] = by * TIMES * x[i];\n}\n"
+    )
+    done = command(str(source), "--space", "TIMES=1,2,wrong", "--arg", "float32[8,4]", "--attribute", "by=2.5")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^scale: 3 variants, best TIMES=[12]: ", done.stdout)
+    assert "does not compile" in done.stdout
+    compiled = command(str(source), "--space", "TIMES=1,2", "--compile-only")
+    assert "scale: 2 variants, 2 of them usable, none timed" in compiled.stdout
+    missing = command(str(tmp_path / "none.cpp"), "--space", "TIMES=1")
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "none.cpp" in missing.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--space", "A=1", "--arg", "flot32[8]"], 2, "'flot32[8]' is not of the form float32[1024,1024]"),
+        (["--space", "A=1", "--arg", "float32(8)"], 2, "'float32(8)' is not of the form"),
+        (["--space", "A"], 2, "'A' is not of the form NAME=VALUE"),
+        (["--space", "A=1", "--launch", "grid=1+"], 2, "'1+' is not a Python expression"),
+        (["--space", "A=1", "--launch", "grid=x"], 1, "--launch: 'x' fails with A=1: name 'x' is not defined"),
+        (["--space", "A=1", "none.cpp"], 2, "unrecognized arguments: none.cpp"),
+    ],
+)
+def test_mistakes_of_the_command(tmp_path, arguments, code, message):
+    (tmp_path / "kernel.cpp").write_text("// @BE f\nvoid f(BE::In<float> x, BE::Out<float> y) {}\n")
+    done = command(str(tmp_path / "kernel.cpp"), *arguments)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_table_as_text_and_html():

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,10 +17,11 @@ from kernix.calling.fixed import FixedCall
 from kernix.calling.function import KernelFunction
 from kernix.jax.interop import imported_jax, is_tracing
 from kernix.tuning import driver
-from kernix.tuning.clock import Clock, wall_clock
+from kernix.tuning.clock import Clock, processor_cache_bytes, wall_clock
 
 __all__ = ["Arrays", "Spec"]
 
+_MOST_COPIES = 32  # of the arrays of a call
 _UNSET = 0xFF  # in all bytes of a new result: NaN, -1
 
 
@@ -50,6 +53,8 @@ class Arrays:
         The user's arguments.
     out : object
         The user's ``out``.
+    rotate : bool
+        Whether each timed call is on other copies of the arrays than the last, so that it finds no content in a cache.
 
     Attributes
     ----------
@@ -57,7 +62,7 @@ class Arrays:
         The results, as the user's ``out`` describes them.
     """
 
-    def __init__(self, platform: str, arguments: Sequence[Any], out: Any) -> None:
+    def __init__(self, platform: str, arguments: Sequence[Any], out: Any, *, rotate: bool = True) -> None:
         if isinstance(arguments, (str, bytes)) or is_array(arguments) or not isinstance(arguments, Sequence):
             raise TypeError("args must be a list of the arrays that the function is called with")
         if is_tracing():
@@ -68,6 +73,8 @@ class Arrays:
         specs = [_spec(i, one) for i, one in enumerate([out] if self._is_single else out)] if out is not None else None
         self.out = None if specs is None else specs[0] if self._is_single else tuple(specs)
         self._specs = specs
+        self.rotate = rotate
+        self._copies: list[tuple[list[Any], list[Any]]] = []  # arguments and results, for calls after one another
 
     def signature(self) -> list[str]:
         """Return element type and shape of all arguments, and of the results that are described."""
@@ -93,6 +100,17 @@ class Arrays:
         self.wait()
         return call
 
+    def calls_to_time(self, function: KernelFunction, attributes: dict[str, Any]) -> Callable[[], None]:
+        """Return what calls the function each time on the next copy of the arrays."""
+        if not self._copies:
+            self._copies = self._make_copies(function.__qualname__)
+        calls = [
+            function._fixed_call(arguments, results, attributes, self._stream())
+            for arguments, results in self._copies
+        ]
+        following = itertools.cycle(calls)
+        return lambda: next(following)()
+
     def shown(self, results: list[Any]) -> Any:
         """Return results as a call returns them."""
         return results[0] if self._is_single else tuple(results)
@@ -110,6 +128,23 @@ class Arrays:
             return
         with driver.in_context_of(self.device), driver.events_of(self._stream() or 0) as clock:
             yield clock
+
+    def _make_copies(self, function: str) -> list[tuple[list[Any], list[Any]]]:
+        """Return the arrays and as many copies as are more together than the last cache holds, within bounds."""
+        results = self.new_results(function)
+        size = sum(int(array.nbytes) for array in [*self.arguments, *results])
+        count = 1
+        if self.rotate and all(hasattr(array, "copy") or hasattr(array, "clone") for array in self.arguments):
+            cache = driver.cache_bytes(self.device) if self._on_gpu else processor_cache_bytes()
+            count = max(1, min(_MOST_COPIES, math.ceil(2 * cache / max(size, 1))))
+        copies = [(self.arguments, results)]
+        for _ in range(count - 1):
+            copies.append(([_copy_of(array) for array in self.arguments], self.new_results(function)))
+        if not self._on_gpu:  # or the first calls would wait for the system's pages
+            for array in itertools.chain(*(own for _, own in copies)):
+                array[...] = 0
+        self.wait()
+        return copies
 
     def _own(self, argument: Any) -> Any:
         """Return an argument in the form that calls take."""
@@ -156,6 +191,10 @@ class Arrays:
             driver.fill_memory(address, count, byte)
         else:
             ctypes.memset(address, byte, count)
+
+
+def _copy_of(array: Any) -> Any:
+    return array.clone() if hasattr(array, "clone") else array.copy()
 
 
 def _spec(index: int, out: Any) -> Spec:

@@ -35,6 +35,7 @@ def autotune(
     compile_only: bool = False,
     allow_spills: bool = False,
     repeats: int = 30,
+    rotate: bool = True,
     at_once: int = 64,
     force: bool = False,
     language: Literal["cuda", "cpp"] | None = None,
@@ -79,6 +80,9 @@ def autotune(
         Run CUDA variants, too, whose kernels need more registers than there are.
     repeats : int, default 30
         Measurements of each of the fastest.
+    rotate : bool, default True
+        Time each call on other copies of the arrays than the call before, so that it reads from memory and not from a
+        cache. Pass False if what runs before the kernel leaves its arguments in the cache.
     at_once : int, default 64
         Loads under way at a time.
     force : bool, default False
@@ -113,7 +117,7 @@ def autotune(
     plan = Plan(checked_source, checked_space, variants, calls, function, check, allow_spills, *counts)
     if compile_only:
         return _compiled(plan)
-    arrays = Arrays("CUDA" if checked_source.is_cuda else "cpu", args, out)
+    arrays = Arrays("CUDA" if checked_source.is_cuda else "cpu", args, out, rotate=rotate)
     memory = Memory(_about(plan, arrays))
     kept = None if force else memory.recall(variants)
     return (_from_memory(plan, arrays, kept) if kept else None) or _searched(plan, arrays, memory)
@@ -133,6 +137,7 @@ def _about(plan: Plan, arrays: Arrays) -> dict[str, Any]:
         "macros": plan.space.macros,
         "allow_spills": plan.allow_spills,
         "arrays": arrays.signature(),
+        "rotate": arrays.rotate,
         "machine": describe_machine(plan.source.is_cuda, arrays.device),
     }
 

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 
 from kernix._errors import KernelCallError, KernelToolchainError
 
-__all__ = ["describe_gpu", "events_of", "fill_memory", "in_context_of", "wait_for_gpu"]
+__all__ = ["cache_bytes", "describe_gpu", "events_of", "fill_memory", "in_context_of", "wait_for_gpu"]
 
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...
+_L2_CACHE_SIZE = 38  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 _NAME_BYTES = 256
 
 
@@ -88,6 +89,14 @@ def wait_for_gpu() -> None:
 def fill_memory(address: int, count: int, byte: int) -> None:
     """Set bytes of a GPU's memory."""
     _call("cuMemsetD8_v2", ctypes.c_uint64(address), ctypes.c_ubyte(byte), ctypes.c_size_t(count))
+
+
+def cache_bytes(device: int) -> int:
+    """Return the size of a GPU's L2 cache."""
+    handle, size = ctypes.c_int(), ctypes.c_int()
+    _call("cuDeviceGet", ctypes.byref(handle), device)
+    _call("cuDeviceGetAttribute", ctypes.byref(size), _L2_CACHE_SIZE, handle)
+    return size.value
 
 
 def describe_gpu(device: int) -> dict[str, str]:

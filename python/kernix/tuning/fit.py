@@ -67,12 +67,19 @@ def _fit_of_launch(
 
 
 def _of_this_gpu(resources: Sequence[KernelResources]) -> list[KernelResources]:
-    """Return the resources on this machine's GPU, or all if there is none."""
+    """Return the resources of the code that this machine's GPU runs, or all if there is no GPU."""
     try:
-        own = _core.gpu_architecture()
+        own = _numbers(_core.gpu_architecture())
     except KernelError:
         return list(resources)
-    return [kernel for kernel in resources if kernel.architecture == own] or list(resources)
+    built = {_numbers(kernel.architecture) for kernel in resources}
+    runs = max((numbers for numbers in built if numbers[0] == own[0] and numbers <= own), default=None)
+    return [kernel for kernel in resources if _numbers(kernel.architecture) == runs]
+
+
+def _numbers(architecture: str) -> tuple[int, int]:
+    """Return ``(9, 0)`` for ``"sm_90a"``."""
+    return divmod(int(re.sub(r"\D", "", architecture)), 10)
 
 
 def _spills(kernel: KernelResources) -> int | None:

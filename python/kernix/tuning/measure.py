@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from kernix._errors import KernelCallError
 from kernix.tuning.clock import Clock
 
 __all__ = ["Timing", "measure", "measure_in_turn"]
@@ -57,17 +58,32 @@ def measure(call: Callable[[], None], clock: Clock, best: float | None) -> Timin
     return Timing(samples)
 
 
-def measure_in_turn(calls: Sequence[Callable[[], None]], clock: Clock, repeats: int) -> list[Timing]:
-    """Time several calls by turns, so that what slows the machine for a while slows all of them."""
-    counts = [_calls_of_a_sample(clock(call, 1)) for call in calls]
-    samples: list[list[float]] = [[] for _ in calls]
+def measure_in_turn(
+    calls: Mapping[int, Callable[[], None]], clock: Clock, repeats: int
+) -> dict[int, Timing | KernelCallError]:
+    """Time several calls by turns, so that what slows the machine for a while slows all of them.
+
+    A call that fails is left out from then on, and has its error instead of a timing.
+    """
+    failures: dict[int, KernelCallError] = {}
+    samples: dict[int, list[float]] = {number: [] for number in calls}
+
+    def seconds_of(number: int, count: int) -> float:
+        try:
+            return clock(calls[number], count)
+        except KernelCallError as error:
+            failures[number] = error
+            return 0.0
+
+    counts = {number: _calls_of_a_sample(seconds_of(number, 1)) for number in calls}
     began = time.monotonic()
-    for number in range(repeats):
-        if number >= _FEWEST_ROUNDS and time.monotonic() > began + _ROUND_S:
+    for round_number in range(repeats):
+        if round_number >= _FEWEST_ROUNDS and time.monotonic() > began + _ROUND_S:
             break
-        for call, count, own in zip(calls, counts, samples, strict=True):
-            own.append(clock(call, count) / count)
-    return [Timing(own) for own in samples]
+        for number in calls:
+            if number not in failures:
+                samples[number].append(seconds_of(number, counts[number]) / counts[number])
+    return {number: failures.get(number) or Timing(samples[number]) for number in calls}
 
 
 def _calls_of_a_sample(once: float) -> int:

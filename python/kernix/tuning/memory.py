@@ -52,14 +52,19 @@ class Memory:
     def __init__(self, about: Mapping[str, Any]) -> None:
         self._about = json.dumps([_FORMAT, about], default=_plain, sort_keys=True)
         text = self._about.encode()
-        self._folder = _folder()
+        self._folders = _folders()
         # The file says what it is about, so names need not differ. hashlib's import would take a third of a recall.
-        self._path = os.path.join(self._folder, f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}.json")
+        self._name = f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}.json"
 
     def recall(self, variants: Sequence[Settings]) -> Remembered | None:
-        """Return the result that is kept for these variants. A file that is damaged counts as none."""
+        """Return the result that is kept for these variants, in the first folder that has one."""
+        kept = (self._read(os.path.join(folder, self._name), variants) for folder in self._folders)
+        return next(filter(None, kept), None)
+
+    def _read(self, path: str, variants: Sequence[Settings]) -> Remembered | None:
+        """Read a result. A file that is damaged counts as none."""
         try:
-            with open(self._path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8") as file:
                 kept = json.load(file)
             if kept["about"] != self._about:
                 return None
@@ -80,19 +85,20 @@ class Memory:
             "module_key": remembered.module_key,
             "table": [row._asdict() for row in remembered.table],
         }
+        folder = self._folders[0]
         with suppress(OSError):
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            self._write(json.dumps(content))
-            _remove_oldest(self._folder)
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            self._write(folder, json.dumps(content))
+            _remove_oldest(folder)
 
-    def _write(self, text: str) -> None:
+    def _write(self, folder: str, text: str) -> None:
         import tempfile  # only a search needs it
 
-        handle, path = tempfile.mkstemp(dir=self._folder, suffix=".new")
+        handle, path = tempfile.mkstemp(dir=folder, suffix=".new")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
-            os.replace(path, self._path)
+            os.replace(path, os.path.join(folder, self._name))
         except BaseException:
             os.unlink(path)
             raise
@@ -111,9 +117,10 @@ def _describe_cpu() -> dict[str, str]:
     return {"cpu": model, "cores": str(len(os.sched_getaffinity(0)))}
 
 
-def _folder() -> str:
-    store = store_override() or _core.default_store_directory()
-    return f"{store.split(os.pathsep)[0]}.tuned"
+def _folders() -> list[str]:
+    """Return the folders beside the user's stores. As with those, the first is written."""
+    stores = store_override() or _core.default_store_directory()
+    return [f"{store}.tuned" for store in stores.split(os.pathsep) if store]
 
 
 def _remove_oldest(folder: str) -> None:

@@ -126,7 +126,9 @@ class Search:
             return
         best = self._timings[self._best()].median if self._timings else None
         try:
-            self._timings[number] = measure(call, clock, best)
+            self._timings[number] = measure(
+                arrays.calls_to_time(function, self._plan.attributes[number]), clock, best
+            )
         except KernelCallError as error:
             self._note_failure(number, error, arrays)
 
@@ -137,19 +139,19 @@ class Search:
             return
         near = sorted((low, number) for number, low in lows.items() if low <= _FINALIST_WITHIN * min(lows.values()))
         finalists = [number for _, number in near[:_MOST_FINALISTS]]
-        functions = [self._function(number) for number in finalists]
-        results = self._arrays.new_results(functions[0].__qualname__)
-        calls = [
-            self._arrays.call_of(function, self._plan.attributes[number], results)
-            for number, function in zip(finalists, functions, strict=True)
-        ]
-        timings = measure_in_turn(calls, clock, self._plan.repeats)
-        self._finalists = finalists
-        self._timings |= dict(zip(finalists, timings, strict=True))
+        calls = {number: self._arrays.calls_to_time(*self._call(number)) for number in finalists}
+        for number, timing in measure_in_turn(calls, clock, self._plan.repeats).items():
+            if isinstance(timing, Timing):
+                self._timings[number] = timing
+                self._finalists.append(number)
+            else:
+                del self._timings[number]
+                self._note_failure(number, timing, self._arrays)
 
-    def _function(self, number: int) -> KernelFunction:
+    def _call(self, number: int) -> tuple[KernelFunction, dict[str, Any]]:
+        """Return the function of a variant that was timed, and what its calls take."""
         module = self._modules[number]
-        return module[only_function(module, self._plan.function)]
+        return module[only_function(module, self._plan.function)], self._plan.attributes[number]
 
     def _note_failure(self, number: int, failure: Exception, arrays: Arrays) -> None:
         """Note why a variant's call failed. End the search if that has left the GPU's context unusable."""
