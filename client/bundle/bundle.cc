@@ -41,6 +41,7 @@ std::string StatementOf(const BundledKernel& kernel, const Digest& key, const Di
   *detail.mutable_result() = WithoutCircumstances(kernel.result);
   Set(kernel.targets.machine_code, *detail.mutable_machine_code());
   Set(kernel.targets.ptx, *detail.mutable_ptx());
+  detail.set_cuda_version(kernel.targets.cuda_version);
   const Statement statement{.key = key,
                             .headers = {},
                             .files = {{NameOfArtifact(digest), digest, size}},
@@ -71,7 +72,8 @@ std::optional<BundledKernel> KernelOf(const Statement& statement, const Digest& 
   return BundledKernel{.load = detail.load(),
                        .result = detail.result(),
                        .targets = {.machine_code = {detail.machine_code().begin(), detail.machine_code().end()},
-                                   .ptx = {detail.ptx().begin(), detail.ptx().end()}}};
+                                   .ptx = {detail.ptx().begin(), detail.ptx().end()},
+                                   .cuda_version = detail.cuda_version()}};
 }
 
 absl::Status CheckReplaceable(Env& env, const std::string& path) {

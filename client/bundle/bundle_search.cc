@@ -20,9 +20,16 @@ namespace {
 
 constexpr char kFolderSuffix[] = ".kernix";
 
+// Whether this GPU's driver is older than the kernel's code.
+bool NeedsNewerDriver(const GpuTargets& targets, const v1::Options& asked, unsigned driver) {
+  return driver != 0 && asked.architectures_of_gpu() && DriverFor(targets, asked.architectures(0)) > driver;
+}
+
 // How well the kernel does what is asked for; 0: not at all.
-int Fit(const BundledKernel& kernel, const v1::Options& asked) {
-  if (asked.architectures().empty()) return 1;  // no code for GPUs
+int Fit(const BundledKernel& kernel, const v1::Options& asked, unsigned driver) {
+  const bool has_gpu_code = !kernel.targets.machine_code.empty() || !kernel.targets.ptx.empty();
+  if (asked.architectures().empty() || !has_gpu_code) return 1;
+  if (NeedsNewerDriver(kernel.targets, asked, driver)) return 0;
   if (asked.architectures_of_gpu()) return FitFor(kernel.targets, asked.architectures(0));
   const v1::Options& made = kernel.load.request().options();
   const bool is_same = std::equal(made.architectures().begin(), made.architectures().end(),
@@ -36,11 +43,18 @@ std::string Listed(const std::vector<std::string>& texts) {
   return StrCat(absl::StrJoin(texts.begin(), texts.begin() + kMost, ", "), " and ", texts.size() - kMost, " more");
 }
 
-std::string OtherTargets(const Bundle& bundle, const std::vector<BundledKernel>& kernels,
-                         const v1::LoadRequest& asked) {
+std::string CudaVersion(unsigned version) { return StrCat(version / 1000, ".", version % 1000 / 10); }
+
+std::string OtherTargets(const Bundle& bundle, const std::vector<BundledKernel>& kernels, const v1::LoadRequest& asked,
+                         unsigned driver) {
   std::vector<std::string> targets;
   for (const BundledKernel& kernel : kernels) {
     const GpuTargets& of_kernel = kernel.targets;
+    if (NeedsNewerDriver(of_kernel, asked.options(), driver)) {
+      return StrCat("the bundle ", bundle.path(), " has \"", asked.name(), "\" for drivers of CUDA ",
+                    CudaVersion(DriverFor(of_kernel, asked.options().architectures(0))),
+                    " or later, and this machine's is of CUDA ", CudaVersion(driver));
+    }
     targets.insert(targets.end(), of_kernel.machine_code.begin(), of_kernel.machine_code.end());
     for (const std::string& ptx : of_kernel.ptx) targets.push_back(StrCat("PTX of ", ptx));
   }
@@ -60,8 +74,8 @@ absl::StatusOr<std::string> OtherInputs(const Bundle& bundle, const TrustedKeys&
 
 // Why the bundle does not have the load. Empty if it has nothing of this name.
 absl::StatusOr<std::string> WhyNot(const Bundle& bundle, const TrustedKeys& trusted, const v1::RecordedLoad& load,
-                                   const std::vector<BundledKernel>& kernels) {
-  if (!kernels.empty()) return OtherTargets(bundle, kernels, load.request());
+                                   const std::vector<BundledKernel>& kernels, unsigned driver) {
+  if (!kernels.empty()) return OtherTargets(bundle, kernels, load.request(), driver);
   KERNIX_ASSIGN_OR_RETURN(const std::vector<BundledKernel> of_anybody, bundle.Find(BundleKey(load), {}));
   if (of_anybody.empty()) return OtherInputs(bundle, trusted, load);
   return StrCat("the bundle ", bundle.path(), " has \"", load.request().name(), "\", but no key of ",
@@ -113,7 +127,7 @@ std::optional<std::string> BundleBeside(Env& env, const std::string& source, con
 }
 
 absl::StatusOr<BundleAnswer> AskBundles(Env& env, const std::vector<std::string>& bundles, const TrustedKeys& trusted,
-                                        const v1::RecordedLoad& load) {
+                                        const v1::RecordedLoad& load, unsigned driver) {
   Best best;
   BundleAnswer answer;
   for (const std::string& path : bundles) {
@@ -122,11 +136,11 @@ absl::StatusOr<BundleAnswer> AskBundles(Env& env, const std::vector<std::string>
     if (!bundle.ok()) return bundle.status();
     KERNIX_ASSIGN_OR_RETURN(std::vector<BundledKernel> kernels, bundle->Find(BundleKey(load), trusted));
     for (BundledKernel& kernel : kernels) {
-      const int fit = Fit(kernel, load.request().options());
+      const int fit = Fit(kernel, load.request().options(), driver);
       if (fit > best.fit) best = {fit, *bundle, kernel};
     }
     if (best.fit > 0 || !answer.miss.empty()) continue;
-    KERNIX_ASSIGN_OR_RETURN(answer.miss, WhyNot(*bundle, trusted, load, kernels));
+    KERNIX_ASSIGN_OR_RETURN(answer.miss, WhyNot(*bundle, trusted, load, kernels, driver));
   }
   if (!best.bundle) return answer;
   // A signature is worth nothing if it is not that of the content.

@@ -42,8 +42,8 @@ struct BundleAnswer {
 
 // Finds the kernel in `bundles` that fits this machine's GPU best; of equal ones, the first. Skips bundles that do not
 // exist. LOAD errors: a bundle is damaged, or no bundle. `load` is that of the caller, with the architectures that it
-// asks for here (see v1::Options).
+// asks for here (see v1::Options). `driver`: the CUDA version of the machine's driver, 12040 for 12.4; 0: not known.
 absl::StatusOr<BundleAnswer> AskBundles(Env& env, const std::vector<std::string>& bundles, const TrustedKeys& trusted,
-                                        const v1::RecordedLoad& load);
+                                        const v1::RecordedLoad& load, unsigned driver = 0);
 
 }  // namespace kernix

@@ -33,7 +33,8 @@ v1::RecordedLoad LoadOf(const std::string& name, const std::string& text, const 
 class BundleSearchTest : public ::testing::Test {
  protected:
   void Make(const std::string& path, const std::string& name, const std::string& text, const std::string& gpu) {
-    BundledKernel kernel{.load = LoadOf(name, text, gpu), .result = {}, .targets = {.machine_code = {gpu}, .ptx = {}}};
+    BundledKernel kernel{.load = LoadOf(name, text, gpu), .result = {}, .targets = targets_};
+    kernel.targets.machine_code.push_back(gpu);
     const std::string code = text + gpu;
     kernel.result.set_artifact_digest(DigestOf(code).Raw());
     kernel.result.set_artifact_size(code.size());
@@ -48,6 +49,7 @@ class BundleSearchTest : public ::testing::Test {
   }
 
   MemEnv env_;
+  GpuTargets targets_;  // besides machine code
 };
 
 TEST_F(BundleSearchTest, TheFirstBundleThatHasTheKernelAnswers) {
@@ -73,6 +75,30 @@ TEST_F(BundleSearchTest, NamesOfArchitecturesAreComparedAsTheyAre) {
   v1::RecordedLoad load = LoadOf("k", "text", "all-major");
   load.mutable_request()->mutable_options()->set_architectures_of_gpu(false);
   EXPECT_TRUE(Ask({"/a"}, load).result.has_value());
+}
+
+TEST_F(BundleSearchTest, AnOlderDriverIsAMiss) {
+  targets_ = {.machine_code = {}, .ptx = {"sm_90"}, .cuda_version = 13010};
+  Make("/a", "k", "text", "sm_90");
+  const auto ask = [this](const std::string& gpu, unsigned driver) {
+    return AskBundles(env_, {"/a"}, {}, LoadOf("k", "text", gpu), driver).value();
+  };
+  EXPECT_TRUE(ask("sm_90", 13000).result.has_value());  // machine code
+  EXPECT_TRUE(ask("sm_120", 13010).result.has_value());
+  EXPECT_TRUE(ask("sm_120", 0).result.has_value());  // not known
+  EXPECT_THAT(ask("sm_90", 12080).miss,
+              HasSubstr("\"k\" for drivers of CUDA 13.0 or later, and this machine's is of CUDA 12.8"));
+  EXPECT_THAT(ask("sm_120", 13000).miss, HasSubstr("for drivers of CUDA 13.1 or later"));
+}
+
+TEST_F(BundleSearchTest, CodeForNoGpuFitsEach) {
+  BundledKernel kernel{.load = LoadOf("k", "text", "sm_90"), .result = {}, .targets = {}};
+  kernel.result.set_artifact_digest(DigestOf("code").Raw());
+  kernel.result.set_artifact_size(4);
+  BundleFiles files;
+  AddKernel(kernel, "code", nullptr, files);
+  ASSERT_THAT(WriteBundle(env_, "/a", std::move(files)), IsOk());
+  EXPECT_TRUE(Ask({"/a"}, LoadOf("k", "text", "sm_80")).result.has_value());
 }
 
 TEST_F(BundleSearchTest, AMissSaysWhatDiffers) {

@@ -37,8 +37,10 @@ Target TargetOf(std::string_view text) {
   return target;
 }
 
+// Families are those of the PTX ISA's ".target": 10.1 is one of its own.
 bool MachineCodeRuns(const Target& code, const Target& gpu) {
-  if (code.major != gpu.major) return false;
+  const auto is_10_1 = [](const Target& target) { return target.major == 10 && target.minor == 1; };
+  if (code.major != gpu.major || is_10_1(code) != is_10_1(gpu)) return false;
   return code.letter == 'a' ? code.minor == gpu.minor : code.minor <= gpu.minor;
 }
 
@@ -62,6 +64,15 @@ int FitFor(const GpuTargets& targets, const std::string& gpu) {
     if (PtxRuns(ptx, here)) best = std::max(best, 1 + 10 * ptx.major + ptx.minor);
   }
   return best;
+}
+
+unsigned DriverFor(const GpuTargets& targets, const std::string& gpu) {
+  const Target here = TargetOf(gpu);
+  const bool has_machine_code =
+      std::any_of(targets.machine_code.begin(), targets.machine_code.end(),
+                  [&](const std::string& text) { return MachineCodeRuns(TargetOf(text), here); });
+  constexpr unsigned kMajor = 1000;
+  return has_machine_code ? targets.cuda_version / kMajor * kMajor : targets.cuda_version;
 }
 
 bool HasEach(const GpuTargets& targets, const std::vector<std::string>& asked) {

@@ -19,6 +19,19 @@ TEST(GpuTargetsTest, ALetterBindsToAnArchitectureOrAFamily) {
   EXPECT_FALSE(RunsOn({.machine_code = {"sm_100f"}, .ptx = {"sm_100f"}}, "sm_120"));
 }
 
+TEST(GpuTargetsTest, ArchitectureOf10Point1IsNoFamilyOf10Point0) {
+  EXPECT_FALSE(RunsOn({.machine_code = {"sm_100f"}, .ptx = {}}, "sm_101"));
+  EXPECT_FALSE(RunsOn({.machine_code = {"sm_101f"}, .ptx = {}}, "sm_103"));
+  EXPECT_TRUE(RunsOn({.machine_code = {"sm_101f"}, .ptx = {}}, "sm_101"));
+}
+
+TEST(GpuTargetsTest, PtxNeedsTheDriverOfItsToolkitAndMachineCodeOneOfItsMajorVersion) {
+  const GpuTargets targets{.machine_code = {"sm_90"}, .ptx = {"sm_90"}, .cuda_version = 12040};
+  EXPECT_EQ(DriverFor(targets, "sm_90"), 12000);
+  EXPECT_EQ(DriverFor(targets, "sm_120"), 12040);
+  EXPECT_EQ(DriverFor({.machine_code = {"sm_90"}, .ptx = {}}, "sm_90"), 0);
+}
+
 TEST(GpuTargetsTest, PtxRunsOnLaterGpus) {
   const GpuTargets targets{.machine_code = {"sm_80", "sm_90"}, .ptx = {"sm_90"}};
   EXPECT_TRUE(RunsOn(targets, "sm_120"));

@@ -60,6 +60,7 @@ std::string Json(const BundledKernel& kernel) {
       .Text("language", TraitsOf(kernel.load.request().language()).id)
       .Json("machine_code", JsonStrings(kernel.targets.machine_code))
       .Json("ptx", JsonStrings(kernel.targets.ptx))
+      .Number("cuda_version", uint64_t{kernel.targets.cuda_version})
       .Json("functions", JsonStrings(FunctionsOf(kernel)))
       .Number("size", kernel.result.artifact_size())
       .Text("key", BundleKey(kernel.load).Hex())
@@ -117,9 +118,7 @@ absl::Status VerifyArtifact(const Bundle& bundle, const BundledKernel& kernel) {
   KERNIX_ASSIGN_OR_RETURN(const std::string content, Env::Posix().ReadFile(path));
   const absl::StatusOr<GpuTargets> targets = TargetsInArtifact(content);
   if (!targets.ok()) return Damaged(StrCat(path, ": ", ToStd(targets.status().message())));
-  if (targets->machine_code == kernel.targets.machine_code && targets->ptx == kernel.targets.ptx) {
-    return absl::OkStatus();
-  }
+  if (*targets == kernel.targets) return absl::OkStatus();
   return Damaged(StrCat(path, " has code for other GPUs than the bundle says"));
 }
 

@@ -42,7 +42,7 @@ struct EntryHeader {
   uint64_t size;  // of what follows the header
   uint32_t compressed_size;
   uint32_t options_offset;
-  uint32_t code_version;
+  uint32_t code_version;  // of PTX, the version of its ISA: 0x80004 for 8.4
   uint32_t architecture;  // 90
   uint64_t name;
   uint64_t flags;
@@ -75,6 +75,7 @@ std::string ArchitectureOf(const EntryHeader& entry) {
 // PTX, or machine code.
 struct FatBinaryEntry {
   uint16_t kind = 0;
+  uint32_t version = 0;
   MachineCode code;
 };
 
@@ -86,7 +87,7 @@ absl::Status ReadEntries(std::string_view entries, std::vector<FatBinaryEntry>& 
     if (!fits) return absl::DataLossError("an entry of the fat binary ends outside of it");
     const std::string_view bytes = entries.substr(entry->header_size, entry->size);
     const bool is_elf = bytes.starts_with(std::string_view(ELFMAG, SELFMAG));
-    found.push_back({entry->kind, {ArchitectureOf(*entry), bytes, !is_elf}});
+    found.push_back({entry->kind, entry->code_version, {ArchitectureOf(*entry), bytes, !is_elf}});
     entries.remove_prefix(entry->header_size + entry->size);
   }
   return absl::OkStatus();
@@ -361,10 +362,21 @@ std::string Described(const KernelResources& kernel) {
                 kernel.spill_loads.value_or(0), " loaded, ", kernel.registers, " registers)");
 }
 
-absl::StatusOr<std::vector<FatBinaryEntry>> EntriesIn(std::string_view section) {
+// The toolkit of a PTX ISA, as the PTX ISA's release notes have it.
+unsigned CudaVersionOf(uint32_t ptx_version) {
+  constexpr uint32_t kIsaOfCuda12_7 = 0x80006;  // there was none of 12.6
+  const uint32_t major = ptx_version >> 16U, minor = ptx_version & 0xffffU;
+  const bool is_later_12 = ptx_version >= kIsaOfCuda12_7 && major == kIsaOfCuda12_7 >> 16U;
+  return 1000 * (major + 4) + 10 * (minor + (is_later_12 ? 1 : 0));
+}
+
+// `most`: of the fat binaries.
+absl::StatusOr<std::vector<FatBinaryEntry>> EntriesIn(std::string_view section, size_t most = SIZE_MAX) {
   std::vector<FatBinaryEntry> found;
   size_t at = 0;
-  while (const auto header = ReadAt<FatBinaryHeader>(section, at)) {
+  for (size_t count = 0; count < most;) {
+    const auto header = ReadAt<FatBinaryHeader>(section, at);
+    if (!header) break;
     if (header->magic != kMagic) {  // between two of them
       at += kAlignment;
       continue;
@@ -376,6 +388,7 @@ absl::StatusOr<std::vector<FatBinaryEntry>> EntriesIn(std::string_view section) 
     }
     KERNIX_RETURN_IF_ERROR(ReadEntries(section.substr(at + header->header_size, header->size), found));
     at += header->header_size + header->size;
+    ++count;
   }
   return found;
 }
@@ -385,10 +398,6 @@ absl::StatusOr<std::string_view> FatBinariesIn(const ElfImage& image) {
   absl::StatusOr<std::string_view> section = image.SectionNamed(".nv_fatbin");
   if (absl::IsNotFound(section.status())) return std::string_view();
   return section;
-}
-
-void AddOnce(const std::string& text, std::vector<std::string>& texts) {
-  if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
 }
 
 }  // namespace
@@ -405,11 +414,14 @@ absl::StatusOr<std::vector<MachineCode>> MachineCodeIn(std::string_view section)
 absl::StatusOr<GpuTargets> TargetsInArtifact(std::string_view artifact) {
   KERNIX_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(artifact));
   KERNIX_ASSIGN_OR_RETURN(const std::string_view section, FatBinariesIn(image));
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<FatBinaryEntry> entries, EntriesIn(section));
+  // The linker puts the module's own code before that of libraries, and all units have the same targets.
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<FatBinaryEntry> entries, EntriesIn(section, /*most=*/1));
   GpuTargets targets;
   for (const FatBinaryEntry& entry : entries) {
-    if (entry.kind == kMachineCode) AddOnce(entry.code.architecture, targets.machine_code);
-    if (entry.kind == kPtx) AddOnce(entry.code.architecture, targets.ptx);
+    if (entry.kind == kMachineCode) targets.machine_code.push_back(entry.code.architecture);
+    if (entry.kind != kPtx) continue;
+    targets.ptx.push_back(entry.code.architecture);
+    targets.cuda_version = CudaVersionOf(entry.version);
   }
   return targets;
 }

@@ -18,6 +18,7 @@
 #include "client/load/recording.h"
 #include "client/runtime/library.h"
 #include "client/tools/environment.h"
+#include "client/tools/gpu_architecture.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
@@ -159,7 +160,9 @@ absl::StatusOr<BundleAnswer> LookIntoBundles(const PreparedLoad& load, const std
                                              const GetEnv& get_env) {
   if (bundles.empty() || load.request.force_rebuild()) return BundleAnswer();
   KERNIX_ASSIGN_OR_RETURN(const TrustedKeys keys, BundleKeysOf(get_env));
-  return AskBundles(Env::Posix(), bundles, keys, RecordOf(load));
+  const unsigned driver =
+      load.request.options().architectures_of_gpu() ? CudaDriverVersion(Env::Posix(), GpuSystem()) : 0;
+  return AskBundles(Env::Posix(), bundles, keys, RecordOf(load), driver);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> FromBundle(const DaemonClient& daemon, const GetEnv& get_env,

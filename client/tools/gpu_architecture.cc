@@ -157,6 +157,14 @@ absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& sys
                                       : std::string("the NVIDIA driver finds no GPU"));
 }
 
+unsigned CudaDriverVersion(Env& env, const GpuSystem& system) {
+  if (!HasDriver(env, system)) return 0;
+  const DriverLibrary library(system.cuda);
+  auto* get = library.is_open() ? library.Find<int(int*)>("cuDriverGetVersion") : nullptr;
+  int version = 0;
+  return get != nullptr && get(&version) == 0 ? static_cast<unsigned>(version) : 0;
+}
+
 absl::StatusOr<std::string> DetectGpuArchitecture() {
   auto& known = PerProcess<KnownAnswers>::Get();
   GpuSystem system;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The architecture of the GPU that this process would use first.
+// The architecture of the GPU that this process would use first, and its driver.
 #pragma once
 
 #include <optional>
@@ -30,5 +30,8 @@ absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& sys
 
 // The same for this process. Remembers the answer; thread-safe.
 absl::StatusOr<std::string> DetectGpuArchitecture();
+
+// The newest CUDA version that the machine's driver knows, 12040 for 12.4. 0: there is no driver.
+unsigned CudaDriverVersion(Env& env, const GpuSystem& system);
 
 }  // namespace kernix

@@ -42,6 +42,7 @@ std::string NvmlSource(const std::vector<FakeGpu>& gpus) {
 std::string CudaSource(int init_result, int major, int minor) {
   return StrCat("extern \"C\" {\nint cuInit(unsigned) { return ", init_result,
                 "; }\nint cuDeviceGet(int* d, int) { *d = 0; return 0; }\n"
+                "int cuDriverGetVersion(int* v) { *v = 12040; return 0; }\n"
                 "int cuDeviceGetAttribute(int* v, int a, int) { *v = a == 75 ? ",
                 major, " : ", minor, "; return 0; }\n}\n");
 }
@@ -110,6 +111,14 @@ TEST_F(GpuArchitectureTest, DifferentGpusAreToldApart) {
 TEST_F(GpuArchitectureTest, FallsBackToCuda) {
   HasCuda(0, 8, 6);
   EXPECT_EQ(*Detect(), "sm_86");
+}
+
+TEST_F(GpuArchitectureTest, DriversTellTheirVersion) {
+  EXPECT_EQ(CudaDriverVersion(Env::Posix(), system_), 0);
+  HasCuda(0, 8, 6);
+  EXPECT_EQ(CudaDriverVersion(Env::Posix(), system_), 12040);
+  system_.device_files = {folder_ / "none"};
+  EXPECT_EQ(CudaDriverVersion(Env::Posix(), system_), 0);
 }
 
 TEST_F(GpuArchitectureTest, ABrokenDriverIsNamed) {

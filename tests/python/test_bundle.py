@@ -148,6 +148,7 @@ def test_one_bundle_for_several_gpus(place, tmp_path):
     both = tmp_path / "both"
     place.kernixctl("bundle", "merge", str(ampere), str(hopper), "-o", str(both))
     assert sorted(kernel["machine_code"] for kernel in shown(place, both)) == [["sm_80"], ["sm_90"]]
+    assert all(kernel["cuda_version"] // 1000 >= 12 for kernel in shown(place, both))
     flags = {"extra_cuda_cflags": ["-DSIZE=4"], "policy": "cached", "auto_register": False}
     load = lambda arch: kernix.load_cuda_file(source, bundle=both, compute_capability=arch, **flags)  # noqa: E731
     assert load("9.0").path.startswith(str(both))
