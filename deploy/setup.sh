@@ -34,13 +34,14 @@ fi
 # --- Debian packages -------------------------------------------------------------------------------------------------
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
-  libgrpc++-dev libnghttp2-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
+  libgrpc++-dev libminizip-dev libnghttp2-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libsqlite3-dev libssl-dev libsystemd-dev libseccomp-dev libcli11-dev libtomlplusplus-dev libc-ares-dev libre2-dev zlib1g-dev libzstd-dev
   libgtest-dev libgmock-dev   # CMake asks for them before it builds anything
 )
 if [ "$what" != product ]; then
   packages+=(clang libclang-rt-dev clang-format clangd shellcheck systemd zsh groff-base)
   packages+=(bubblewrap openssl libpcre2-8-0)   # what the tests run around an engine (tests/support/engine)
+  packages+=(skopeo)   # reads the images that bundles become
 fi
 case $python_path in
   "" | /usr/bin/python3* | /bin/python3*)   # the distribution's own Python, in packages of its own

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/bundle/bundle.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "client/bundle/bundle_key.h"
 #include "client/bundle/bundled_kernel.pb.h"
+#include "client/bundle/zip_file.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/folders.h"
+#include "common/os/private_directory.h"
 #include "common/wire/statement.h"
 
 namespace kernix {
@@ -21,6 +26,7 @@ constexpr std::string_view kFormat = "kernix bundle, format 1\n";
 constexpr std::string_view kFormatBegins = "kernix bundle, format ";
 constexpr std::string_view kKernelSuffix = ".kernel";
 constexpr std::string_view kArtifactSuffix = ".so";
+constexpr std::string_view kZipSuffix = ".zip";
 
 absl::Status NoBundle(const std::string& path, std::string_view why) {
   return MakeError(v1::ErrorDetail::LOAD, StrCat(path, " is no bundle of kernels: ", why));
@@ -92,6 +98,50 @@ absl::Status TakeThePlaceOf(Env& env, const std::string& path, const std::string
   return status;
 }
 
+absl::Status WriteFiles(Env& env, const std::string& folder, const BundleFiles& files) {
+  KERNIX_RETURN_IF_ERROR(env.CreateDirectories(folder));
+  for (const auto& [name, content] : files) {
+    KERNIX_RETURN_IF_ERROR(env.WriteFile(JoinPath(folder, name), content, 0644));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteFolder(Env& env, const std::string& path, const BundleFiles& files) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string made, env.CreateTempDirectory(StrCat(path, ".")));
+  const std::string folder = JoinPath(made, "new");
+  absl::Status status = WriteFiles(env, folder, files);
+  if (status.ok()) status = TakeThePlaceOf(env, path, folder, JoinPath(made, "old"));
+  (void)env.RemoveTree(made);
+  return status;
+}
+
+// Other processes may do the same now.
+absl::Status Unpack(Env& env, const std::string& zip, const std::string& folder) {
+  const absl::StatusOr<BundleFiles> files = ReadZip(zip);
+  if (!files.ok()) return NoBundle(zip, "it is neither a folder nor a whole zip file of files without folders");
+  KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(env, Dirname(folder), geteuid()));
+  KERNIX_ASSIGN_OR_RETURN(const std::string made, env.CreateTempDirectory(StrCat(folder, ".")));
+  absl::Status status = WriteFiles(env, made, *files);
+  if (status.ok()) status = env.Rename(made, folder);
+  if (status.ok()) return status;
+  (void)env.RemoveTree(made);
+  return env.Stat(folder).ok() ? absl::OkStatus() : status;
+}
+
+// The folder with the files of a zip file, whose name changes with the file. Those of earlier files go.
+absl::StatusOr<std::string> Unpacked(Env& env, const std::string& zip, const FileInfo& info) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string store, DefaultStoreDirectory(env, ProcessGetEnv, geteuid()));
+  const std::string own = JoinPath(StrCat(store, ".bundles"), DigestOf(zip).Hex());
+  const std::string name = StrCat(info.device, "-", info.inode, "-", info.size, "-", info.mtime_ns);
+  std::string folder = JoinPath(own, name);
+  if (env.Stat(folder).ok()) return folder;
+  KERNIX_RETURN_IF_ERROR(Unpack(env, zip, folder));
+  for (const std::string& other : env.ListDirectory(own).value_or(std::vector<std::string>())) {
+    if (!other.starts_with(name)) (void)env.RemoveTree(JoinPath(own, other));
+  }
+  return folder;
+}
+
 }  // namespace
 
 v1::LoadResult WithoutCircumstances(v1::LoadResult result) {
@@ -127,25 +177,24 @@ absl::Status WriteBundle(Env& env, std::string path, BundleFiles files) {
   KERNIX_RETURN_IF_ERROR(CheckReplaceable(env, path));
   files[kFormatFile] = std::string(kFormat);
   KERNIX_RETURN_IF_ERROR(env.CreateDirectories(Dirname(path)));
-  KERNIX_ASSIGN_OR_RETURN(const std::string made, env.CreateTempDirectory(StrCat(path, ".")));
-  const std::string folder = JoinPath(made, "new");
-  absl::Status status = env.CreateDirectories(folder);
-  for (const auto& [name, content] : files) {
-    if (status.ok()) status = env.WriteFile(JoinPath(folder, name), content, 0644);
-  }
-  if (status.ok()) status = TakeThePlaceOf(env, path, folder, JoinPath(made, "old"));
-  (void)env.RemoveTree(made);
-  return status;
+  if (!path.ends_with(kZipSuffix)) return WriteFolder(env, path, files);
+  const std::string made = StrCat(path, ".", getpid());
+  KERNIX_RETURN_IF_ERROR(WriteZip(made, files));
+  return env.Rename(made, path);
 }
 
 absl::StatusOr<Bundle> Bundle::Open(Env& env, std::string path) {
-  KERNIX_RETURN_IF_ERROR(env.Stat(path).status());
-  const absl::StatusOr<std::string> format = env.ReadFile(JoinPath(path, kFormatFile));
+  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path));
+  std::string folder = path;
+  if (info.type == FileType::kRegular) {
+    KERNIX_ASSIGN_OR_RETURN(folder, Unpacked(env, path, info));
+  }
+  const absl::StatusOr<std::string> format = env.ReadFile(JoinPath(folder, kFormatFile));
   if (absl::IsNotFound(format.status())) return NoBundle(path, StrCat("it lacks the file ", kFormatFile));
   if (!format.ok()) {
     return MakeError(v1::ErrorDetail::LOAD, StrCat("cannot read the bundle: ", ToStd(format.status().message())));
   }
-  if (*format == kFormat) return Bundle(env, std::move(path));
+  if (*format == kFormat) return Bundle(env, std::move(path), std::move(folder));
   if (!format->starts_with(kFormatBegins)) return NoBundle(path, StrCat("its file ", kFormatFile, " is damaged"));
   return MakeError(v1::ErrorDetail::LOAD,
                    StrCat(path, " was made by a newer kernix: update kernix, or make the bundle with this one"));
@@ -159,7 +208,7 @@ absl::StatusOr<std::vector<BundledKernel>> Bundle::Find(const Digest& key, const
 
 absl::StatusOr<std::vector<BundledKernel>> Bundle::All(const TrustedKeys& trusted) const {
   std::vector<BundledKernel> all;
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_->ListDirectory(path_));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_->ListDirectory(folder_));
   for (const std::string& name : names) {
     if (!name.ends_with(kKernelSuffix)) continue;
     KERNIX_ASSIGN_OR_RETURN(std::vector<BundledKernel> kernels, ReadKernels(name, trusted));
@@ -173,7 +222,7 @@ absl::StatusOr<std::vector<BundledKernel>> Bundle::All(const TrustedKeys& truste
 
 absl::StatusOr<std::vector<BundledKernel>> Bundle::ReadKernels(const std::string& name,
                                                                const TrustedKeys& trusted) const {
-  KERNIX_ASSIGN_OR_RETURN(const std::string content, env_->ReadFile(JoinPath(path_, name)));
+  KERNIX_ASSIGN_OR_RETURN(const std::string content, env_->ReadFile(JoinPath(folder_, name)));
   const absl::StatusOr<Digest> key = Digest::FromHex(name.substr(0, name.size() - kKernelSuffix.size()));
   internal::KernelFile file;
   if (!key.ok() || !file.ParseFromString(content)) return Damaged(name, "it is damaged");
@@ -191,7 +240,7 @@ absl::StatusOr<std::vector<BundledKernel>> Bundle::ReadKernels(const std::string
 absl::StatusOr<std::string> Bundle::Artifact(const v1::LoadResult& result, Compare compare) const {
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
   const std::string name = NameOfArtifact(digest);
-  std::string path = JoinPath(path_, name);
+  std::string path = JoinPath(folder_, name);
   const absl::StatusOr<FileInfo> info = env_->Stat(path);
   if (absl::IsNotFound(info.status())) return Damaged(name, "it is missing");
   if (!info.ok()) return info.status();
@@ -204,10 +253,10 @@ absl::StatusOr<std::string> Bundle::Artifact(const v1::LoadResult& result, Compa
 
 absl::StatusOr<BundleFiles> Bundle::Files() const {
   BundleFiles files;
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_->ListDirectory(path_));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_->ListDirectory(folder_));
   for (const std::string& name : names) {
     if (!name.ends_with(kKernelSuffix) && !name.ends_with(kArtifactSuffix)) continue;
-    KERNIX_ASSIGN_OR_RETURN(files[name], env_->ReadFile(JoinPath(path_, name)));
+    KERNIX_ASSIGN_OR_RETURN(files[name], env_->ReadFile(JoinPath(folder_, name)));
   }
   return files;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A bundle: a folder of kernels that were compiled elsewhere.
+// A bundle: a folder, or a zip file, of kernels that were compiled elsewhere.
 //
 //   kernix-bundle   the version of the format
 //   KEY.kernel      for each BundleKey(): a statement about each artifact, signed or not: what was asked for, what was
@@ -43,14 +43,14 @@ void AddKernel(const BundledKernel& kernel, std::string artifact, const SigningK
 // Adds the files of another bundle. Kernels of one key stand side by side.
 void AddBundle(const BundleFiles& others, BundleFiles& files);
 
-// Writes a bundle, and replaces the one that is there. Equal files make equal bundles. INVALID_REQUEST if there is
-// something else at `path`.
+// Writes a bundle, and replaces the one that is there; a zip file if `path` ends with ".zip". Equal files make equal
+// bundles. INVALID_REQUEST if there is something else at `path`.
 absl::Status WriteBundle(Env& env, std::string path, BundleFiles files);
 
 class Bundle {
  public:
   // kNotFound if there is nothing at `path`. LOAD errors: it is no bundle, or of a format that this kernix does not
-  // have.
+  // have. A zip file is unpacked beside the user's store, once.
   static absl::StatusOr<Bundle> Open(Env& env, std::string path);
 
   const std::string& path() const { return path_; }
@@ -74,12 +74,14 @@ class Bundle {
   absl::StatusOr<BundleFiles> Files() const;
 
  private:
-  Bundle(Env& env, std::string path) : env_(&env), path_(std::move(path)) {}
+  Bundle(Env& env, std::string path, std::string folder)
+      : env_(&env), path_(std::move(path)), folder_(std::move(folder)) {}
   absl::StatusOr<std::vector<BundledKernel>> ReadKernels(const std::string& name, const TrustedKeys& trusted) const;
   absl::Status Damaged(const std::string& name, std::string_view how) const;
 
   Env* env_;
-  std::string path_;
+  std::string path_;    // as it was asked for
+  std::string folder_;  // where its files are
 };
 
 }  // namespace kernix

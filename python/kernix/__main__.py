@@ -16,6 +16,8 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 from kernix import _core, _environment
 from kernix.packaging.bundle import has_gpu
 from kernix.packaging.command import bundle
+from kernix.packaging.image import image
+from kernix.tuning.command import tune
 
 _SOURCE = """#include "brainevent/common.h"
 // @BE add_one
@@ -29,13 +31,8 @@ Finding = tuple[str, str]
 
 def main() -> int:
     """Do what the arguments say. Return an exit code."""
-    if sys.argv[1:2] == ["bundle"]:
-        return bundle(sys.argv[2:])
-    if sys.argv[1:2] == ["tune"]:
-        from kernix.tuning.command import tune
-
-        return tune(sys.argv[2:])
-    return _examine()
+    command = {"bundle": bundle, "image": image, "tune": tune}.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    return command(sys.argv[2:]) if command is not None else _examine()
 
 
 def _examine() -> int:
@@ -43,9 +40,9 @@ def _examine() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m kernix",
         description="Examine Python, JAX, compilers, GPU, daemon and store, and compile and call a kernel.",
-        epilog="Each line begins with ok, warn or fail; the text below a problem says what to do. There are two more "
-        "commands: `python -m kernix bundle` compiles the kernels of a package for machines without a compiler, and "
-        "`python -m kernix tune` finds the fastest variant of a kernel.",
+        epilog="Each line begins with ok, warn or fail; the text below a problem says what to do. There are more "
+        "commands: `python -m kernix bundle` compiles the kernels of a package for machines without a compiler, "
+        "`image` makes an OCI image of a bundle, and `tune` finds the fastest variant of a kernel.",
     )
     parser.parse_args()
     failed = False

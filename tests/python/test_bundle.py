@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles: made with the compilers of one place, used in another one that has neither compilers nor kernixd."""
 
+import concurrent.futures
 import json
 import os
 import shutil
@@ -8,9 +9,11 @@ import stat
 import subprocess
 import sys
 import sysconfig
+import zipfile
 
 import conftest
 import kernels
+import numpy as np
 import pytest
 
 import kernix
@@ -156,6 +159,75 @@ def test_one_bundle_for_several_gpus(place, tmp_path):
     targets = "sm_80, PTX of sm_80, sm_90, PTX of sm_90"
     with pytest.raises(kernix.KernelNotCachedError, match=f'"vector_add" for {targets}, not for 12.0'):
         load("12.0")
+
+
+# --- One file, and images
+
+
+def test_a_bundle_may_be_one_file(place, folder, bare, tmp_path):
+    bundle = make(place, tmp_path / "b.zip", folder)
+    with zipfile.ZipFile(bundle) as zip_file:
+        assert zip_file.testzip() is None
+        assert {entry.compress_type for entry in zip_file.infolist()} == {zipfile.ZIP_STORED}
+    loaded = bare(folder / "add.cpp", bundle)
+    assert loaded.stdout.split()[1] == "5.0", loaded.stderr
+    assert bare(folder / "add.cpp", bundle).stdout == loaded.stdout, "it is unpacked once"
+    assert [kernel["name"] for kernel in shown(place, bundle)] == ["add"]
+    verified = place.kernixctl("bundle", "verify", str(bundle)).stdout
+    assert verified == "1 kernel, whole\n"
+    again = tmp_path / "again.zip"
+    place.kernixctl("bundle", "merge", str(bundle), "-o", str(again))
+    assert again.read_bytes() == bundle.read_bytes()
+
+
+def test_another_file_of_the_same_name_is_another_bundle(place, folder, tmp_path):
+    bundle = make(place, tmp_path / "b.zip", folder)
+    load = lambda: kernix.load_cpp_file(folder / "add.cpp", bundle=bundle, auto_register=False)  # noqa: E731
+    first = load()
+    assert first.origin == "bundle"
+    (folder / "n.h").write_text("#define N 6\n")
+    make(place, bundle, folder)
+    second = load()
+    assert second.origin == "bundle"
+    assert second.add_n(np.zeros(1, np.float32))[0] == 6
+    assert not os.path.exists(first.path), "what was unpacked before goes"
+
+
+def test_many_processes_unpack_at_once(place, folder, bare, tmp_path):
+    bundle = make(place, tmp_path / "b.zip", folder)
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        loaded = list(pool.map(lambda _: bare(folder / "add.cpp", bundle), range(6)))
+    assert [run.returncode for run in loaded] == [0] * 6, loaded[0].stderr
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-40], lambda content: b"no zip", lambda content: b""])
+def test_a_damaged_file_is_an_error(place, folder, tmp_path, damage):
+    bundle = make(place, tmp_path / "b.zip", folder)
+    bundle.write_bytes(damage(bundle.read_bytes()))
+    with pytest.raises(kernix.KernelLoadError, match="is no bundle of kernels: it is neither a folder nor a whole zip"):
+        kernix.load_cpp_file(folder / "add.cpp", bundle=bundle, auto_register=False)
+
+
+def test_an_image_of_a_bundle(place, folder, bare, tmp_path):
+    """Skopeo reads it and writes the layer, which another program unpacks."""
+    bundle = make(place, tmp_path / "b.kernix", folder)
+    command = [sys.executable, "-m", "kernix", "image", str(bundle), "-o", str(tmp_path / "image")]
+    subprocess.run([*command, "--prefix", "models/kernels"], check=True)
+    layout = f"oci:{tmp_path}/image:latest"
+    inspected = json.loads(subprocess.run(["skopeo", "inspect", layout], check=True, capture_output=True).stdout)
+    assert (inspected["Os"], inspected["Architecture"], len(inspected["Layers"])) == ("linux", "amd64", 1)
+    copy = ["skopeo", "copy", "--insecure-policy", layout, f"dir:{tmp_path}/copy"]
+    subprocess.run(copy, check=True, capture_output=True)
+    layer = tmp_path / "copy" / inspected["Layers"][0].removeprefix("sha256:")
+    (tmp_path / "root").mkdir()
+    subprocess.run(["tar", "-xf", str(layer), "-C", str(tmp_path / "root")], check=True)
+    loaded = bare(folder / "add.cpp", KERNIX_BUNDLES=str(tmp_path / "root" / "models" / "kernels"))
+    assert loaded.stdout.split()[1] == "5.0", loaded.stderr
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert again.returncode == 1
+    assert "exists" in again.stderr
+    none = subprocess.run([*command[:4], str(tmp_path), "-o", str(tmp_path / "i")], capture_output=True, text=True)
+    assert "is no folder of a bundle" in none.stderr
 
 
 def test_two_bundles_are_compared(place, folder, tmp_path):
