@@ -151,6 +151,35 @@ def test_a_crash_names_the_variant_and_keeps_what_is_known(private_daemon):
     assert found == ["best", "failed"]
 
 
+HANG = """
+import json, os, sys
+import jax.numpy as jnp
+import kernix
+from kernix.tuning import driver
+
+driver._LONGEST_S = 2.0
+kernix.set_cache_dir(sys.argv[1])
+SOURCE = '''
+// @BE f
+__global__ void f(const float* x, volatile float* y) { do { y[0] = x[0]; } while (HANGS && x[0] == y[0]); }
+'''
+try:
+    kernix.autotune(
+        SOURCE, {"HANGS": [0, 1]}, [jnp.ones(1)], launch={"grid": 1, "block": 1}, at_once=1, name="gpu_hang"
+    )
+except kernix.KernelTuningError as error:
+    print(json.dumps([str(error), [row.outcome for row in error.table]]), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_variant_that_never_ends_is_named(private_daemon):
+    done = subprocess.run([sys.executable, "-c", HANG, private_daemon], capture_output=True, text=True, timeout=300)
+    message, found = json.loads(done.stdout.splitlines()[-1])
+    assert "the variant HANGS=1 has not ended within 2 s; this process cannot use the GPU any more" in message
+    assert found == ["best", "failed"]
+
+
 def test_description_of_the_gpu(private_daemon):
     described = driver.describe_gpu(0)
     assert described["gpu"] == jax.devices("gpu")[0].device_kind

@@ -5,16 +5,34 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kernix._errors import KernelCallError, KernelToolchainError
 
-__all__ = ["cache_bytes", "describe_gpu", "events_of", "fill_memory", "in_context_of", "wait_for_gpu"]
+__all__ = [
+    "KernelNeverEndsError",
+    "cache_bytes",
+    "describe_gpu",
+    "events_of",
+    "fill_memory",
+    "in_context_of",
+    "wait_for_gpu",
+]
 
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...
 _L2_CACHE_SIZE = 38  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 _NAME_BYTES = 256
+_NOT_READY = 600  # CUDA_ERROR_NOT_READY
+_LONGEST_S = 60.0  # that measured calls may take together
+_SPIN_S = 0.002
+
+
+class KernelNeverEndsError(KernelCallError):
+    """A kernel that was started runs on and on."""
+
+    __module__ = "kernix"
 
 
 @functools.cache
@@ -70,7 +88,7 @@ def events_of(stream: int) -> Iterator[Callable[[Callable[[], None], int], float
         for _ in range(count):
             call()
         _call("cuEventRecord", end, ctypes.c_void_p(stream))
-        _call("cuEventSynchronize", end)
+        _wait_for(end)
         _call("cuEventElapsedTime", ctypes.byref(took), begin, end)
         return took.value / 1e3
 
@@ -79,6 +97,19 @@ def events_of(stream: int) -> Iterator[Callable[[Callable[[], None], int], float
     finally:
         for event in (begin, end):
             _library().cuEventDestroy_v2(event)
+
+
+def _wait_for(event: ctypes.c_void_p) -> None:
+    """Wait for an event. Unlike cuEventSynchronize(), this ends with Ctrl-C, and if a kernel never ends."""
+    library = _library()
+    began = time.monotonic()
+    while (code := library.cuEventQuery(event)) == _NOT_READY:
+        waited = time.monotonic() - began
+        if waited > _LONGEST_S:
+            raise KernelNeverEndsError(f"has not ended within {_LONGEST_S:.0f} s")
+        if waited > _SPIN_S:
+            time.sleep(1e-4)
+    _check(library, "cuEventQuery", code)
 
 
 def wait_for_gpu() -> None:

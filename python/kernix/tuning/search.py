@@ -13,6 +13,7 @@ from kernix.loading.module import CompiledModule
 from kernix.tuning.arrays import Arrays
 from kernix.tuning.check import why_wrong
 from kernix.tuning.clock import Clock
+from kernix.tuning.driver import KernelNeverEndsError
 from kernix.tuning.fit import fit_of
 from kernix.tuning.loads import Arrival, Loads
 from kernix.tuning.measure import Timing, measure, measure_in_turn
@@ -116,8 +117,7 @@ class Search:
         try:
             results = arrays.new_results(function.__qualname__)
             call = arrays.call_of(function, self._plan.attributes[number], results)
-            call()
-            arrays.wait()
+            clock(call, 1)
         except (KernelCallError, ValueError) as error:
             self._note_failure(number, error, arrays)
             return
@@ -156,16 +156,21 @@ class Search:
     def _note_failure(self, number: int, failure: Exception, arrays: Arrays) -> None:
         """Note why a variant's call failed. End the search if that has left the GPU's context unusable."""
         self._note(number, "failed", reason=_in_a_line(failure))
+        if isinstance(failure, KernelNeverEndsError):
+            raise self._lost(number, str(failure)) from None
         try:
             arrays.wait()
         except KernelError as error:
-            which = shown_settings(self._plan.variants[number])
-            raise KernelTuningError(
-                f"{self._plan.source.name}: the variant {which} has crashed on the GPU, which this process cannot use "
-                f"any more ({error}). Leave it out of the space. {len(self._timings)} variants were timed before: see "
-                "the error's .table",
-                self._table(),
-            ) from None
+            raise self._lost(number, f"has crashed on the GPU ({error})") from None
+
+    def _lost(self, number: int, why: str) -> KernelTuningError:
+        """Make the error about a variant after which this process cannot use the GPU."""
+        which = shown_settings(self._plan.variants[number])
+        return KernelTuningError(
+            f"{self._plan.source.name}: the variant {which} {why}; this process cannot use the GPU any more. Leave it "
+            f"out of the space. {len(self._timings)} variants were timed before: see the error's .table",
+            self._table(),
+        )
 
     def _note(self, number: int, outcome: str, **found: Any) -> None:
         known = self._rows.get(number) or TuningRow(self._plan.variants[number], "")
