@@ -133,7 +133,7 @@ Command RootCommand(ClientOptions& options) {
       .subcommands = {StatusCommand(options), CacheCommand(options), TraceCommand(options), CompileCommand(options),
                       BuildCommand(options), BundleCommand(options), RecordCommand(), PrefetchCommand(options),
                       DescribeCommand(options), WatchCommand(options), DoctorCommand(options), MetricsCommand(options),
-                      ReloadCommand(options), ShutdownCommand(options), CompletionCommand()},
+                      ReloadCommand(options), SetupCommand(), ShutdownCommand(options), CompletionCommand()},
       .version = StrCat("kernixctl ", Version(), " (build ", BuildId(), ")")};
 }
 

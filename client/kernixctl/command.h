@@ -97,6 +97,7 @@ Command PrefetchCommand(const ClientOptions& options);
 Command RecordCommand();
 Command DescribeCommand(const ClientOptions& options);
 Command ReloadCommand(const ClientOptions& options);
+Command SetupCommand();
 Command ShutdownCommand(const ClientOptions& options);
 Command CompletionCommand();
 

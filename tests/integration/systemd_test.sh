@@ -52,9 +52,16 @@ as() {
 check_system() {
   trap 'echo $? >"$scratch/verdict"' EXIT
   local members
-  members=$(getent group kernix | cut -d: -f3)
   await systemctl show
-  systemctl start kernixd.socket
+  kernixctl setup --user member1 --user member2 >"$scratch/setup.log" 2>&1 || fail "setup: $(<"$scratch/setup.log")"
+  members=$(getent group kernix | cut -d: -f3)
+  expect '*ok * C++ kernel *compiled in*To undo it:*' "$(<"$scratch/setup.log")"
+  expect '*name = "g++"*host_compiler = *' "$(</etc/kernix/kernixd.toml)"
+  expect '*kernix*' "$(id -Gn member1)"
+  expect '*/kernixd.socket' "$(readlink /etc/systemd/system/sockets.target.wants/kernixd.socket)"
+  expect '*/kernix-spawn.socket' "$(readlink /etc/systemd/system/sockets.target.wants/kernix-spawn.socket)"
+  expect '*kernixd.toml stays as it is*The service runs*' "$(kernixctl setup 2>&1)"
+  systemctl stop kernixd
   expect inactive "$(property kernixd ActiveState)"
   expect '*built in*' "$(as 2001 "$members" kernixctl compile "$scratch/kernel.cpp")"
   expect '*from the cache*' "$(as 2002 "$members" kernixctl compile "$scratch/kernel.cpp")"
@@ -95,11 +102,8 @@ check_network() {
 run_system() {
   enter_machine
   cmake --install "$build" >/dev/null
-  systemd-sysusers kernix.conf
-  systemd-tmpfiles --create kernix.conf
   printf 'member%s:x:%s:%s::/:/bin/false\n' 1 2001 2001 2 2002 2002 >>/etc/passwd
-  mkdir /etc/kernix /run/stubs
-  cp /usr/local/share/doc/kernix/examples/kernixd.toml /etc/kernix/
+  mkdir /run/stubs
   cat >"$scratch/kernel.cpp" <<'KERNEL'
 #include "brainevent/common.h"
 // @BE one arg ret
