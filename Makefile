@@ -9,7 +9,7 @@ VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-product packages configure package build demo test test-cpp test-python python-tests fuzz sanitize mutate \
-        verify-shortcuts lint lint-text lint-cpp format check-format wheel test-wheel docs test-docs bench install clean
+        verify-shortcuts lint lint-text lint-cpp format check-format wheel test-wheel deb test-deb docs test-docs bench install clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -102,6 +102,14 @@ JAX ?= 0.5.0
 test-wheel: packages ## Build the wheel, install it into bare environments outside the repository and use it there
 	@wheel=$$(deploy/wheel.sh $(PYTHON)) && deploy/test_wheel.sh "$$wheel" $(PYTHON) && \
 	  deploy/test_jax.sh "$$wheel" $(PYTHON) $(JAX)
+
+deb: build ## Make Debian packages of what is built, in dist/
+	@PYTHON=$(PYTHON) deploy/setup.sh deb
+	@deploy/deb.sh $(BUILD)
+
+test-deb: build ## Make the Debian packages and try them in a clean root (needs root)
+	@PYTHON=$(PYTHON) deploy/setup.sh deb
+	@packages=$$(deploy/deb.sh $(BUILD)) && deploy/test_deb.sh $$packages
 
 docs: packages ## Build the documentation site into build/site
 	@deploy/docs.sh $(PYTHON)

@@ -8,6 +8,7 @@
 #   deploy/setup.sh product              # only what building and running kernix takes, without its tests
 #   deploy/setup.sh packages             # the Debian packages alone
 #   deploy/setup.sh browser              # these, and the Chromium that `make test-docs` opens the site with
+#   deploy/setup.sh deb                  # these, and what makes and tries packages for Debian
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +16,7 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
 what=${1:-all}
-case $what in all | product | packages | browser) ;; *) die "there is no '$what' to set up" ;; esac
+case $what in all | product | packages | browser | deb) ;; *) die "there is no '$what' to set up" ;; esac
 [ "$(uname -sm)" = "Linux x86_64" ] || die "kernix supports x86-64 Linux; this is $(uname -sm)."
 
 # --- Python: which one -----------------------------------------------------------------------------------------------
@@ -49,6 +50,7 @@ case $python_path in
     packages+=("$name" "$name-venv" "$name-dev") ;;
 esac
 if [ "$what" = browser ]; then packages+=(chromium); fi
+if [ "$what" = deb ]; then packages+=(debhelper dh-python lintian debootstrap); fi
 
 is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 missing=()
@@ -67,7 +69,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 fi
 
-case $what in packages | browser) exit 0 ;; esac
+case $what in packages | browser | deb) exit 0 ;; esac
 
 # --- Python environment ----------------------------------------------------------------------------------------------
 check_python

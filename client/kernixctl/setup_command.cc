@@ -157,11 +157,20 @@ std::vector<Words> CommandsFor(const SetupFlags& flags, bool has_new_config) {
 // Somebody who is in the group, and has no home.
 absl::StatusOr<Words> CheckAsAnother() {
   KERNIX_ASSIGN_OR_RETURN(const std::string self, Env::Posix().RealPath("/proc/self/exe"));
-  return Words{"setpriv", "--reuid",  "nobody",
-               "--regid", "nogroup",  "--groups",
-               "kernix",  "env",      "-i",
-               "HOME=/nonexistent",   "PATH=/usr/local/bin:/usr/bin:/bin",
-               self,      "--address", StrCat("unix:", kSocket),
+  return Words{"setpriv",
+               "--reuid",
+               "nobody",
+               "--regid",
+               "nogroup",
+               "--groups",
+               "kernix",
+               "env",
+               "-i",
+               "HOME=/nonexistent",
+               "PATH=/usr/local/bin:/usr/bin:/bin",
+               self,
+               "--address",
+               StrCat("unix:", kSocket),
                "doctor"};
 }
 
@@ -197,9 +206,10 @@ absl::Status CheckMachine(bool dry_run) {
     return Env::Posix().Stat(StrCat(root, "/lib/systemd/system/kernixd.socket")).ok();
   };
   if (has_units("/usr") || has_units("/usr/local") || dry_run) return absl::OkStatus();
-  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   "kernixd's units are not installed: install the package kernixd, or run `sudo cmake --install build` "
-                   "in a clone");
+  return MakeError(
+      v1::ErrorDetail::INVALID_REQUEST,
+      "kernixd's units are not installed: install the package kernixd, or run `sudo cmake --install build` "
+      "in a clone");
 }
 
 absl::Status WriteConfig(const SetupFlags& flags, bool& is_new) {

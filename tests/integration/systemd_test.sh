@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# systemd_test.sh BUILD_FOLDER
-# The units as a real systemd runs them, installed as docs/operations.md says. Two managers, each in namespaces of its own
+# systemd_test.sh BUILD_FOLDER | systemd_test.sh FOLDER_OF_PACKAGES
+# The units as a real systemd runs them, installed as docs/operations.md says, or from packages that are installed. Two managers, each in namespaces of its own
 # and over copies of /etc, /usr/local and /var that vanish with it: nothing of this machine is touched.
 #   system: its socket starts kernixd, which compiles under the unit's restrictions; members share a cache, a stranger
 #           stays out; it reaches an engine by the network only with what docs/cluster.md changes in the unit
@@ -49,6 +49,11 @@ as() {
   env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$scratch/home-$1" setpriv --reuid "$1" --regid "$1" --groups "$2" "${@:3}"
 }
 
+# Where the product is: what its packages have put there, or what this installs.
+prefix() { if is_package; then echo /usr; else echo /usr/local; fi; }
+is_package() { compgen -G "$build/*.deb" >/dev/null; }
+install_product() { is_package || cmake --install "$build" >/dev/null; }
+
 check_system() {
   trap 'echo $? >"$scratch/verdict"' EXIT
   local members
@@ -72,10 +77,19 @@ check_system() {
 
   kill -KILL "$(property kernixd MainPID)"
   expect '*from the cache*' "$(as 2001 "$members" kernixctl compile "$scratch/kernel.cpp")"
+  if is_package; then check_upgrade "$members"; fi
   systemctl stop kernixd
   expect success "$(property kernixd Result)"
   expect active "$(property kernixd.socket ActiveState)"
   check_network "$members"
+}
+
+check_upgrade() {
+  local before
+  before=$(property kernixd MainPID)
+  dpkg --install "$build"/kernixd_*.deb
+  [ "$(property kernixd MainPID)" != "$before" ] || fail "the old kernixd runs on after an upgrade"
+  expect '*from the cache*' "$(as 2001 "$1" kernixctl compile "$scratch/kernel.cpp")"
 }
 
 # The port of an engine on this machine that says nothing: prints its number, and then that somebody has connected.
@@ -101,9 +115,10 @@ check_network() {
 
 run_system() {
   enter_machine
-  cmake --install "$build" >/dev/null
+  install_product
   printf 'member%s:x:%s:%s::/:/bin/false\n' 1 2001 2001 2 2002 2002 >>/etc/passwd
-  mkdir /run/stubs
+  mkdir /run/stubs /run/units
+  ln -s "$(prefix)"/lib/systemd/system/kernix* /run/units/   # of this machine's own units none may run here
   cat >"$scratch/kernel.cpp" <<'KERNEL'
 #include "brainevent/common.h"
 // @BE one arg ret
@@ -114,13 +129,12 @@ KERNEL
     mkdir -p "/run/stubs/$unit.service.d"
     printf '[Service]\nStandardError=append:%s\n' "$scratch/services.log" >"/run/stubs/$unit.service.d/log.conf"
   done
-  # Of this machine's own units none may run here.
   local target
   for target in sysinit basic sockets shutdown multi-user; do
     printf '[Unit]\nDefaultDependencies=no\n' >"/run/stubs/$target.target"
   done
   check_system </dev/null &
-  SYSTEMD_UNIT_PATH=/run/stubs:/usr/local/lib/systemd/system container=kernix \
+  SYSTEMD_UNIT_PATH=/run/stubs:/run/units container=kernix \
     exec /usr/lib/systemd/systemd --system --unit=basic.target --log-target=console </dev/null >"$scratch/system.log" 2>&1
 }
 
@@ -129,14 +143,16 @@ restarted() { [[ $(property kernixd NRestarts --user) == 1 && $(property kernixd
 
 run_user() {
   enter_machine
-  cmake --install "$build" >/dev/null
-  export HOME=$scratch/home XDG_RUNTIME_DIR=/run/user SYSTEMD_UNIT_PATH=/usr/local/lib/systemd/user:/usr/lib/systemd/user
+  install_product
+  local units
+  units=$(prefix)/lib/systemd/user:/usr/lib/systemd/user
+  export HOME=$scratch/home XDG_RUNTIME_DIR=/run/user SYSTEMD_UNIT_PATH=$units
   mkdir -m 700 "$HOME" "$XDG_RUNTIME_DIR" "$XDG_RUNTIME_DIR/systemd"
   /usr/lib/systemd/systemd --user </dev/null >"$scratch/user.log" 2>&1 &
   await systemctl --user show
   systemctl --user start kernixd
   expect active "$(property kernixd ActiveState --user)"
-  expect "*process *$(property kernixd MainPID --user)*" "$(/usr/local/bin/kernixctl status)"   # the client finds it
+  expect "*process *$(property kernixd MainPID --user)*" "$("$(prefix)/bin/kernixctl" status)"   # the client finds it
   kill -KILL "$(property kernixd MainPID --user)"
   await restarted
   systemctl --user stop kernixd
@@ -168,7 +184,7 @@ leave() {
 run_outside() {
   [ "$(id -u)" = 0 ] || lacks_right "needs root, to make namespaces"
   [ -x /usr/lib/systemd/systemd ] || skip "no systemd here"
-  grep -qx 'CMAKE_INSTALL_PREFIX:PATH=/usr/local' "$build/CMakeCache.txt" || skip "not configured for /usr/local"
+  is_package || grep -qx 'CMAKE_INSTALL_PREFIX:PATH=/usr/local' "$build/CMakeCache.txt" || skip "not configured for /usr/local"
   (in_namespaces probe) >"$scratch/probe.log" 2>&1 || lacks_right "no such namespaces here: $(<"$scratch/probe.log")"
 
   mkfifo "$scratch/verdict"
