@@ -360,7 +360,7 @@ def test_bad_spaces(space, message):
         ({"space": [1]}, TypeError, "space must be a dict"),
         ({"space": {"WORK": "12"}}, TypeError, r"space\['WORK'\] must be a list of values"),
         ({"args": X}, TypeError, "args must be a list of the arrays"),
-        ({"args": [X, 2.0]}, TypeError, r"args\[1\] is of type float, not an array; what calls take by keyword goes into"),
+        ({"args": [X, 2.0]}, TypeError, r"args\[1\] is of type float, not an array; what calls take by keyword"),
         ({"launch": 3}, TypeError, "launch must be a dict, or a function"),
         ({"launch": lambda s: 3}, TypeError, "launch returned 3"),
         ({"out": "float32"}, TypeError, r"out 0 is 'float32'; it must have shape and dtype"),
