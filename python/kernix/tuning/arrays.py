@@ -65,14 +65,14 @@ class Arrays:
     def __init__(self, platform: str, arguments: Sequence[Any], out: Any, *, rotate: bool = True) -> None:
         if isinstance(arguments, (str, bytes)) or is_array(arguments) or not isinstance(arguments, Sequence):
             raise TypeError("args must be a list of the arrays that the function is called with")
+        if is_tracing():
+            raise KernelRequestError("autotune() runs kernels: call it outside of jax.jit, and its .function inside")
         for number, argument in enumerate(arguments):
             if not is_array(argument):
                 raise TypeError(
                     f"args[{number}] is of type {type(argument).__name__}, not an array; what calls take by keyword "
                     "goes into attributes="
                 )
-        if is_tracing():
-            raise KernelRequestError("autotune() runs kernels: call it outside of jax.jit, and its .function inside")
         self._on_gpu = platform == CUDA
         self.arguments = [self._own(argument) for argument in arguments]
         self._is_single = not isinstance(out, (list, tuple))
