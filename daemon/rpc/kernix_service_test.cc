@@ -147,7 +147,7 @@ TEST_F(KernixServiceTest, ATraceIsShownToWhoSeesItsEntry) {
   entry.key = DigestOf("key");
   v1::BuildTrace kept;
   kept.set_total_us(900);
-  kept.add_step()->set_how(v1::TracedStep::JOINED);
+  kept.add_step()->set_how(v1::TracedStep::REUSED);
   ASSERT_THAT(parts_.backend().cache.Insert(entry, {"k", UserId{kAlice}}, "artifact", [&] { return kept; }), IsOk());
   v1::BuildTrace trace;
   ASSERT_TRUE(Trace(kAlice, entry.key.Raw(), &trace).ok());
