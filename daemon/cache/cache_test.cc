@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "tests/support/cache_fixture.h"
-#include "tests/support/memory_cache.h"
 #include "tests/support/need_right.h"
 
 namespace kernix::cache {
@@ -214,36 +213,17 @@ TEST_F(CacheTest, ContentIsReadOnceAndThenRecognisedByItsFingerprint) {
   EXPECT_EQ(env_.Calls(Operation::kOpenFile, "artifacts"), reads);
 }
 
-// Does something between storing an artifact and committing its entry.
-class InterruptedActions final : public ActionCache {
- public:
-  explicit InterruptedActions(std::shared_ptr<ActionCache> actions) : actions_(std::move(actions)) {}
-
-  absl::StatusOr<std::optional<Entry>> Find(const Digest& key) override { return actions_->Find(key); }
-  absl::StatusOr<Dropped> Put(const Entry& entry, const Tag& tag) override {
-    if (before_put) before_put();
-    return actions_->Put(entry, tag);
-  }
-  absl::StatusOr<Dropped> Remove(const Digest& key, const std::optional<Digest>& artifact) override {
-    return actions_->Remove(key, artifact);
-  }
-
-  std::function<void()> before_put;
-
- private:
-  const std::shared_ptr<ActionCache> actions_;
-};
-
-TEST(CachePinTest, AnArtifactStaysWhileAnEntryThatWillNameItIsOnItsWay) {
-  const auto index = std::make_shared<MemoryIndex>();
-  const auto actions = std::make_shared<InterruptedActions>(index);
-  TestEnv env;
-  const auto cache = Cache::Make(env, {}, {actions, std::make_shared<MemoryBlobs>(), index, nullptr}).value();
-  ASSERT_THAT(cache->Insert(TestEntry(1), TestTag(), TestArtifact(7)), IsOk());
-  actions->before_put = [&] { EXPECT_THAT(cache->Remove(TestKey(1)), IsOk()); };
-  ASSERT_THAT(cache->Insert(TestEntry(2), TestTag(), TestArtifact(7)), IsOk());
-  EXPECT_THAT(ReadBlob(*cache, DigestOf(TestArtifact(7))), IsOk());
-  EXPECT_TRUE(cache->Find(TestKey(2))->has_value());
+TEST_F(CacheTest, AnArtifactStaysWhileAnEntryThatWillNameItIsOnItsWay) {
+  Open();
+  ASSERT_THAT(cache_->Insert(TestEntry(1), TestTag(), TestArtifact(7)), IsOk());
+  // While the second insertion looks at the artifact, which is there already.
+  const std::string artifact = Basename(cache_->BlobPath(DigestOf(TestArtifact(7))));
+  env_.Inject({.operation = Operation::kStat, .match = artifact, .before = [this] {
+                 EXPECT_THAT(cache_->Remove(TestKey(1)), IsOk());
+               }});
+  ASSERT_THAT(cache_->Insert(TestEntry(2), TestTag(), TestArtifact(7)), IsOk());
+  EXPECT_THAT(ReadBlob(*cache_, DigestOf(TestArtifact(7))), IsOk());
+  EXPECT_TRUE(cache_->Find(TestKey(2))->has_value());
 }
 
 // With artifacts that stay for a moment after they are given out, and without.

@@ -75,14 +75,25 @@ struct Entry {
   std::vector<std::string> build_options;
   std::string toolchain;
   std::string origin = {};  // for people: the upstream that another node has built it for; empty: built here
-  // Neither Find() nor List() reads them: see Journal::Recent().
+  // Neither Find() nor List() reads them: see Index::Recent().
   std::vector<BuildInput> inputs = {};
   // The bytes of a v1::BuildTrace; none if another node has built it. Neither Find() nor List() reads them: see
-  // Journal::TraceOf().
+  // Index::TraceOf().
   std::string trace = {};
   int64_t created_unix_ms = 0;
   bool operator==(const Entry&) const = default;
 };
+
+// What a power failure may damage.
+enum class Durability {
+  kSurvives,
+  kMayBeLost,  // does not wait for the disk; later, the blob may be damaged, which IsSound() and Open() see
+};
+
+// A blob with an origin can be fetched again: nobody waits for the disk.
+inline Durability DurabilityOf(const Entry& entry) {
+  return entry.origin.empty() ? Durability::kSurvives : Durability::kMayBeLost;
+}
 
 // The inputs of the build that made the entry of `key`.
 struct BuiltFrom {
