@@ -74,7 +74,8 @@ constexpr char kOldDetail[] =
 TEST_F(CacheTest, ARowOfAnOlderVersionIsReadAndWrittenAlike) {
   Open();
   Insert(1);
-  EXPECT_EQ((*cache_->Find(TestKey(1)))->functions, TestEntry(1).functions);
+  EXPECT_EQ((*cache_->Find(TestKey(1)))->functions.at(0).SerializeAsString(),
+            TestEntry(1).functions.at(0).SerializeAsString());
   cache_.reset();
   auto database = Database::Open(IndexPath(store()), 1000);
   ASSERT_THAT(database, IsOk());
@@ -84,7 +85,13 @@ TEST_F(CacheTest, ARowOfAnOlderVersionIsReadAndWrittenAlike) {
   ASSERT_TRUE(entry.ok() && entry->has_value());
   EXPECT_EQ((*entry)->language, v1::LANGUAGE_CUDA);
   EXPECT_THAT((*entry)->architectures, ElementsAre("sm_80", "sm_90"));
-  EXPECT_THAT((*entry)->functions, ElementsAre(Function{"f", {"arg", "ret"}, "kernix_handler_f"}));
+  v1::ResolvedFunction function;
+  function.set_name("f");
+  function.add_tokens("arg");
+  function.add_tokens("ret");
+  function.set_handler_symbol("kernix_handler_f");
+  ASSERT_EQ((*entry)->functions.size(), 1u);
+  EXPECT_EQ((*entry)->functions[0].SerializeAsString(), function.SerializeAsString());
   EXPECT_THAT((*entry)->required_symbol_versions, ElementsAre("GLIBC_2.34"));
   EXPECT_EQ(ToStd(absl::BytesToHexString(EncodeDetail(**entry))), kOldDetail);
 }

@@ -17,7 +17,6 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/wire/grpc_status.h"
-#include "daemon/builder/resolved_function.h"
 #include "daemon/rpc/backend.h"
 
 namespace kernix::server {
@@ -54,7 +53,7 @@ v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
   proto.set_owner(ToNumber(listed.tag.owner));
   proto.set_language(entry.language);
   proto.mutable_architecture()->Assign(entry.architectures.begin(), entry.architectures.end());
-  for (const cache::Function& function : entry.functions) proto.add_function(function.name);
+  for (const v1::ResolvedFunction& function : entry.functions) proto.add_function(function.name());
   proto.set_size(entry.size);
   proto.set_created_unix_ms(entry.created_unix_ms);
   proto.set_last_used_unix_ms(listed.last_used_unix_ms);
@@ -65,7 +64,7 @@ v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
 
 v1::CacheEntryDetail DetailOf(const cache::Entry& entry, const std::string& path) {
   v1::CacheEntryDetail detail;
-  for (const cache::Function& function : entry.functions) *detail.add_function() = build::ResolvedFunctionOf(function);
+  detail.mutable_function()->Assign(entry.functions.begin(), entry.functions.end());
   detail.mutable_build_option()->Assign(entry.build_options.begin(), entry.build_options.end());
   detail.set_toolchain(entry.toolchain);
   detail.set_origin(entry.origin);

@@ -128,7 +128,8 @@ TEST_F(KernixServiceTest, EveryoneSeesTheirOwnEntriesOnly) {
 TEST_F(KernixServiceTest, AKeyIsShownToItsOwnerWithAllDetails) {
   cache::Entry entry;
   entry.key = DigestOf("key");
-  entry.functions = {{"scale", {"arg", "ret"}, "kernix_handler_scale", {"x", "y"}}};
+  v1::ResolvedFunction& function = entry.functions.emplace_back();
+  for (const char* token : {"arg", "ret"}) function.add_tokens(token);
   entry.build_options = {"-O3"};
   entry.toolchain = "/usr/bin/g++ 12.2.0";
   ASSERT_THAT(parts_.backend().cache.Insert(entry, {"k", UserId{kAlice}}, "artifact"), IsOk());
