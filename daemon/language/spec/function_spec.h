@@ -39,6 +39,28 @@ enum class ParameterKind {
   kScratch,
 };
 
+// A token that has no variable part.
+struct PlainToken {
+  std::string_view token;
+  ParameterKind kind;
+};
+
+inline constexpr PlainToken kPlainTokens[] = {
+    {"arg", ParameterKind::kArgument},
+    {"ret", ParameterKind::kResult},
+    {"stream", ParameterKind::kStream},
+    {"arg?", ParameterKind::kOptionalArgument},
+    {"args...", ParameterKind::kArguments},
+    {"rets...", ParameterKind::kResults},
+    {"arg.token", ParameterKind::kArgumentToken},
+    {"ret.token", ParameterKind::kResultToken},
+    {"device_ordinal", ParameterKind::kDeviceOrdinal},
+    // Aliases, which only callers write:
+    {"args", ParameterKind::kArgument},
+    {"rets", ParameterKind::kResult},
+    {"ctx.stream", ParameterKind::kStream},
+};
+
 // Types of attributes. Half types are passed as raw bits in a uint16_t.
 enum class AttributeType {
   kBool,
