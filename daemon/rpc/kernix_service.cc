@@ -242,10 +242,9 @@ grpc::Status KernixService::GetMetrics(grpc::ServerContext*, const v1::GetMetric
 
 grpc::Status KernixService::Reload(grpc::ServerContext*, const v1::ReloadRequest*, v1::ReloadResponse* response) {
   if (const absl::Status status = CheckAdministers("reload"); !status.ok()) return ToGrpcStatus(status);
-  const absl::StatusOr<ReloadReport> report = backend_.reload();
+  absl::StatusOr<v1::ReloadResponse> report = backend_.reload();
   if (!report.ok()) return ToGrpcStatus(report.status());
-  response->mutable_applied()->Assign(report->applied.begin(), report->applied.end());
-  response->mutable_needs_restart()->Assign(report->needs_restart.begin(), report->needs_restart.end());
+  *response = *std::move(report);
   return grpc::Status::OK;
 }
 

@@ -72,11 +72,13 @@ class KernixServiceTest : public BackendFixture {
     return response;
   }
 
-  std::unique_ptr<LoadBoard::Listing> Begin(uid_t owner, const std::string& name) {
+  std::unique_ptr<LoadGate::Permit> Begin(uid_t owner, const std::string& name) {
     v1::LoadRequest request;
     request.set_name(name);
     request.add_source()->set_label(name + ".cu");
-    return parts_.backend().board.Add(UserId{owner}, request, Env::Posix().Now());
+    std::unique_ptr<LoadGate::Permit> permit = parts_.backend().gate.Enter(std::make_shared<Cancellation>()).value();
+    permit->Show(UserId{owner}, request, Env::Posix().Now());
+    return permit;
   }
 
   uint64_t Purge(uid_t caller, const v1::PurgeCacheRequest& request) {

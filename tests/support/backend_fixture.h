@@ -23,7 +23,9 @@ class BackendFixture : public testing::Test {
                      /*sharing=*/nullptr,
                      stop_,
                      [] {
-                       return ReloadReport{{"jobs"}, {}};
+                       v1::ReloadResponse reloaded;
+                       reloaded.add_applied("jobs");
+                       return reloaded;
                      }};
 };
 
