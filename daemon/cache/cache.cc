@@ -118,7 +118,8 @@ absl::StatusOr<std::optional<Entry>> Cache::Find(const Digest& key) {
 
 absl::StatusOr<bool> Cache::IsSound(const Digest& artifact, uint64_t size) {
   absl::StatusOr<bool> sound = blobs_->IsSound(artifact, size);
-  for (size_t i = 0; sound.ok() && !*sound && i < layers_.size(); ++i) sound = layers_[i].blobs->IsSound(artifact, size);
+  for (size_t i = 0; sound.ok() && !*sound && i < layers_.size(); ++i)
+    sound = layers_[i].blobs->IsSound(artifact, size);
   return sound;
 }
 
@@ -246,21 +247,26 @@ Totals Cache::CountedTotals() const {
   return totals;
 }
 
-CacheStats Cache::Stats() {
+v1::GetCacheStatsResponse Cache::Stats() {
   FlushIfPossible();
   const Totals totals = CountedTotals();
   const auto of = [&](Total total) { return totals[static_cast<size_t>(total)]; };
   const Holdings holdings = index_->holdings();
-  return {.builds = of(Total::kBuilds),
-          .hits = of(Total::kHits),
-          .misses = of(Total::kMisses),
-          .joined = of(Total::kJoined),
-          .failures = of(Total::kFailures),
-          .evictions = of(Total::kEvictions),
-          .cancelled = of(Total::kCancelled),
-          .upstream_hits = of(Total::kUpstreamHits),
-          .entries = holdings.tags,
-          .bytes = holdings.bytes()};
+  v1::GetCacheStatsResponse stats;
+  stats.set_builds(of(Total::kBuilds));
+  stats.set_hits(of(Total::kHits));
+  stats.set_misses(of(Total::kMisses));
+  stats.set_joined(of(Total::kJoined));
+  stats.set_failures(of(Total::kFailures));
+  stats.set_evictions(of(Total::kEvictions));
+  stats.set_cancelled(of(Total::kCancelled));
+  stats.set_upstream_hits(of(Total::kUpstreamHits));
+  stats.set_entries(holdings.tags);
+  stats.set_bytes(holdings.bytes());
+  stats.set_limit_bytes(limit_bytes());
+  stats.set_limit_bytes_per_user(limit_bytes_per_user());
+  stats.set_store_directory(directory());
+  return stats;
 }
 
 void Cache::Register(MetricsRegistry& registry) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The artifact cache: an index of entries, with a journal of their uses, and a folder of blobs, perhaps above stores that
-// are only read. The cache ties them together:
+// The artifact cache: an index of entries, with a journal of their uses, and a folder of blobs, perhaps above stores
+// that are only read. The cache ties them together:
 //
 // Crash safety: a blob is on disk before the index names it. A blob that no entry names is garbage, and the next
 // start removes it. An entry whose blob is missing or damaged is dropped when it is found.
@@ -60,24 +60,9 @@ struct PurgeResult {
   uint64_t bytes = 0;
 };
 
-struct CacheStats {
-  // Since the store was made.
-  uint64_t builds = 0;
-  uint64_t hits = 0;
-  uint64_t misses = 0;
-  uint64_t joined = 0;
-  uint64_t failures = 0;
-  uint64_t evictions = 0;
-  uint64_t cancelled = 0;
-  uint64_t upstream_hits = 0;
-  // At present.
-  uint64_t entries = 0;  // as List() counts them
-  uint64_t bytes = 0;    // that count for the limit: artifacts, and the index beyond a small one
-};
-
 struct CacheOptions {
   std::string directory;
-  uint64_t limit_bytes = 10ull << 30;  // for CacheStats::bytes
+  uint64_t limit_bytes = 10ull << 30;  // for the artifacts, and the index beyond a small one
   // How long an artifact's blob stays after Find() or Insert() has given it out, even if its entry is removed: time for
   // the client to open it. A blob that outlives its entry is removed by a later Flush() or at the next start.
   Duration lend_time{0};
@@ -167,7 +152,7 @@ class Cache {
   // Written to disk later, like Touch(). The cache itself counts kBuilds, kUpstreamHits, kHits and
   // kEvictions.
   void Count(Total total, uint64_t n = 1);
-  CacheStats Stats();
+  v1::GetCacheStatsResponse Stats();
 
   // Registers this process's counters and the store's gauges. The registry must not be read after the cache is
   // destroyed.
@@ -247,7 +232,7 @@ class Cache {
   const std::unique_ptr<Index> index_;
   const std::unique_ptr<BlobFolder> blobs_;
   const std::vector<Layer> layers_;  // which Find() asks for what this store lacks
-  Totals before_{};  // counted by earlier processes
+  Totals before_{};                  // counted by earlier processes
   std::array<MetricCounter, kTotalCount> counted_;
 
   Mutex blobs_mutex_;  // held while a blob is removed, so that an earlier pin keeps the blob

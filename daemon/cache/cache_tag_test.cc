@@ -51,7 +51,7 @@ TEST_F(CacheTest, PurgesByNameOwnerAndAge) {
 
   EXPECT_EQ(cache_->Purge({})->entries, 2u);
   EXPECT_EQ(FilesInBlobs(), 0);
-  EXPECT_EQ(Stats().evictions, 0u);
+  EXPECT_EQ(Stats().evictions(), 0u);
 }
 
 TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
@@ -60,7 +60,7 @@ TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
   cache_->Touch(TestKey(1), {"second", UserId{1000}});
   cache_->Touch(TestKey(1), {"second", UserId{1000}});
   cache_->AddTag(TestKey(1), {"third", UserId{77}});
-  EXPECT_EQ(Stats().entries, 3u);
+  EXPECT_EQ(Stats().entries(), 3u);
   const auto second = cache_->List({.name = "second"});
   ASSERT_THAT(second, IsOk());
   ASSERT_EQ(second->size(), 1u);
@@ -82,7 +82,7 @@ TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
   EXPECT_EQ(last->entries, 1u);
   EXPECT_EQ(last->bytes, 1000u);
   EXPECT_FALSE(Has(1));
-  EXPECT_EQ(Stats().entries, 0u);
+  EXPECT_EQ(Stats().entries(), 0u);
   EXPECT_EQ(FilesInBlobs(), 0);
 }
 
@@ -92,7 +92,7 @@ TEST_F(CacheTest, NamesSurviveANewBuildOfTheSameKeyAndAReopening) {
   cache_->Touch(TestKey(1), {"second", UserId{1000}});
   ASSERT_TRUE(cache_->Insert(TestEntry(1), TestTag("third"), TestArtifact(2)).ok());
   Open();
-  EXPECT_EQ(Stats().entries, 3u);
+  EXPECT_EQ(Stats().entries(), 3u);
   EXPECT_EQ(cache_->List({.name = "first"})->size(), 1u);
   EXPECT_EQ(cache_->List({.name = "second"})->size(), 1u);
   EXPECT_EQ(cache_->List({.name = "third"})->size(), 1u);
@@ -103,7 +103,7 @@ TEST_F(CacheTest, TheNameOfAKeyThatIsGoneIsForgotten) {
   Insert(1);
   ASSERT_THAT(cache_->Remove(TestKey(1)), IsOk());
   cache_->Touch(TestKey(1), {"late", UserId{1000}});
-  EXPECT_EQ(Stats().entries, 0u);
+  EXPECT_EQ(Stats().entries(), 0u);
   EXPECT_THAT(*cache_->List({}), IsEmpty());
 }
 
@@ -111,7 +111,7 @@ TEST_F(CacheTest, NobodyCanGiveAKeyNamesWithoutEnd) {
   Open();
   Insert(1);
   for (int i = 0; i < 1500; ++i) cache_->AddTag(TestKey(1), {StrCat("name ", i), UserId{77}});
-  EXPECT_EQ(Stats().entries, 1001u);
+  EXPECT_EQ(Stats().entries(), 1001u);
   cache_->AddTag(TestKey(1), {"mine", UserId{78}});
   EXPECT_EQ(cache_->List({.owner = UserId{78}})->size(), 1u) << "what one user makes up takes nothing from another";
 }

@@ -63,11 +63,11 @@ TEST_F(CacheTest, SurvivesReopening) {
   Open();
   EXPECT_TRUE(Has(1));
   EXPECT_EQ(cache_->List({})->front().hits, 1u);
-  EXPECT_EQ(Stats().builds, 1u);
-  EXPECT_EQ(Stats().hits, 1u);
-  EXPECT_EQ(Stats().misses, 3u);
-  EXPECT_EQ(Stats().entries, 1u);
-  EXPECT_EQ(Stats().bytes, 1000u);
+  EXPECT_EQ(Stats().builds(), 1u);
+  EXPECT_EQ(Stats().hits(), 1u);
+  EXPECT_EQ(Stats().misses(), 3u);
+  EXPECT_EQ(Stats().entries(), 1u);
+  EXPECT_EQ(Stats().bytes(), 1000u);
 }
 
 TEST_F(CacheTest, ArtifactFilesCannotBeWrittenButTheirFolderDecidesWhoReads) {
@@ -81,14 +81,14 @@ TEST_F(CacheTest, ArtifactFilesCannotBeWrittenButTheirFolderDecidesWhoReads) {
 TEST_F(CacheTest, EveryTotalHasItsOwnField) {
   Open();
   for (size_t i = 0; i < kTotalCount; ++i) cache_->Count(static_cast<Total>(i), i + 1);
-  const CacheStats stats = Stats();
-  EXPECT_EQ(stats.builds, 1u);
-  EXPECT_EQ(stats.hits, 2u);
-  EXPECT_EQ(stats.misses, 3u);
-  EXPECT_EQ(stats.joined, 4u);
-  EXPECT_EQ(stats.failures, 5u);
-  EXPECT_EQ(stats.evictions, 6u);
-  EXPECT_EQ(stats.cancelled, 7u);
+  const v1::GetCacheStatsResponse stats = Stats();
+  EXPECT_EQ(stats.builds(), 1u);
+  EXPECT_EQ(stats.hits(), 2u);
+  EXPECT_EQ(stats.misses(), 3u);
+  EXPECT_EQ(stats.joined(), 4u);
+  EXPECT_EQ(stats.failures(), 5u);
+  EXPECT_EQ(stats.evictions(), 6u);
+  EXPECT_EQ(stats.cancelled(), 7u);
 }
 
 TEST_F(CacheTest, EvictsTheLeastRecentlyUsed) {
@@ -103,8 +103,8 @@ TEST_F(CacheTest, EvictsTheLeastRecentlyUsed) {
   EXPECT_FALSE(Has(2));
   EXPECT_TRUE(Has(3));
   EXPECT_TRUE(Has(4));
-  EXPECT_EQ(Stats().evictions, 1u);
-  EXPECT_EQ(Stats().bytes, 3000u);
+  EXPECT_EQ(Stats().evictions(), 1u);
+  EXPECT_EQ(Stats().bytes(), 3000u);
   EXPECT_FALSE(env_.Stat(BlobOf(2)).ok());
 }
 
@@ -135,7 +135,7 @@ TEST_F(CacheTest, NeverEvictsTheEntryJustMade) {
   Insert(2, /*size=*/10'000);
   EXPECT_FALSE(Has(1));
   EXPECT_TRUE(Has(2));
-  EXPECT_EQ(Stats().entries, 1u);
+  EXPECT_EQ(Stats().entries(), 1u);
 }
 
 TEST_F(CacheTest, ALowerLimitTakesEffectAtTheNextStart) {
@@ -172,12 +172,12 @@ TEST_F(CacheTest, SharedArtifactIsCountedOnceAndLivesAsLongAsOneEntryNamesIt) {
   const std::string artifact = TestArtifact(7);
   ASSERT_TRUE(cache_->Insert(TestEntry(1), TestTag(), artifact).ok());
   ASSERT_TRUE(cache_->Insert(TestEntry(2), TestTag(), artifact).ok());
-  EXPECT_EQ(Stats().bytes, 1000u);
+  EXPECT_EQ(Stats().bytes(), 1000u);
   ASSERT_TRUE(cache_->Remove(TestKey(1)).ok());
   EXPECT_TRUE(Has(2));
   ASSERT_TRUE(cache_->Remove(TestKey(2)).ok());
   EXPECT_EQ(FilesInBlobs(), 0);
-  EXPECT_EQ(Stats().bytes, 0u);
+  EXPECT_EQ(Stats().bytes(), 0u);
 }
 
 TEST_F(CacheTest, InsertingAKeyAgainReplacesItsArtifact) {
@@ -185,10 +185,10 @@ TEST_F(CacheTest, InsertingAKeyAgainReplacesItsArtifact) {
   Insert(1);
   ASSERT_TRUE(cache_->Insert(TestEntry(1), TestTag(), TestArtifact(2, 500)).ok());
   EXPECT_EQ((*cache_->Find(TestKey(1)))->artifact, DigestOf(TestArtifact(2, 500)));
-  EXPECT_EQ(Stats().entries, 1u);
-  EXPECT_EQ(Stats().bytes, 500u);
-  EXPECT_EQ(Stats().builds, 2u);
-  EXPECT_EQ(Stats().evictions, 0u);
+  EXPECT_EQ(Stats().entries(), 1u);
+  EXPECT_EQ(Stats().bytes(), 500u);
+  EXPECT_EQ(Stats().builds(), 2u);
+  EXPECT_EQ(Stats().evictions(), 0u);
   EXPECT_EQ(FilesInBlobs(), 1);
 }
 
@@ -199,7 +199,7 @@ TEST_F(CacheTest, InsertingTheSameAgainKeepsTheFile) {
   Insert(1);
   EXPECT_EQ(env_.Stat(BlobOf(1))->inode, inode);
   EXPECT_TRUE(Has(1));
-  EXPECT_EQ(Stats().bytes, 1000u);
+  EXPECT_EQ(Stats().bytes(), 1000u);
 }
 
 TEST_F(CacheTest, ContentIsReadOnceAndThenRecognisedByItsFingerprint) {
@@ -259,9 +259,9 @@ TEST_P(CacheThreadsTest, InsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
   const auto entries = cache_->List({});
   ASSERT_TRUE(entries.ok());
   for (const ListedEntry& listed : *entries) EXPECT_TRUE(ReadBlob(*cache_, listed.entry.artifact).ok());
-  EXPECT_EQ(Stats().builds, uint64_t{kThreads} * kRounds);
-  EXPECT_EQ(Stats().hits, uint64_t{kThreads} * kRounds);
-  EXPECT_EQ(Stats().bytes, 1000u * static_cast<uint64_t>(FilesInBlobs()));
+  EXPECT_EQ(Stats().builds(), uint64_t{kThreads} * kRounds);
+  EXPECT_EQ(Stats().hits(), uint64_t{kThreads} * kRounds);
+  EXPECT_EQ(Stats().bytes(), 1000u * static_cast<uint64_t>(FilesInBlobs()));
 }
 
 TEST_F(CacheTest, AnEntryChangesAlone) {

@@ -81,7 +81,7 @@ absl::Status AddCache(const Backend& backend, const Identity& caller, bool all, 
   }
   std::stable_sort(response.mutable_cache()->begin(), response.mutable_cache()->end(),
                    [](const v1::CacheShare& a, const v1::CacheShare& b) { return a.bytes() > b.bytes(); });
-  const uint64_t total = backend.cache.Stats().entries;
+  const uint64_t total = backend.cache.Stats().entries();
   if (!all && total > listed.size()) response.set_hidden_entries(total - listed.size());
   return absl::OkStatus();
 }

@@ -124,21 +124,8 @@ absl::Status KernixService::CheckMayHave(const Digest& artifact) const {
 
 grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
                                           v1::GetCacheStatsResponse* response) {
-  const cache::CacheStats stats = backend_.cache.Stats();
-  response->set_builds(stats.builds);
-  response->set_upstream_hits(stats.upstream_hits);
-  response->set_hits(stats.hits);
-  response->set_misses(stats.misses);
-  response->set_joined(stats.joined);
-  response->set_failures(stats.failures);
-  response->set_evictions(stats.evictions);
-  response->set_cancelled(stats.cancelled);
-  response->set_entries(stats.entries);
-  response->set_bytes(stats.bytes);
-  response->set_limit_bytes(backend_.cache.limit_bytes());
-  response->set_store_directory(backend_.cache.directory());
+  *response = backend_.cache.Stats();
   response->set_held_bytes(backend_.cache.HeldBy(caller_->id()).value_or(0));
-  response->set_limit_bytes_per_user(backend_.cache.limit_bytes_per_user());
   return grpc::Status::OK;
 }
 

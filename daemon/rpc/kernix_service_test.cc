@@ -113,7 +113,7 @@ TEST_F(KernixServiceTest, EveryoneDropsTheirOwnEntriesOnly) {
   EXPECT_EQ(PurgeName(kAlice, "k"), 1u);
   EXPECT_EQ(PurgeName(kAlice, "k"), 0u);
   EXPECT_EQ(PurgeAll(kBob), 1u);
-  EXPECT_EQ(parts_.backend().cache.Stats().entries, 1u);
+  EXPECT_EQ(parts_.backend().cache.Stats().entries(), 1u);
 }
 
 TEST_F(KernixServiceTest, EveryoneSeesTheirOwnEntriesOnly) {
@@ -295,7 +295,7 @@ TEST_F(KernixServiceTest, AnAgeAloneIsEnough) {
   v1::PurgeCacheRequest request;
   request.set_older_than_ms(1000ull * 3600 * 24);
   EXPECT_EQ(Purge(kAlice, request), 0u);  // the entry is newer than that
-  EXPECT_EQ(parts_.backend().cache.Stats().entries, 1u);
+  EXPECT_EQ(parts_.backend().cache.Stats().entries(), 1u);
 }
 
 TEST_F(KernixServiceTest, NothingAtAllIsNotEverything) {
@@ -304,7 +304,7 @@ TEST_F(KernixServiceTest, NothingAtAllIsNotEverything) {
   v1::PurgeCacheResponse response;
   EXPECT_EQ(KernixService(parts_.backend(), User(kAlice)).PurgeCache(nullptr, &request, &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(parts_.backend().cache.Stats().entries, 1u);
+  EXPECT_EQ(parts_.backend().cache.Stats().entries(), 1u);
 }
 
 TEST_F(KernixServiceTest, OnlyItsUserAndRootStopIt) {
