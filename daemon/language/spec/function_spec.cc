@@ -51,30 +51,30 @@ std::string ElementTypeList() {
 
 namespace {
 
-// A type, and its range as the number of bits for a magnitude.
 struct AttributeRow {
   AttributeType type;
   std::string_view name;
-  int bits = 0;
+  std::string_view enumerator;
+  int bits = 0;  // for a magnitude
   bool is_signed = false;
   bool is_real = false;
 };
 
 constexpr AttributeRow kAttributeTypes[] = {
-    {AttributeType::kBool, "bool", 1},
-    {AttributeType::kInt8, "int8", 7, true},
-    {AttributeType::kUInt8, "uint8", 8},
-    {AttributeType::kInt16, "int16", 15, true},
-    {AttributeType::kUInt16, "uint16", 16},
-    {AttributeType::kInt32, "int32", 31, true},
-    {AttributeType::kUInt32, "uint32", 32},
-    {AttributeType::kInt64, "int64", 63, true},
-    {AttributeType::kUInt64, "uint64", 64},
-    {AttributeType::kFloat16, "float16", 16},
-    {AttributeType::kBFloat16, "bfloat16", 16},
-    {AttributeType::kFloat32, "float32", 24, true, true},
-    {AttributeType::kFloat64, "float64", 53, true, true},
-    {AttributeType::kString, "string"},
+    {AttributeType::kBool, "bool", "kBool", 1},
+    {AttributeType::kInt8, "int8", "kInt8", 7, true},
+    {AttributeType::kUInt8, "uint8", "kUInt8", 8},
+    {AttributeType::kInt16, "int16", "kInt16", 15, true},
+    {AttributeType::kUInt16, "uint16", "kUInt16", 16},
+    {AttributeType::kInt32, "int32", "kInt32", 31, true},
+    {AttributeType::kUInt32, "uint32", "kUInt32", 32},
+    {AttributeType::kInt64, "int64", "kInt64", 63, true},
+    {AttributeType::kUInt64, "uint64", "kUInt64", 64},
+    {AttributeType::kFloat16, "float16", "kFloat16", 16},
+    {AttributeType::kBFloat16, "bfloat16", "kBFloat16", 16},
+    {AttributeType::kFloat32, "float32", "kFloat32", 24, true, true},
+    {AttributeType::kFloat64, "float64", "kFloat64", 53, true, true},
+    {AttributeType::kString, "string", "kString"},
 };
 
 const AttributeRow& RowOf(AttributeType type) {
@@ -122,6 +122,8 @@ std::vector<ParameterKind> KindsThat(const std::vector<Parameter>& parameters, b
 }  // namespace
 
 std::string_view AttributeTypeName(AttributeType type) { return RowOf(type).name; }
+
+std::string_view AttributeTypeEnumerator(AttributeType type) { return RowOf(type).enumerator; }
 
 bool ParseAttributeType(std::string_view name, AttributeType& type) {
   for (const AttributeRow& row : kAttributeTypes) {

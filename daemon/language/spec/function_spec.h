@@ -79,8 +79,11 @@ enum class AttributeType {
   kString,
 };
 
-// "float32" and so on; empty if `name` is not an attribute type.
+// "float32" and so on.
 std::string_view AttributeTypeName(AttributeType type);
+// The type in the code of handlers (kernix_handler::AttributeType): "kFloat32".
+std::string_view AttributeTypeEnumerator(AttributeType type);
+// False if `name` is no attribute type.
 bool ParseAttributeType(std::string_view name, AttributeType& type);
 
 // Whether XLA passes arrays of that type as attributes.
