@@ -495,7 +495,7 @@ TEST_F(BuilderTest, AnotherNameOfTheSameKernelIsAnEntryOfItsOwn) {
   request.set_name("second");
   ASSERT_TRUE(t.Load(request)->cache_hit());
   EXPECT_EQ(t.Stats().entries(), 2u);
-  EXPECT_EQ(t.cache->Purge({.name = "second"})->entries, 1u);
+  EXPECT_EQ(t.cache->Purge({.name = "second"})->tags, 1u);
   EXPECT_TRUE(t.Load(request)->cache_hit()) << "it is still there as \"first\"";
 }
 
@@ -1047,7 +1047,7 @@ TEST_F(HeldBuild, AnyNumberOfAskersIsOneBuild) {
     digests.insert(result->artifact_digest());
     if (result->joined()) ++joined;
   }
-  for (int i = 0; i < kAskers; ++i) EXPECT_EQ(t.cache->Purge({.name = StrCat("name ", i)})->entries, 1u);
+  for (int i = 0; i < kAskers; ++i) EXPECT_EQ(t.cache->Purge({.name = StrCat("name ", i)})->tags, 1u);
   EXPECT_EQ(digests.size(), 1u);
   EXPECT_EQ(joined, kAskers - 1);
   EXPECT_EQ(t.Stats().builds(), 1u);

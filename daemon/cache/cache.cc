@@ -218,16 +218,12 @@ absl::Status Cache::RemoveEntry(const Digest& key, const std::optional<Digest>& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<PurgeResult> Cache::Purge(const PurgeFilter& filter) {
+absl::StatusOr<Dropped> Cache::Purge(const TagFilter& filter) {
   FlushIfPossible();
-  TagFilter tags{filter.name, filter.owner, {}};
-  if (filter.not_used_for_ms) {
-    tags.unused_since_unix_ms = env_.UnixMillis() - static_cast<int64_t>(*filter.not_used_for_ms);
-  }
-  KERNIX_ASSIGN_OR_RETURN(const Dropped dropped, Wrap(index_->Purge(tags)));
+  KERNIX_ASSIGN_OR_RETURN(Dropped dropped, Wrap(index_->Purge(filter)));
   NoteChanges(dropped.keys);
   RemoveBlobs(dropped.artifacts);
-  return PurgeResult{dropped.tags, dropped.bytes};
+  return dropped;
 }
 
 // --- The journal -----------------------------------------------------------------------------------------------------

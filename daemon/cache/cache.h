@@ -48,18 +48,6 @@
 
 namespace kernix::cache {
 
-struct PurgeFilter {
-  std::optional<std::string> name;
-  std::optional<UserId> owner;
-  std::optional<uint64_t> not_used_for_ms;
-};
-
-// Counted as List() counts entries.
-struct PurgeResult {
-  uint64_t entries = 0;
-  uint64_t bytes = 0;
-};
-
 struct CacheOptions {
   std::string directory;
   uint64_t limit_bytes = 10ull << 30;  // for the artifacts, and the index beyond a small one
@@ -145,9 +133,8 @@ class Cache {
   // it.
   absl::StatusOr<std::optional<v1::BuildTrace>> TraceOf(const Digest& key);
 
-  // Removes the matching tags and counts them. A key without tags is removed, and its artifact with the last key that
-  // names it.
-  absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter);
+  // Removes the matching tags. A key without tags is removed, and its artifact with the last key that names it.
+  absl::StatusOr<Dropped> Purge(const TagFilter& filter);
 
   // Written to disk later, like Touch(). The cache itself counts kBuilds, kUpstreamHits, kHits and
   // kEvictions.

@@ -35,21 +35,21 @@ TEST_F(CacheTest, PurgesByNameOwnerAndAge) {
   env_.now += 60'000;
   Insert(3, 1000, "a");
 
-  PurgeFilter other_owner;
+  TagFilter other_owner;
   other_owner.owner = UserId{77};
-  EXPECT_EQ(cache_->Purge(other_owner)->entries, 0u);
+  EXPECT_EQ(cache_->Purge(other_owner)->tags, 0u);
 
-  PurgeFilter old_a;
+  TagFilter old_a;
   old_a.name = "a";
-  old_a.not_used_for_ms = 30'000;
+  old_a.unused_since_unix_ms = env_.UnixMillis() - 30'000;
   const auto purged = cache_->Purge(old_a);
-  EXPECT_EQ(purged->entries, 1u);
+  EXPECT_EQ(purged->tags, 1u);
   EXPECT_EQ(purged->bytes, 1000u);
   EXPECT_FALSE(Has(1));
   EXPECT_TRUE(Has(2));
   EXPECT_TRUE(Has(3));
 
-  EXPECT_EQ(cache_->Purge({})->entries, 2u);
+  EXPECT_EQ(cache_->Purge({})->tags, 2u);
   EXPECT_EQ(FilesInBlobs(), 0);
   EXPECT_EQ(Stats().evictions(), 0u);
 }
@@ -67,19 +67,19 @@ TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
   EXPECT_EQ(second->front().tag, (Tag{"second", UserId{1000}}));
   EXPECT_EQ(second->front().hits, 2u);
 
-  PurgeFilter filter;
+  TagFilter filter;
   filter.name = "second";
-  EXPECT_EQ(cache_->Purge(filter)->entries, 1u);
+  EXPECT_EQ(cache_->Purge(filter)->tags, 1u);
   EXPECT_TRUE(Has(1)) << "others still know it by their names";
-  EXPECT_EQ(cache_->Purge(filter)->entries, 0u);
+  EXPECT_EQ(cache_->Purge(filter)->tags, 0u);
   filter.name = "third";
   filter.owner = UserId{1000};
-  EXPECT_EQ(cache_->Purge(filter)->entries, 0u) << "that one is somebody else's";
+  EXPECT_EQ(cache_->Purge(filter)->tags, 0u) << "that one is somebody else's";
   filter.owner = UserId{77};
   EXPECT_EQ(cache_->Purge(filter)->bytes, 0u);
   filter = {.name = "first"};
   const auto last = cache_->Purge(filter);
-  EXPECT_EQ(last->entries, 1u);
+  EXPECT_EQ(last->tags, 1u);
   EXPECT_EQ(last->bytes, 1000u);
   EXPECT_FALSE(Has(1));
   EXPECT_EQ(Stats().entries(), 0u);
@@ -175,9 +175,9 @@ TEST_F(CacheTest, AgeCountsFromTheLastUse) {
   Insert(1);
   env_.now += 60'000;
   cache_->Touch(TestKey(1), {"module", UserId{1000}});
-  PurgeFilter old;
-  old.not_used_for_ms = 30'000;
-  EXPECT_EQ(cache_->Purge(old)->entries, 0u);
+  TagFilter old;
+  old.unused_since_unix_ms = env_.UnixMillis() - 30'000;
+  EXPECT_EQ(cache_->Purge(old)->tags, 0u);
 }
 
 }  // namespace

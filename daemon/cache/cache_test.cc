@@ -154,7 +154,7 @@ TEST_F(CacheTest, AnArtifactThatWasJustGivenOutStaysForTheClientToOpen) {
   Insert(2);
   env_.now += 900;
   EXPECT_TRUE(Has(2));
-  EXPECT_EQ(cache_->Purge({})->entries, 2u);
+  EXPECT_EQ(cache_->Purge({})->tags, 2u);
   EXPECT_FALSE(Has(1));
   EXPECT_EQ(FilesInBlobs(), 2);
   env_.now += 200;

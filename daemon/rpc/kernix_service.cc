@@ -183,23 +183,25 @@ grpc::Status KernixService::PurgeCache(grpc::ServerContext*, const v1::PurgeCach
 }
 
 absl::Status KernixService::Purge(const v1::PurgeCacheRequest& request, v1::PurgeCacheResponse& response) {
-  KERNIX_ASSIGN_OR_RETURN(const cache::PurgeFilter filter, FilterFor(request));
-  KERNIX_ASSIGN_OR_RETURN(const cache::PurgeResult result, backend_.cache.Purge(filter));
-  if (!filter.name && !filter.owner && !filter.not_used_for_ms) backend_.builder.ForgetSteps();
-  response.set_removed_entries(result.entries);
-  response.set_removed_bytes(result.bytes);
+  KERNIX_ASSIGN_OR_RETURN(const cache::TagFilter filter, FilterFor(request));
+  KERNIX_ASSIGN_OR_RETURN(const cache::Dropped dropped, backend_.cache.Purge(filter));
+  if (!filter.name && !filter.owner && !filter.unused_since_unix_ms) backend_.builder.ForgetSteps();
+  response.set_removed_entries(dropped.tags);
+  response.set_removed_bytes(dropped.bytes);
   LogOf(caller_->name(), LogLevel::kInfo, "purge",
-        {{"user", caller_->name()}, {"name", request.name()}, {"entries", result.entries}, {"bytes", result.bytes}});
+        {{"user", caller_->name()}, {"name", request.name()}, {"entries", dropped.tags}, {"bytes", dropped.bytes}});
   return absl::OkStatus();
 }
 
-absl::StatusOr<cache::PurgeFilter> KernixService::FilterFor(const v1::PurgeCacheRequest& request) const {
-  cache::PurgeFilter filter;
+absl::StatusOr<cache::TagFilter> KernixService::FilterFor(const v1::PurgeCacheRequest& request) const {
+  cache::TagFilter filter;
   if (!caller_->IsAdministrator()) filter.owner = caller_->id();
-  if (request.older_than_ms() > 0) filter.not_used_for_ms = request.older_than_ms();
+  if (request.older_than_ms() > 0) {
+    filter.unused_since_unix_ms = backend_.env.UnixMillis() - static_cast<int64_t>(request.older_than_ms());
+  }
   if (!request.name().empty()) {
     filter.name = request.name();
-  } else if (!request.all() && !filter.not_used_for_ms) {
+  } else if (!request.all() && !filter.unused_since_unix_ms) {
     return MakeError(v1::ErrorDetail::INVALID_REQUEST, "say what to purge: a name, an age, or all");
   }
   return filter;
