@@ -100,7 +100,7 @@ class PlainClient {
     google::bytestream::WriteResponse response;
     const auto writer = streams_.Write(&context, &response);
     google::bytestream::WriteRequest request;
-    request.set_resource_name(UploadName(instance_, blob.digest, /*zstd=*/false));
+    request.set_resource_name(UploadName(instance_, blob.digest));
     const std::string_view bytes = *blob.content;
     for (size_t at = 0; at < bytes.size(); at += kMiB) {
       request.set_write_offset(static_cast<int64_t>(at));
@@ -116,7 +116,7 @@ class PlainClient {
   absl::Status Read(const Blob& blob) {
     grpc::ClientContext context;
     google::bytestream::ReadRequest request;
-    request.set_resource_name(DownloadName(instance_, blob.digest, /*zstd=*/false));
+    request.set_resource_name(DownloadName(instance_, blob.digest));
     const auto reader = streams_.Read(&context, request);
     google::bytestream::ReadResponse response;
     while (reader->Read(&response)) {

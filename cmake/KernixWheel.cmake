@@ -2,7 +2,7 @@
 #
 # The wheel's contents besides the package: the licences of the libraries inside it, as the distribution provides them.
 foreach(package IN ITEMS libabsl-dev libc-ares-dev libcli11-dev libgrpc-dev libminizip-dev libnghttp2-dev libprotobuf-dev libre2-dev libseccomp-dev libsqlite3-dev libssl-dev
-                         libtomlplusplus-dev libzstd-dev zlib1g-dev)
+                         libtomlplusplus-dev zlib1g-dev)
   set(copyright "/usr/share/doc/${package}/copyright")
   if(EXISTS "${copyright}")
     install(FILES "${copyright}" DESTINATION kernix/licenses RENAME "${package}.txt" COMPONENT python)

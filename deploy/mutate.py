@@ -77,7 +77,7 @@ MUTANTS = [
     Mutant("an index that is not synced", "daemon/cache/index_schema.cc", "kAwaitDisk", instead("FULL", "NORMAL"),
            "cache_crash_test", "DurabilityTest.*"),
     Mutant("pins ignored", "daemon/cache/cache.cc", "Cache::RemoveBlob", never("pins_"), "cache_test",
-           "CachePinTest.*"),
+           "CacheTest.AnArtifactStaysWhile*"),
     Mutant("an executor that wakes nobody", "daemon/exec/local_executor.cc", "AdmitNext", without("changed"),
            "exec_test", "*LocalExecutorTest*"),
     Mutant("a load memo that forgets where headers were looked for", "client/load/load_memo.cc", "LoadInputs::Add",

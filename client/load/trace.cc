@@ -29,9 +29,8 @@ struct Way {
   const char* meaning;
 };
 
-constexpr std::array<Way, 6> kWays = {{{How::kRun, "run", '#', "ran"},
+constexpr std::array<Way, 5> kWays = {{{How::kRun, "run", '#', "ran"},
                                        {How::kReused, "reused", 'r', "reused from an earlier build"},
-                                       {How::kJoined, "joined", 'j', "joined with another build's"},
                                        {How::kUpstream, "upstream", 'u', "taken from another node"},
                                        {How::kRemote, "remote", '@', "ran on a worker"},
                                        {How::kDaemon, "kernixd", '-', "kernixd itself"}}};
@@ -182,7 +181,6 @@ std::string Sums(const BuildTrace& trace) {
   std::string sums = StrCat("total ", Time(trace.total), ": ", count(How::kRun), ran_text, Time(ran), " in all, after ",
                             Time(waited), " of waiting");
   if (count(How::kReused) > 0) StrAppend(&sums, "; ", count(How::kReused), " reused");
-  if (count(How::kJoined) > 0) StrAppend(&sums, "; ", count(How::kJoined), " joined");
   if (count(How::kUpstream) > 0) StrAppend(&sums, "; ", count(How::kUpstream), " from other nodes");
   if (count(How::kRemote) > 0) StrAppend(&sums, "; ", count(How::kRemote), " on workers");
   if (trace.left_out > 0) StrAppend(&sums, "; ", trace.left_out, " short steps are not shown");

@@ -29,7 +29,7 @@ BuildTrace SmallBuild() {
           .total = std::chrono::milliseconds(200),
           .steps = {Step("plan", How::kDaemon, 0, 0, 20), Step("preprocess compute_90", How::kRun, 20, 10, 50),
                     Step("handler", How::kReused, 20, 0, 1), Step("cicc compute_90", How::kRun, 80, 0, 60),
-                    Step("host compile", How::kJoined, 90, 0, 40), Step("link", How::kRun, 140, 5, 40),
+                    Step("host compile", How::kUpstream, 90, 0, 40), Step("link", How::kRun, 140, 5, 40),
                     Step("keep artifact", How::kDaemon, 190, 0, 10)}};
 }
 
@@ -40,14 +40,14 @@ plan                                20 ms  ----
 preprocess compute_90     10 ms     50 ms      ..#########
 handler                            1.0 ms      r
 cicc compute_90                     60 ms                 ###########
-host compile                        40 ms                   jjjjjjj
+host compile                        40 ms                   uuuuuuu
 link                     5.0 ms     40 ms                            .#######
 keep artifact                       10 ms                                     --
 )"
             "\n. waited for its turn   # ran   r reused from an earlier build   "
-            "j joined with another build's   - kernixd itself\n"
+            "u taken from another node   - kernixd itself\n"
             "total 200 ms: 3 steps ran, 150 ms in all, after 15 ms of waiting; "
-            "1 reused; 1 joined\n");
+            "1 reused; 1 from other nodes\n");
 }
 
 TEST(TracePictureTest, KeepsToTheWidthAndShowsBothEndsOfLongNames) {

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/lru.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 namespace kernix {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
 std::string Keys(const Lru<std::string, int>& lru) {
   std::string keys;
@@ -31,6 +36,21 @@ TEST(LruTest, ANewValueReplacesAndMakesNoRoom) {
   lru.Put("a", 3);
   EXPECT_EQ(Keys(lru), "ab");
   EXPECT_EQ(*lru.Find("a"), 3);
+}
+
+TEST(LruTest, WhatAnElementCostsMakesRoom) {
+  Lru<std::string, int> lru(10);
+  lru.Put("a", 1, 4);
+  lru.Put("b", 2, 4);
+  EXPECT_THAT(lru.Put("c", 3, 5), ElementsAre(Pair("a", 1)));
+  EXPECT_EQ(Keys(lru), "cb");
+  EXPECT_EQ(lru.used(), 9u);
+  EXPECT_THAT(lru.Put("large", 4, 11), ElementsAre(Pair("large", 4)));
+  EXPECT_EQ(Keys(lru), "cb");
+  EXPECT_THAT(lru.Put("b", 5, 1), IsEmpty());
+  EXPECT_EQ(lru.used(), 6u);
+  lru.Drop("c");
+  EXPECT_EQ(lru.used(), 1u);
 }
 
 TEST(LruTest, TheOldestThatMatchesIsTaken) {

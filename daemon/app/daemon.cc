@@ -320,7 +320,7 @@ std::optional<std::string> Daemon::NextStopSignal() {
   return signal;
 }
 
-absl::StatusOr<ReloadReport> Daemon::Reload() {
+absl::StatusOr<v1::ReloadResponse> Daemon::Reload() {
   return live_.Reload([this](const ServerOptions& fresh) {
     SetLogLevel(fresh.log_level);
     parts_->Apply(fresh);

@@ -67,7 +67,7 @@ class Daemon {
   // --- Serve
   StopReason WaitForStop();
   std::optional<std::string> NextStopSignal();
-  absl::StatusOr<ReloadReport> Reload();
+  absl::StatusOr<v1::ReloadResponse> Reload();
   void KeepLogSmall();
   void ReturnMemoryOnceIdle();
   void WaitForEvent(Duration timeout);

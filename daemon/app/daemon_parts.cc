@@ -100,7 +100,7 @@ std::unique_ptr<Sharing> Started(std::unique_ptr<Sharing> sharing, Env& env, too
 
 DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::ToolchainRegistry& registry,
                          std::unique_ptr<cache::Cache> cache, std::unique_ptr<Sharing> sharing, StopRequest& stop,
-                         std::function<absl::StatusOr<ReloadReport>()> reload)
+                         std::function<absl::StatusOr<v1::ReloadResponse>()> reload)
     : cache_(std::move(cache)),
       registry_(registry),
       sharing_(Started(std::move(sharing), env, registry_.digests())),
@@ -131,7 +131,6 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
                .compilers = registry_,
                .toolchains = policy_,
                .gate = gate_,
-               .board = board_,
                .loads = loads_,
                .fetches = fetches_,
                .requests = requests_,

@@ -50,7 +50,7 @@ class DaemonParts {
   // nothing. `reload` becomes Backend::reload.
   DaemonParts(Env& env, const ServerOptions& options, toolchain::ToolchainRegistry& registry,
               std::unique_ptr<cache::Cache> cache, std::unique_ptr<Sharing> sharing, StopRequest& stop,
-              std::function<absl::StatusOr<ReloadReport>()> reload);
+              std::function<absl::StatusOr<v1::ReloadResponse>()> reload);
   DaemonParts(const DaemonParts&) = delete;
   DaemonParts& operator=(const DaemonParts&) = delete;
 
@@ -79,7 +79,6 @@ class DaemonParts {
   build::Builder builder_;
   ToolchainPolicy policy_;
   LoadGate gate_;
-  LoadBoard board_;
   UserLimit loads_;
   UserLimit fetches_;
   exec::ByteQuota requests_;

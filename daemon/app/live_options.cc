@@ -11,21 +11,21 @@ namespace {
 
 constexpr char kToolchains[] = "toolchain";
 
-ReloadReport Compare(const ServerOptions& started, const ServerOptions& latest, const ServerOptions& fresh) {
-  ReloadReport report;
+v1::ReloadResponse Compare(const ServerOptions& started, const ServerOptions& latest, const ServerOptions& fresh) {
+  v1::ReloadResponse report;
   for (const Setting& setting : Settings()) {
-    if (setting.reloadable && !setting.same(latest, fresh)) report.applied.emplace_back(setting.name);
-    if (!setting.reloadable && !setting.same(started, fresh)) report.needs_restart.emplace_back(setting.name);
+    if (setting.reloadable && !setting.same(latest, fresh)) report.add_applied(std::string(setting.name));
+    if (!setting.reloadable && !setting.same(started, fresh)) report.add_needs_restart(std::string(setting.name));
   }
-  if (!SameToolchains(latest.toolchains, fresh.toolchains)) report.applied.emplace_back(kToolchains);
+  if (!SameToolchains(latest.toolchains, fresh.toolchains)) report.add_applied(kToolchains);
   return report;
 }
 
-void LogReload(const absl::StatusOr<ReloadReport>& report) {
+void LogReload(const absl::StatusOr<v1::ReloadResponse>& report) {
   if (!report.ok()) return Log(LogLevel::kError, "reload_failed", {{"error", report.status().message()}});
-  Log(LogLevel::kInfo, "reload", {{"applied", absl::StrJoin(report->applied, ",")}});
-  if (report->needs_restart.empty()) return;
-  Log(LogLevel::kWarning, "reload_needs_restart", {{"settings", absl::StrJoin(report->needs_restart, ",")}});
+  Log(LogLevel::kInfo, "reload", {{"applied", absl::StrJoin(report->applied(), ",")}});
+  if (report->needs_restart().empty()) return;
+  Log(LogLevel::kWarning, "reload_needs_restart", {{"settings", absl::StrJoin(report->needs_restart(), ",")}});
 }
 
 }  // namespace
@@ -35,13 +35,13 @@ ServerOptions LiveOptions::Latest() const {
   return latest_;
 }
 
-absl::StatusOr<ReloadReport> LiveOptions::Reload(const std::function<void(const ServerOptions&)>& apply) {
-  absl::StatusOr<ReloadReport> report = ReadAgain(apply);
+absl::StatusOr<v1::ReloadResponse> LiveOptions::Reload(const std::function<void(const ServerOptions&)>& apply) {
+  absl::StatusOr<v1::ReloadResponse> report = ReadAgain(apply);
   LogReload(report);
   return report;
 }
 
-absl::StatusOr<ReloadReport> LiveOptions::ReadAgain(const std::function<void(const ServerOptions&)>& apply) {
+absl::StatusOr<v1::ReloadResponse> LiveOptions::ReadAgain(const std::function<void(const ServerOptions&)>& apply) {
   if (!can_reload()) {
     return absl::FailedPreconditionError(
         "this kernixd was started without --config, so it has no file to read again: restart it to change its "
@@ -49,7 +49,7 @@ absl::StatusOr<ReloadReport> LiveOptions::ReadAgain(const std::function<void(con
   }
   const MutexLock one_at_a_time(reloading_);
   KERNIX_ASSIGN_OR_RETURN(const ServerOptions fresh, read_());
-  ReloadReport report = Compare(started_, Latest(), fresh);
+  v1::ReloadResponse report = Compare(started_, Latest(), fresh);
   apply(fresh);
   const MutexLock lock(mutex_);
   latest_ = fresh;

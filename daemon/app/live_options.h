@@ -30,10 +30,10 @@ class LiveOptions {
 
   // Reads the options again, passes them to `apply`, and logs the outcome. FAILED_PRECONDITION without a config file;
   // INVALID_ARGUMENT, with every problem, if the file is wrong. Then nothing changes.
-  absl::StatusOr<ReloadReport> Reload(const std::function<void(const ServerOptions&)>& apply);
+  absl::StatusOr<v1::ReloadResponse> Reload(const std::function<void(const ServerOptions&)>& apply);
 
  private:
-  absl::StatusOr<ReloadReport> ReadAgain(const std::function<void(const ServerOptions&)>& apply);
+  absl::StatusOr<v1::ReloadResponse> ReadAgain(const std::function<void(const ServerOptions&)>& apply);
 
   const ServerOptions started_;
   const ReadOptions read_;

@@ -21,7 +21,7 @@ TEST(LiveOptionsTest, CanBeAskedForWhileTheyAreApplied) {
   Duration during{};
   const auto report = live.Reload([&](const ServerOptions&) { during = live.Latest().idle_timeout; });
   ASSERT_THAT(report, IsOk());
-  EXPECT_THAT(report->applied, ElementsAre("idle_timeout"));
+  EXPECT_THAT(report->applied(), ElementsAre("idle_timeout"));
   EXPECT_EQ(during, ServerOptions().idle_timeout);
   EXPECT_EQ(live.Latest().idle_timeout, Duration{5});
 }

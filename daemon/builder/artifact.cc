@@ -74,11 +74,55 @@ absl::StatusOr<std::string> WithTexts(std::string_view linked, const v1::Artifac
   return artifact;
 }
 
-std::vector<cache::Function> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions) {
-  std::vector<cache::Function> resolved;
+namespace {
+
+v1::Parameter::Role RoleOf(language::ParameterKind kind) {
+  switch (kind) {
+    case language::ParameterKind::kArgument:
+    case language::ParameterKind::kOptionalArgument:
+    case language::ParameterKind::kArguments:
+      return v1::Parameter::ARGUMENT;
+    case language::ParameterKind::kResult:
+    case language::ParameterKind::kResults:
+      return v1::Parameter::RESULT;
+    case language::ParameterKind::kAttribute:
+      return v1::Parameter::ATTRIBUTE;
+    case language::ParameterKind::kArgumentToken:
+      return v1::Parameter::ARGUMENT_TOKEN;
+    case language::ParameterKind::kResultToken:
+      return v1::Parameter::RESULT_TOKEN;
+    case language::ParameterKind::kStream:
+    case language::ParameterKind::kDeviceOrdinal:
+    case language::ParameterKind::kScratch:
+      return v1::Parameter::PROVIDED;
+  }
+  return v1::Parameter::ROLE_UNSPECIFIED;
+}
+
+v1::Parameter ParameterOf(const language::Parameter& parameter) {
+  v1::Parameter proto;
+  proto.set_role(RoleOf(parameter.kind));
+  const bool is_attribute = parameter.kind == language::ParameterKind::kAttribute;
+  proto.set_name(is_attribute ? parameter.attribute_name : parameter.declared_name);
+  proto.set_type(parameter.TypeName());
+  if (parameter.rank != language::kAnyRank) proto.set_rank(static_cast<uint32_t>(parameter.rank));
+  proto.set_optional(parameter.has_default || parameter.kind == language::ParameterKind::kOptionalArgument);
+  proto.set_variadic(parameter.kind == language::ParameterKind::kArguments ||
+                     parameter.kind == language::ParameterKind::kResults);
+  return proto;
+}
+
+}  // namespace
+
+std::vector<v1::ResolvedFunction> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions) {
+  std::vector<v1::ResolvedFunction> resolved;
   for (const language::FunctionSpec& function : functions) {
-    resolved.push_back(
-        {function.name, function.Tokens(), function.HandlerSymbol(), function.ParameterNames(), function.is_global});
+    v1::ResolvedFunction& proto = resolved.emplace_back();
+    proto.set_name(function.name);
+    for (const std::string& token : function.Tokens()) proto.add_tokens(token);
+    proto.set_handler_symbol(function.HandlerSymbol());
+    proto.set_is_global(function.is_global);
+    for (const language::Parameter& parameter : function.parameters) *proto.add_parameter() = ParameterOf(parameter);
   }
   return resolved;
 }

@@ -31,6 +31,7 @@ v1::ArtifactTexts TextsFor(const BuildRequest& request, const std::vector<exec::
 // them.
 absl::StatusOr<std::string> WithTexts(std::string_view linked, const v1::ArtifactTexts& texts, uint64_t limit);
 
-std::vector<cache::Function> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions);
+// The functions as clients see them.
+std::vector<v1::ResolvedFunction> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions);
 
 }  // namespace kernix::build

@@ -15,7 +15,6 @@
 #include "daemon/builder/build_rank.h"
 #include "daemon/builder/failure.h"
 #include "daemon/builder/load_errors.h"
-#include "daemon/builder/resolved_function.h"
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/builder/upstream_cache.h"
@@ -309,7 +308,7 @@ absl::StatusOr<v1::LoadResult> Build::Store(const std::vector<std::string>& depe
 
 void Build::Share(const cache::Entry& entry, const std::string& artifact) {
   v1::LoadResult detail;
-  for (const cache::Function& function : entry.functions) *detail.add_function() = ResolvedFunctionOf(function);
+  detail.mutable_function()->Assign(entry.functions.begin(), entry.functions.end());
   detail.mutable_required_symbol_versions()->Assign(entry.required_symbol_versions.begin(),
                                                     entry.required_symbol_versions.end());
   parts_.upstream->Keep(load_->key(), entry.toolchain_headers, {{kArtifactFile, exec::MakeContent(artifact)}},

@@ -184,10 +184,12 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const std::shared_ptr<PlannedL
   const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
   // While the load waits, the build has this asker's position.
   exec::Askers& askers = *flight->build_askers();
+  // Without memory, positions stay as they were.
+  const auto changed = [&] { IgnoreExceptions("not moved", [&] { executor.AskersChanged(askers); }); };
   const exec::Asker asker{load->tag.owner, load->batch, load->max_parallel};
-  if (askers.Join(asker)) step_runner.AskersChanged(askers);
+  if (askers.Join(asker)) changed();
   const absl::Cleanup leave = [&] {
-    if (askers.Leave(asker)) step_runner.AskersChanged(askers);
+    if (askers.Leave(asker)) changed();
   };
   OwnHeaders own(header_cache, load->tag.owner, observer);
   absl::StatusOr<v1::LoadResult> result = flight->Await(own, verbose, cancellation, start);

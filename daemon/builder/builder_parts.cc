@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/base/log.h"
-#include "daemon/builder/resolved_function.h"
 #include "daemon/builder/toolchain_headers.h"
 
 namespace kernix::build {
@@ -44,7 +43,7 @@ v1::LoadResult BuilderParts::ResultOf(const KnownLoad& load, const cache::Entry&
   result.set_artifact_digest(entry.artifact.Raw());
   result.set_artifact_size(entry.size);
   result.set_artifact_path(cache.BlobPath(entry.artifact));
-  for (const cache::Function& function : entry.functions) *result.add_function() = ResolvedFunctionOf(function);
+  result.mutable_function()->Assign(entry.functions.begin(), entry.functions.end());
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
   for (const v1::LoadWarning& warning : load.warnings) *result.add_warning() = warning;
   for (std::string& path : OtherFiles(*load.toolchain, entry.toolchain_headers)) {

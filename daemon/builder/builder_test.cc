@@ -141,9 +141,9 @@ TEST_F(BuilderTest, BuildsThenHits) {
   same.set_build_ms(built->build_ms());
   same.set_miss_reason(built->miss_reason());
   EXPECT_EQ(same.SerializeAsString(), built->SerializeAsString());
-  EXPECT_EQ(t.Stats().builds, 1u);
-  EXPECT_EQ(t.Stats().hits, 1u);
-  EXPECT_EQ(t.Stats().misses, 1u);
+  EXPECT_EQ(t.Stats().builds(), 1u);
+  EXPECT_EQ(t.Stats().hits(), 1u);
+  EXPECT_EQ(t.Stats().misses(), 1u);
 }
 
 TEST_F(BuilderTest, OtherSourceIsAnotherArtifact) {
@@ -165,8 +165,8 @@ TEST_F(BuilderTest, ForcedRebuildBuildsAgainAndGivesTheSameBytes) {
   ASSERT_THAT(second, IsOk());
   EXPECT_FALSE(second->cache_hit());
   EXPECT_EQ(first->artifact_digest(), second->artifact_digest());
-  EXPECT_EQ(t.Stats().builds, 2u);
-  EXPECT_EQ(t.Stats().entries, 1u);
+  EXPECT_EQ(t.Stats().builds(), 2u);
+  EXPECT_EQ(t.Stats().entries(), 1u);
 }
 
 TEST_F(BuilderTest, ACompileErrorNamesTheUsersLine) {
@@ -180,8 +180,8 @@ TEST_F(BuilderTest, ACompileErrorNamesTheUsersLine) {
   EXPECT_THAT(detail.compiler_output(), AllOf(HasSubstr("return nonsense;"), HasSubstr("^~~~")));
   EXPECT_THAT(detail.command(), AllOf(HasSubstr("g++"), HasSubstr(" -c "), HasSubstr("unit.cc")));
   EXPECT_NE(detail.exit_code(), 0);
-  EXPECT_EQ(t.Stats().failures, 1u);
-  EXPECT_EQ(t.Stats().entries, 0u);
+  EXPECT_EQ(t.Stats().failures(), 1u);
+  EXPECT_EQ(t.Stats().entries(), 0u);
 }
 
 TEST_F(BuilderTest, AnErrorHasWhatItsCommandReads) {
@@ -238,8 +238,8 @@ TEST_F(BuilderTest, FailuresAreNotRemembered) {
   t.env.Inject(FailingChild("unit.cc", 1, "kernel.cc:1:1: error: a bad day\n"));
   EXPECT_EQ(KindOf(t.Load(CppRequest(compiler_)).status()), v1::ErrorDetail::COMPILATION);
   EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
-  EXPECT_EQ(t.Stats().failures, 1u);
-  EXPECT_EQ(t.Stats().builds, 1u);
+  EXPECT_EQ(t.Stats().failures(), 1u);
+  EXPECT_EQ(t.Stats().builds(), 1u);
 }
 
 TEST_F(BuilderTest, AKilledCompilerIsAResourceError) {
@@ -295,7 +295,7 @@ TEST_F(BuilderTest, AHeaderThatWasSentBeforeIsNotAskedForAgain) {
   EXPECT_EQ(first.fetches, 1);
   EXPECT_EQ(second.fetches, 0);
   EXPECT_EQ(third.fetches, 1);
-  EXPECT_EQ(t.Stats().builds, 3u);
+  EXPECT_EQ(t.Stats().builds(), 3u);
 }
 
 TEST_F(BuilderTest, HeadersThatWouldFillTheDiskAreRefused) {
@@ -494,8 +494,8 @@ TEST_F(BuilderTest, AnotherNameOfTheSameKernelIsAnEntryOfItsOwn) {
   ASSERT_THAT(t.Load(request), IsOk());
   request.set_name("second");
   ASSERT_TRUE(t.Load(request)->cache_hit());
-  EXPECT_EQ(t.Stats().entries, 2u);
-  EXPECT_EQ(t.cache->Purge({.name = "second"})->entries, 1u);
+  EXPECT_EQ(t.Stats().entries(), 2u);
+  EXPECT_EQ(t.cache->Purge({.name = "second"})->tags, 1u);
   EXPECT_TRUE(t.Load(request)->cache_hit()) << "it is still there as \"first\"";
 }
 
@@ -508,7 +508,7 @@ TEST_F(BuilderTest, AHeaderFromTheFutureIsBuiltOnceMoreThenHits) {
   ASSERT_THAT(t.Load(request), IsOk());
   EXPECT_FALSE(t.Load(request)->cache_hit()) << "nobody knows what the first build has read";
   EXPECT_TRUE(t.Load(request)->cache_hit()) << "the second one found the content that was known before it began";
-  EXPECT_EQ(t.Stats().builds, 2u);
+  EXPECT_EQ(t.Stats().builds(), 2u);
 }
 
 // A header that relies on what XLA's ffi.h used to include, included in both forms.
@@ -613,7 +613,7 @@ TEST_F(BuilderTest, AChangedToolchainHeaderIsAMiss) {
   EXPECT_FALSE(changed->cache_hit());
   EXPECT_EQ(first->key(), changed->key());
   EXPECT_TRUE(t.Load(request)->cache_hit());
-  EXPECT_EQ(t.Stats().builds, 2u);
+  EXPECT_EQ(t.Stats().builds(), 2u);
 }
 
 TEST_F(BuilderTest, DebugInformationAndLinkTimeOptimisationGiveTheSameBytesInTwoFolders) {
@@ -651,9 +651,9 @@ TEST_F(BuilderTest, ALookUpCountsWhenItsHitHasArrived) {
   EXPECT_EQ(delivered, 0);
   ASSERT_THAT(t.Load(request), IsOk());
   EXPECT_FALSE(look_up(request, false));
-  EXPECT_EQ(t.Stats().hits, 0u);
+  EXPECT_EQ(t.Stats().hits(), 0u);
   EXPECT_TRUE(look_up(request, true));
-  EXPECT_EQ(t.Stats().hits, 1u);
+  EXPECT_EQ(t.Stats().hits(), 1u);
   EXPECT_EQ(delivered, 2);
 }
 
@@ -735,10 +735,10 @@ TEST_F(BuilderTest, AKnownHitIsRightAsLongAsNothingHasChanged) {
   EXPECT_FALSE(is_known(request));
   load();
   const int reads = t.env.Calls(Operation::kReadFile) + t.env.Calls(Operation::kOpenFile);
-  const uint64_t hits = t.Stats().hits;
+  const uint64_t hits = t.Stats().hits();
   EXPECT_TRUE(is_known(request));
   EXPECT_EQ(t.env.Calls(Operation::kReadFile) + t.env.Calls(Operation::kOpenFile), reads);
-  EXPECT_EQ(t.Stats().hits, hits + 1);
+  EXPECT_EQ(t.Stats().hits(), hits + 1);
   t.env.PretendChanged("/usr/include/locale.h");
   EXPECT_FALSE(is_known(request));
   load();
@@ -796,7 +796,7 @@ TEST_F(BuilderTest, AToolThatIsReplacedDuringABuildIsNoticed) {
   const absl::Status outdated = t.Load(request).status();
   EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;  // tells the client to load again
   EXPECT_THAT(ToStd(outdated.message()), AllOf(StartsWith(compiler_), HasSubstr("changed while it was being used")));
-  EXPECT_EQ(t.Stats().entries, 0u);
+  EXPECT_EQ(t.Stats().entries(), 0u);
   const auto again = t.Load(request);
   ASSERT_THAT(again, IsOk());
   EXPECT_FALSE(again->cache_hit());
@@ -811,7 +811,7 @@ TEST_F(BuilderTest, AToolThatIsReplacedWhileItIsReadIsNoticed) {
   t.env.Inject(replace);
   const absl::Status outdated = t.Load(CppRequest(compiler_)).status();
   EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;
-  EXPECT_EQ(t.Stats().entries, 0u);
+  EXPECT_EQ(t.Stats().entries(), 0u);
   EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
 }
 
@@ -828,7 +828,7 @@ TEST_F(BuilderTest, AFileOfAFlagThatChangesDuringABuildIsNoticed) {
   EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;
   EXPECT_EQ(KindOf(outdated), v1::ErrorDetail::TOOLCHAIN);
   EXPECT_THAT(ToStd(outdated.message()), HasSubstr("my.specs changed while it was being used"));
-  EXPECT_EQ(t.Stats().entries, 0u);
+  EXPECT_EQ(t.Stats().entries(), 0u);
   EXPECT_THAT(t.Load(request), IsOk());
 }
 
@@ -1016,7 +1016,7 @@ class HeldBuild : public ::testing::Test {
   void WaitUntilCompiling() { AwaitValue("a compiler that runs", reached_.get_future()); }
 
   static void WaitUntilJoined(TestBuilder& t, uint64_t joined) {
-    Await(StrCat(joined, " joined loads"), [&] { return t.Stats().joined >= joined; });
+    Await(StrCat(joined, " joined loads"), [&] { return t.Stats().joined() >= joined; });
   }
 
   std::string compiler_;
@@ -1047,12 +1047,12 @@ TEST_F(HeldBuild, AnyNumberOfAskersIsOneBuild) {
     digests.insert(result->artifact_digest());
     if (result->joined()) ++joined;
   }
-  for (int i = 0; i < kAskers; ++i) EXPECT_EQ(t.cache->Purge({.name = StrCat("name ", i)})->entries, 1u);
+  for (int i = 0; i < kAskers; ++i) EXPECT_EQ(t.cache->Purge({.name = StrCat("name ", i)})->tags, 1u);
   EXPECT_EQ(digests.size(), 1u);
   EXPECT_EQ(joined, kAskers - 1);
-  EXPECT_EQ(t.Stats().builds, 1u);
-  EXPECT_EQ(t.Stats().misses, uint64_t{kAskers});
-  EXPECT_EQ(t.Stats().joined, uint64_t{kAskers} - 1);
+  EXPECT_EQ(t.Stats().builds(), 1u);
+  EXPECT_EQ(t.Stats().misses(), uint64_t{kAskers});
+  EXPECT_EQ(t.Stats().joined(), uint64_t{kAskers} - 1);
 }
 
 // Two requests of one key need not have the same warnings.
@@ -1093,7 +1093,7 @@ TEST_F(HeldBuild, ALoadThatMayNotCompileJoinsABuildThatRuns) {
   const auto joined = AwaitValue("the load that may not", second);
   ASSERT_THAT(joined, IsOk());
   EXPECT_TRUE(joined->joined());
-  EXPECT_EQ(t.Stats().builds, 1u);
+  EXPECT_EQ(t.Stats().builds(), 1u);
 }
 
 // Whoever may compile gets a result, whoever asks for the same and may not.
@@ -1116,7 +1116,7 @@ TEST_F(BuilderTest, LoadsThatMayNotCompileAreInNobodysWay) {
       EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::NOT_CACHED);
     }
   }
-  EXPECT_EQ(t.Stats().builds, 1u);
+  EXPECT_EQ(t.Stats().builds(), 1u);
 }
 
 TEST_F(HeldBuild, AFailureReachesAllWhoWait) {
@@ -1129,7 +1129,7 @@ TEST_F(HeldBuild, AFailureReachesAllWhoWait) {
   WaitUntilJoined(t, 3);
   Release();
   for (auto& load : loads) EXPECT_EQ(KindOf(AwaitValue("a load", load).status()), v1::ErrorDetail::COMPILATION);
-  EXPECT_EQ(t.Stats().failures, 1u);
+  EXPECT_EQ(t.Stats().failures(), 1u);
 }
 
 TEST_F(HeldBuild, TheLastAskerWhoLeavesEndsTheBuild) {
@@ -1146,11 +1146,11 @@ TEST_F(HeldBuild, TheLastAskerWhoLeavesEndsTheBuild) {
   cancellation->Cancel();
   EXPECT_EQ(KindOf(AwaitValue("the cancelled load", load).status()), v1::ErrorDetail::CANCELLED);
   Release();
-  Await("the end of the build", [&] { return t.Stats().cancelled > 0; });
-  EXPECT_EQ(t.Stats().failures, 0u);
-  EXPECT_EQ(t.Stats().builds, 0u);
+  Await("the end of the build", [&] { return t.Stats().cancelled() > 0; });
+  EXPECT_EQ(t.Stats().failures(), 0u);
+  EXPECT_EQ(t.Stats().builds(), 0u);
   EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
-  EXPECT_EQ(t.Stats().builds, 1u);
+  EXPECT_EQ(t.Stats().builds(), 1u);
 }
 
 TEST_F(HeldBuild, OneWhoLeavesDoesNotDisturbTheOther) {
@@ -1170,7 +1170,7 @@ TEST_F(HeldBuild, OneWhoLeavesDoesNotDisturbTheOther) {
   EXPECT_EQ(KindOf(AwaitValue("the cancelled load", leaver).status()), v1::ErrorDetail::CANCELLED);
   Release();
   EXPECT_THAT(AwaitValue("the other load", stayer), IsOk());
-  EXPECT_EQ(t.Stats().cancelled, 0u);
+  EXPECT_EQ(t.Stats().cancelled(), 0u);
 }
 
 TEST_F(HeldBuild, DestructionEndsWhatRuns) {
@@ -1355,7 +1355,7 @@ TEST_F(CudaBuilderTest, AKilledPhaseLeavesNothingAndTheNextLoadRunsIt) {
   TestBuilder t(TestBuilder::On::kLocalExecutor);
   t.env.Inject(KilledChild("/ptxas"));
   EXPECT_EQ(KindOf(t.Load(request_).status()), v1::ErrorDetail::RESOURCE);
-  EXPECT_EQ(t.Stats().entries, 0u);
+  EXPECT_EQ(t.Stats().entries(), 0u);
   const auto left = t.env.ListDirectory(t.cache->scratch_directory());
 
   request_.set_verbose(true);
@@ -1375,7 +1375,7 @@ TEST_F(CudaBuilderTest, AToolkitThatIsReplacedBetweenTwoStepsEndsTheBuildAndServ
   t.env.Inject(replace);
   const absl::Status outdated = t.Load(request_).status();
   EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;
-  EXPECT_EQ(t.Stats().entries, 0u);
+  EXPECT_EQ(t.Stats().entries(), 0u);
 
   t.env.PretendChanged("");
   request_.set_verbose(true);
@@ -1550,7 +1550,7 @@ TEST_F(CudaBuilderTest, UnknownArchitectureIsATypedErrorBeforeAnythingRuns) {
   request_.mutable_options()->add_architectures("sm_10");
   TestBuilder t(TestBuilder::On::kInlineExecutor);
   EXPECT_EQ(KindOf(t.Load(request_).status()), v1::ErrorDetail::TOOLCHAIN);
-  EXPECT_EQ(t.Stats().misses, 0u);
+  EXPECT_EQ(t.Stats().misses(), 0u);
 }
 
 }  // namespace

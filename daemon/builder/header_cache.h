@@ -29,17 +29,13 @@ class HeaderCache {
   void Add(UserId user, const HeaderContents& contents);
 
  private:
-  struct Own {
-    Lru<Digest, exec::Content> contents{SIZE_MAX};
-    uint64_t bytes = 0;
-  };
+  using Own = Lru<Digest, exec::Content>;  // by bytes
 
   void Shrink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t limit_bytes_;
   Mutex mutex_;
   std::map<UserId, Own> users_ ABSL_GUARDED_BY(mutex_);
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // An asker whose client gets requests only for headers that this user has not sent before.
@@ -48,7 +44,6 @@ class OwnHeaders : public LoadObserver {
   // `cache` and `asker`, one of `user`, must outlive it.
   OwnHeaders(HeaderCache& cache, UserId user, LoadObserver& asker) : cache_(cache), user_(user), asker_(asker) {}
 
-  // INVALID_REQUEST if the asker does not send what it is asked for.
   absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>& digests) override;
   void OnProgress(const v1::Progress& progress) override { asker_.OnProgress(progress); }
   void OnOutput(const v1::Output& output) override { asker_.OnOutput(output); }

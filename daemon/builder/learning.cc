@@ -17,47 +17,24 @@ constexpr size_t kMostRemembered = 1024;  // in each set
 
 }  // namespace
 
-Learning::Learning(StepRunner* runner) : runner_(runner) {
-  if (runner_ != nullptr) thread_ = std::thread([this] { Run(); });
-}
-
-Learning::~Learning() {
-  stop_->Cancel();
-  {
-    const MutexLock lock(mutex_);
-    stopping_ = true;
-    changed_.NotifyAll();
-  }
-  if (thread_.joinable()) thread_.join();
-}
+Learning::Learning(StepRunner* runner) : runner_(runner), queue_(runner == nullptr ? 0 : 1) {}
 
 bool Learning::Teach(const toolchain::Toolchain& toolchain, Lesson lesson) {
   if (toolchain.described != nullptr || runner_ == nullptr) return false;
   const MutexLock lock(mutex_);
-  if (lessons_.size() >= kMostLessons) return false;
-  lessons_.push_back(std::move(lesson));
-  changed_.NotifyAll();
+  if (lessons_ >= kMostLessons) return false;
+  queue_.Push([this, lesson = std::move(lesson)] {
+    IgnoreExceptions("not learned", lesson);
+    const MutexLock ended(mutex_);
+    --lessons_;
+  });
+  ++lessons_;
   return true;
 }
 
 size_t Learning::size() const {
   const MutexLock lock(mutex_);
-  return lessons_.size();
-}
-
-void Learning::Run() {
-  while (true) {
-    Lesson lesson;
-    {
-      const MutexLock lock(mutex_);
-      while (!stopping_ && lessons_.empty()) changed_.Wait(mutex_);
-      if (stopping_) return;
-      lesson.swap(lessons_.front());
-    }
-    IgnoreExceptions("not learned", lesson);
-    const MutexLock lock(mutex_);
-    lessons_.pop_front();
-  }
+  return lessons_;
 }
 
 absl::StatusOr<PlanOutputs> Learning::RunSteps(UserId user, std::vector<Step> steps, bool may_print) {

@@ -4,11 +4,9 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -19,6 +17,7 @@
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
 #include "daemon/builder/plan_runner.h"
+#include "daemon/builder/work_queue.h"
 
 namespace kernix::build {
 
@@ -30,7 +29,7 @@ class Learning {
   // `runner` runs the steps of lessons, and must outlive the object. Without it, there are no lessons.
   explicit Learning(StepRunner* runner);
   // Cancels the running lesson, and waits for its end.
-  ~Learning();
+  ~Learning() { stop_->Cancel(); }
 
   // Runs a lesson when those before it have ended. False if too many wait, or if the tools are not on this machine,
   // where lessons run.
@@ -54,17 +53,13 @@ class Learning {
   void NoteFailure(const Digest& key, const absl::Status& status, std::string_view effect);
 
  private:
-  void Run();
-
   StepRunner* const runner_;
   const CancellationPtr stop_ = std::make_shared<Cancellation>();
   mutable Mutex mutex_;
-  CondVar changed_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<Lesson> lessons_ ABSL_GUARDED_BY(mutex_);  // the first one runs
+  size_t lessons_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_set<Digest> cannot_learn_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<Digest> asked_for_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;  // last: it uses the others
+  WorkQueue queue_;  // last: it uses the others
 };
 
 }  // namespace kernix::build

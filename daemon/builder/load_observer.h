@@ -17,8 +17,8 @@ class LoadObserver {
  public:
   virtual ~LoadObserver() = default;
 
-  // Fetches header contents from the client. Blocks; must return when the client leaves. Called at most once, before
-  // any progress.
+  // Fetches exactly these contents from the client; each has its digest. Blocks; must return when the client leaves.
+  // Called at most once, before any progress.
   virtual absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>& digests) = 0;
 
   virtual void OnProgress(const v1::Progress& /*progress*/) {}

@@ -133,7 +133,7 @@ TEST_F(CudaFlagsTest, WhatAShellOrAToolWouldReadIsRefused) {
     EXPECT_EQ(KindOf(t.Load(request).status()), v1::ErrorDetail::INVALID_REQUEST) << flags.back();
   }
   EXPECT_FALSE(IsThere(mark));
-  EXPECT_EQ(t.Stats().entries, 0u);
+  EXPECT_EQ(t.Stats().entries(), 0u);
 }
 
 // g++ took "-D" "@file" for the flags in that file, and an uploaded header can be such a file.

@@ -139,9 +139,9 @@ TEST_F(MissTest, ALoadThatMayNotCompileHitsOrNamesTheNearest) {
   EXPECT_THAT(std::string(flag.message()), AllOf(HasSubstr(Digest::FromRaw(built->key())->Hex().substr(0, 12)),
                                                  HasSubstr("differs: other defines: now also N=2.")));
   EXPECT_THAT(std::string(flag.message()), HasSubstr("the policy \"cached\""));
-  EXPECT_EQ(builder_.Stats().builds, 1u);
-  EXPECT_EQ(builder_.Stats().misses, 3u);
-  EXPECT_EQ(builder_.Stats().failures, 0u);
+  EXPECT_EQ(builder_.Stats().builds(), 1u);
+  EXPECT_EQ(builder_.Stats().misses(), 3u);
+  EXPECT_EQ(builder_.Stats().failures(), 0u);
 }
 
 TEST_F(MissTest, ALoadOfAFrozenProcessSaysSoAndHasTheSameKey) {

@@ -71,8 +71,6 @@ void AddInputs(Step& step, const PlanOutputs& made) {
 
 bool IsSamePhase(const Step& one, const Step& other) { return one.action.step == other.action.step; }
 
-bool IsCudafe(const Step& step) { return step.kind == StepKind::kCudafe; }
-
 // What stands before an error: "k.cu(3): error: no", "k.cu(3): error #20011-D: no", "k.cu:3:5: error: no [-Werror=no]".
 constexpr absl::string_view kError = ": error";
 
@@ -386,7 +384,9 @@ class NvccCompiler::Compile {
     if (failed.kind == StepKind::kPtxas) return OnPtxasFailed(phases, failed, detail);
     if (!NamesError(words)) return RunWhole(compiler_.phase_failed_);
     if (&phases == &phases_ || IsSameWithWholeHeader(words, has_std_)) return Fail(detail);
-    return is_cicc ? RunWhole(compiler_.phase_failed_) : AskWholeHeader(failed);
+    if (is_cicc) return RunWhole(compiler_.phase_failed_);
+    LetGo();
+    return RunWithWholeHeader(compiler_.whole_after_error_);
   }
 
   // It speaks of lines of the PTX, which is that of a whole call.
@@ -397,32 +397,6 @@ class NvccCompiler::Compile {
     }
     detail.set_compiler_output(AsInWholeCall(failed, detail.compiler_output()));
     return Fail(detail);
-  }
-
-  // What has failed with a stand-in runs again with the host's phases before it. It will probably fail again.
-  exec::ActionEnd AskWholeHeader(const Step& failed) {
-    const auto is_failed = [&](const Step& step) { return IsSamePhase(step, failed); };
-    const auto pass = std::find_if(phases_.preprocess.begin(), phases_.preprocess.end(), is_failed);
-    std::vector<Step> steps;
-    if (pass != phases_.preprocess.end()) {
-      steps = {*pass};
-    } else {
-      steps = {phases_.preprocess.at(phases_.host_pass),
-               *std::find_if(phases_.compile.begin(), phases_.compile.end(), IsCudafe)};
-    }
-    if (is_failed(phases_.host_compile)) {
-      outputs_.erase(phases_.host_text);
-      steps.push_back(phases_.host_compile);
-      AddInputs(steps.back(), outputs_);
-    }
-    PlanEnd again = RunPhases(std::move(steps));
-    if (again.status.ok()) {
-      LetGo();
-      return RunWithWholeHeader(compiler_.whole_after_error_);
-    }
-    compiler_.whole_after_error_.Add();
-    again.printed.clear();  // as before
-    return OnFailure(phases_, again);
   }
 
   // A phase's error is the message, after what the phases before it have printed.

@@ -44,10 +44,10 @@ TEST(SharedBuildTest, ALoadThatHasCompilersDoesNotWaitForWorkers) {
   ASSERT_THAT(built, IsOk());
   EXPECT_FALSE(built->joined());
   EXPECT_THAT(first.get().status().message(), HasSubstr("no worker has a compiler"));
-  const cache::CacheStats stats = t.Stats();
-  EXPECT_EQ(stats.builds, 1u);
-  EXPECT_EQ(stats.failures, 1u);
-  EXPECT_EQ(stats.misses, 2u);
+  const v1::GetCacheStatsResponse stats = t.Stats();
+  EXPECT_EQ(stats.builds(), 1u);
+  EXPECT_EQ(stats.failures(), 1u);
+  EXPECT_EQ(stats.misses(), 2u);
 }
 
 }  // namespace

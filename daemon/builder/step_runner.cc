@@ -138,83 +138,18 @@ exec::ActionEnd StepRunner::RunReusable(const Step& step, const Run& run) {
   exec::ActionEnd end = run.mode == CompileMode::kAnew
                             ? executor_.Run(reusable.step.action, run.askers, &timed, run.cancellation)
                         : disabled_.contains(Shortcut::kStepResults) ? RunAndKeep(reusable)
-                                                                     : RunOnce(reusable);
+                                                                     : FindOrRun(reusable);
   timed.End(end);
   return end;
 }
 
-exec::ActionEnd StepRunner::RunOnce(Reusable& reusable) {
-  const Run& run = reusable.run;
-  const StepOfUser key(reusable.key, run.askers->First());
-  v1::TracedStep::How way = v1::TracedStep::REUSED;
-  while (true) {
-    if (std::optional<exec::ActionResult> kept = cache_.Find(reusable.key, *run.toolchain)) {
-      (way == v1::TracedStep::REUSED ? reused_ : joined_).Add();
-      reusable.timed.TakesResult(way);
-      return *std::move(kept);
-    }
-    if (way == v1::TracedStep::JOINED) return RunAndKeep(reusable);  // what was not kept serves nobody else
-    bool leads = false;
-    const StepFlightPtr flight = JoinOrLead(key, reusable, leads);
-    if (flight == nullptr) return FindOrRun(reusable);
-    if (leads) {
-      // Others may wait for this one, so that it has to end in any case.
-      exec::ActionEnd end = CatchExceptions(kNotRun, [&] { return FindOrRun(reusable); });
-      End(key, *flight, end);
-      return end;
-    }
-    const Fate fate = Await(*flight, key.second, run);
-    if (run.cancellation != nullptr && run.cancellation->cancelled()) {
-      return MakeError(v1::ErrorDetail::CANCELLED, StrCat("step \"", reusable.step.action.step, "\" was cancelled"));
-    }
-    // As a later load would do: headers may have changed meanwhile. So may those of a compiled preamble.
-    reusable.step.faster = nullptr;
-    if (fate == Fate::kRuns || fate == Fate::kFailed) return RunAndKeep(reusable);
-    if (fate == Fate::kMade) way = v1::TracedStep::JOINED;
-  }
-}
-
-StepRunner::StepFlightPtr StepRunner::JoinOrLead(const StepOfUser& key, const Reusable& reusable, bool& leads) {
-  const exec::AskersPtr& askers = reusable.run.askers;
-  if (!askers->AreOf(key.second)) return nullptr;
-  auto own = std::make_shared<StepFlight>(askers);
-  const MutexLock lock(mutex_);
-  const auto [running, mine] = running_.try_emplace(key, std::move(own));
-  leads = mine;
-  return mine || running->second->askers->Has(key.second) ? running->second : nullptr;
-}
-
-StepRunner::Fate StepRunner::Await(StepFlight& flight, UserId user, const Run& run) {
-  bool is_cancelled = false;
-  const ScopedOnCancel on_cancel(run.cancellation.get(), [&] {
-    const MutexLock lock(mutex_);
-    is_cancelled = true;
-    flight.changed.NotifyAll();
-  });
-  const MutexLock lock(mutex_);
-  ++waiting_;
-  while (flight.fate == Fate::kRuns && flight.askers->Has(user) && run.askers->AreOf(user) && !is_cancelled) {
-    flight.changed.Wait(mutex_);
-  }
-  --waiting_;
-  return flight.fate;
-}
-
-void StepRunner::End(const StepOfUser& key, StepFlight& flight, const exec::ActionEnd& end) {
-  const MutexLock lock(mutex_);
-  flight.fate = end.ok() ? Fate::kMade : absl::IsCancelled(end.status()) ? Fate::kCancelled : Fate::kFailed;
-  running_.erase(key);
-  flight.changed.NotifyAll();
-}
-
-void StepRunner::AskersChanged(const exec::Askers& askers) {
-  IgnoreExceptions("positions stay as they were", [&] { executor_.AskersChanged(askers); });
-  const MutexLock lock(mutex_);
-  for (const auto& [key, flight] : running_) flight->changed.NotifyAll();
-}
-
 exec::ActionEnd StepRunner::FindOrRun(const Reusable& reusable) {
   const Run& run = reusable.run;
+  if (std::optional<exec::ActionResult> kept = cache_.Find(reusable.key, *run.toolchain)) {
+    reused_.Add();
+    reusable.timed.TakesResult(v1::TracedStep::REUSED);
+    return *std::move(kept);
+  }
   std::optional<exec::ActionResult> found =
       cache_.FindUpstream(reusable.key, reusable.step, run.toolchain, run.budget, run.cancellation);
   if (!found) return RunAndKeep(reusable);
@@ -238,11 +173,6 @@ exec::ActionEnd StepRunner::RunAndKeep(const Reusable& reusable) {
   return end;
 }
 
-size_t StepRunner::waiting() const {
-  const MutexLock lock(mutex_);
-  return waiting_;
-}
-
 size_t StepRunner::LessonsLeft() const { return parts_->learning.size(); }
 
 void StepRunner::Register(MetricsRegistry& registry) const {
@@ -251,10 +181,11 @@ void StepRunner::Register(MetricsRegistry& registry) const {
   parts_->linker.Register(registry);
   registry.AddGauge("kernix_lessons", "Preparations of shortcuts for later builds: running and waiting.",
                     [this] { return static_cast<int64_t>(LessonsLeft()); });
-  registry.AddCounters("kernix_reusable_steps_total",
-                       "Steps whose result can serve other builds: taken from an earlier build, from a concurrent one "
-                       "or from another node, or run.",
-                       "how", {{"reused", &reused_}, {"joined", &joined_}, {"upstream", &upstream_}, {"run", &run_}});
+  registry.AddCounters(
+      "kernix_reusable_steps_total",
+      "Steps whose result can serve other builds: taken from an earlier build or from another node, or "
+      "run.",
+      "how", {{"reused", &reused_}, {"upstream", &upstream_}, {"run", &run_}});
 }
 
 }  // namespace kernix::build

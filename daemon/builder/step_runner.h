@@ -30,8 +30,8 @@ namespace kernix::build {
 bool WouldEndAgain(const absl::Status& status);
 
 // A compile by nvcc runs in nvcc's phases (nvcc_compiler.h), one of C++ perhaps with a compiled preamble
-// (compiled_preambles.h), a plain link with stubs (linker.h). A step that can be reused (see Reuse) runs once. Any
-// other step is one command. Thread-safe.
+// (compiled_preambles.h), a plain link with stubs (linker.h). A step that can be reused (see Reuse) takes an earlier
+// result. Any other step is one command. Thread-safe.
 class StepRunner {
  public:
   // All must outlive the runner. `lessons` runs the lessons of shortcuts (learning.h). Without it, steps take only
@@ -59,13 +59,6 @@ class StepRunner {
   // Runs `action` as one command, whatever earlier steps have made.
   exec::ActionEnd RunCommand(const exec::Action& action, const Run& run);
 
-  // Must be called when somebody has joined or left `askers`. Does not throw: without memory, positions stay as they
-  // were.
-  void AskersChanged(const exec::Askers& askers);
-
-  // How many steps wait for the same step of another build.
-  size_t waiting() const;
-
   // How many lessons run or wait.
   size_t LessonsLeft() const;
 
@@ -79,31 +72,11 @@ class StepRunner {
     const Run& run;
     TimedStep& timed;
   };
-  using StepOfUser = std::pair<Digest, UserId>;
-  enum class Fate { kRuns, kMade, kFailed, kCancelled };
-  // A step that runs, for the same steps of other builds.
-  struct StepFlight {
-    explicit StepFlight(exec::AskersPtr a) : askers(std::move(a)) {}
-    const exec::AskersPtr askers;
-    Fate fate = Fate::kRuns;
-    CondVar changed;  // its fate, who waits, or a load that waits was cancelled
-  };
-  using StepFlightPtr = std::shared_ptr<StepFlight>;
 
   // For a kCppCompile, with a compiled preamble if there is one.
   exec::ActionEnd RunCppCompile(Step step, const Run& run);
   exec::ActionEnd RunReusable(const Step& step, const Run& run);
-  // Finds or makes the step's result, unless the same step runs for the same user already: then it waits for that
-  // one's result. It does not wait in another user's turn: only one user may wait for its build, and that user must
-  // wait for the other one, too.
-  exec::ActionEnd RunOnce(Reusable& reusable);
-  // The flight of the same step for the same user; `leads`: it is this step's own, and has just begun. Null: the step
-  // runs by itself.
-  StepFlightPtr JoinOrLead(const StepOfUser& key, const Reusable& reusable, bool& leads);
-  // Waits until the flight ends, or is not to be waited for. Returns its fate.
-  Fate Await(StepFlight& flight, UserId user, const Run& run);
-  void End(const StepOfUser& key, StepFlight& flight, const exec::ActionEnd& end);
-  // Takes another node's result, or runs the step and keeps its result.
+  // Takes an earlier result, or another node's, or runs the step and keeps its result.
   exec::ActionEnd FindOrRun(const Reusable& reusable);
   exec::ActionEnd RunAndKeep(const Reusable& reusable);
 
@@ -112,13 +85,8 @@ class StepRunner {
   StepCache& cache_;
   const Shortcuts disabled_;
   MetricCounter reused_;
-  MetricCounter joined_;
   MetricCounter upstream_;
   MetricCounter run_;
-
-  mutable Mutex mutex_;
-  size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_map<StepOfUser, StepFlightPtr> running_ ABSL_GUARDED_BY(mutex_);
 
   struct Parts;
   const std::unique_ptr<Parts> parts_;  // last: they may be learning

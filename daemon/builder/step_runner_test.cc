@@ -369,84 +369,34 @@ TEST_F(StepRunnerTest, TellsTheTimesOfAFailedPhaseAndOfTheWholeCallAfterIt) {
   EXPECT_THAT(watcher_.Ended().back(), Pair("compile", v1::TracedStep::RUN));
 }
 
-// Keeps actions until the test ends them.
-class WaitingExecutor : public exec::Executor {
- public:
-  exec::ActionEnd Run(const exec::Action& action, const exec::AskersPtr&, exec::ActionObserver* observer,
-                      const CancellationPtr&) override {
-    observer->OnStarted(action);
-    std::promise<exec::ActionEnd> end;
-    std::future<exec::ActionEnd> ended = end.get_future();
-    {
-      const MutexLock lock(mutex_);
-      waiting_.push_back(std::move(end));
-    }
-    return ended.get();
-  }
-  exec::ExecutorLoad load() const override { return {}; }
-
-  size_t waiting() const {
-    const MutexLock lock(mutex_);
-    return waiting_.size();
-  }
-  void EndNext(const std::string& output = "") {
-    exec::ActionResult result;
-    result.output = output;
-    result.outputs["out"] = exec::MakeContent("made");
-    EndNextWith(std::move(result));
-  }
-  void EndNextWith(exec::ActionEnd end) {
-    Await("an action", [&] { return waiting() > 0; });
-    const MutexLock lock(mutex_);
-    waiting_.front().set_value(std::move(end));
-    waiting_.pop_front();
-  }
-
- private:
-  mutable Mutex mutex_;
-  std::deque<std::promise<exec::ActionEnd>> waiting_ ABSL_GUARDED_BY(mutex_);
-};
-
-class SameStepTest : public ::testing::Test {
+class ReusableStepTest : public ::testing::Test {
  protected:
-  ~SameStepTest() override {
-    while (ended_ < static_cast<int>(threads_.size())) {
-      if (executor_.waiting() > 0) executor_.EndNext();
+  class Executor : public exec::Executor {
+   public:
+    exec::ActionEnd Run(const exec::Action& action, const exec::AskersPtr&, exec::ActionObserver* observer,
+                        const CancellationPtr&) override {
+      ++runs;
+      observer->OnStarted(action);
+      exec::ActionResult result;
+      result.output = prints;
+      result.outputs["out"] = exec::MakeContent("made");
+      return result;
     }
-    for (std::thread& thread : threads_) thread.join();
-  }
+    exec::ExecutorLoad load() const override { return {}; }
 
-  // Returns once the step has ended, or waits.
-  void Submit(UserId user = UserId{7}, CompileMode mode = CompileMode::kFast, CancellationPtr cancellation = nullptr) {
-    SubmitFor(exec::OneAsker(user), mode, std::move(cancellation));
-  }
+    int runs = 0;
+    std::string prints;
+  };
 
-  void SubmitFor(exec::AskersPtr askers, CompileMode mode = CompileMode::kFast,
-                 CancellationPtr cancellation = nullptr) {
+  void Run(CompileMode mode = CompileMode::kFast) {
     Step step;
     step.action.step = "step";
     step.action.argv = {"tool"};
     step.action.outputs = {"out"};
     step.reuse = Reuse();
-    const int ended_before = ended_;
-    const size_t waiting_before = executor_.waiting() + runner_.waiting();
-    threads_.emplace_back([this, step, askers = std::move(askers), mode, cancellation = std::move(cancellation)] {
-      const exec::ActionEnd end = runner_.RunStep(step, {.askers = askers,
-                                                         .toolchain = toolchain_,
-                                                         .mode = mode,
-                                                         .observer = &watcher_,
-                                                         .cancellation = cancellation});
-      ++(end.ok() ? made_ : failed_);
-      ++ended_;
-    });
-    Await("the step",
-          [&] { return ended_ > ended_before || executor_.waiting() + runner_.waiting() > waiting_before; });
-  }
-  void AwaitEnds(int ended) {
-    Await(StrCat(ended, " steps"), [&] { return ended_ == ended; });
-  }
-  void AwaitWaiting(size_t count) {
-    Await(StrCat(count, " actions"), [&] { return executor_.waiting() == count; });
+    const exec::ActionEnd end = runner_.RunStep(
+        step, {.askers = exec::OneAsker(UserId{7}), .toolchain = toolchain_, .mode = mode, .observer = &watcher_});
+    EXPECT_TRUE(end.ok());
   }
 
   std::string Metrics() {
@@ -455,131 +405,36 @@ class SameStepTest : public ::testing::Test {
     return registry.Text();
   }
 
-  WaitingExecutor executor_;
+  Executor executor_;
   const ScratchDirectory scratch_;
   toolchain::FileDigests digests_{Env::Posix()};
   StepCache cache_{Env::Posix(), digests_, scratch_ / "steps", 1 << 20};
   StepRunner runner_{Env::Posix(), executor_, cache_};
   const toolchain::ToolchainPtr toolchain_ = std::make_shared<const toolchain::Toolchain>();
   Watcher watcher_;
-  std::atomic<int> made_ = 0;
-  std::atomic<int> failed_ = 0;
-  std::atomic<int> ended_ = 0;
-  std::vector<std::thread> threads_;
 };
 
-TEST_F(SameStepTest, LoadsAtTheSameTimeRunItOnce) {
-  for (int i = 0; i < 3; ++i) Submit();
-  EXPECT_EQ(executor_.waiting(), 1u);
-  executor_.EndNext();
-  AwaitEnds(3);
-  Submit();
-  EXPECT_EQ(made_, 4);
+TEST_F(ReusableStepTest, TellsHowEachLoadCameToTheResult) {
+  for (int i = 0; i < 3; ++i) Run();
+  EXPECT_EQ(executor_.runs, 1);
+  EXPECT_THAT(watcher_.Ended(), ElementsAre(Pair("step", v1::TracedStep::RUN), Pair("step", v1::TracedStep::REUSED),
+                                            Pair("step", v1::TracedStep::REUSED)));
   EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"run\"} 1\n"));
-  EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"joined\"} 2\n"));
-  EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"reused\"} 1\n"));
+  EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"reused\"} 2\n"));
 }
 
-TEST_F(SameStepTest, TellsHowEachLoadCameToTheResult) {
-  for (int i = 0; i < 2; ++i) Submit();
-  EXPECT_THAT(watcher_.Ended(), IsEmpty());
-  executor_.EndNext();
-  AwaitEnds(2);
-  EXPECT_THAT(watcher_.Ended(),
-              UnorderedElementsAre(Pair("step", v1::TracedStep::JOINED), Pair("step", v1::TracedStep::RUN)));
-  Submit();
-  EXPECT_THAT(watcher_.Ended().back(), Pair("step", v1::TracedStep::REUSED));
+TEST_F(ReusableStepTest, AStepThatRunsAnewTakesNothing) {
+  Run();
+  Run(CompileMode::kAnew);
+  Run(CompileMode::kWhole);
+  EXPECT_EQ(executor_.runs, 3);
 }
 
-TEST_F(SameStepTest, NobodyWaitsInAnotherUsersTurn) {
-  Submit(UserId{7});
-  Submit(UserId{8});
-  EXPECT_EQ(executor_.waiting(), 2u);
-  Submit(UserId{7}, CompileMode::kWhole);
-  EXPECT_EQ(executor_.waiting(), 3u);
-}
-
-TEST_F(SameStepTest, AStepThatRunsAnewNeitherTakesNorJoinsAnything) {
-  Submit();
-  Submit(UserId{7}, CompileMode::kAnew);
-  EXPECT_EQ(executor_.waiting(), 2u);
-  executor_.EndNext();
-  executor_.EndNext();
-  AwaitEnds(2);
-  Submit(UserId{7}, CompileMode::kAnew);
-  EXPECT_EQ(executor_.waiting(), 1u);
-  executor_.EndNext();
-  AwaitEnds(3);
-  EXPECT_EQ(made_, 3);
-}
-
-TEST_F(SameStepTest, WhoJoinsAWaitingBuildDoesNotWaitInAnotherUsersTurn) {
-  Submit(UserId{7});
-  const exec::AskersPtr joined = exec::OneAsker(UserId{7});
-  SubmitFor(joined);
-  Submit(UserId{7});
-  EXPECT_EQ(executor_.waiting(), 1u);
-  joined->Join({.user = UserId{8}});
-  runner_.AskersChanged(*joined);
-  AwaitWaiting(2);
-  SubmitFor(joined);
-  EXPECT_EQ(executor_.waiting(), 3u);
-  for (int i = 0; i < 3; ++i) executor_.EndNext();
-  AwaitEnds(4);
-  EXPECT_EQ(made_, 4);
-}
-
-TEST_F(SameStepTest, WhoWaitedForABuildThatNowIsAnothersRunsTheStep) {
-  const exec::AskersPtr left = exec::OneAsker(UserId{7});
-  SubmitFor(left);
-  Submit(UserId{7});
-  left->Join({.user = UserId{8}});
-  runner_.AskersChanged(*left);
-  EXPECT_EQ(executor_.waiting(), 1u);
-  left->Leave({.user = UserId{7}});
-  runner_.AskersChanged(*left);
-  AwaitWaiting(2);
-  Submit(UserId{7});
-  EXPECT_EQ(executor_.waiting(), 3u);
-  for (int i = 0; i < 3; ++i) executor_.EndNext();
-  AwaitEnds(3);
-  EXPECT_EQ(made_, 3);
-}
-
-TEST_F(SameStepTest, WordsAreEachLoadsOwn) {
-  Submit();
-  Submit();
-  executor_.EndNext("warning: x\n");
-  AwaitWaiting(1);
-  EXPECT_EQ(made_, 1);
-  executor_.EndNext("warning: x\n");
-  AwaitEnds(2);
-  EXPECT_EQ(made_, 2);
-}
-
-TEST_F(SameStepTest, ACancelledLoadLeavesTheStepToTheNextOne) {
-  for (int i = 0; i < 3; ++i) Submit();
-  executor_.EndNextWith(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
-  AwaitEnds(1);
-  EXPECT_EQ(failed_, 1);
-  AwaitWaiting(1);
-  executor_.EndNext();
-  AwaitEnds(3);
-  EXPECT_EQ(made_, 2);
-}
-
-TEST_F(SameStepTest, WhoWaitsForAnotherLoadsStepHearsItsOwnCancellation) {
-  Submit();
-  const auto cancellation = std::make_shared<Cancellation>();
-  Submit(UserId{7}, CompileMode::kFast, cancellation);
-  EXPECT_EQ(executor_.waiting(), 1u);
-  cancellation->Cancel();
-  AwaitEnds(1);
-  EXPECT_EQ(failed_, 1);
-  EXPECT_EQ(executor_.waiting(), 1u);
-  executor_.EndNext();
-  AwaitEnds(2);
-  EXPECT_EQ(made_, 1);
+TEST_F(ReusableStepTest, WordsAreEachLoadsOwn) {
+  executor_.prints = "warning: x\n";
+  Run();
+  Run();
+  EXPECT_EQ(executor_.runs, 2);
 }
 
 }  // namespace

@@ -30,60 +30,45 @@ struct StepTimes {
 };
 
 // Receives the events of one step. Called as an ActionObserver is; with phases, for several actions, also concurrently.
+// `next` may be null, and must outlive this one.
 class StepObserver : public exec::ActionObserver {
  public:
-  // The step has ended, or one of its phases has, well or not. Not called for what never began.
-  virtual void OnStepEnded(const StepTimes&) {}
-};
+  explicit StepObserver(StepObserver* next = nullptr) : ActionObserver(next), next_(next) {}
 
-// Passes on the times, and nothing else: for what users should not see happen.
-class QuietStep final : public StepObserver {
- public:
-  // `observer` may be null, and must outlive this one.
-  explicit QuietStep(StepObserver* observer) : observer_(observer) {}
-  void OnStepEnded(const StepTimes& times) override {
-    if (observer_ != nullptr) observer_->OnStepEnded(times);
+  // The step has ended, or one of its phases has, well or not. Not called for what never began.
+  virtual void OnStepEnded(const StepTimes& times) {
+    if (next_ != nullptr) next_->OnStepEnded(times);
   }
 
  private:
-  StepObserver* const observer_;
+  StepObserver* const next_;
 };
 
 // Passes on everything but what the command prints.
-class MutedStep final : public StepObserver {
+class MutedStep : public StepObserver {
  public:
-  // `observer` may be null, and must outlive this one.
-  explicit MutedStep(StepObserver* observer) : observer_(observer) {}
-  void OnQueued(int actions_ahead) override {
-    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
-  }
-  void OnStarted(const exec::Action& action) override {
-    if (observer_ != nullptr) observer_->OnStarted(action);
-  }
-  void OnStepEnded(const StepTimes& times) override {
-    if (observer_ != nullptr) observer_->OnStepEnded(times);
-  }
+  using StepObserver::StepObserver;
+  void OnOutput(std::string_view) override {}
+};
 
- private:
-  StepObserver* const observer_;
+// Passes on the times, and nothing else: for what users should not see happen.
+class QuietStep final : public MutedStep {
+ public:
+  using MutedStep::MutedStep;
+  void OnQueued(int) override {}
+  void OnStarted(const exec::Action&) override {}
 };
 
 // Measures one step, from now on. Sits between the executor and the step's observer.
-class TimedStep final : public exec::ActionObserver {
+class TimedStep final : public StepObserver {
  public:
-  // `observer` may be null, and must outlive the step. So must `env`.
+  // `env` must outlive it.
   TimedStep(Env& env, std::string name, StepKind kind, StepObserver* observer)
-      : env_(env), observer_(observer), name_(std::move(name)), kind_(kind), ready_(env.Now()) {}
+      : StepObserver(observer), env_(env), name_(std::move(name)), kind_(kind), ready_(env.Now()) {}
 
-  void OnQueued(int actions_ahead) override {
-    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
-  }
   void OnStarted(const exec::Action& action) override {
     started_ = env_.Now();
-    if (observer_ != nullptr) observer_->OnStarted(action);
-  }
-  void OnOutput(std::string_view text) override {
-    if (observer_ != nullptr) observer_->OnOutput(text);
+    StepObserver::OnStarted(action);
   }
 
   // No command has run: the result is another one's.
@@ -95,17 +80,16 @@ class TimedStep final : public exec::ActionObserver {
   // Tells the observer. Must be called once, before the end of the step is known. Does not throw: without memory for
   // them, the times are not told.
   void End(const absl::StatusOr<exec::ActionResult>& result) {
-    if (observer_ == nullptr || !started_) return;
+    if (!started_) return;
     if (result.ok() && result->ran_on_worker && way_ == v1::TracedStep::RUN) way_ = v1::TracedStep::REMOTE;
     IgnoreExceptions("not told", [&] {
       const uint64_t peak = result.ok() && way_ == v1::TracedStep::RUN ? result->peak_memory_bytes : 0;
-      observer_->OnStepEnded({name_, kind_, way_, ready_, *started_, env_.Now(), peak});
+      OnStepEnded({name_, kind_, way_, ready_, *started_, env_.Now(), peak});
     });
   }
 
  private:
   Env& env_;
-  StepObserver* const observer_;
   const std::string name_;
   const StepKind kind_;
   const MonotonicTime ready_;

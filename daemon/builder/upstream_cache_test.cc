@@ -108,16 +108,16 @@ TEST_F(SharingTest, ANodeTakesWhatAnotherOneHasBuilt) {
   EXPECT_EQ(taken->miss_reason(), "");
   EXPECT_EQ(second.Artifact(*taken), first.Artifact(*built));
   EXPECT_EQ(taken->required_symbol_versions_size(), built->required_symbol_versions_size());
-  const cache::CacheStats stats = second.Stats();
-  EXPECT_EQ(stats.builds, 0u);
-  EXPECT_EQ(stats.upstream_hits, 1u);
-  EXPECT_EQ(stats.misses, 1u);
+  const v1::GetCacheStatsResponse stats = second.Stats();
+  EXPECT_EQ(stats.builds(), 0u);
+  EXPECT_EQ(stats.upstream_hits(), 1u);
+  EXPECT_EQ(stats.misses(), 1u);
 
   const auto again = second.Load(request);
   ASSERT_THAT(again, IsOk());
   EXPECT_TRUE(again->cache_hit());
   EXPECT_FALSE(again->from_upstream());
-  EXPECT_EQ(second.Stats().upstream_hits, 1u);
+  EXPECT_EQ(second.Stats().upstream_hits(), 1u);
 }
 
 TEST_F(SharingTest, ALoadThatMayNotCompileTakesWhatAnotherNodeHasBuilt) {
@@ -140,8 +140,8 @@ TEST_F(SharingTest, ALoadThatMayNotCompileTakesWhatAnotherNodeHasBuilt) {
   ASSERT_THAT(taken, IsOk());
   EXPECT_TRUE(taken->from_upstream());
   EXPECT_EQ(observer.fetches, 0) << "it needs no header";
-  EXPECT_EQ(second.Stats().builds, 0u);
-  EXPECT_EQ(second.Stats().failures, 0u);
+  EXPECT_EQ(second.Stats().builds(), 0u);
+  EXPECT_EQ(second.Stats().failures(), 0u);
 }
 
 // Has an engine that shows its answers to lookups only when they are released.
@@ -185,10 +185,10 @@ TEST_F(SharedLookupTest, ALookupTakesWhatAnotherNodeHasBuilt) {
   ASSERT_TRUE(again);
   EXPECT_FALSE(again->from_upstream());
   EXPECT_EQ(again->artifact_digest(), taken->artifact_digest());
-  const cache::CacheStats stats = taker_.Stats();
-  EXPECT_EQ(stats.upstream_hits, 1u);
-  EXPECT_EQ(stats.misses, 1u);
-  EXPECT_EQ(stats.hits, 1u);
+  const v1::GetCacheStatsResponse stats = taker_.Stats();
+  EXPECT_EQ(stats.upstream_hits(), 1u);
+  EXPECT_EQ(stats.misses(), 1u);
+  EXPECT_EQ(stats.hits(), 1u);
 }
 
 TEST_F(SharedLookupTest, LookupsAndALoadTakeAnArtifactOnce) {
@@ -206,16 +206,16 @@ TEST_F(SharedLookupTest, LookupsAndALoadTakeAnArtifactOnce) {
   EXPECT_THAT(AwaitValue("the load", std::move(load)), IsOk());
   EXPECT_EQ(observer.fetches, 0);
   EXPECT_EQ(proxy_.Calls("GetActionResult"), 2) << "for lists and for the result";
-  EXPECT_EQ(taker_.Stats().upstream_hits, 1u);
+  EXPECT_EQ(taker_.Stats().upstream_hits(), 1u);
 }
 
 TEST_F(SharedLookupTest, ALoadAfterALookupInVainDoesNotAskAgain) {
   EXPECT_FALSE(taker_.LookUp(request_));
   EXPECT_EQ(proxy_.Calls("GetActionResult"), 1);
-  EXPECT_EQ(taker_.Stats().misses, 0u) << "the load counts";
+  EXPECT_EQ(taker_.Stats().misses(), 0u) << "the load counts";
   RecordingObserver observer({"int a;\n"});
   ASSERT_THAT(taker_.Load(request_, observer), IsOk());
-  EXPECT_EQ(taker_.Stats().misses, 1u);
+  EXPECT_EQ(taker_.Stats().misses(), 1u);
   taker_.StopSharing();
   EXPECT_EQ(Sample(*taker_.results, "kernix_upstream_lookups_total{result=\"absent\"}"), 1);
 }
@@ -252,7 +252,7 @@ TEST_F(SharingTest, AForcedBuildAsksNobody) {
   second.Share(Engine());
   request.set_force_rebuild(true);
   second.Build(request);
-  EXPECT_EQ(second.Stats().builds, 1u);
+  EXPECT_EQ(second.Stats().builds(), 1u);
 }
 
 v1::LoadRequest WithoutTools(v1::LoadRequest request) {
@@ -297,8 +297,8 @@ TEST_F(SharingTest, ANodeWithoutCompilersTakesWhatAnotherOneHasBuilt) {
     }));
     EXPECT_TRUE(delivered);
   }
-  EXPECT_EQ(bare.Stats().builds, 0u);
-  EXPECT_EQ(bare.Stats().failures, 0u);
+  EXPECT_EQ(bare.Stats().builds(), 0u);
+  EXPECT_EQ(bare.Stats().failures(), 0u);
 }
 
 // What the other node has built stays away until the first query for it is over.
@@ -468,8 +468,8 @@ TEST_F(SharingTest, OneOfManyNodesBuilds) {
   uint64_t builds = 0;
   uint64_t taken = 0;
   for (const auto& node : nodes) {
-    builds += node->Stats().builds;
-    taken += node->Stats().upstream_hits;
+    builds += node->Stats().builds();
+    taken += node->Stats().upstream_hits();
   }
   EXPECT_EQ(builds, 1u);
   EXPECT_EQ(taken, 4u);
@@ -521,7 +521,7 @@ TEST_F(SharingTest, ANodeBuildsForItselfIfTheEngineDoesNotAnswer) {
   node.Share({.address = StrCat("unix://", folder.File("nobody")), .timeout = Duration(100)});
   node.Build(Request());
   node.Build(Request());
-  EXPECT_EQ(node.Stats().builds, 2u);
+  EXPECT_EQ(node.Stats().builds(), 2u);
 }
 
 // The engine's answers as a load meets them; upstream_fault_test.cc has them call by call.
@@ -813,14 +813,14 @@ TEST_F(SharingTest, ALoadThatIsCancelledWaitsForNoEngine) {
   const auto cancellation = std::make_shared<Cancellation>();
   RecordingObserver observer;
   std::thread canceller([&] {
-    Await("the load to ask", [&] { return node.Stats().misses == 1; });
+    Await("the load to ask", [&] { return node.Stats().misses() == 1; });
     cancellation->Cancel();
   });
   const auto result = node.builder->Load(Request(), UserId{1000}, observer, cancellation);
   canceller.join();
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
   node.StopSharing();
-  EXPECT_EQ(node.Stats().builds, 0u);
+  EXPECT_EQ(node.Stats().builds(), 0u);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads for work that waits for another machine.
+// Threads for work in the background.
 #pragma once
 
 #include <chrono>

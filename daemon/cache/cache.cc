@@ -15,8 +15,8 @@
 namespace kernix::cache {
 namespace {
 
-absl::StatusOr<std::shared_ptr<Index>> OpenIndex(Env& env, const StorePaths& paths) {
-  absl::StatusOr<std::shared_ptr<Index>> index = Index::Open(paths.index);
+absl::StatusOr<std::unique_ptr<Index>> OpenIndex(Env& env, const StorePaths& paths) {
+  absl::StatusOr<std::unique_ptr<Index>> index = Index::Open(paths.index);
   if (!absl::IsDataLoss(index.status())) return index;
   Log(LogLevel::kWarning, "cache_index_damaged",
       {{"error", index.status().ToString()}, {"kept_as", StrCat(paths.index, ".damaged")}});
@@ -43,47 +43,50 @@ static_assert(std::size(kTotalTexts) == kTotalCount);
 
 }  // namespace
 
+struct Cache::Parts {
+  std::unique_ptr<FileLock> lock;
+  std::unique_ptr<OwnFiles> files;
+  std::unique_ptr<Index> index;
+  std::unique_ptr<BlobFolder> blobs;
+  std::vector<Layer> layers;
+};
+
 absl::StatusOr<std::unique_ptr<Cache>> Cache::Open(Env& env, CacheOptions options) {
   const StorePaths paths(options.directory);
-  CacheParts parts;
+  Parts parts;
   KERNIX_ASSIGN_OR_RETURN(parts.lock, ClaimStore(env, paths, options.socket));
-  absl::StatusOr<std::shared_ptr<Index>> index = OpenIndex(env, paths);
+  absl::StatusOr<std::unique_ptr<Index>> index = OpenIndex(env, paths);
   if (!index.ok()) return StoreError(paths.directory, index.status());
-  parts.actions = *index;
-  parts.journal = *std::move(index);
-  parts.blobs = std::make_shared<BlobFolder>(env, paths.blobs);
+  parts.index = *std::move(index);
+  parts.blobs = std::make_unique<BlobFolder>(env, paths.blobs);
   parts.files = FilesOfStore(env, paths);
-  std::vector<Layer> layers;
   for (const std::string& directory : options.read_directories) {
-    const std::string scratch = JoinPath(paths.scratch, StrCat("scratch-index-", layers.size()));
+    const std::string scratch = JoinPath(paths.scratch, StrCat("scratch-index-", parts.layers.size()));
     KERNIX_ASSIGN_OR_RETURN(Layer layer, OpenLayer(env, directory, scratch));
-    layers.push_back(std::move(layer));
+    parts.layers.push_back(std::move(layer));
   }
-  AddLayers(env, parts, std::move(layers));
-  return Make(env, std::move(options), std::move(parts));
-}
-
-absl::StatusOr<std::unique_ptr<Cache>> Cache::Make(Env& env, CacheOptions options, CacheParts parts) {
   std::unique_ptr<Cache> cache(new Cache(env, std::move(options), std::move(parts)));
   KERNIX_RETURN_IF_ERROR(cache->Wrap(cache->Start()));
   return cache;
 }
 
-Cache::Cache(Env& env, CacheOptions options, CacheParts parts)
+Cache::Cache(Env& env, CacheOptions options, Parts parts)
     : env_(env),
       options_(std::move(options)),
       limit_bytes_(options_.limit_bytes),
       limit_bytes_per_user_(options_.limit_bytes_per_user),
       lock_(std::move(parts.lock)),
       files_(std::move(parts.files)),
-      actions_(std::move(parts.actions)),
+      index_(std::move(parts.index)),
       blobs_(std::move(parts.blobs)),
-      journal_(std::move(parts.journal)) {}
+      layers_(std::move(parts.layers)) {}
+
+Cache::~Cache() { FlushIfPossible(); }
 
 absl::Status Cache::Start() {
-  KERNIX_ASSIGN_OR_RETURN(before_, journal_->LoadTotals());
+  KERNIX_ASSIGN_OR_RETURN(before_, index_->LoadTotals());
   EvictIfPossible(std::nullopt);
-  KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> named, journal_->Artifacts());
+  KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> named, index_->Artifacts());
   return blobs_->RemoveAllBut(named);
 }
 
@@ -102,39 +105,57 @@ std::string Cache::scratch_directory() const { return StorePaths(options_.direct
 // --- Lookups ---------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<std::optional<Entry>> Cache::Find(const Digest& key) {
-  KERNIX_ASSIGN_OR_RETURN(std::optional<Entry> entry, Wrap(actions_->Find(key)));
+  KERNIX_ASSIGN_OR_RETURN(std::optional<Entry> entry, Wrap(index_->Find(key)));
+  for (size_t i = 0; !entry && i < layers_.size(); ++i) entry = layers_[i].index->Find(key).value_or(std::nullopt);
   if (!entry) return std::nullopt;
   Lend(entry->artifact, std::nullopt);  // first, so that a blob found sound stays
-  KERNIX_ASSIGN_OR_RETURN(const bool sound, Wrap(blobs_->IsSound(entry->artifact, entry->size)));
+  KERNIX_ASSIGN_OR_RETURN(const bool sound, Wrap(IsSound(entry->artifact, entry->size)));
   if (sound) return entry;
   Log(LogLevel::kWarning, "cache_artifact_unusable", {{"path", BlobPath(entry->artifact)}, {"key", key.Hex()}});
   KERNIX_RETURN_IF_ERROR(RemoveEntry(key, entry->artifact));
   return std::nullopt;
 }
 
+absl::StatusOr<bool> Cache::IsSound(const Digest& artifact, uint64_t size) {
+  absl::StatusOr<bool> sound = blobs_->IsSound(artifact, size);
+  for (size_t i = 0; sound.ok() && !*sound && i < layers_.size(); ++i)
+    sound = layers_[i].blobs->IsSound(artifact, size);
+  return sound;
+}
+
+std::string Cache::BlobPath(const Digest& digest) const {
+  std::string own = blobs_->PathOf(digest);
+  if (layers_.empty() || env_.Stat(own, /*follow=*/false).ok()) return own;
+  for (const Layer& layer : layers_) {
+    if (std::string path = layer.blobs->PathOf(digest); env_.Stat(path, /*follow=*/false).ok()) return path;
+  }
+  return own;
+}
+
 absl::StatusOr<std::unique_ptr<ReadableFile>> Cache::OpenBlob(const Digest& digest) {
   absl::StatusOr<std::unique_ptr<ReadableFile>> blob = blobs_->Open(digest);
+  for (size_t i = 0; absl::IsNotFound(blob.status()) && i < layers_.size(); ++i) blob = layers_[i].blobs->Open(digest);
   if (blob.ok() || absl::IsNotFound(blob.status())) return blob;
   return Wrap(blob.status());
 }
 
 absl::StatusOr<bool> Cache::Owns(UserId user, const Digest& artifact) {
   if (IsLentTo(user, artifact)) return true;
-  return Wrap(journal_->HasTagOf(user, artifact));
+  return Wrap(index_->HasTagOf(user, artifact));
 }
 
 absl::StatusOr<std::vector<ListedEntry>> Cache::List(const TagFilter& filter) {
   FlushIfPossible();
-  return Wrap(journal_->List(filter));
+  return Wrap(index_->List(filter));
 }
 
 absl::StatusOr<std::vector<BuiltFrom>> Cache::Recent(const Tag& tag, size_t limit) {
   FlushIfPossible();
-  return Wrap(journal_->Recent(tag, limit));
+  return Wrap(index_->Recent(tag, limit));
 }
 
 absl::StatusOr<std::optional<v1::BuildTrace>> Cache::TraceOf(const Digest& key) {
-  KERNIX_ASSIGN_OR_RETURN(const std::string bytes, Wrap(journal_->TraceOf(key)));
+  KERNIX_ASSIGN_OR_RETURN(const std::string bytes, Wrap(index_->TraceOf(key)));
   if (bytes.empty()) return std::nullopt;
   v1::BuildTrace trace;
   if (!trace.ParseFromString(bytes)) return Wrap(absl::DataLossError("index: the trace of a build cannot be read"));
@@ -160,7 +181,7 @@ absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifac
 }
 
 absl::Status Cache::Commit(const Entry& entry, const Tag& tag) {
-  KERNIX_ASSIGN_OR_RETURN(const Dropped replaced, actions_->Put(entry, tag));
+  KERNIX_ASSIGN_OR_RETURN(const Dropped replaced, index_->Put(entry, tag));
   NoteChanges({entry.key});
   Count(TotalOf(entry));
   RemoveBlobs(replaced.artifacts);
@@ -177,7 +198,7 @@ void Cache::NoteChanges(const std::vector<Digest>& keys) {
 }
 
 void Cache::EvictIfPossible(const std::optional<Digest>& keep) {
-  const absl::StatusOr<Dropped> dropped = journal_->Evict({limit_bytes_, limit_bytes_per_user_}, keep);
+  const absl::StatusOr<Dropped> dropped = index_->Evict({limit_bytes_, limit_bytes_per_user_}, keep);
   if (!dropped.ok()) return Log(LogLevel::kWarning, "cache_evict_failed", {{"error", dropped.status().ToString()}});
   NoteChanges(dropped->keys);
   Count(Total::kEvictions, dropped->keys.size());
@@ -191,32 +212,28 @@ void Cache::SetLimits(const Limits& limits) {
 }
 
 absl::Status Cache::RemoveEntry(const Digest& key, const std::optional<Digest>& artifact) {
-  KERNIX_ASSIGN_OR_RETURN(const Dropped dropped, Wrap(actions_->Remove(key, artifact)));
+  KERNIX_ASSIGN_OR_RETURN(const Dropped dropped, Wrap(index_->Remove(key, artifact)));
   NoteChanges(dropped.keys);
   RemoveBlobs(dropped.artifacts);
   return absl::OkStatus();
 }
 
-absl::StatusOr<PurgeResult> Cache::Purge(const PurgeFilter& filter) {
+absl::StatusOr<Dropped> Cache::Purge(const TagFilter& filter) {
   FlushIfPossible();
-  TagFilter tags{filter.name, filter.owner, {}};
-  if (filter.not_used_for_ms) {
-    tags.unused_since_unix_ms = env_.UnixMillis() - static_cast<int64_t>(*filter.not_used_for_ms);
-  }
-  KERNIX_ASSIGN_OR_RETURN(const Dropped dropped, Wrap(journal_->Purge(tags)));
+  KERNIX_ASSIGN_OR_RETURN(Dropped dropped, Wrap(index_->Purge(filter)));
   NoteChanges(dropped.keys);
   RemoveBlobs(dropped.artifacts);
-  return PurgeResult{dropped.tags, dropped.bytes};
+  return dropped;
 }
 
 // --- The journal -----------------------------------------------------------------------------------------------------
 
 void Cache::Touch(const Digest& key, const Tag& tag) {
-  journal_->AddUse(key, tag, env_.UnixMillis());
+  index_->AddUse(key, tag, env_.UnixMillis());
   Count(Total::kHits);
 }
 
-void Cache::AddTag(const Digest& key, const Tag& tag) { journal_->AddTag(key, tag); }
+void Cache::AddTag(const Digest& key, const Tag& tag) { index_->AddTag(key, tag); }
 
 void Cache::Count(Total total, uint64_t n) { counted_[static_cast<size_t>(total)].Add(n); }
 
@@ -226,21 +243,26 @@ Totals Cache::CountedTotals() const {
   return totals;
 }
 
-CacheStats Cache::Stats() {
+v1::GetCacheStatsResponse Cache::Stats() {
   FlushIfPossible();
   const Totals totals = CountedTotals();
   const auto of = [&](Total total) { return totals[static_cast<size_t>(total)]; };
-  const Holdings holdings = journal_->holdings();
-  return {.builds = of(Total::kBuilds),
-          .hits = of(Total::kHits),
-          .misses = of(Total::kMisses),
-          .joined = of(Total::kJoined),
-          .failures = of(Total::kFailures),
-          .evictions = of(Total::kEvictions),
-          .cancelled = of(Total::kCancelled),
-          .upstream_hits = of(Total::kUpstreamHits),
-          .entries = holdings.tags,
-          .bytes = holdings.bytes()};
+  const Holdings holdings = index_->holdings();
+  v1::GetCacheStatsResponse stats;
+  stats.set_builds(of(Total::kBuilds));
+  stats.set_hits(of(Total::kHits));
+  stats.set_misses(of(Total::kMisses));
+  stats.set_joined(of(Total::kJoined));
+  stats.set_failures(of(Total::kFailures));
+  stats.set_evictions(of(Total::kEvictions));
+  stats.set_cancelled(of(Total::kCancelled));
+  stats.set_upstream_hits(of(Total::kUpstreamHits));
+  stats.set_entries(holdings.tags);
+  stats.set_bytes(holdings.bytes());
+  stats.set_limit_bytes(limit_bytes());
+  stats.set_limit_bytes_per_user(limit_bytes_per_user());
+  stats.set_store_directory(directory());
+  return stats;
 }
 
 void Cache::Register(MetricsRegistry& registry) {
@@ -248,25 +270,27 @@ void Cache::Register(MetricsRegistry& registry) {
     registry.AddCounter(kTotalTexts[i].name, kTotalTexts[i].help, counted_[i]);
   }
   registry.AddGauge("kernix_cache_tags", "Tags in the cache: one for each name and user of an entry.",
-                    [this] { return static_cast<int64_t>(journal_->holdings().tags); });
+                    [this] { return static_cast<int64_t>(index_->holdings().tags); });
   registry.AddGauge("kernix_cache_bytes", "Size of all artifacts in the cache, and of its index.",
-                    [this] { return static_cast<int64_t>(journal_->holdings().bytes()); });
+                    [this] { return static_cast<int64_t>(index_->holdings().bytes()); });
   registry.AddGauge("kernix_cache_limit_bytes", "Size limit of the cache.",
                     [this] { return static_cast<int64_t>(limit_bytes()); });
 }
 
-absl::StatusOr<std::vector<KnownFile>> Cache::LoadKnownFiles() { return Wrap(journal_->LoadKnownFiles()); }
+absl::StatusOr<std::vector<KnownFile>> Cache::LoadKnownFiles() { return Wrap(index_->LoadKnownFiles()); }
 
 absl::Status Cache::SaveKnownFiles(const std::vector<KnownFile>& files) {
   if (files.empty()) return absl::OkStatus();
-  return Wrap(journal_->SaveKnownFiles(files));
+  return Wrap(index_->SaveKnownFiles(files));
 }
+
+absl::StatusOr<uint64_t> Cache::HeldBy(UserId user) { return Wrap(index_->HeldBy(user)); }
 
 absl::Status Cache::Flush() {
   RemoveReturned();
-  KERNIX_RETURN_IF_ERROR(Wrap(journal_->Flush(CountedTotals())));
+  KERNIX_RETURN_IF_ERROR(Wrap(index_->Flush(CountedTotals())));
   // Tags take room, too.
-  if (journal_->holdings().index_bytes > 0 || limit_bytes_per_user_ > 0) EvictIfPossible(std::nullopt);
+  if (index_->holdings().index_bytes > 0 || limit_bytes_per_user_ > 0) EvictIfPossible(std::nullopt);
   return absl::OkStatus();
 }
 
@@ -299,7 +323,7 @@ void Cache::RemoveBlob(const Digest& artifact) {
   if (pins_.contains(artifact) || !FirstLost().empty()) return;
   // An Insert() may have committed after the journal said that no entry names the blob. In doubt, the blob stays: the
   // next start checks again.
-  const absl::StatusOr<bool> named = journal_->IsNamed(artifact);
+  const absl::StatusOr<bool> named = index_->IsNamed(artifact);
   if (!named.ok() || *named) return;
   const absl::Status status = blobs_->Remove(artifact);
   if (!status.ok()) Log(LogLevel::kWarning, "cache_remove_failed", {{"error", status.ToString()}});
@@ -317,7 +341,7 @@ void Cache::Lend(const Digest& artifact, const std::optional<UserId>& user) {
 
 bool Cache::LendAgain(const Digest& key, const Digest& artifact, uint64_t size, uint64_t changes, UserId user) {
   Lend(artifact, std::nullopt);  // first, so that a blob found sound stays
-  if (changes != this->changes(key) || !blobs_->IsSound(artifact, size).value_or(false)) return false;
+  if (changes != this->changes(key) || !IsSound(artifact, size).value_or(false)) return false;
   Lend(artifact, user);
   return true;
 }

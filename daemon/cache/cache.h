@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The artifact cache: an ActionCache, a BlobStore, and a Journal of both. The cache ties them together:
+// The artifact cache: an index of entries, with a journal of their uses, and a folder of blobs, perhaps above stores
+// that are only read. The cache ties them together:
 //
-// Crash safety: a blob is on disk before the action cache names it. A blob that no entry names is garbage, and the next
+// Crash safety: a blob is on disk before the index names it. A blob that no entry names is garbage, and the next
 // start removes it. An entry whose blob is missing or damaged is dropped when it is found.
 //
 // Lifetime: a blob is removed only if no entry names it, no Insert() is between storing it and committing its entry
@@ -41,42 +42,15 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "common/os/file_check.h"
-#include "daemon/cache/blob_store.h"
+#include "daemon/cache/entry.h"
 #include "daemon/cache/journal.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::cache {
 
-struct PurgeFilter {
-  std::optional<std::string> name;
-  std::optional<UserId> owner;
-  std::optional<uint64_t> not_used_for_ms;
-};
-
-// Counted as List() counts entries.
-struct PurgeResult {
-  uint64_t entries = 0;
-  uint64_t bytes = 0;
-};
-
-struct CacheStats {
-  // Since the store was made.
-  uint64_t builds = 0;
-  uint64_t hits = 0;
-  uint64_t misses = 0;
-  uint64_t joined = 0;
-  uint64_t failures = 0;
-  uint64_t evictions = 0;
-  uint64_t cancelled = 0;
-  uint64_t upstream_hits = 0;
-  // At present.
-  uint64_t entries = 0;  // as List() counts them
-  uint64_t bytes = 0;    // that count for the limit: artifacts, and the index beyond a small one
-};
-
 struct CacheOptions {
   std::string directory;
-  uint64_t limit_bytes = 10ull << 30;  // for CacheStats::bytes
+  uint64_t limit_bytes = 10ull << 30;  // for the artifacts, and the index beyond a small one
   // How long an artifact's blob stays after Find() or Insert() has given it out, even if its entry is removed: time for
   // the client to open it. A blob that outlives its entry is removed by a later Flush() or at the next start.
   Duration lend_time{0};
@@ -87,30 +61,23 @@ struct CacheOptions {
   uint64_t limit_bytes_per_user = 0;  // see Limits
 };
 
-// The parts of a cache. One object may implement several of them.
-struct CacheParts {
-  std::shared_ptr<ActionCache> actions;
-  std::shared_ptr<BlobStore> blobs;
-  std::shared_ptr<Journal> journal;
-  std::unique_ptr<FileLock> lock;   // held as long as the cache lives; may be null
-  std::unique_ptr<OwnFiles> files;  // without which they work no more; may be null
-};
-
 using MakeTrace = std::function<v1::BuildTrace()>;
 
-// Thread-safe. Only the daemon writes to the cache's parts.
+class BlobFolder;
+class Index;
+struct Layer;
+
+// Thread-safe. Only the daemon writes to the store.
 class Cache {
  public:
   // Opens the store in a folder, which is created if absent (mode 0700; the folder's mode decides who can open
   // artifacts). RESOURCE errors, with the path: the folder cannot be created or written; another kernixd holds it
   // (status code kUnavailable); its layout belongs to another kernix; it contains another user's files under the names
-  // above. Moves a damaged index aside (with a warning in the log) and starts a new one.
+  // above. Moves a damaged index aside (with a warning in the log) and starts a new one. Cleans up after a crash, and
+  // enforces the limit if it can.
   static absl::StatusOr<std::unique_ptr<Cache>> Open(Env& env, CacheOptions options);
 
-  // Makes a cache of other parts. Cleans up after a crash, and enforces the limit if it can.
-  static absl::StatusOr<std::unique_ptr<Cache>> Make(Env& env, CacheOptions options, CacheParts parts);
-
-  ~Cache() { FlushIfPossible(); }
+  ~Cache();
   Cache(const Cache&) = delete;
   Cache& operator=(const Cache&) = delete;
 
@@ -152,8 +119,8 @@ class Cache {
   // Drops one entry. Its blob is removed if no other entry names it.
   absl::Status Remove(const Digest& key) { return RemoveEntry(key, std::nullopt); }
 
-  // See BlobStore.
-  std::string BlobPath(const Digest& digest) const { return blobs_->PathOf(digest); }
+  // See BlobFolder.
+  std::string BlobPath(const Digest& digest) const;
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenBlob(const Digest& digest);
 
   // One element for each matching tag, most recently used first.
@@ -166,14 +133,13 @@ class Cache {
   // it.
   absl::StatusOr<std::optional<v1::BuildTrace>> TraceOf(const Digest& key);
 
-  // Removes the matching tags and counts them. A key without tags is removed, and its artifact with the last key that
-  // names it.
-  absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter);
+  // Removes the matching tags. A key without tags is removed, and its artifact with the last key that names it.
+  absl::StatusOr<Dropped> Purge(const TagFilter& filter);
 
   // Written to disk later, like Touch(). The cache itself counts kBuilds, kUpstreamHits, kHits and
   // kEvictions.
   void Count(Total total, uint64_t n = 1);
-  CacheStats Stats();
+  v1::GetCacheStatsResponse Stats();
 
   // Registers this process's counters and the store's gauges. The registry must not be read after the cache is
   // destroyed.
@@ -188,17 +154,17 @@ class Cache {
 
   // The first of the store's files and folders that somebody has removed or exchanged; empty: none. After that, the
   // store works no more, and the files at its path belong to others: only a new Cache can make it anew.
-  std::string FirstLost() const { return files_ == nullptr ? "" : files_->FirstLost(); }
+  std::string FirstLost() const { return files_->FirstLost(); }
   // Their names.
-  std::vector<std::string> Files() const { return files_ == nullptr ? std::vector<std::string>() : files_->Names(); }
+  std::vector<std::string> Files() const { return files_->Names(); }
 
   const std::string& directory() const { return options_.directory; }
   uint64_t limit_bytes() const { return limit_bytes_; }
   uint64_t limit_bytes_per_user() const { return limit_bytes_per_user_; }
   // Evicts down to the new limits if it can; otherwise the next Insert() does.
   void SetLimits(const Limits& limits);
-  // See Journal.
-  absl::StatusOr<uint64_t> HeldBy(UserId user) { return Wrap(journal_->HeldBy(user)); }
+  // See Index.
+  absl::StatusOr<uint64_t> HeldBy(UserId user);
   // The folder of a StepStore.
   std::string steps_directory() const;
   // The folders of a RememberedToolchains.
@@ -207,7 +173,9 @@ class Cache {
   std::string scratch_directory() const;
 
  private:
-  Cache(Env& env, CacheOptions options, CacheParts parts);
+  struct Parts;
+
+  Cache(Env& env, CacheOptions options, Parts parts);
 
   absl::Status Start();
   absl::Status Wrap(const absl::Status& status) const;
@@ -218,6 +186,7 @@ class Cache {
   // Reading and cleaning up must work on a full disk, too.
   void FlushIfPossible();
   Totals CountedTotals() const;
+  absl::StatusOr<bool> IsSound(const Digest& artifact, uint64_t size);
   absl::Status RemoveEntry(const Digest& key, const std::optional<Digest>& artifact);
   absl::Status Commit(const Entry& entry, const Tag& tag);
   std::atomic<uint64_t>& ChangesOf(const Digest& key);
@@ -247,10 +216,10 @@ class Cache {
   std::array<std::atomic<uint64_t>, 4096> changes_{};
   const std::unique_ptr<FileLock> lock_;  // destroyed last
   const std::unique_ptr<OwnFiles> files_;
-  const std::shared_ptr<ActionCache> actions_;
-  const std::shared_ptr<BlobStore> blobs_;
-  const std::shared_ptr<Journal> journal_;
-  Totals before_{};  // counted by earlier processes
+  const std::unique_ptr<Index> index_;
+  const std::unique_ptr<BlobFolder> blobs_;
+  const std::vector<Layer> layers_;  // which Find() asks for what this store lacks
+  Totals before_{};                  // counted by earlier processes
   std::array<MetricCounter, kTotalCount> counted_;
 
   Mutex blobs_mutex_;  // held while a blob is removed, so that an earlier pin keeps the blob

@@ -22,7 +22,7 @@ TEST_F(CacheTest, MissingArtifactDropsItsEntry) {
   Insert(1);
   ASSERT_TRUE(env_.RemoveFile(BlobOf(1)).ok());
   EXPECT_FALSE(Has(1));
-  EXPECT_EQ(Stats().entries, 0u);
+  EXPECT_EQ(Stats().entries(), 0u);
 }
 
 TEST_F(CacheTest, DamagedArtifactIsNeverServed) {
@@ -75,7 +75,7 @@ TEST_F(CacheTest, ArtifactThatCannotBeReadJustNowKeepsItsEntry) {
       const auto found = cache_->Find(TestKey(1));
       EXPECT_EQ(KindOf(found.status()), v1::ErrorDetail::RESOURCE);
       EXPECT_TRUE(Has(1)) << "after error " << error;
-      EXPECT_EQ(Stats().entries, 1u);
+      EXPECT_EQ(Stats().entries(), 1u);
       env_.Clear();
     }
   }
@@ -109,7 +109,7 @@ TEST_F(CacheTest, NoSpaceForTheArtifactIsAClearErrorAndChangesNothing) {
   EXPECT_THAT(GetErrorDetail(status).message(), AllOf(HasSubstr(store()), HasSubstr("kernixctl cache purge")));
   EXPECT_TRUE(Has(1));
   EXPECT_FALSE(Has(2));
-  EXPECT_EQ(Stats().builds, 1u);
+  EXPECT_EQ(Stats().builds(), 1u);
   Insert(2);
   EXPECT_TRUE(Has(2));
 }

@@ -74,7 +74,8 @@ constexpr char kOldDetail[] =
 TEST_F(CacheTest, ARowOfAnOlderVersionIsReadAndWrittenAlike) {
   Open();
   Insert(1);
-  EXPECT_EQ((*cache_->Find(TestKey(1)))->functions, TestEntry(1).functions);
+  EXPECT_EQ((*cache_->Find(TestKey(1)))->functions.at(0).SerializeAsString(),
+            TestEntry(1).functions.at(0).SerializeAsString());
   cache_.reset();
   auto database = Database::Open(IndexPath(store()), 1000);
   ASSERT_THAT(database, IsOk());
@@ -84,7 +85,13 @@ TEST_F(CacheTest, ARowOfAnOlderVersionIsReadAndWrittenAlike) {
   ASSERT_TRUE(entry.ok() && entry->has_value());
   EXPECT_EQ((*entry)->language, v1::LANGUAGE_CUDA);
   EXPECT_THAT((*entry)->architectures, ElementsAre("sm_80", "sm_90"));
-  EXPECT_THAT((*entry)->functions, ElementsAre(Function{"f", {"arg", "ret"}, "kernix_handler_f"}));
+  v1::ResolvedFunction function;
+  function.set_name("f");
+  function.add_tokens("arg");
+  function.add_tokens("ret");
+  function.set_handler_symbol("kernix_handler_f");
+  ASSERT_EQ((*entry)->functions.size(), 1u);
+  EXPECT_EQ((*entry)->functions[0].SerializeAsString(), function.SerializeAsString());
   EXPECT_THAT((*entry)->required_symbol_versions, ElementsAre("GLIBC_2.34"));
   EXPECT_EQ(ToStd(absl::BytesToHexString(EncodeDetail(**entry))), kOldDetail);
 }
@@ -133,8 +140,8 @@ TEST_F(CacheTest, AFlushThatFailsLosesNothing) {
   ASSERT_EQ(cache_->List({.name = "used"})->size(), 1u);
   EXPECT_EQ(cache_->List({.name = "used"})->front().hits, 2u);
   EXPECT_EQ(cache_->List({.name = "added"})->size(), 1u);
-  EXPECT_EQ(Stats().hits, 2u);
-  EXPECT_EQ(Stats().misses, 3u);
+  EXPECT_EQ(Stats().hits(), 2u);
+  EXPECT_EQ(Stats().misses(), 3u);
 }
 
 // Else nobody could purge an over-full store on a full disk: that needs a kernixd that has started.
@@ -150,10 +157,10 @@ TEST_F(CacheTest, AStoreThatCannotBeFittedToItsLimitStartsAllTheSame) {
       IsOk());
   Open(/*limit_bytes=*/1000);
   EXPECT_TRUE(Has(1));
-  EXPECT_EQ(Stats().bytes, 2000u);
+  EXPECT_EQ(Stats().bytes(), 2000u);
   ASSERT_THAT(database->Execute("DROP TRIGGER disk_full"), IsOk());
   Insert(3);
-  EXPECT_EQ(Stats().bytes, 1000u) << "the next one has tried again";
+  EXPECT_EQ(Stats().bytes(), 1000u) << "the next one has tried again";
 }
 
 class IndexTest : public testing::Test {
@@ -276,7 +283,7 @@ class IndexSizeTest : public CacheTest {
 TEST_F(IndexSizeTest, ASmallIndexIsFree) {
   Open();
   for (int i = 0; i < 3; ++i) Insert(i);
-  EXPECT_EQ(Stats().bytes, 3000u);
+  EXPECT_EQ(Stats().bytes(), 3000u);
 }
 
 TEST_F(IndexSizeTest, WhatEntriesHoldThereIsPartOfTheLimit) {
@@ -284,21 +291,21 @@ TEST_F(IndexSizeTest, WhatEntriesHoldThereIsPartOfTheLimit) {
   for (int i = 0; i < 60; ++i) InsertLarge(i);
   EXPECT_TRUE(Has(59));
   EXPECT_FALSE(Has(0));
-  const CacheStats stats = Stats();
-  EXPECT_GT(stats.bytes, 3 * kMiB);
-  EXPECT_LE(stats.bytes, 4 * kMiB);
-  EXPECT_GT(stats.evictions, 30u);
+  const v1::GetCacheStatsResponse stats = Stats();
+  EXPECT_GT(stats.bytes(), 3 * kMiB);
+  EXPECT_LE(stats.bytes(), 4 * kMiB);
+  EXPECT_GT(stats.evictions(), 30u);
   EXPECT_LT(FileBytes(), 12 * kMiB);
 }
 
 TEST_F(IndexSizeTest, ItIsTheSameAfterReopening) {
   Open();
   for (int i = 0; i < 10; ++i) InsertLarge(i);
-  const uint64_t bytes = Stats().bytes;
+  const uint64_t bytes = Stats().bytes();
   Open();
-  EXPECT_EQ(Stats().bytes, bytes);
+  EXPECT_EQ(Stats().bytes(), bytes);
   Open(kMiB);
-  EXPECT_LE(Stats().bytes, kMiB);
+  EXPECT_LE(Stats().bytes(), kMiB);
 }
 
 TEST_F(IndexSizeTest, TagsAreEvictedWithTheirEntriesBeforeAnotherInsertion) {
@@ -308,17 +315,17 @@ TEST_F(IndexSizeTest, TagsAreEvictedWithTheirEntriesBeforeAnotherInsertion) {
     for (int n = 0; n < 1000; ++n) cache_->Touch(TestKey(i), TestTag(StrCat(n, std::string(190, 'n'))));
     ASSERT_THAT(cache_->Flush(), IsOk());
   }
-  EXPECT_LE(Stats().bytes, 2 * kMiB);
-  EXPECT_LT(Stats().entries, 15'000u);
+  EXPECT_LE(Stats().bytes(), 2 * kMiB);
+  EXPECT_LT(Stats().entries(), 15'000u);
   EXPECT_TRUE(Has(19));
 }
 
 TEST_F(IndexSizeTest, WhatIsPurgedCountsNoMore) {
   Open();
   for (int i = 0; i < 10; ++i) InsertLarge(i);
-  EXPECT_GT(Stats().bytes, kMiB);
+  EXPECT_GT(Stats().bytes(), kMiB);
   ASSERT_THAT(cache_->Purge({}), IsOk());
-  EXPECT_EQ(Stats().bytes, 0u);
+  EXPECT_EQ(Stats().bytes(), 0u);
 }
 
 }  // namespace

@@ -35,23 +35,23 @@ TEST_F(CacheTest, PurgesByNameOwnerAndAge) {
   env_.now += 60'000;
   Insert(3, 1000, "a");
 
-  PurgeFilter other_owner;
+  TagFilter other_owner;
   other_owner.owner = UserId{77};
-  EXPECT_EQ(cache_->Purge(other_owner)->entries, 0u);
+  EXPECT_EQ(cache_->Purge(other_owner)->tags, 0u);
 
-  PurgeFilter old_a;
+  TagFilter old_a;
   old_a.name = "a";
-  old_a.not_used_for_ms = 30'000;
+  old_a.unused_since_unix_ms = env_.UnixMillis() - 30'000;
   const auto purged = cache_->Purge(old_a);
-  EXPECT_EQ(purged->entries, 1u);
+  EXPECT_EQ(purged->tags, 1u);
   EXPECT_EQ(purged->bytes, 1000u);
   EXPECT_FALSE(Has(1));
   EXPECT_TRUE(Has(2));
   EXPECT_TRUE(Has(3));
 
-  EXPECT_EQ(cache_->Purge({})->entries, 2u);
+  EXPECT_EQ(cache_->Purge({})->tags, 2u);
   EXPECT_EQ(FilesInBlobs(), 0);
-  EXPECT_EQ(Stats().evictions, 0u);
+  EXPECT_EQ(Stats().evictions(), 0u);
 }
 
 TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
@@ -60,29 +60,29 @@ TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
   cache_->Touch(TestKey(1), {"second", UserId{1000}});
   cache_->Touch(TestKey(1), {"second", UserId{1000}});
   cache_->AddTag(TestKey(1), {"third", UserId{77}});
-  EXPECT_EQ(Stats().entries, 3u);
+  EXPECT_EQ(Stats().entries(), 3u);
   const auto second = cache_->List({.name = "second"});
   ASSERT_THAT(second, IsOk());
   ASSERT_EQ(second->size(), 1u);
   EXPECT_EQ(second->front().tag, (Tag{"second", UserId{1000}}));
   EXPECT_EQ(second->front().hits, 2u);
 
-  PurgeFilter filter;
+  TagFilter filter;
   filter.name = "second";
-  EXPECT_EQ(cache_->Purge(filter)->entries, 1u);
+  EXPECT_EQ(cache_->Purge(filter)->tags, 1u);
   EXPECT_TRUE(Has(1)) << "others still know it by their names";
-  EXPECT_EQ(cache_->Purge(filter)->entries, 0u);
+  EXPECT_EQ(cache_->Purge(filter)->tags, 0u);
   filter.name = "third";
   filter.owner = UserId{1000};
-  EXPECT_EQ(cache_->Purge(filter)->entries, 0u) << "that one is somebody else's";
+  EXPECT_EQ(cache_->Purge(filter)->tags, 0u) << "that one is somebody else's";
   filter.owner = UserId{77};
   EXPECT_EQ(cache_->Purge(filter)->bytes, 0u);
   filter = {.name = "first"};
   const auto last = cache_->Purge(filter);
-  EXPECT_EQ(last->entries, 1u);
+  EXPECT_EQ(last->tags, 1u);
   EXPECT_EQ(last->bytes, 1000u);
   EXPECT_FALSE(Has(1));
-  EXPECT_EQ(Stats().entries, 0u);
+  EXPECT_EQ(Stats().entries(), 0u);
   EXPECT_EQ(FilesInBlobs(), 0);
 }
 
@@ -92,7 +92,7 @@ TEST_F(CacheTest, NamesSurviveANewBuildOfTheSameKeyAndAReopening) {
   cache_->Touch(TestKey(1), {"second", UserId{1000}});
   ASSERT_TRUE(cache_->Insert(TestEntry(1), TestTag("third"), TestArtifact(2)).ok());
   Open();
-  EXPECT_EQ(Stats().entries, 3u);
+  EXPECT_EQ(Stats().entries(), 3u);
   EXPECT_EQ(cache_->List({.name = "first"})->size(), 1u);
   EXPECT_EQ(cache_->List({.name = "second"})->size(), 1u);
   EXPECT_EQ(cache_->List({.name = "third"})->size(), 1u);
@@ -103,7 +103,7 @@ TEST_F(CacheTest, TheNameOfAKeyThatIsGoneIsForgotten) {
   Insert(1);
   ASSERT_THAT(cache_->Remove(TestKey(1)), IsOk());
   cache_->Touch(TestKey(1), {"late", UserId{1000}});
-  EXPECT_EQ(Stats().entries, 0u);
+  EXPECT_EQ(Stats().entries(), 0u);
   EXPECT_THAT(*cache_->List({}), IsEmpty());
 }
 
@@ -111,7 +111,7 @@ TEST_F(CacheTest, NobodyCanGiveAKeyNamesWithoutEnd) {
   Open();
   Insert(1);
   for (int i = 0; i < 1500; ++i) cache_->AddTag(TestKey(1), {StrCat("name ", i), UserId{77}});
-  EXPECT_EQ(Stats().entries, 1001u);
+  EXPECT_EQ(Stats().entries(), 1001u);
   cache_->AddTag(TestKey(1), {"mine", UserId{78}});
   EXPECT_EQ(cache_->List({.owner = UserId{78}})->size(), 1u) << "what one user makes up takes nothing from another";
 }
@@ -175,9 +175,9 @@ TEST_F(CacheTest, AgeCountsFromTheLastUse) {
   Insert(1);
   env_.now += 60'000;
   cache_->Touch(TestKey(1), {"module", UserId{1000}});
-  PurgeFilter old;
-  old.not_used_for_ms = 30'000;
-  EXPECT_EQ(cache_->Purge(old)->entries, 0u);
+  TagFilter old;
+  old.unused_since_unix_ms = env_.UnixMillis() - 30'000;
+  EXPECT_EQ(cache_->Purge(old)->tags, 0u);
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ void CheckStore(const std::string& directory, int last) {
     const auto entry = (*cache)->Find(TestKey(i));
     ASSERT_THAT(entry, IsOk());
     ASSERT_TRUE(entry->has_value()) << "entry " << i << " of " << last << " was acknowledged and is gone";
-    EXPECT_EQ((*entry)->functions[0].name, StrCat("function_", i));
+    EXPECT_EQ((*entry)->functions[0].name(), StrCat("function_", i));
   }
   const auto entries = (*cache)->List({});
   ASSERT_THAT(entries, IsOk());
@@ -94,10 +94,10 @@ void CheckStore(const std::string& directory, int last) {
     EXPECT_EQ(entry.key, TestKey(i)) << "an entry serves somebody else's artifact";
     EXPECT_EQ(*content, TestArtifact(i, SizeOf(i)));
   }
-  const CacheStats stats = (*cache)->Stats();
-  EXPECT_EQ(stats.bytes, bytes);
+  const v1::GetCacheStatsResponse stats = (*cache)->Stats();
+  EXPECT_EQ(stats.bytes(), bytes);
   EXPECT_LE(bytes, kLimit);
-  EXPECT_GE(stats.builds, static_cast<uint64_t>(last + 1));
+  EXPECT_GE(stats.builds(), static_cast<uint64_t>(last + 1));
 }
 
 TEST(CrashTest, KilledAtRandomPointsOverAndOver) {

@@ -15,16 +15,6 @@
 
 namespace kernix::cache {
 
-// A function that an artifact exports.
-struct Function {
-  std::string name;
-  std::vector<std::string> tokens;  // canonical, see docs/kernels.md
-  std::string handler_symbol;
-  std::vector<std::string> parameter_names = {};  // one for each token, see FunctionSpec::ParameterNames()
-  bool is_global = false;                         // a __global__ function
-  bool operator==(const Function&) const = default;
-};
-
 // A header of the toolchain that a build has read, with its content at that time.
 struct ToolchainHeader {
   std::string path;
@@ -68,21 +58,31 @@ struct Entry {
   uint64_t size = 0;                                 // of the artifact, in bytes
   v1::Language language = v1::LANGUAGE_UNSPECIFIED;  // of the module's sources
   std::vector<std::string> architectures;
-  std::vector<Function> functions;
+  std::vector<v1::ResolvedFunction> functions;  // that the artifact exports
   std::vector<std::string> required_symbol_versions;
   std::vector<ToolchainHeader> toolchain_headers;
   // For people: the flags and settings of the build, and its compilers.
   std::vector<std::string> build_options;
   std::string toolchain;
   std::string origin = {};  // for people: the upstream that another node has built it for; empty: built here
-  // Neither Find() nor List() reads them: see Journal::Recent().
+  // Neither Find() nor List() reads them: see Index::Recent().
   std::vector<BuildInput> inputs = {};
   // The bytes of a v1::BuildTrace; none if another node has built it. Neither Find() nor List() reads them: see
-  // Journal::TraceOf().
+  // Index::TraceOf().
   std::string trace = {};
   int64_t created_unix_ms = 0;
-  bool operator==(const Entry&) const = default;
 };
+
+// What a power failure may damage.
+enum class Durability {
+  kSurvives,
+  kMayBeLost,  // does not wait for the disk; later, the blob may be damaged, which IsSound() and Open() see
+};
+
+// A blob with an origin can be fetched again: nobody waits for the disk.
+inline Durability DurabilityOf(const Entry& entry) {
+  return entry.origin.empty() ? Durability::kSurvives : Durability::kMayBeLost;
+}
 
 // The inputs of the build that made the entry of `key`.
 struct BuiltFrom {

@@ -11,7 +11,7 @@
 
 namespace kernix::cache {
 
-absl::StatusOr<std::shared_ptr<Index>> Index::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<Index>> Index::Open(const std::string& path) {
   auto writer = std::make_unique<IndexWriter>();
   KERNIX_RETURN_IF_ERROR(writer->Open(path));
   auto reader = std::make_unique<IndexReader>();
@@ -19,7 +19,7 @@ absl::StatusOr<std::shared_ptr<Index>> Index::Open(const std::string& path) {
   auto lister = std::make_unique<IndexReader>();
   KERNIX_RETURN_IF_ERROR(lister->Open(path));
   KERNIX_ASSIGN_OR_RETURN(const Books books, ReadBooks(*writer));
-  return std::shared_ptr<Index>(new Index(std::move(writer), std::move(reader), std::move(lister), books));
+  return std::unique_ptr<Index>(new Index(std::move(writer), std::move(reader), std::move(lister), books));
 }
 
 absl::StatusOr<Index::Books> Index::ReadBooks(IndexWriter& writer) {

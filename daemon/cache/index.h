@@ -14,8 +14,11 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
 #include "common/base/mutex.h"
-#include "daemon/cache/blob_store.h"
+#include "common/os/file_identity.h"
+#include "daemon/cache/entry.h"
 #include "daemon/cache/journal.h"
 
 namespace kernix::cache {
@@ -26,33 +29,75 @@ class Transaction;
 
 // Thread-safe. Find(), List() and Recent() do not wait for the disk while a change does, and Find() does not
 // wait for the other two.
-class Index final : public ActionCache, public Journal {
+class Index {
  public:
   // Opens or creates the file. kDataLoss if it is damaged, kFailedPrecondition if
   // another kernix made it.
-  static absl::StatusOr<std::shared_ptr<Index>> Open(const std::string& path);
-  ~Index() override;
+  static absl::StatusOr<std::unique_ptr<Index>> Open(const std::string& path);
+  ~Index();
 
-  absl::StatusOr<std::optional<Entry>> Find(const Digest& key) override;
-  absl::StatusOr<Dropped> Put(const Entry& entry, const Tag& tag) override;
-  absl::StatusOr<Dropped> Remove(const Digest& key, const std::optional<Digest>& artifact) override;
+  // --- The action cache: maps each key to the artifact that answers it.
 
-  void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms) override;
-  void AddTag(const Digest& key, const Tag& tag) override;
-  absl::Status Flush(const Totals& totals) override;
-  absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter) override;
-  absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit) override;
-  absl::StatusOr<std::string> TraceOf(const Digest& key) override;
-  absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) override;
-  absl::StatusOr<Dropped> Purge(const TagFilter& filter) override;
-  absl::StatusOr<Dropped> Evict(const Limits& limits, const std::optional<Digest>& keep) override;
-  absl::StatusOr<uint64_t> HeldBy(UserId user) override;
-  absl::StatusOr<bool> IsNamed(const Digest& artifact) override;
-  absl::StatusOr<absl::flat_hash_set<Digest>> Artifacts() override;
-  Holdings holdings() override;
-  absl::StatusOr<Totals> LoadTotals() override;
-  absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles() override;
-  absl::Status SaveKnownFiles(const std::vector<KnownFile>& files) override;
+  // nullopt: a miss.
+  absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
+
+  // Commits `entry` under `tag`, and counts a build, or a hit of the upstream. Replaces an older entry of the same key,
+  // whose other tags stay. Once this has returned OK, the entry survives kill -9 and, as DurabilityOf() says, power
+  // loss.
+  absl::StatusOr<Dropped> Put(const Entry& entry, const Tag& tag);
+
+  // Removes the entry with all of its tags. Does nothing if the entry is gone or, with `artifact` given, if it names
+  // another artifact by now.
+  absl::StatusOr<Dropped> Remove(const Digest& key, const std::optional<Digest>& artifact);
+
+  // --- The journal
+
+  // Notes a hit for `key` under `tag`. Cheap: on disk later, at the latest by Flush(). The same holds for AddTag(),
+  // which notes only the tag. Both are ignored if the key has no entry by then, or if the owner already has
+  // kMaxTagsPerOwner tags for the key.
+  void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms);
+  void AddTag(const Digest& key, const Tag& tag);
+
+  // Writes the uses and tags of AddUse() and AddTag(), and those of `totals` that are larger than the written ones. If
+  // it fails, nothing is lost: the next Flush() writes it. Does not await the disk: power loss may take what is young.
+  absl::Status Flush(const Totals& totals);
+
+  // Most recently used first. Does not list tags that are not flushed.
+  absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
+
+  // The entries of one tag, most recently used first, at most `limit`. Leaves out tags that are not flushed.
+  absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit);
+
+  // Entry::trace of the entry of `key`; empty if there is no such entry.
+  absl::StatusOr<std::string> TraceOf(const Digest& key);
+
+  // Whether an entry of `artifact` has a tag of `owner`, whether it is flushed, being flushed, or not yet.
+  absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact);
+
+  // Removes the matching tags, and the entries that have none left.
+  absl::StatusOr<Dropped> Purge(const TagFilter& filter);
+
+  // As long as artifacts and index, or what a user holds, exceed `limits`: takes from the user who holds most the tags
+  // of the entry among theirs that nobody has used for longest. An entry goes with its last tag, but never that of
+  // `keep`. Counts evictions.
+  absl::StatusOr<Dropped> Evict(const Limits& limits, const std::optional<Digest>& keep);
+
+  // The bytes of the entries that have a tag of `user`, each in full, and of these tags.
+  absl::StatusOr<uint64_t> HeldBy(UserId user);
+
+  // Whether an entry names `artifact`; all artifacts that entries name.
+  absl::StatusOr<bool> IsNamed(const Digest& artifact);
+  absl::StatusOr<absl::flat_hash_set<Digest>> Artifacts();
+
+  Holdings holdings();
+
+  // As last written; builds and evictions are current.
+  absl::StatusOr<Totals> LoadTotals();
+
+  // Digests of files outside the store (the compilers'), by path. If there are too many, from compilers long gone, all
+  // are forgotten.
+  absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles();
+  absl::Status SaveKnownFiles(const std::vector<KnownFile>& files);
 
  private:
   // The committed state, kept so that it need not be read from the file.

@@ -128,15 +128,9 @@ absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
   if (!detail.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::DataLossError("index: an entry's detail cannot be read");
   }
-  entry.language = static_cast<v1::Language>(detail.language());
+  entry.language = detail.language();
   entry.architectures.assign(detail.architecture().begin(), detail.architecture().end());
-  for (const internal::EntryDetail::Function& function : detail.function()) {
-    entry.functions.push_back({function.name(),
-                               {function.token().begin(), function.token().end()},
-                               function.handler_symbol(),
-                               {function.parameter_name().begin(), function.parameter_name().end()},
-                               function.is_global()});
-  }
+  entry.functions.assign(detail.function().begin(), detail.function().end());
   entry.required_symbol_versions.assign(detail.required_symbol_version().begin(),
                                         detail.required_symbol_version().end());
   entry.build_options.assign(detail.build_option().begin(), detail.build_option().end());
@@ -151,14 +145,7 @@ std::string EncodeDetail(const Entry& entry) {
   internal::EntryDetail detail;
   detail.set_language(entry.language);
   for (const std::string& architecture : entry.architectures) detail.add_architecture(architecture);
-  for (const Function& function : entry.functions) {
-    internal::EntryDetail::Function* added = detail.add_function();
-    added->set_name(function.name);
-    for (const std::string& token : function.tokens) added->add_token(token);
-    added->set_handler_symbol(function.handler_symbol);
-    for (const std::string& name : function.parameter_names) added->add_parameter_name(name);
-    added->set_is_global(function.is_global);
-  }
+  for (const v1::ResolvedFunction& function : entry.functions) *detail.add_function() = function;
   for (const std::string& version : entry.required_symbol_versions) detail.add_required_symbol_version(version);
   for (const std::string& option : entry.build_options) detail.add_build_option(option);
   detail.set_toolchain(entry.toolchain);

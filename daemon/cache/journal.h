@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cache writes to its index later, together: the journal, and the uses of entries that wait for it.
+// What the index keeps beside entries: tags, uses and totals; and the uses that wait to be written together.
 #pragma once
 
 #include <array>
@@ -14,9 +14,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
 #include "common/os/file_identity.h"
@@ -65,59 +62,6 @@ struct Holdings {
   uint64_t index_bytes = 0;     // what the index has in use beyond a small one
 
   uint64_t bytes() const { return artifact_bytes + index_bytes; }
-};
-
-// Thread-safe.
-class Journal {
- public:
-  virtual ~Journal() = default;
-
-  // Notes a hit for `key` under `tag`. Cheap: on disk later, at the latest by Flush(). The same holds for AddTag(),
-  // which notes only the tag. Both are ignored if the key has no entry by then, or if the owner already has
-  // kMaxTagsPerOwner tags for the key.
-  virtual void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms) = 0;
-  virtual void AddTag(const Digest& key, const Tag& tag) = 0;
-
-  // Writes the uses and tags of AddUse() and AddTag(), and those of `totals` that are larger than the written ones. If
-  // it fails, nothing is lost: the next Flush() writes it. Does not await the disk: power loss may take what is young.
-  virtual absl::Status Flush(const Totals& totals) = 0;
-
-  // Most recently used first. Does not list tags that are not flushed.
-  virtual absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter) = 0;
-
-  // The entries of one tag, most recently used first, at most `limit`. Leaves out tags that are not flushed.
-  virtual absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit) = 0;
-
-  // Entry::trace of the entry of `key`; empty if there is no such entry.
-  virtual absl::StatusOr<std::string> TraceOf(const Digest& key) = 0;
-
-  // Whether an entry of `artifact` has a tag of `owner`, whether it is flushed, being flushed, or not yet.
-  virtual absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) = 0;
-
-  // Removes the matching tags, and the entries that have none left.
-  virtual absl::StatusOr<Dropped> Purge(const TagFilter& filter) = 0;
-
-  // As long as artifacts and index, or what a user holds, exceed `limits`: takes from the user who holds most the tags
-  // of the entry among theirs that nobody has used for longest. An entry goes with its last tag, but never that of
-  // `keep`. Counts evictions.
-  virtual absl::StatusOr<Dropped> Evict(const Limits& limits, const std::optional<Digest>& keep) = 0;
-
-  // The bytes of the entries that have a tag of `user`, each in full, and of these tags.
-  virtual absl::StatusOr<uint64_t> HeldBy(UserId user) = 0;
-
-  // Whether an entry names `artifact`; all artifacts that entries name.
-  virtual absl::StatusOr<bool> IsNamed(const Digest& artifact) = 0;
-  virtual absl::StatusOr<absl::flat_hash_set<Digest>> Artifacts() = 0;
-
-  virtual Holdings holdings() = 0;
-
-  // As last written; builds and evictions are current.
-  virtual absl::StatusOr<Totals> LoadTotals() = 0;
-
-  // Digests of files outside the store (the compilers'), by path. If there are too many, from compilers long gone, all
-  // are forgotten.
-  virtual absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles() = 0;
-  virtual absl::Status SaveKnownFiles(const std::vector<KnownFile>& files) = 0;
 };
 
 // Uses and tags that wait to be written.

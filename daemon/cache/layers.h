@@ -15,16 +15,13 @@ namespace kernix::cache {
 
 // A store that is only read: nothing in it is locked or written, so it may lie on a read-only file system.
 struct Layer {
-  std::shared_ptr<ActionCache> actions;
-  std::shared_ptr<BlobStore> blobs;
+  std::unique_ptr<Index> index;
+  std::unique_ptr<BlobFolder> blobs;
 };
 
 // `env` must outlive it. Opens the store in `directory`, as it is now: entries that others add to it later do not show.
 // Its index is copied to `scratch`, a path without a file, since SQLite writes beside an index that it reads. Errors
 // say what to do: the folder is not a store, cannot be read, or others than root and this user may write to it.
 absl::StatusOr<Layer> OpenLayer(Env& env, const std::string& directory, const std::string& scratch);
-
-// Has Find() look into the parts' own store first, then into each layer. All else stays with the own store.
-void AddLayers(Env& env, CacheParts& parts, std::vector<Layer> layers);
 
 }  // namespace kernix::cache

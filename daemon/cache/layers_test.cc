@@ -50,8 +50,8 @@ TEST_F(LayersTest, WhatTheOwnStoreLacksIsFoundInTheLayersAndStaysThere) {
   }
   EXPECT_EQ((*own)->Find(TestKey(4)).value(), std::nullopt);
   EXPECT_THAT((*own)->Flush(), IsOk());
-  EXPECT_EQ((*own)->Stats().entries, 0u);
-  EXPECT_EQ((*own)->Stats().hits, 3u);
+  EXPECT_EQ((*own)->Stats().entries(), 0u);
+  EXPECT_EQ((*own)->Stats().hits(), 3u);
 }
 
 TEST_F(LayersTest, TheFirstIsWrittenAndComesFirst) {

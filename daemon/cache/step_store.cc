@@ -55,7 +55,7 @@ std::optional<StepResult> Decode(std::string_view file) {
 }  // namespace
 
 StepStore::StepStore(Env& env, std::string folder, uint64_t limit_bytes)
-    : env_(env), folder_(std::move(folder)), limit_bytes_(limit_bytes) {
+    : env_(env), folder_(std::move(folder)), limit_bytes_(limit_bytes), kept_(limit_bytes) {
   std::vector<std::tuple<int64_t, Digest, uint64_t>> found;  // by time
   for (const std::string& name : env_.ListDirectory(folder_).value_or(std::vector<std::string>())) {
     const auto key = Digest::FromHex(name);
@@ -68,15 +68,13 @@ StepStore::StepStore(Env& env, std::string folder, uint64_t limit_bytes)
   }
   std::sort(found.begin(), found.end());
   const MutexLock lock(mutex_);
-  for (const auto& [time, key, bytes] : found) Add(key, bytes);
+  for (const auto& [time, key, bytes] : found) Keep(key, bytes);
 }
 
 std::optional<StepResult> StepStore::Find(const Digest& key) {
   {
     const MutexLock lock(mutex_);
-    const auto place = places_.find(key);
-    if (place == places_.end()) return std::nullopt;
-    kept_.splice(kept_.begin(), kept_, place->second);
+    if (kept_.Find(key) == nullptr) return std::nullopt;
   }
   const auto file = env_.ReadFile(PathOf(key));
   std::optional<StepResult> result = file.ok() ? Decode(*file) : std::nullopt;
@@ -86,9 +84,9 @@ std::optional<StepResult> StepStore::Find(const Digest& key) {
     return result;
   }
   Log(LogLevel::kWarning, "step_result_unusable", {{"path", PathOf(key)}});
-  RemoveFiles({key});
+  RemoveFile(key);
   const MutexLock lock(mutex_);
-  Forget(key);
+  kept_.Drop(key);
   return std::nullopt;
 }
 
@@ -106,60 +104,29 @@ void StepStore::Put(const Digest& key, const StepResult& result) {
     (void)env_.RemoveTree(temporary);
     return;
   }
-  std::vector<Digest> evicted;
-  {
-    const MutexLock lock(mutex_);
-    Forget(key);
-    Add(key, file.size());
-    evicted = Evict();
-  }
-  RemoveFiles(evicted);
+  const MutexLock lock(mutex_);
+  Keep(key, file.size());
 }
 
 void StepStore::RemoveAll() {
-  std::vector<Digest> all;
-  {
-    const MutexLock lock(mutex_);
-    for (const Kept& kept : kept_) all.push_back(kept.key);
-    kept_.clear();
-    places_.clear();
-    bytes_ = 0;
-  }
-  RemoveFiles(all);
+  const MutexLock lock(mutex_);
+  for (const auto& [key, file] : kept_) RemoveFile(key);
+  kept_.Clear();
 }
 
 uint64_t StepStore::bytes() const {
   const MutexLock lock(mutex_);
-  return bytes_;
+  return kept_.used();
 }
 
 std::string StepStore::PathOf(const Digest& key) const { return JoinPath(folder_, key.Hex()); }
 
-void StepStore::Add(const Digest& key, uint64_t bytes) {
-  kept_.push_front({key, bytes});
-  places_[key] = kept_.begin();
-  bytes_ += bytes;
+void StepStore::Keep(const Digest& key, uint64_t bytes) {
+  for (const auto& [evicted, file] : kept_.Put(key, {}, bytes)) RemoveFile(evicted);
 }
 
-void StepStore::Forget(const Digest& key) {
-  const auto place = places_.find(key);
-  if (place == places_.end()) return;
-  bytes_ -= place->second->bytes;
-  kept_.erase(place->second);
-  places_.erase(place);
-}
-
-std::vector<Digest> StepStore::Evict() {
-  std::vector<Digest> keys;
-  while (bytes_ > limit_bytes_) {
-    keys.push_back(kept_.back().key);
-    Forget(keys.back());
-  }
-  return keys;
-}
-
-void StepStore::RemoveFiles(const std::vector<Digest>& keys) {
-  for (const Digest& key : keys) (void)env_.RemoveTree(PathOf(key));  // the next start finds what stays
-}
+void StepStore::RemoveFile(const Digest& key) {
+  (void)env_.RemoveTree(PathOf(key));
+}  // the next start finds what stays
 
 }  // namespace kernix::cache

@@ -6,15 +6,14 @@
 
 #include <atomic>
 #include <cstdint>
-#include <list>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/cache/entry.h"
@@ -47,27 +46,19 @@ class StepStore {
   uint64_t limit_bytes() const { return limit_bytes_; }
 
  private:
-  struct Kept {
-    Digest key;
-    uint64_t bytes;
-  };
-  using List = std::list<Kept>;
+  struct File {};  // which lies at PathOf() its key
 
   std::string PathOf(const Digest& key) const;
-  void Add(const Digest& key, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Forget(const Digest& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the keys to remove from the disk.
-  std::vector<Digest> Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RemoveFiles(const std::vector<Digest>& keys);
+  // Drops what does not fit any more.
+  void Keep(const Digest& key, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveFile(const Digest& key);
 
   Env& env_;
   const std::string folder_;
   const uint64_t limit_bytes_;
   std::atomic<uint64_t> writes_ = 0;
   mutable Mutex mutex_;
-  List kept_ ABSL_GUARDED_BY(mutex_);  // most recently used first
-  absl::flat_hash_map<Digest, List::iterator> places_ ABSL_GUARDED_BY(mutex_);
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  Lru<Digest, File> kept_ ABSL_GUARDED_BY(mutex_);  // by bytes
 };
 
 }  // namespace kernix::cache

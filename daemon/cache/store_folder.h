@@ -13,11 +13,12 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/digest.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "common/os/file_check.h"
 #include "common/os/file_identity.h"
-#include "daemon/cache/blob_store.h"
+#include "daemon/cache/entry.h"
 
 namespace kernix::cache {
 
@@ -46,18 +47,33 @@ absl::Status MoveIndexAside(Env& env, const StorePaths& paths);
 // Blobs as files, named by digest, in one flat folder. Current file systems find a name among a hundred thousand as
 // fast as among ten, and a new file needs only a sync of this folder to survive a power loss.
 
-// Reads a file's content only if the file has changed since the last read.
-class BlobFolder final : public BlobStore {
+// Reads a file's content only if the file has changed since the last read. Thread-safe. Does not know who needs a blob:
+// its owner must keep a Remove() from racing with a Put() of the same content.
+class BlobFolder {
  public:
   // The folder must exist. `env` must outlive this object.
   BlobFolder(Env& env, std::string directory) : env_(env), directory_(std::move(directory)) {}
 
-  std::string PathOf(const Digest& digest) const override;
-  absl::Status Put(const Digest& digest, std::string_view content, Durability durability) override;
-  absl::StatusOr<bool> IsSound(const Digest& digest, uint64_t size) override;
-  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const Digest& digest) override;
-  absl::Status Remove(const Digest& digest) override;
-  absl::Status RemoveAllBut(const absl::flat_hash_set<Digest>& keep) override;
+  // The path at which a process of this host finds the blob, whether or not it exists.
+  std::string PathOf(const Digest& digest) const;
+
+  // Returns once `content` is stored, and survives the end of this process. Keeps a sound blob that already exists;
+  // replaces any other.
+  absl::Status Put(const Digest& digest, std::string_view content, Durability durability);
+
+  // Whether the blob exists with the right size and content. A blob that cannot be examined (no descriptor left, a
+  // failing disk) is an error, which says nothing about the content.
+  absl::StatusOr<bool> IsSound(const Digest& digest, uint64_t size);
+
+  // Opens the blob for reading piece by piece, even if it is removed meanwhile. kNotFound if there is no such blob,
+  // kDataLoss if its content does not match its digest.
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const Digest& digest);
+
+  // OK if there is no such blob.
+  absl::Status Remove(const Digest& digest);
+
+  // Removes everything that is not in `keep`. Call only at the start, while nothing else uses the store.
+  absl::Status RemoveAllBut(const absl::flat_hash_set<Digest>& keep);
 
  private:
   absl::Status Write(const std::string& path, std::string_view content, Durability durability);

@@ -79,20 +79,30 @@ struct ActionResult {
 };
 
 // Receives the events of one action: OnQueued() from a thread of the executor's, the others from the caller's. Never
-// concurrently for one action, and never after Run() has returned. By default, nothing happens.
+// concurrently for one action, and never after Run() has returned. By default, `next` receives them, if there is one.
 class ActionObserver {
  public:
+  explicit ActionObserver(ActionObserver* next = nullptr) : next_(next) {}
   virtual ~ActionObserver() = default;
 
   // The action waits behind `actions_ahead` others. Called again when that number has changed, but not for every
   // change. Not called if the action starts at once.
-  virtual void OnQueued(int /*actions_ahead*/) {}
+  virtual void OnQueued(int actions_ahead) {
+    if (next_ != nullptr) next_->OnQueued(actions_ahead);
+  }
 
   // The inputs are staged and the command is about to start.
-  virtual void OnStarted(const Action& /*action*/) {}
+  virtual void OnStarted(const Action& action) {
+    if (next_ != nullptr) next_->OnStarted(action);
+  }
 
   // Pieces of ActionResult::output as they arrive.
-  virtual void OnOutput(std::string_view /*text*/) {}
+  virtual void OnOutput(std::string_view text) {
+    if (next_ != nullptr) next_->OnOutput(text);
+  }
+
+ private:
+  ActionObserver* const next_;
 };
 
 }  // namespace kernix::exec

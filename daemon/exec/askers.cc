@@ -28,16 +28,6 @@ std::vector<QueuePosition> Askers::Positions(uint64_t rank, uint64_t batch_rank)
   return positions;
 }
 
-bool Askers::Has(UserId user) const {
-  const MutexLock lock(mutex_);
-  return std::any_of(askers_.begin(), askers_.end(), [&](const Asker& asker) { return asker.user == user; });
-}
-
-bool Askers::AreOf(UserId user) const {
-  const MutexLock lock(mutex_);
-  return std::all_of(askers_.begin(), askers_.end(), [&](const Asker& asker) { return asker.user == user; });
-}
-
 UserId Askers::First() const {
   const MutexLock lock(mutex_);
   return askers_.begin()->user;

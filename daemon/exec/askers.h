@@ -48,9 +48,6 @@ class Askers {
   // One position for each user. `rank`, `batch_rank`: see Action.
   std::vector<QueuePosition> Positions(uint64_t rank, uint64_t batch_rank) const;
 
-  bool Has(UserId user) const;
-  // Whether all are this user's.
-  bool AreOf(UserId user) const;
   // One of the users.
   UserId First() const;
 

@@ -29,18 +29,6 @@ TEST(AskersTest, TheLastOneKeepsThePosition) {
   EXPECT_THAT(askers.Positions(5, 9), ElementsAre(QueuePosition{kAnna, 5}));
 }
 
-TEST(AskersTest, SaysWhoseTheyAre) {
-  Askers askers({.user = kAnna});
-  EXPECT_TRUE(askers.AreOf(kAnna));
-  EXPECT_FALSE(askers.AreOf(kBob));
-  askers.Join({.user = kBob});
-  EXPECT_FALSE(askers.AreOf(kAnna));
-  EXPECT_TRUE(askers.Has(kAnna) && askers.Has(kBob));
-  askers.Leave({.user = kAnna});
-  EXPECT_FALSE(askers.Has(kAnna));
-  EXPECT_EQ(askers.First(), kBob);
-}
-
 TEST(AskersTest, TheOneWhoWantsMostAtATimeCounts) {
   Askers askers({.user = kAnna, .max_parallel = 1});
   EXPECT_EQ(askers.max_parallel(), 1u);

@@ -116,7 +116,7 @@ InputTreePtr KeptTrees::Find(const Digest& id) {
   InputTreePtr known;
   {
     const MutexLock lock(mutex_);
-    if (const Kept* kept = trees_.Find(id)) known = kept->tree;
+    if (const InputTreePtr* kept = trees_.Find(id)) known = *kept;
   }
   if (known == nullptr || known->Intact()) return known;
   Drop(known);
@@ -124,23 +124,17 @@ InputTreePtr KeptTrees::Find(const Digest& id) {
 }
 
 InputTreePtr KeptTrees::Keep(const Digest& id, InputTreePtr tree, uint64_t bytes) {
-  std::vector<Kept> surplus;  // declared before the lock: its files are removed after the unlock
+  std::vector<std::pair<Digest, InputTreePtr>> surplus;  // declared before the lock: files are removed after the unlock
   const MutexLock lock(mutex_);
-  if (const Kept* known = trees_.Find(id)) return known->tree;
-  trees_.Put(id, {tree, bytes});
-  bytes_ += bytes;
-  while (bytes_ > limit_bytes_) {
-    surplus.push_back(trees_.TakeOldest().value());
-    bytes_ -= surplus.back().bytes;
-  }
+  if (const InputTreePtr* known = trees_.Find(id)) return *known;
+  surplus = trees_.Put(id, tree, bytes);
   return tree;
 }
 
 void KeptTrees::Drop(const InputTreePtr& tree) {
-  std::optional<Kept> dropped;  // as above
+  std::optional<InputTreePtr> dropped;  // as above
   const MutexLock lock(mutex_);
-  dropped = trees_.TakeOldest([&](const Kept& kept) { return kept.tree == tree; });
-  if (dropped) bytes_ -= dropped->bytes;
+  dropped = trees_.TakeOldest([&](const InputTreePtr& kept) { return kept == tree; });
 }
 
 void KeptTrees::DropUnstaged(const std::vector<MountedTree>& trees) {

@@ -73,7 +73,7 @@ struct MountedTree {
 // Trees that serve more than one build: the most recently used ones, up to a number of bytes on disk. Thread-safe.
 class KeptTrees {
  public:
-  explicit KeptTrees(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  explicit KeptTrees(uint64_t limit_bytes) : trees_(limit_bytes) {}
 
   // Null if there is none, or if its files have been changed.
   InputTreePtr Find(const Digest& id);
@@ -87,15 +87,8 @@ class KeptTrees {
   void DropUnstaged(const std::vector<MountedTree>& trees);
 
  private:
-  struct Kept {
-    InputTreePtr tree;
-    uint64_t bytes = 0;
-  };
-
-  const uint64_t limit_bytes_;
   Mutex mutex_;
-  Lru<Digest, Kept> trees_ ABSL_GUARDED_BY(mutex_){SIZE_MAX};
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  Lru<Digest, InputTreePtr> trees_ ABSL_GUARDED_BY(mutex_);  // by bytes
 };
 
 // Writes `files` and their folders below `root`, all with the same, constant modification time.

@@ -35,18 +35,12 @@ std::string_view KindOfStep(std::string_view step) {
 class MeasuredExecutor::Waiting final : public ActionObserver {
  public:
   Waiting(MeasuredExecutor& executor, ActionObserver* observer)
-      : executor_(executor), observer_(observer), since_(executor.env_.Now()) {}
+      : ActionObserver(observer), executor_(executor), since_(executor.env_.Now()) {}
 
-  void OnQueued(int actions_ahead) override {
-    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
-  }
   void OnStarted(const Action& action) override {
     started_ = executor_.env_.Now();
     executor_.queue_waits_.Observe(Seconds(*started_ - since_));
-    if (observer_ != nullptr) observer_->OnStarted(action);
-  }
-  void OnOutput(std::string_view text) override {
-    if (observer_ != nullptr) observer_->OnOutput(text);
+    ActionObserver::OnStarted(action);
   }
 
   // Nothing if the command did not run. An error does not say how long it ran: until now, then.
@@ -60,7 +54,6 @@ class MeasuredExecutor::Waiting final : public ActionObserver {
 
  private:
   MeasuredExecutor& executor_;
-  ActionObserver* const observer_;
   const MonotonicTime since_;
   std::optional<MonotonicTime> started_;
 };

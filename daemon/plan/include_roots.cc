@@ -13,8 +13,7 @@
 namespace kernix::build {
 namespace {
 
-constexpr size_t kMaxHeaders = 100'000;  // some tens of megabytes
-constexpr size_t kWorthOfList = 50;      // cost of a list itself (an empty list and its lookup), in headers
+constexpr size_t kWorthOfList = 50;  // cost of a list itself (an empty list and its lookup), in headers
 
 // Numbers and lengths are written with a fixed width, so that no two lists give the same text.
 void AddNumber(std::string& text, uint64_t number) {
@@ -78,19 +77,14 @@ IncludeRootsPtr IncludeRootsMemo::Get(const BuildRequest& request) {
   const Digest list = DigestOfList(request);
   {
     const MutexLock lock(mutex_);
-    if (const Kept* known = kept_.Find(list)) return known->roots;
+    if (const IncludeRootsPtr* known = kept_.Find(list)) return *known;
   }
-  const Kept made{MakeRoots(request, list), request.headers.size() + kWorthOfList};
-  std::vector<Kept> surplus;  // declared before the lock, so that it is destroyed after the unlock
+  IncludeRootsPtr made = MakeRoots(request, list);
+  std::vector<std::pair<Digest, IncludeRootsPtr>> surplus;  // declared before the lock: destroyed after the unlock
   const MutexLock lock(mutex_);
-  if (const Kept* known = kept_.Find(list)) return known->roots;  // another thread has made them meanwhile
-  kept_.Put(list, made);
-  headers_ += made.headers;
-  while (headers_ > kMaxHeaders && kept_.size() > 1) {
-    surplus.push_back(kept_.TakeOldest().value());
-    headers_ -= surplus.back().headers;
-  }
-  return made.roots;
+  if (const IncludeRootsPtr* known = kept_.Find(list)) return *known;  // another thread has made them meanwhile
+  surplus = kept_.Put(list, made, request.headers.size() + kWorthOfList);
+  return made;
 }
 
 namespace {

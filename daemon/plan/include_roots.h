@@ -46,13 +46,10 @@ class IncludeRootsMemo {
   IncludeRootsPtr Get(const BuildRequest& request);
 
  private:
-  struct Kept {
-    IncludeRootsPtr roots;
-    size_t headers;
-  };
+  static constexpr uint64_t kMaxHeaders = 100'000;  // some tens of megabytes
+
   Mutex mutex_;
-  Lru<Digest, Kept> kept_ ABSL_GUARDED_BY(mutex_){SIZE_MAX};  // by list
-  size_t headers_ ABSL_GUARDED_BY(mutex_) = 0;
+  Lru<Digest, IncludeRootsPtr> kept_ ABSL_GUARDED_BY(mutex_){kMaxHeaders};  // by list
 };
 
 // The include roots of builds, and our kernel headers, as they lie on disk. Builds with the same tree share one copy.

@@ -16,7 +16,7 @@ enum class Shortcut {
   kStandIns,           // for cuda_runtime.h (slim_phases.h)
   kPreambles,          // preprocessed once (preamble.h)
   kCompiledPreambles,  // compiled once (compiled_preamble.h)
-  kStepResults,        // of earlier builds, or of others at the same time
+  kStepResults,        // of earlier builds
   kHostBodies,         // do not count for device code (`Reuse::host_bodies_count`)
   kLinkStubs,          // in the place of libraries (link_stub.h)
 };

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/remote/blob_transfer.h"
 
-#include <zstd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -55,37 +53,9 @@ BlobBatches SplitIntoBatches(const std::vector<exec::BlobDigest>& digests, uint6
 
 namespace {
 
-constexpr int kLevel = 1;                               // artifacts are small, and a network is fast
-constexpr uint64_t kRoomForFrames = uint64_t{1} << 20;  // an engine may make several frames of a blob
-
-// More than a compressed blob of `size` bytes ever has.
-uint64_t MostCompressedBytes(uint64_t size) { return ZSTD_compressBound(size) + kRoomForFrames; }
-
-}  // namespace
-
-absl::StatusOr<std::string> CompressBlob(std::string_view bytes) {
-  std::string compressed(ZSTD_compressBound(bytes.size()), '\0');
-  const size_t size = ZSTD_compress(compressed.data(), compressed.size(), bytes.data(), bytes.size(), kLevel);
-  if (ZSTD_isError(size) != 0) return absl::InternalError(StrCat("zstd: ", ZSTD_getErrorName(size)));
-  compressed.resize(size);
-  return compressed;
-}
-
-absl::StatusOr<std::string> DecompressBlob(std::string_view compressed, uint64_t size) {
-  std::string bytes(size, '\0');
-  const size_t got = ZSTD_decompress(bytes.data(), bytes.size(), compressed.data(), compressed.size());
-  if (ZSTD_isError(got) != 0) return absl::DataLossError(StrCat("zstd: ", ZSTD_getErrorName(got)));
-  if (got != size) return absl::DataLossError(StrCat("zstd: ", got, " bytes instead of ", size));
-  return bytes;
-}
-
-namespace {
-
 std::string Prefix(const std::string& instance) { return instance.empty() ? "" : StrCat(instance, "/"); }
 
-std::string Place(const exec::BlobDigest& digest, bool zstd) {
-  return StrCat(zstd ? "compressed-blobs/zstd/" : "blobs/", digest.hash.Hex(), "/", digest.size);
-}
+std::string Place(const exec::BlobDigest& digest) { return StrCat("blobs/", digest.hash.Hex(), "/", digest.size); }
 
 // A UUID of version 4.
 std::string RandomUuid() {
@@ -102,12 +72,12 @@ std::string RandomUuid() {
 
 }  // namespace
 
-std::string DownloadName(const std::string& instance, const exec::BlobDigest& digest, bool zstd) {
-  return StrCat(Prefix(instance), Place(digest, zstd));
+std::string DownloadName(const std::string& instance, const exec::BlobDigest& digest) {
+  return StrCat(Prefix(instance), Place(digest));
 }
 
-std::string UploadName(const std::string& instance, const exec::BlobDigest& digest, bool zstd) {
-  return StrCat(Prefix(instance), "uploads/", RandomUuid(), "/", Place(digest, zstd));
+std::string UploadName(const std::string& instance, const exec::BlobDigest& digest) {
+  return StrCat(Prefix(instance), "uploads/", RandomUuid(), "/", Place(digest));
 }
 
 namespace {
@@ -174,52 +144,33 @@ void SendPieces(Connection& connection, grpc::ClientWriter<bytestream::WriteRequ
   writer.WritesDone();
 }
 
-// An engine that has the blob already may stop reading and say the blob's whole size, or -1 of a compressed one.
-bool IsComplete(const bytestream::WriteResponse& response, size_t sent, uint64_t size) {
-  const int64_t committed = response.committed_size();
-  return committed == -1 || committed == static_cast<int64_t>(sent) || committed == static_cast<int64_t>(size);
-}
-
-grpc::Status Send(Connection& connection, grpc::ClientContext& context, const std::string& name, std::string_view bytes,
-                  uint64_t size) {
+grpc::Status Send(Connection& connection, grpc::ClientContext& context, const std::string& name,
+                  std::string_view bytes) {
   bytestream::WriteResponse response;
   const auto writer = connection.streams().Write(&context, &response);
   SendPieces(connection, *writer, name, bytes);
   grpc::Status status = writer->Finish();
-  if (!status.ok() || IsComplete(response, bytes.size(), size)) return status;
+  // An engine that has the blob already may stop reading, and says the blob's whole size.
+  if (!status.ok() || response.committed_size() == static_cast<int64_t>(bytes.size())) return status;
   return grpc::Status(grpc::StatusCode::ABORTED,
                       StrCat("it took ", response.committed_size(), " of ", bytes.size(), " bytes"));
 }
 
-// The blob's bytes, checked against the digest. It takes no more memory than the digest says, and half as much again
-// with `zstd`, with which it travels compressed.
-absl::StatusOr<exec::Content> ReadStream(Connection& connection, const Limits& limits, const exec::BlobDigest& digest,
-                                         bool zstd) {
-  const std::string name = DownloadName(connection.options().instance, digest, zstd);
-  const uint64_t limit = zstd ? MostCompressedBytes(digest.size) : digest.size;
+// The blob's bytes, checked against the digest. It takes no more memory than the digest says.
+absl::StatusOr<exec::Content> ReadStream(Connection& connection, const Limits& limits, const exec::BlobDigest& digest) {
+  const std::string name = DownloadName(connection.options().instance, digest);
   std::string bytes;
   KERNIX_RETURN_IF_ERROR(connection.Call(limits, AskedToSend(digest), [&](grpc::ClientContext& context) {
-    return Receive(connection, context, name, limit, bytes);
+    return Receive(connection, context, name, digest.size, bytes);
   }));
-  if (zstd) {
-    absl::StatusOr<std::string> plain = DecompressBlob(bytes, digest.size);
-    if (!plain.ok()) return WrongBytes(connection.options(), digest);
-    bytes = *std::move(plain);
-  }
   if (exec::BlobDigestOf(bytes) != digest) return WrongBytes(connection.options(), digest);
   return exec::MakeContent(std::move(bytes));
 }
 
-absl::Status WriteStream(Connection& connection, const Limits& limits, const Blob& blob, bool zstd) {
-  std::string compressed;
-  if (zstd) {
-    KERNIX_ASSIGN_OR_RETURN(compressed, CompressBlob(*blob.content));
-  }
-  const std::string_view bytes = zstd ? compressed : *blob.content;
+absl::Status WriteStream(Connection& connection, const Limits& limits, const Blob& blob) {
   return connection.Call(limits, StrCat("take ", Describe(blob.digest)), [&](grpc::ClientContext& context) {
     // Another name for each try: an engine may still hold the part that an earlier one has sent.
-    return Send(connection, context, UploadName(connection.options().instance, blob.digest, zstd), bytes,
-                blob.digest.size);
+    return Send(connection, context, UploadName(connection.options().instance, blob.digest), *blob.content);
   });
 }
 
@@ -341,7 +292,7 @@ absl::StatusOr<Blobs> ReadBlobs(Connection& connection, const Limits& limits, co
     KERNIX_RETURN_IF_ERROR(ReadBatch(connection, limits, Pick(wanted, batch), blobs));
   }
   for (const size_t i : split.streams) {
-    KERNIX_ASSIGN_OR_RETURN(blobs[wanted[i]], ReadStream(connection, limits, wanted[i], facts.zstd));
+    KERNIX_ASSIGN_OR_RETURN(blobs[wanted[i]], ReadStream(connection, limits, wanted[i]));
   }
   return blobs;
 }
@@ -360,7 +311,7 @@ absl::Status WriteBlobs(Connection& connection, const Limits& limits, const Upst
   }
   for (const size_t i : split.streams) {
     KERNIX_ASSIGN_OR_RETURN(exec::Content content, load(all[i]));
-    KERNIX_RETURN_IF_ERROR(WriteStream(connection, limits, {all[i], std::move(content)}, facts.zstd));
+    KERNIX_RETURN_IF_ERROR(WriteStream(connection, limits, {all[i], std::move(content)}));
   }
   return absl::OkStatus();
 }

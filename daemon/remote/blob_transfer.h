@@ -33,8 +33,8 @@ absl::Status WriteBlobs(Connection& connection, const Limits& limits, const Upst
                         const std::set<exec::BlobDigest>& digests, const LoadBlob& load);
 
 // The resource of a blob that travels in a stream of its own (google.bytestream). An upload has another one each time.
-std::string DownloadName(const std::string& instance, const exec::BlobDigest& digest, bool zstd);
-std::string UploadName(const std::string& instance, const exec::BlobDigest& digest, bool zstd);
+std::string DownloadName(const std::string& instance, const exec::BlobDigest& digest);
+std::string UploadName(const std::string& instance, const exec::BlobDigest& digest);
 
 // The blobs that travel together in one message, or one blob in its own stream.
 
@@ -49,12 +49,5 @@ struct BlobBatches {
 };
 
 BlobBatches SplitIntoBatches(const std::vector<exec::BlobDigest>& digests, uint64_t max_batch_bytes);
-
-// Blobs as engines send and take them compressed.
-
-absl::StatusOr<std::string> CompressBlob(std::string_view bytes);
-
-// The `size` bytes that `compressed` stands for. An error if it stands for another number of bytes, or for none.
-absl::StatusOr<std::string> DecompressBlob(std::string_view compressed, uint64_t size);
 
 }  // namespace kernix::remote

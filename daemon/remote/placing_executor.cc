@@ -34,22 +34,15 @@ bool IsOfEngine(const absl::Status& status) {
 class OutputLater final : public exec::ActionObserver {
  public:
   // `observer` may be null.
-  explicit OutputLater(exec::ActionObserver* observer) : observer_(observer) {}
+  explicit OutputLater(exec::ActionObserver* observer) : ActionObserver(observer) {}
 
-  void OnQueued(int actions_ahead) override {
-    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
-  }
-  void OnStarted(const exec::Action& action) override {
-    if (observer_ != nullptr) observer_->OnStarted(action);
-  }
   void OnOutput(std::string_view text) override { output_ += text; }
 
   void Release() {
-    if (observer_ != nullptr && !output_.empty()) observer_->OnOutput(output_);
+    if (!output_.empty()) ActionObserver::OnOutput(output_);
   }
 
  private:
-  exec::ActionObserver* const observer_;
   std::string output_;
 };
 

@@ -84,8 +84,7 @@ UpstreamFacts FactsFrom(const reapi::ServerCapabilities& said) {
       .max_batch_bytes = UsableBatchBytes(cache.max_batch_total_size_bytes()),
       .may_write_results = cache.action_cache_update_capabilities().update_enabled(),
       .executes = said.execution_capabilities().exec_enabled(),
-      .takes_absolute_links = cache.symlink_absolute_path_strategy() != reapi::SymlinkAbsolutePathStrategy::DISALLOWED,
-      .zstd = Holds(cache.supported_compressors(), reapi::Compressor::ZSTD)};
+      .takes_absolute_links = cache.symlink_absolute_path_strategy() != reapi::SymlinkAbsolutePathStrategy::DISALLOWED};
 }
 
 // Nothing if they are more than `most`. An engine may claim any size.

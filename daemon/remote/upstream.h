@@ -70,7 +70,6 @@ struct UpstreamFacts {
   bool may_write_results = false;  // the engine lets clients put results; a token may still be refused
   bool executes = false;
   bool takes_absolute_links = false;  // in an input root
-  bool zstd = false;                  // takes and gives large blobs compressed
 };
 
 // The content of a blob that the engine does not have.

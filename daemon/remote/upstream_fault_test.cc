@@ -302,23 +302,6 @@ TEST_F(UpstreamFaultTest, AnEngineWithoutSha256IsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("SHA-256"));
 }
 
-TEST_F(UpstreamFaultTest, LargeBlobsTravelCompressedIfTheEngineOffersThat) {
-  proxy_.OfferZstd();
-  const auto upstream = OpenUpstream(env_, {.address = proxy_.address()});
-  const UpstreamNumbers numbers(*upstream);
-  const Blob blob = MakeBlob(std::string(kLarge, 'z') + RandomBytes(1000));
-  ASSERT_THAT(upstream->Write({blob}), IsOk());
-  EXPECT_LT(numbers["kernix_upstream_bytes_total{direction=\"sent\"}"], 100'000);
-  EXPECT_TRUE(*upstream->Read({blob.digest}, kNoLimit).value().front() == *blob.content);
-  EXPECT_LT(numbers["kernix_upstream_bytes_total{direction=\"received\"}"], 100'000);
-  EXPECT_TRUE(*upstream->Read({large_.digest}, kNoLimit).value().front() == *large_.content) << "does not compress";
-  proxy_.Inject({.method = "Read", .change = [](google::protobuf::Message& message) {
-                   static_cast<google::bytestream::ReadResponse&>(message).mutable_data()->back() ^= 1;
-                 }});
-  EXPECT_THAT(upstream->Read({blob.digest}, kNoLimit).status(),
-              HasError(absl::StatusCode::kInternal, HasSubstr("other bytes")));
-}
-
 TEST_F(UpstreamFaultTest, AnEngineThatDiesInTheMiddleIsAnErrorAndNothingElse) {
   testing::CasdProcess engine;
   testing::FaultProxy proxy(engine.address());

@@ -55,7 +55,6 @@ TEST_F(UpstreamTest, SaysWhatTheEngineCanDo) {
   EXPECT_EQ(facts->max_batch_bytes, kBatchBytes);
   EXPECT_TRUE(facts->may_write_results);
   EXPECT_TRUE(facts->executes);
-  EXPECT_FALSE(facts->zstd);
   EXPECT_THAT(upstream_->Facts(), IsOk());
   EXPECT_EQ(numbers_.Calls("facts", "done"), 1);
   const UpstreamState state = upstream_->state();

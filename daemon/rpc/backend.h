@@ -41,12 +41,6 @@ struct ServiceOptions {
   exec::Sandbox sandbox = {};
 };
 
-// The names of settings that were read again: those with a new value, and those that change only at the next start.
-struct ReloadReport {
-  std::vector<std::string> applied;
-  std::vector<std::string> needs_restart;
-};
-
 struct Backend {
   Env& env;
   const ServiceOptions options;
@@ -58,7 +52,6 @@ struct Backend {
   toolchain::ToolchainRegistry& compilers;
   ToolchainPolicy& toolchains;
   LoadGate& gate;
-  LoadBoard& board;
   UserLimit& loads;  // each costs a thread, and no user may take them all
   UserLimit& fetches;
   exec::ByteQuota& requests;
@@ -69,7 +62,7 @@ struct Backend {
   // Asks the daemon to drain and stop. `drain_timeout` 0: the daemon's own setting.
   std::function<void(std::string_view reason, Duration drain_timeout)> request_stop;
   // Reads the config file again; see LiveOptions::Reload().
-  std::function<absl::StatusOr<ReloadReport>()> reload;
+  std::function<absl::StatusOr<v1::ReloadResponse>()> reload;
 };
 
 // If the store's files are no longer in place, closes the gate, asks the daemon to stop, and returns true: a client

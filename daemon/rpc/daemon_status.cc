@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
@@ -14,21 +15,10 @@
 namespace kernix::server {
 namespace {
 
-v1::RunningLoad ToProto(const LoadBoard::Load& load, MonotonicTime now) {
-  v1::RunningLoad proto;
-  proto.set_owner(ToNumber(load.owner));
-  proto.set_name(load.name);
-  proto.mutable_source()->Assign(load.sources.begin(), load.sources.end());
-  *proto.mutable_progress() = load.progress;
-  proto.set_elapsed_ms(std::chrono::duration_cast<Duration>(now - load.begin).count());
-  return proto;
-}
-
 void AddLoads(const Backend& backend, const Identity& caller, bool all, v1::GetStatusResponse& response) {
-  const MonotonicTime now = backend.env.Now();
-  for (const LoadBoard::Load& load : backend.board.List()) {
-    if (all || load.owner == caller.id()) {
-      *response.add_load() = ToProto(load, now);
+  for (v1::RunningLoad& load : backend.gate.List(backend.env.Now())) {
+    if (all || load.owner() == ToNumber(caller.id())) {
+      *response.add_load() = std::move(load);
     } else {
       response.set_hidden_loads(response.hidden_loads() + 1);
     }
@@ -91,7 +81,7 @@ absl::Status AddCache(const Backend& backend, const Identity& caller, bool all, 
   }
   std::stable_sort(response.mutable_cache()->begin(), response.mutable_cache()->end(),
                    [](const v1::CacheShare& a, const v1::CacheShare& b) { return a.bytes() > b.bytes(); });
-  const uint64_t total = backend.cache.Stats().entries;
+  const uint64_t total = backend.cache.Stats().entries();
   if (!all && total > listed.size()) response.set_hidden_entries(total - listed.size());
   return absl::OkStatus();
 }

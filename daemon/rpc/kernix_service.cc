@@ -17,7 +17,6 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/wire/grpc_status.h"
-#include "daemon/builder/resolved_function.h"
 #include "daemon/rpc/backend.h"
 
 namespace kernix::server {
@@ -54,7 +53,7 @@ v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
   proto.set_owner(ToNumber(listed.tag.owner));
   proto.set_language(entry.language);
   proto.mutable_architecture()->Assign(entry.architectures.begin(), entry.architectures.end());
-  for (const cache::Function& function : entry.functions) proto.add_function(function.name);
+  for (const v1::ResolvedFunction& function : entry.functions) proto.add_function(function.name());
   proto.set_size(entry.size);
   proto.set_created_unix_ms(entry.created_unix_ms);
   proto.set_last_used_unix_ms(listed.last_used_unix_ms);
@@ -65,7 +64,7 @@ v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
 
 v1::CacheEntryDetail DetailOf(const cache::Entry& entry, const std::string& path) {
   v1::CacheEntryDetail detail;
-  for (const cache::Function& function : entry.functions) *detail.add_function() = build::ResolvedFunctionOf(function);
+  detail.mutable_function()->Assign(entry.functions.begin(), entry.functions.end());
   detail.mutable_build_option()->Assign(entry.build_options.begin(), entry.build_options.end());
   detail.set_toolchain(entry.toolchain);
   detail.set_origin(entry.origin);
@@ -125,21 +124,8 @@ absl::Status KernixService::CheckMayHave(const Digest& artifact) const {
 
 grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
                                           v1::GetCacheStatsResponse* response) {
-  const cache::CacheStats stats = backend_.cache.Stats();
-  response->set_builds(stats.builds);
-  response->set_upstream_hits(stats.upstream_hits);
-  response->set_hits(stats.hits);
-  response->set_misses(stats.misses);
-  response->set_joined(stats.joined);
-  response->set_failures(stats.failures);
-  response->set_evictions(stats.evictions);
-  response->set_cancelled(stats.cancelled);
-  response->set_entries(stats.entries);
-  response->set_bytes(stats.bytes);
-  response->set_limit_bytes(backend_.cache.limit_bytes());
-  response->set_store_directory(backend_.cache.directory());
+  *response = backend_.cache.Stats();
   response->set_held_bytes(backend_.cache.HeldBy(caller_->id()).value_or(0));
-  response->set_limit_bytes_per_user(backend_.cache.limit_bytes_per_user());
   return grpc::Status::OK;
 }
 
@@ -197,23 +183,25 @@ grpc::Status KernixService::PurgeCache(grpc::ServerContext*, const v1::PurgeCach
 }
 
 absl::Status KernixService::Purge(const v1::PurgeCacheRequest& request, v1::PurgeCacheResponse& response) {
-  KERNIX_ASSIGN_OR_RETURN(const cache::PurgeFilter filter, FilterFor(request));
-  KERNIX_ASSIGN_OR_RETURN(const cache::PurgeResult result, backend_.cache.Purge(filter));
-  if (!filter.name && !filter.owner && !filter.not_used_for_ms) backend_.builder.ForgetSteps();
-  response.set_removed_entries(result.entries);
-  response.set_removed_bytes(result.bytes);
+  KERNIX_ASSIGN_OR_RETURN(const cache::TagFilter filter, FilterFor(request));
+  KERNIX_ASSIGN_OR_RETURN(const cache::Dropped dropped, backend_.cache.Purge(filter));
+  if (!filter.name && !filter.owner && !filter.unused_since_unix_ms) backend_.builder.ForgetSteps();
+  response.set_removed_entries(dropped.tags);
+  response.set_removed_bytes(dropped.bytes);
   LogOf(caller_->name(), LogLevel::kInfo, "purge",
-        {{"user", caller_->name()}, {"name", request.name()}, {"entries", result.entries}, {"bytes", result.bytes}});
+        {{"user", caller_->name()}, {"name", request.name()}, {"entries", dropped.tags}, {"bytes", dropped.bytes}});
   return absl::OkStatus();
 }
 
-absl::StatusOr<cache::PurgeFilter> KernixService::FilterFor(const v1::PurgeCacheRequest& request) const {
-  cache::PurgeFilter filter;
+absl::StatusOr<cache::TagFilter> KernixService::FilterFor(const v1::PurgeCacheRequest& request) const {
+  cache::TagFilter filter;
   if (!caller_->IsAdministrator()) filter.owner = caller_->id();
-  if (request.older_than_ms() > 0) filter.not_used_for_ms = request.older_than_ms();
+  if (request.older_than_ms() > 0) {
+    filter.unused_since_unix_ms = backend_.env.UnixMillis() - static_cast<int64_t>(request.older_than_ms());
+  }
   if (!request.name().empty()) {
     filter.name = request.name();
-  } else if (!request.all() && !filter.not_used_for_ms) {
+  } else if (!request.all() && !filter.unused_since_unix_ms) {
     return MakeError(v1::ErrorDetail::INVALID_REQUEST, "say what to purge: a name, an age, or all");
   }
   return filter;
@@ -243,10 +231,9 @@ grpc::Status KernixService::GetMetrics(grpc::ServerContext*, const v1::GetMetric
 
 grpc::Status KernixService::Reload(grpc::ServerContext*, const v1::ReloadRequest*, v1::ReloadResponse* response) {
   if (const absl::Status status = CheckAdministers("reload"); !status.ok()) return ToGrpcStatus(status);
-  const absl::StatusOr<ReloadReport> report = backend_.reload();
+  absl::StatusOr<v1::ReloadResponse> report = backend_.reload();
   if (!report.ok()) return ToGrpcStatus(report.status());
-  response->mutable_applied()->Assign(report->applied.begin(), report->applied.end());
-  response->mutable_needs_restart()->Assign(report->needs_restart.begin(), report->needs_restart.end());
+  *response = *std::move(report);
   return grpc::Status::OK;
 }
 

@@ -61,7 +61,7 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
   absl::StatusOr<std::vector<cache::ListedEntry>> Visible(cache::TagFilter filter = {}) const;
   absl::StatusOr<v1::BuildTrace> TraceOf(const Digest& key) const;
   absl::Status CheckMayHave(const Digest& artifact) const;
-  absl::StatusOr<cache::PurgeFilter> FilterFor(const v1::PurgeCacheRequest& request) const;
+  absl::StatusOr<cache::TagFilter> FilterFor(const v1::PurgeCacheRequest& request) const;
   absl::Status Purge(const v1::PurgeCacheRequest& request, v1::PurgeCacheResponse& response);
 
   Backend& backend_;

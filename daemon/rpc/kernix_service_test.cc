@@ -72,11 +72,13 @@ class KernixServiceTest : public BackendFixture {
     return response;
   }
 
-  std::unique_ptr<LoadBoard::Listing> Begin(uid_t owner, const std::string& name) {
+  std::unique_ptr<LoadGate::Permit> Begin(uid_t owner, const std::string& name) {
     v1::LoadRequest request;
     request.set_name(name);
     request.add_source()->set_label(name + ".cu");
-    return parts_.backend().board.Add(UserId{owner}, request, Env::Posix().Now());
+    std::unique_ptr<LoadGate::Permit> permit = parts_.backend().gate.Enter(std::make_shared<Cancellation>()).value();
+    permit->Show(UserId{owner}, request, Env::Posix().Now());
+    return permit;
   }
 
   uint64_t Purge(uid_t caller, const v1::PurgeCacheRequest& request) {
@@ -111,7 +113,7 @@ TEST_F(KernixServiceTest, EveryoneDropsTheirOwnEntriesOnly) {
   EXPECT_EQ(PurgeName(kAlice, "k"), 1u);
   EXPECT_EQ(PurgeName(kAlice, "k"), 0u);
   EXPECT_EQ(PurgeAll(kBob), 1u);
-  EXPECT_EQ(parts_.backend().cache.Stats().entries, 1u);
+  EXPECT_EQ(parts_.backend().cache.Stats().entries(), 1u);
 }
 
 TEST_F(KernixServiceTest, EveryoneSeesTheirOwnEntriesOnly) {
@@ -128,7 +130,8 @@ TEST_F(KernixServiceTest, EveryoneSeesTheirOwnEntriesOnly) {
 TEST_F(KernixServiceTest, AKeyIsShownToItsOwnerWithAllDetails) {
   cache::Entry entry;
   entry.key = DigestOf("key");
-  entry.functions = {{"scale", {"arg", "ret"}, "kernix_handler_scale", {"x", "y"}}};
+  v1::ResolvedFunction& function = entry.functions.emplace_back();
+  for (const char* token : {"arg", "ret"}) function.add_tokens(token);
   entry.build_options = {"-O3"};
   entry.toolchain = "/usr/bin/g++ 12.2.0";
   ASSERT_THAT(parts_.backend().cache.Insert(entry, {"k", UserId{kAlice}}, "artifact"), IsOk());
@@ -147,7 +150,7 @@ TEST_F(KernixServiceTest, ATraceIsShownToWhoSeesItsEntry) {
   entry.key = DigestOf("key");
   v1::BuildTrace kept;
   kept.set_total_us(900);
-  kept.add_step()->set_how(v1::TracedStep::JOINED);
+  kept.add_step()->set_how(v1::TracedStep::REUSED);
   ASSERT_THAT(parts_.backend().cache.Insert(entry, {"k", UserId{kAlice}}, "artifact", [&] { return kept; }), IsOk());
   v1::BuildTrace trace;
   ASSERT_TRUE(Trace(kAlice, entry.key.Raw(), &trace).ok());
@@ -292,7 +295,7 @@ TEST_F(KernixServiceTest, AnAgeAloneIsEnough) {
   v1::PurgeCacheRequest request;
   request.set_older_than_ms(1000ull * 3600 * 24);
   EXPECT_EQ(Purge(kAlice, request), 0u);  // the entry is newer than that
-  EXPECT_EQ(parts_.backend().cache.Stats().entries, 1u);
+  EXPECT_EQ(parts_.backend().cache.Stats().entries(), 1u);
 }
 
 TEST_F(KernixServiceTest, NothingAtAllIsNotEverything) {
@@ -301,7 +304,7 @@ TEST_F(KernixServiceTest, NothingAtAllIsNotEverything) {
   v1::PurgeCacheResponse response;
   EXPECT_EQ(KernixService(parts_.backend(), User(kAlice)).PurgeCache(nullptr, &request, &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(parts_.backend().cache.Stats().entries, 1u);
+  EXPECT_EQ(parts_.backend().cache.Stats().entries(), 1u);
 }
 
 TEST_F(KernixServiceTest, OnlyItsUserAndRootStopIt) {

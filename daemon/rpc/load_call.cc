@@ -116,7 +116,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   }
 
   void OnProgress(const v1::Progress& progress) override {
-    if (on_board_ != nullptr) on_board_->Note(progress);
+    permit_->Note(progress);
     v1::LoadEvent event;
     *event.mutable_progress() = progress;
     const MutexLock lock(mutex_);
@@ -215,14 +215,14 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     const MonotonicTime begin = backend_.env.Now();
     const std::string name = request_.name();
     const bool frozen = request_.frozen();
-    on_board_ = backend_.board.Add(caller_->id(), request_, begin);
+    permit_->Show(caller_->id(), request_, begin);
     // If one request exhausts memory, the daemon must survive for all others.
     absl::StatusOr<v1::LoadResult> result = CatchExceptions(kLoadNotHandled, [&] { return LoadOrFail(); });
     if (LeaveLostStore(backend_)) {
       result = absl::UnavailableError(StrCat("the store ", backend_.cache.directory(),
                                              " was removed while this load ran, and this kernixd ends: load again"));
     }
-    on_board_ = nullptr;
+    permit_->Hide();
     const auto took = backend_.env.Now() - begin;
     backend_.metrics.NoteLoad(result, took);
     if (frozen) backend_.metrics.NoteFrozenLoad(result);
@@ -338,10 +338,9 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   std::unique_ptr<UserLimit::Permit> user_permit_;
   std::shared_ptr<LoadCall> self_;  // until OnDone()
   bool started_ = false;  // whether the request has arrived; only used in read reactions, which run one after another
-  v1::LoadClientMessage incoming_;                // of the read in progress
-  v1::LoadRequest request_;                       // used by the load's thread until the builder has it
-  HeaderSizes header_sizes_;                      // used by the load's thread until it has asked for headers
-  std::unique_ptr<LoadBoard::Listing> on_board_;  // used by the load's thread
+  v1::LoadClientMessage incoming_;  // of the read in progress
+  v1::LoadRequest request_;         // used by the load's thread until the builder has it
+  HeaderSizes header_sizes_;        // used by the load's thread until it has asked for headers
   std::unique_ptr<exec::ByteQuota::Share> request_share_;
   std::unique_ptr<exec::ByteQuota::Share> upload_share_;
 

@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<LoadGate::Permit>> LoadGate::Enter(CancellationPt
     return absl::UnavailableError(
         "this kernixd is draining: it is about to stop and accepts no new loads; use another");
   const int id = next_id_++;
-  inside_[id] = std::move(cancellation);
+  inside_[id].cancellation = std::move(cancellation);
   return std::make_unique<Permit>(*this, id);
 }
 
@@ -54,7 +54,7 @@ void LoadGate::CancelAll() {
   std::vector<CancellationPtr> running;
   {
     const MutexLock lock(mutex_);
-    for (const auto& [id, cancellation] : inside_) running.push_back(cancellation);
+    for (const auto& [id, load] : inside_) running.push_back(load.cancellation);
   }
   for (const CancellationPtr& cancellation : running) cancellation->Cancel();
 }
@@ -69,32 +69,39 @@ std::string Shortened(const std::string& text) { return ToValidUtf8(text.substr(
 
 }  // namespace
 
-std::unique_ptr<LoadBoard::Listing> LoadBoard::Add(UserId owner, const v1::LoadRequest& request, MonotonicTime begin) {
-  Load load{.owner = owner, .name = Shortened(request.name()), .begin = begin};
+void LoadGate::Permit::Show(UserId owner, const v1::LoadRequest& request, MonotonicTime now) {
+  v1::RunningLoad load;
+  load.set_owner(ToNumber(owner));
+  load.set_name(Shortened(request.name()));
   for (int i = 0; i < std::min(request.source_size(), kMostSources); ++i) {
-    load.sources.push_back(Shortened(request.source(i).label()));
+    load.add_source(Shortened(request.source(i).label()));
   }
-  const MutexLock lock(mutex_);
-  const int id = next_id_++;
-  loads_.emplace(id, std::move(load));
-  return std::make_unique<Listing>(*this, id);
+  const MutexLock lock(gate_.mutex_);
+  Inside& inside = gate_.inside_.at(id_);
+  inside.shown = std::move(load);
+  inside.begin = now;
 }
 
-std::vector<LoadBoard::Load> LoadBoard::List() const {
+void LoadGate::Permit::Note(const v1::Progress& progress) {
+  const MutexLock lock(gate_.mutex_);
+  Inside& inside = gate_.inside_.at(id_);
+  if (inside.shown) *inside.shown->mutable_progress() = progress;
+}
+
+void LoadGate::Permit::Hide() {
+  const MutexLock lock(gate_.mutex_);
+  gate_.inside_.at(id_).shown.reset();
+}
+
+std::vector<v1::RunningLoad> LoadGate::List(MonotonicTime now) const {
   const MutexLock lock(mutex_);
-  std::vector<Load> loads;
-  for (const auto& [id, load] : loads_) loads.push_back(load);
+  std::vector<v1::RunningLoad> loads;
+  for (const auto& [id, load] : inside_) {
+    if (!load.shown) continue;
+    loads.push_back(*load.shown);
+    loads.back().set_elapsed_ms(std::chrono::duration_cast<Duration>(now - load.begin).count());
+  }
   return loads;
-}
-
-void LoadBoard::Note(int id, const v1::Progress& progress) {
-  const MutexLock lock(mutex_);
-  loads_.at(id).progress = progress;
-}
-
-void LoadBoard::Remove(int id) {
-  const MutexLock lock(mutex_);
-  loads_.erase(id);
 }
 
 UserLimit::UserLimit(Env& env, std::string things, std::string setting, int most)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loads of a daemon: a gate that all enter and leave, a board of the running ones, and limits of the number of
-// things that each user may have at once.
+// The loads of a daemon: a gate that all enter and leave, and limits of the number of things that each user may have at
+// once.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,11 @@ class LoadGate {
     Permit(const Permit&) = delete;
     Permit& operator=(const Permit&) = delete;
 
+    // The load runs from now on, until Hide(), for List().
+    void Show(UserId owner, const v1::LoadRequest& request, MonotonicTime now);
+    void Note(const v1::Progress& progress);
+    void Hide();
+
    private:
     LoadGate& gate_;
     const int id_;
@@ -44,6 +50,9 @@ class LoadGate {
 
   int inside() const;
 
+  // The running loads, the oldest first. Long names and labels are shortened: nobody has checked them yet.
+  std::vector<v1::RunningLoad> List(MonotonicTime now) const;
+
   // Waits until no load is inside. False if `deadline` passes first.
   bool WaitUntilEmpty(MonotonicTime deadline);
 
@@ -51,55 +60,18 @@ class LoadGate {
   void CancelAll();
 
  private:
+  struct Inside {
+    CancellationPtr cancellation;
+    std::optional<v1::RunningLoad> shown;
+    MonotonicTime begin;
+  };
   void Leave(int id);
 
   mutable Mutex mutex_;
   CondVar left_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<int, CancellationPtr> inside_ ABSL_GUARDED_BY(mutex_);
-};
-
-// The running loads, for status.
-
-// Thread-safe.
-class LoadBoard {
- public:
-  struct Load {
-    UserId owner{};
-    std::string name;                  // shortened if long: nobody has checked it yet
-    std::vector<std::string> sources;  // labels; shortened in the same way
-    MonotonicTime begin;
-    v1::Progress progress;  // STATE_UNSPECIFIED until the first report
-  };
-
-  // Held as long as the load runs. The board must outlive it.
-  class Listing {
-   public:
-    Listing(LoadBoard& board, int id) : board_(board), id_(id) {}
-    ~Listing() { board_.Remove(id_); }
-    Listing(const Listing&) = delete;
-    Listing& operator=(const Listing&) = delete;
-
-    void Note(const v1::Progress& progress) { board_.Note(id_, progress); }
-
-   private:
-    LoadBoard& board_;
-    const int id_;
-  };
-
-  std::unique_ptr<Listing> Add(UserId owner, const v1::LoadRequest& request, MonotonicTime begin);
-
-  // The oldest first.
-  std::vector<Load> List() const;
-
- private:
-  void Note(int id, const v1::Progress& progress);
-  void Remove(int id);
-
-  mutable Mutex mutex_;
-  int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<int, Load> loads_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, Inside> inside_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Limits how many things of one kind each user may have at once. Tells refused callers when to ask again: one after the

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <exception>
+#include <future>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -12,7 +12,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
-#include "common/base/mutex.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "common/os/tool_folders.h"
@@ -26,54 +25,23 @@ size_t Threads() {
   return std::clamp<size_t>(std::thread::hardware_concurrency(), 2, kMost);
 }
 
-class Crew {
- public:
-  explicit Crew(const std::vector<std::function<void()>>& tasks) : tasks_(tasks) {}
-
-  void Run() {
-    std::vector<std::thread> helpers = Helpers(std::min(tasks_.size(), Threads()) - 1, [this] { Work(); });
-    Work();
-    End(helpers);
-  }
-
- private:
-  // Fewer, if there are no more to be had: the others do all.
-  template <typename Function>
-  static std::vector<std::thread> Helpers(size_t count, Function function) {
-    std::vector<std::thread> helpers;
-    try {
-      while (helpers.size() < count) helpers.emplace_back(function);
-    } catch (const std::system_error&) {
-    }
-    return helpers;
-  }
-
-  void End(std::vector<std::thread>& helpers) {
-    for (std::thread& helper : helpers) helper.join();
-    const MutexLock lock(mutex_);
-    if (thrown_) std::rethrow_exception(thrown_);
-  }
-
-  void Work() {
-    for (size_t next = next_++; next < tasks_.size(); next = next_++) {
-      try {
-        tasks_[next]();
-      } catch (...) {
-        const MutexLock lock(mutex_);
-        thrown_ = std::current_exception();
-      }
-    }
-  }
-
-  const std::vector<std::function<void()>>& tasks_;
-  std::atomic<size_t> next_{0};
-  Mutex mutex_;
-  std::exception_ptr thrown_ ABSL_GUARDED_BY(mutex_);
-};
-
 }  // namespace
 
-void RunSideBySide(const std::vector<std::function<void()>>& tasks) { Crew(tasks).Run(); }
+void RunSideBySide(const std::vector<std::function<void()>>& tasks) {
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < tasks.size(); i = next++) tasks[i]();
+  };
+  std::vector<std::future<void>> helpers;  // their ends are waited for, whatever is thrown
+  try {
+    while (helpers.size() + 1 < std::min(tasks.size(), Threads())) {
+      helpers.push_back(std::async(std::launch::async, work));
+    }
+  } catch (const std::system_error&) {  // there are no more threads to be had: the others do all
+  }
+  work();
+  for (std::future<void>& helper : helpers) helper.get();
+}
 
 namespace {
 

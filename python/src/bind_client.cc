@@ -76,7 +76,7 @@ py::tuple FieldsOf(const BuildTrace& trace) {
 
 TracedStep::How HowNamed(const std::string& name) {
   using How = TracedStep::How;
-  for (const How how : {How::kReused, How::kJoined, How::kDaemon, How::kUpstream, How::kRemote}) {
+  for (const How how : {How::kReused, How::kDaemon, How::kUpstream, How::kRemote}) {
     if (name == HowName(how)) return how;
   }
   return How::kRun;

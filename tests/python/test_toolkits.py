@@ -67,7 +67,7 @@ class Loads:
     def steps(self):
         """Return how often steps that can serve other builds were run, and how often they were not."""
         counters = self.counters()
-        ways = ("reused", "joined", "upstream", "run")
+        ways = ("reused", "upstream", "run")
         return {how: counters[f'kernix_reusable_steps_total{{how="{how}"}}'] for how in ways}
 
     def device_steps(self):
@@ -102,7 +102,7 @@ def test_two_toolkits_side_by_side_never_mix(loads, tmp_path, program):
     assert of_one.key != of_other.key
     assert {of_one.how, of_other.how} == {"built"}
     assert of_one.functions == of_other.functions == ["vector_add"]
-    assert loads.steps() == {"run": 2 * run, "reused": 0, "joined": 0, "upstream": 0}
+    assert loads.steps() == {"run": 2 * run, "reused": 0, "upstream": 0}
     assert loads.device_steps() == [2, 2]
     assert loads.load(one) == of_one._replace(how="hit")
     assert loads.load(other) == of_other._replace(how="hit")
@@ -112,13 +112,13 @@ def test_two_toolkits_side_by_side_never_mix(loads, tmp_path, program):
         assert comment_costs_nothing(loads, toolkit)
     assert loads.device_steps()[0] % 2 == 0
 
-    # At once, with code that nobody has built: a step of one is not joined by the other.
+    # At once, with code that nobody has built: a step of one does not serve the other.
     loads.edit("__global__ void one_more(float* p) { p[threadIdx.x] *= 3; }")
     before, device_before = loads.steps(), loads.device_steps()
     built = [loads.finish(process) for process in [loads.start(one), loads.start(other)]]
     after = loads.steps()
     assert built[0].key != built[1].key
-    assert (after["joined"], after["reused"]) == (before["joined"], before["reused"])
+    assert after["reused"] == before["reused"]
     assert loads.device_steps() == [count + 2 for count in device_before]
 
 
@@ -150,7 +150,7 @@ def test_a_toolkit_that_is_replaced_between_two_steps(loads, tmp_path):
     stats = loads.place.stats()
     assert (stats["failures"], stats["builds"], stats["entries"]) == (1, 1, 1)
     steps = loads.steps()
-    assert (steps["reused"], steps["joined"]) == (0, 0)
+    assert steps["reused"] == 0
     assert loads.device_steps()[0] == 2  # what the first one made is not served
     loads.await_lessons()
     assert list((loads.place.store / "private" / "tmp").glob("action-*")) == []

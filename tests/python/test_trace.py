@@ -36,7 +36,7 @@ def check_times(trace):
     assert trace.steps
     assert [step.begin_ms for step in trace.steps] == sorted(step.begin_ms for step in trace.steps)
     for step in trace.steps:
-        assert step.how in ("run", "reused", "joined", "kernixd")
+        assert step.how in ("run", "reused", "kernixd")
         assert min(step.begin_ms, step.waited_ms, step.took_ms) >= 0
         assert step.begin_ms + step.waited_ms + step.took_ms <= trace.total_ms + 0.01
         assert (step.peak_memory_bytes > 1 << 20) == (step.how == "run")

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: what the services of a kernixd share, with a cache in memory.
+// For tests: what the services of a kernixd share.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include "daemon/app/daemon_parts.h"
-#include "tests/support/memory_cache.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::server {
@@ -20,11 +19,13 @@ class BackendFixture : public testing::Test {
   DaemonParts parts_{Env::Posix(),
                      options_,
                      registry_,
-                     cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
+                     cache::Cache::Open(Env::Posix(), {.directory = scratch_ / "store"}).value(),
                      /*sharing=*/nullptr,
                      stop_,
                      [] {
-                       return ReloadReport{{"jobs"}, {}};
+                       v1::ReloadResponse reloaded;
+                       reloaded.add_applied("jobs");
+                       return reloaded;
                      }};
 };
 

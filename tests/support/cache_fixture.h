@@ -51,7 +51,7 @@ class CacheTest : public ::testing::Test {
     return entry.ok() && entry->has_value();
   }
 
-  CacheStats Stats() { return cache_->Stats(); }
+  v1::GetCacheStatsResponse Stats() { return cache_->Stats(); }
 
   std::string BlobOf(int i, size_t size = 1000) { return cache_->BlobPath(DigestOf(TestArtifact(i, size))); }
 

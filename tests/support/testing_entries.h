@@ -5,9 +5,11 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 
 #include "common/base/strings.h"
 #include "daemon/cache/cache.h"
+#include "daemon/cache/index_schema.h"
 
 namespace kernix::cache {
 
@@ -44,11 +46,23 @@ inline Entry TestEntry(int i) {
   entry.key = TestKey(i);
   entry.language = v1::LANGUAGE_CUDA;
   entry.architectures = {"sm_80", "sm_90"};
-  entry.functions = {{StrCat("function_", i), {"arg", "ret"}, StrCat("kernix_handler_function_", i), {"x", ""}, true}};
+  v1::ResolvedFunction& function = entry.functions.emplace_back();
+  function.set_name(StrCat("function_", i));
+  for (const char* token : {"arg", "ret"}) function.add_tokens(token);
+  function.set_handler_symbol(StrCat("kernix_handler_function_", i));
+  function.add_parameter()->set_name("x");
+  function.set_is_global(true);
   entry.required_symbol_versions = {"GLIBC_2.34"};
   entry.toolchain_headers = {{"/usr/include/math.h", DigestOf("math")},
                              {"kernix-cuda/include/cuda.h", DigestOf("cuda")}};
   return entry;
+}
+
+// Of what Find() returns.
+inline bool operator==(const Entry& one, const Entry& other) {
+  return std::tie(one.key, one.artifact, one.size, one.created_unix_ms) ==
+             std::tie(other.key, other.artifact, other.size, other.created_unix_ms) &&
+         EncodeDetail(one) == EncodeDetail(other) && EncodeHeaders(one) == EncodeHeaders(other);
 }
 
 }  // namespace kernix::cache

@@ -224,7 +224,7 @@ struct TestBuilder {
     Await("the end of all learning", [this] { return builder->LessonsLeft() == 0; });
   }
   toolchain::ToolchainRegistry& toolchains() { return own_toolchains ? *own_toolchains : KnownToolchains(); }
-  cache::CacheStats Stats() { return cache->Stats(); }
+  v1::GetCacheStatsResponse Stats() { return cache->Stats(); }
   std::string Artifact(const v1::LoadResult& result) {
     return Env::Posix().ReadFile(cache->BlobPath(Digest::FromRaw(result.artifact_digest()).value())).value();
   }

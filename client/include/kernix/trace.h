@@ -17,7 +17,6 @@ struct TracedStep {
   enum class How {
     kRun = 1,   // a command ran
     kReused,    // the result was an earlier build's
-    kJoined,    // the result was that of another build at the same time
     kDaemon,    // kernixd's own work: no command
     kUpstream,  // the result was another node's
     kRemote,    // a command ran on a worker of the upstream

@@ -80,30 +80,6 @@ absl::StatusOr<ParsedToken> ParseAttribute(std::string_view function, std::strin
   return parsed;
 }
 
-// Finds tokens without a variable part, and their aliases.
-bool FindPlainToken(std::string_view token, ParameterKind& kind) {
-  static constexpr std::pair<std::string_view, ParameterKind> kTokens[] = {
-      {"arg", ParameterKind::kArgument},
-      {"args", ParameterKind::kArgument},
-      {"ret", ParameterKind::kResult},
-      {"rets", ParameterKind::kResult},
-      {"stream", ParameterKind::kStream},
-      {"ctx.stream", ParameterKind::kStream},
-      {"arg?", ParameterKind::kOptionalArgument},
-      {"args...", ParameterKind::kArguments},
-      {"rets...", ParameterKind::kResults},
-      {"arg.token", ParameterKind::kArgumentToken},
-      {"ret.token", ParameterKind::kResultToken},
-      {"device_ordinal", ParameterKind::kDeviceOrdinal},
-  };
-  for (const auto& [known, known_kind] : kTokens) {
-    if (known != token) continue;
-    kind = known_kind;
-    return true;
-  }
-  return false;
-}
-
 absl::StatusOr<ParsedToken> ParseScratch(std::string_view function, std::string_view token, std::string_view text) {
   const std::string problem = ProblemOfScratchExpression(text);
   if (!problem.empty()) return Invalid(function, StrCat("the token ", Quoted(token), ": ", problem));
@@ -312,7 +288,11 @@ absl::Status CheckScratch(const FunctionSpec& spec) {
 absl::StatusOr<ParsedToken> ParseToken(std::string_view function, std::string_view token) {
   ParsedToken parsed;
   std::string_view rest = token;
-  if (FindPlainToken(token, parsed.parameter.kind)) return parsed;
+  for (const PlainToken& plain : kPlainTokens) {
+    if (plain.token != token) continue;
+    parsed.parameter.kind = plain.kind;
+    return parsed;
+  }
   if (ConsumePrefix(rest, "attr.") || ConsumePrefix(rest, "attrs.")) return ParseAttribute(function, token, rest);
   if (ConsumePrefix(rest, "scratch:")) return ParseScratch(function, token, rest);
   if (ConsumePrefix(rest, "arg:")) return ParseTyped(function, token, ParameterKind::kArgument, rest);

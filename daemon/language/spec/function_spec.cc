@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
+#include <iterator>
 
 #include "absl/strings/str_join.h"
 #include "common/base/strings.h"
@@ -51,22 +51,36 @@ std::string ElementTypeList() {
 
 namespace {
 
-constexpr std::array<std::pair<AttributeType, std::string_view>, 14> kAttributeTypes = {{
-    {AttributeType::kBool, "bool"},
-    {AttributeType::kInt8, "int8"},
-    {AttributeType::kUInt8, "uint8"},
-    {AttributeType::kInt16, "int16"},
-    {AttributeType::kUInt16, "uint16"},
-    {AttributeType::kInt32, "int32"},
-    {AttributeType::kUInt32, "uint32"},
-    {AttributeType::kInt64, "int64"},
-    {AttributeType::kUInt64, "uint64"},
-    {AttributeType::kFloat16, "float16"},
-    {AttributeType::kBFloat16, "bfloat16"},
-    {AttributeType::kFloat32, "float32"},
-    {AttributeType::kFloat64, "float64"},
-    {AttributeType::kString, "string"},
-}};
+struct AttributeRow {
+  AttributeType type;
+  std::string_view name;
+  std::string_view enumerator;
+  int bits = 0;  // for a magnitude
+  bool is_signed = false;
+  bool is_real = false;
+};
+
+constexpr AttributeRow kAttributeTypes[] = {
+    {AttributeType::kBool, "bool", "kBool", 1},
+    {AttributeType::kInt8, "int8", "kInt8", 7, true},
+    {AttributeType::kUInt8, "uint8", "kUInt8", 8},
+    {AttributeType::kInt16, "int16", "kInt16", 15, true},
+    {AttributeType::kUInt16, "uint16", "kUInt16", 16},
+    {AttributeType::kInt32, "int32", "kInt32", 31, true},
+    {AttributeType::kUInt32, "uint32", "kUInt32", 32},
+    {AttributeType::kInt64, "int64", "kInt64", 63, true},
+    {AttributeType::kUInt64, "uint64", "kUInt64", 64},
+    {AttributeType::kFloat16, "float16", "kFloat16", 16},
+    {AttributeType::kBFloat16, "bfloat16", "kBFloat16", 16},
+    {AttributeType::kFloat32, "float32", "kFloat32", 24, true, true},
+    {AttributeType::kFloat64, "float64", "kFloat64", 53, true, true},
+    {AttributeType::kString, "string", "kString"},
+};
+
+const AttributeRow& RowOf(AttributeType type) {
+  return *std::find_if(std::begin(kAttributeTypes), std::end(kAttributeTypes),
+                       [type](const AttributeRow& row) { return row.type == type; });
+}
 
 // "", ":float32" or ":float32[2]"; ".tensormap:float32[64,32]:swizzle_128B" of a tensor map.
 std::string ArraysOf(const Parameter& parameter) {
@@ -79,70 +93,13 @@ std::string ArraysOf(const Parameter& parameter) {
 }
 
 std::string Token(const Parameter& parameter) {
-  switch (parameter.kind) {
-    case ParameterKind::kArgument:
-      return StrCat("arg", ArraysOf(parameter));
-    case ParameterKind::kResult:
-      return StrCat("ret", ArraysOf(parameter));
-    case ParameterKind::kStream:
-      return "stream";
-    case ParameterKind::kOptionalArgument:
-      return "arg?";
-    case ParameterKind::kArguments:
-      return "args...";
-    case ParameterKind::kResults:
-      return "rets...";
-    case ParameterKind::kArgumentToken:
-      return "arg.token";
-    case ParameterKind::kResultToken:
-      return "ret.token";
-    case ParameterKind::kDeviceOrdinal:
-      return "device_ordinal";
-    case ParameterKind::kScratch:
-      return StrCat("scratch:", parameter.expression);
-    case ParameterKind::kAttribute:
-      break;
+  if (parameter.kind == ParameterKind::kScratch) return StrCat("scratch:", parameter.expression);
+  if (parameter.kind == ParameterKind::kAttribute) {
+    return StrCat("attr.", parameter.attribute_name, ":", parameter.TypeName(), parameter.has_default ? "?" : "");
   }
-  return StrCat("attr.", parameter.attribute_name, ":", parameter.TypeName(), parameter.has_default ? "?" : "");
-}
-
-// The range of a type, as the number of bits for a magnitude.
-struct Range {
-  int bits;
-  bool is_signed;
-  bool is_real = false;
-};
-
-Range RangeOf(AttributeType type) {
-  switch (type) {
-    case AttributeType::kBool:
-      return {1, false};
-    case AttributeType::kInt8:
-      return {7, true};
-    case AttributeType::kUInt8:
-      return {8, false};
-    case AttributeType::kInt16:
-      return {15, true};
-    case AttributeType::kUInt16:
-    case AttributeType::kFloat16:
-    case AttributeType::kBFloat16:
-      return {16, false};
-    case AttributeType::kInt32:
-      return {31, true};
-    case AttributeType::kUInt32:
-      return {32, false};
-    case AttributeType::kInt64:
-      return {63, true};
-    case AttributeType::kUInt64:
-      return {64, false};
-    case AttributeType::kFloat32:
-      return {24, true, true};
-    case AttributeType::kFloat64:
-      return {53, true, true};
-    case AttributeType::kString:
-      break;
-  }
-  return {0, false};
+  const auto* found = std::find_if(std::begin(kPlainTokens), std::end(kPlainTokens),
+                                   [&](const PlainToken& plain) { return plain.kind == parameter.kind; });
+  return StrCat(found->token, ArraysOf(parameter));
 }
 
 bool IsArgument(ParameterKind kind) {
@@ -164,17 +121,14 @@ std::vector<ParameterKind> KindsThat(const std::vector<Parameter>& parameters, b
 
 }  // namespace
 
-std::string_view AttributeTypeName(AttributeType type) {
-  for (const auto& [known, name] : kAttributeTypes) {
-    if (known == type) return name;
-  }
-  return "";
-}
+std::string_view AttributeTypeName(AttributeType type) { return RowOf(type).name; }
+
+std::string_view AttributeTypeEnumerator(AttributeType type) { return RowOf(type).enumerator; }
 
 bool ParseAttributeType(std::string_view name, AttributeType& type) {
-  for (const auto& [known, known_name] : kAttributeTypes) {
-    if (known_name != name) continue;
-    type = known;
+  for (const AttributeRow& row : kAttributeTypes) {
+    if (row.name != name) continue;
+    type = row.type;
     return true;
   }
   return false;
@@ -186,8 +140,8 @@ bool CanBeArray(AttributeType type) {
 }
 
 bool FitsAlways(AttributeType from, AttributeType to) {
-  const Range narrow = RangeOf(from);
-  const Range wide = RangeOf(to);
+  const AttributeRow& narrow = RowOf(from);
+  const AttributeRow& wide = RowOf(to);
   if (wide.is_real && !narrow.is_real) return narrow.bits <= wide.bits;
   return narrow.is_real == wide.is_real && narrow.bits <= wide.bits && (wide.is_signed || !narrow.is_signed);
 }

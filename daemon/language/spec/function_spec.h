@@ -39,6 +39,28 @@ enum class ParameterKind {
   kScratch,
 };
 
+// A token that has no variable part.
+struct PlainToken {
+  std::string_view token;
+  ParameterKind kind;
+};
+
+inline constexpr PlainToken kPlainTokens[] = {
+    {"arg", ParameterKind::kArgument},
+    {"ret", ParameterKind::kResult},
+    {"stream", ParameterKind::kStream},
+    {"arg?", ParameterKind::kOptionalArgument},
+    {"args...", ParameterKind::kArguments},
+    {"rets...", ParameterKind::kResults},
+    {"arg.token", ParameterKind::kArgumentToken},
+    {"ret.token", ParameterKind::kResultToken},
+    {"device_ordinal", ParameterKind::kDeviceOrdinal},
+    // Aliases, which only callers write:
+    {"args", ParameterKind::kArgument},
+    {"rets", ParameterKind::kResult},
+    {"ctx.stream", ParameterKind::kStream},
+};
+
 // Types of attributes. Half types are passed as raw bits in a uint16_t.
 enum class AttributeType {
   kBool,
@@ -57,8 +79,11 @@ enum class AttributeType {
   kString,
 };
 
-// "float32" and so on; empty if `name` is not an attribute type.
+// "float32" and so on.
 std::string_view AttributeTypeName(AttributeType type);
+// The type in the code of handlers (kernix_handler::AttributeType): "kFloat32".
+std::string_view AttributeTypeEnumerator(AttributeType type);
+// False if `name` is no attribute type.
 bool ParseAttributeType(std::string_view name, AttributeType& type);
 
 // Whether XLA passes arrays of that type as attributes.

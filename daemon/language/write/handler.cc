@@ -15,40 +15,6 @@
 namespace kernix::language {
 namespace {
 
-std::string_view RuntimeType(AttributeType type) {
-  switch (type) {
-    case AttributeType::kBool:
-      return "kBool";
-    case AttributeType::kInt8:
-      return "kInt8";
-    case AttributeType::kUInt8:
-      return "kUInt8";
-    case AttributeType::kInt16:
-      return "kInt16";
-    case AttributeType::kUInt16:
-      return "kUInt16";
-    case AttributeType::kInt32:
-      return "kInt32";
-    case AttributeType::kUInt32:
-      return "kUInt32";
-    case AttributeType::kInt64:
-      return "kInt64";
-    case AttributeType::kUInt64:
-      return "kUInt64";
-    case AttributeType::kFloat16:
-      return "kFloat16";
-    case AttributeType::kBFloat16:
-      return "kBFloat16";
-    case AttributeType::kFloat32:
-      return "kFloat32";
-    case AttributeType::kFloat64:
-      return "kFloat64";
-    case AttributeType::kString:
-      return "kString";
-  }
-  return "";
-}
-
 // The C++ type of the user's parameter.
 std::string CppType(AttributeType type) {
   switch (type) {
@@ -263,8 +229,10 @@ std::string AttributeTable(const FunctionSpec& spec) {
   for (const Parameter& parameter : spec.parameters) {
     if (parameter.kind != ParameterKind::kAttribute) continue;
     StrAppend(&table, table.empty() ? "" : ", ", "{", Literal(parameter.attribute_name),
-              ", kernix_handler::", RuntimeType(parameter.attribute_type), parameter.is_array ? ", true" : "");
-    if (IsNarrowed(parameter)) StrAppend(&table, ", false, kernix_handler::", RuntimeType(*parameter.narrowed_to));
+              ", kernix_handler::", AttributeTypeEnumerator(parameter.attribute_type),
+              parameter.is_array ? ", true" : "");
+    if (IsNarrowed(parameter))
+      StrAppend(&table, ", false, kernix_handler::", AttributeTypeEnumerator(*parameter.narrowed_to));
     table += "}";
   }
   if (!spec.is_global) return table;

@@ -25,9 +25,8 @@ class BuildStep:
     name : str
         ``"cicc compute_90"``; with separate units, ``"cicc compute_90 kernel.cu"``.
     how : str
-        ``"run"``: a command ran. ``"reused"``: the result was an earlier build's. ``"joined"``: it was that of another
-        build at the same time. ``"upstream"``: it was another node's. ``"remote"``: a command ran on a worker.
-        ``"kernixd"``: kernixd's own work.
+        ``"run"``: a command ran. ``"reused"``: the result was an earlier build's. ``"upstream"``: it was another
+        node's. ``"remote"``: a command ran on a worker. ``"kernixd"``: kernixd's own work.
     begin_ms : float
         Since the build began: when the step's inputs were there.
     waited_ms : float

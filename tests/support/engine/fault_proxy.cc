@@ -2,7 +2,6 @@
 #include "tests/support/engine/fault_proxy.h"
 
 #include <gtest/gtest.h>
-#include <zstd.h>
 
 #include <type_traits>
 #include <utility>
@@ -20,8 +19,6 @@ namespace reapi = build::bazel::remote::execution::v2;
 namespace bytestream = google::bytestream;
 namespace longrunning = google::longrunning;
 
-constexpr std::string_view kCompressed = "compressed-blobs/zstd/";
-
 // The call of the engine: it ends when the client's call does, and carries the same token.
 std::unique_ptr<grpc::ClientContext> Forwarded(const grpc::ServerContext& context) {
   auto forwarded = grpc::ClientContext::FromServerContext(context);
@@ -29,32 +26,6 @@ std::unique_ptr<grpc::ClientContext> Forwarded(const grpc::ServerContext& contex
     if (name == "authorization") forwarded->AddMetadata("authorization", std::string(value.data(), value.size()));
   }
   return forwarded;
-}
-
-std::string Plain(std::string name) {
-  const size_t at = name.find(kCompressed);
-  return at == std::string::npos ? name : name.replace(at, kCompressed.size(), "blobs/");
-}
-
-bool IsCompressed(const std::string& name) { return name.find(kCompressed) != std::string::npos; }
-
-std::string Compress(const std::string& bytes) {
-  std::string out(ZSTD_compressBound(bytes.size()), '\0');
-  out.resize(ZSTD_compress(out.data(), out.size(), bytes.data(), bytes.size(), 3));
-  return out;
-}
-
-std::string Decompress(const std::string& bytes) {
-  std::string out(ZSTD_getFrameContentSize(bytes.data(), bytes.size()), '\0');
-  EXPECT_EQ(ZSTD_decompress(out.data(), out.size(), bytes.data(), bytes.size()), out.size());
-  return out;
-}
-
-std::vector<std::string> Pieces(const std::string& bytes) {
-  constexpr size_t kPiece = size_t{1} << 20;
-  std::vector<std::string> pieces;
-  for (size_t at = 0; at < bytes.size(); at += kPiece) pieces.push_back(bytes.substr(at, kPiece));
-  return pieces;
 }
 
 grpc::Status Cut() { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the connection was cut"); }
@@ -152,18 +123,12 @@ class FaultProxy::Services : public reapi::Execution::Service,
   }
   grpc::Status GetCapabilities(grpc::ServerContext* context, const reapi::GetCapabilitiesRequest* request,
                                reapi::ServerCapabilities* response) override {
-    return Unary("GetCapabilities", *context, *response, [&](auto* call) {
-      const grpc::Status status = capabilities_.GetCapabilities(call, *request, response);
-      if (proxy_.OffersZstd()) {
-        response->mutable_cache_capabilities()->add_supported_compressors(reapi::Compressor::ZSTD);
-      }
-      return status;
-    });
+    return Unary("GetCapabilities", *context, *response,
+                 [&](auto* call) { return capabilities_.GetCapabilities(call, *request, response); });
   }
 
   grpc::Status Read(grpc::ServerContext* context, const bytestream::ReadRequest* request,
                     grpc::ServerWriter<bytestream::ReadResponse>* writer) override {
-    if (IsCompressed(request->resource_name())) return ReadCompressed(*context, *request, *writer);
     return Stream("Read", *context, *writer, [&](auto* call) { return streams_.Read(call, *request); });
   }
   grpc::Status Execute(grpc::ServerContext* context, const reapi::ExecuteRequest* request,
@@ -235,54 +200,14 @@ class FaultProxy::Services : public reapi::Execution::Service,
     return spoiler.CutsAfter(0) ? Cut() : status;
   }
 
-  grpc::Status ReadCompressed(grpc::ServerContext& context, bytestream::ReadRequest request,
-                              grpc::ServerWriter<bytestream::ReadResponse>& writer) {
-    const Spoiler spoiler(proxy_.Arrived("Read", context), context);
-    request.set_resource_name(Plain(request.resource_name()));
-    const auto call = Forwarded(context);
-    const auto reader = streams_.Read(call.get(), request);
-    std::string bytes;
-    for (bytestream::ReadResponse piece; reader->Read(&piece);) bytes += piece.data();
-    for (const std::string& piece : Pieces(Compress(bytes))) {
-      bytestream::ReadResponse response;
-      response.set_data(piece);
-      spoiler.Change(response);
-      if (!writer.Write(response)) break;
-    }
-    return reader->Finish();
-  }
-
   grpc::Status ForwardWrites(const Spoiler& spoiler, grpc::ServerReader<bytestream::WriteRequest>& reader,
                              grpc::ClientWriter<bytestream::WriteRequest>& writer) {
     bytestream::WriteRequest request;
-    std::string name;
-    std::string compressed;
     for (int messages = 0; reader.Read(&request); ++messages) {
       if (spoiler.CutsAfter(messages)) return Cut();
-      if (messages == 0) name = request.resource_name();
-      if (!IsCompressed(name)) {
-        if (!writer.Write(request)) break;
-        continue;
-      }
-      compressed += request.data();
+      if (!writer.Write(request)) break;
     }
-    if (!IsCompressed(name)) return grpc::Status::OK;
-    SendPlain(Plain(name), Decompress(compressed), writer);
     return grpc::Status::OK;
-  }
-
-  static void SendPlain(const std::string& name, const std::string& bytes,
-                        grpc::ClientWriter<bytestream::WriteRequest>& writer) {
-    bytestream::WriteRequest request;
-    request.set_resource_name(name);
-    size_t sent = 0;
-    for (const std::string& piece : Pieces(bytes)) {
-      request.set_write_offset(static_cast<int64_t>(sent));
-      request.set_data(piece);
-      sent += piece.size();
-      request.set_finish_write(sent == bytes.size());
-      if (!writer.Write(request)) return;
-    }
   }
 
   FaultProxy& proxy_;
@@ -315,16 +240,6 @@ void FaultProxy::Inject(EngineFault fault) {
 void FaultProxy::Clear() {
   const MutexLock lock(mutex_);
   faults_.clear();
-}
-
-void FaultProxy::OfferZstd() {
-  const MutexLock lock(mutex_);
-  zstd_ = true;
-}
-
-bool FaultProxy::OffersZstd() const {
-  const MutexLock lock(mutex_);
-  return zstd_;
 }
 
 int FaultProxy::Calls(const std::string& method) const {

@@ -40,8 +40,6 @@ class FaultProxy {
 
   void Inject(EngineFault fault);
   void Clear();
-  // Says that the engine compresses blobs, and does so in its place.
-  void OfferZstd();
 
   // How many calls of the method have arrived.
   int Calls(const std::string& method) const;
@@ -55,14 +53,12 @@ class FaultProxy {
 
   // Counts the call and returns its fault, if it has one.
   std::optional<EngineFault> Arrived(const std::string& method, const grpc::ServerContext& context);
-  bool OffersZstd() const;
   void SkipsTheCache();
 
   mutable Mutex mutex_;
   std::vector<EngineFault> faults_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> calls_ ABSL_GUARDED_BY(mutex_);
   std::multimap<std::string, std::string> metadata_ ABSL_GUARDED_BY(mutex_);
-  bool zstd_ ABSL_GUARDED_BY(mutex_) = false;
   int skipping_ ABSL_GUARDED_BY(mutex_) = 0;
   int port_ = 0;
   const std::unique_ptr<Services> services_;

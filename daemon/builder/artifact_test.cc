@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/builder/resolved_function.h"
+#include "daemon/builder/artifact.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/strings.h"
+#include "daemon/language/spec/arg_spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -20,26 +22,25 @@ std::string Shown(const v1::Parameter& parameter) {
                 parameter.variadic() ? " ..." : "");
 }
 
-TEST(ResolvedFunctionTest, SaysWhatEachTokenMeans) {
-  const cache::Function function = {
-      .name = "f",
-      .tokens = {"arg:float32[2]", "arg?", "args...", "ret", "rets...", "attr.n:int32", "attr.taps:int64[]?",
-                 "arg.token", "ret.token", "stream", "device_ordinal", "scratch:arg0.nbytes()"},
-      .handler_symbol = "kernix_handler_f",
-      .parameter_names = {"x", "mask", "all", "y"}};
-  const v1::ResolvedFunction proto = ResolvedFunctionOf(function);
+TEST(ArtifactTest, SaysWhatEachTokenMeans) {
+  const std::vector<std::string> tokens = {
+      "arg:float32[2]",     "arg?",      "args...",   "ret",    "rets...",        "attr.n:int32",
+      "attr.taps:int64[]?", "arg.token", "ret.token", "stream", "device_ordinal", "scratch:arg0.nbytes()"};
+  const std::vector<std::string> names = {"x", "mask", "all", "y"};
+  language::FunctionSpec function{.name = "f"};
+  for (const std::string& token : tokens) {
+    language::Parameter parameter = language::ParseToken("f", token)->parameter;
+    if (function.parameters.size() < names.size()) parameter.declared_name = names[function.parameters.size()];
+    function.parameters.push_back(std::move(parameter));
+  }
+  const v1::ResolvedFunction proto = ResolvedFunctions({function}).at(0);
   EXPECT_EQ(proto.handler_symbol(), "kernix_handler_f");
-  EXPECT_THAT(proto.tokens(), ::testing::ElementsAreArray(function.tokens));
+  EXPECT_THAT(proto.tokens(), ::testing::ElementsAreArray(tokens));
   std::vector<std::string> shown;
   for (const v1::Parameter& parameter : proto.parameter()) shown.push_back(Shown(parameter));
   EXPECT_THAT(shown, ElementsAre("ARGUMENT x float32[2]", "ARGUMENT mask  ?", "ARGUMENT all  ...", "RESULT y ",
                                  "RESULT   ...", "ATTRIBUTE n int32", "ATTRIBUTE taps int64[] ?", "ARGUMENT_TOKEN  ",
                                  "RESULT_TOKEN  ", "PROVIDED  ", "PROVIDED  ", "PROVIDED  "));
-}
-
-TEST(ResolvedFunctionTest, ATokenOfAnotherReleaseHasNoRole) {
-  const v1::ResolvedFunction proto = ResolvedFunctionOf({.name = "f", .tokens = {"later:what"}, .handler_symbol = ""});
-  EXPECT_EQ(proto.parameter(0).role(), v1::Parameter::ROLE_UNSPECIFIED);
 }
 
 }  // namespace
