@@ -214,13 +214,13 @@ class ConnectedClient : public DaemonClient {
     return CheckArtifact(environment, path, result.artifact_size());
   }
 
-  absl::StatusOr<std::string> HeaderFolder() override {
+  absl::StatusOr<std::string> OwnFolder(const std::string& name) override {
     const ClientEnvironment& environment = connector_.environment();
     std::string store = endpoint_.store_directory;
     if (store.empty()) {
       KERNIX_ASSIGN_OR_RETURN(store, DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid));
     }
-    std::string folder = JoinPath(store, "headers");
+    std::string folder = JoinPath(store, name);
     KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(*environment.env, folder, environment.uid));
     return folder;
   }

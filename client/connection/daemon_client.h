@@ -56,9 +56,9 @@ class DaemonClient : public Client {
   // checked against the digest.
   virtual absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) = 0;
 
-  // A folder in this user's store that only this user can change, for the clients' header table:
-  // <cache>/kernix/headers. Created if missing.
-  virtual absl::StatusOr<std::string> HeaderFolder() = 0;
+  // A folder of clients in this user's store, which only this user can change: "headers" for the header table. Created
+  // if missing.
+  virtual absl::StatusOr<std::string> OwnFolder(const std::string& name) = 0;
 };
 
 // How often this process has purged a cache. After that, the artifacts of earlier loads may be gone.

@@ -135,6 +135,22 @@ absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, co
                           absl::StrJoin(candidates, ", ")));
 }
 
+absl::Status StartKernixctl(const ClientEnvironment& environment, const ClientOptions& options,
+                            const std::vector<std::string>& variables, const std::vector<std::string>& arguments) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string kernixd, FindKernixd(environment, options.kernixd));
+  const std::string program = JoinPath(Dirname(kernixd), "kernixctl");
+  if (!IsProgram(*environment.env, program)) return absl::NotFoundError(StrCat("there is no ", program));
+  // The shell leaves at once, so kernixctl has no parent.
+  DaemonCommand command{
+      .program = "/bin/sh", .arguments = {"-c", "\"$0\" \"$@\" &", program}, .environment = {}, .log = "/dev/null"};
+  command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
+  for (const std::string& variable : variables) {
+    const size_t end = variable.find('=');
+    if (end != std::string::npos) command.environment[variable.substr(0, end)] = variable.substr(end + 1);
+  }
+  return DaemonProcess::Start(command).status();
+}
+
 absl::StatusOr<DaemonProcess> DaemonProcess::Start(const DaemonCommand& command) {
   std::vector<std::string> arguments = {command.program};
   arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());

@@ -23,6 +23,11 @@ namespace kernix {
 // executable. UNREACHABLE lists the searched paths.
 absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, const std::string& named);
 
+// Starts the kernixctl beside that kernixd with these arguments, in the environment of `variables` ("NAME=value"), as
+// nobody's child and without any output. kNotFound if there is none.
+absl::Status StartKernixctl(const ClientEnvironment& environment, const ClientOptions& options,
+                            const std::vector<std::string>& variables, const std::vector<std::string>& arguments);
+
 struct DaemonCommand {
   std::string program;
   std::vector<std::string> arguments;  // without the program's name

@@ -118,23 +118,24 @@ Option PolicyOption(std::string& policy) {
 }
 
 Command RootCommand(ClientOptions& options) {
-  return {
-      .name = "kernixctl",
-      .summary = "Controls kernixd and its cache of compiled kernels.",
-      .details = kDetails,
-      .options = {{"--address",
-                   &options.address,
-                   "Talk to the daemon at this Unix socket: unix:/path or /path",
-                   {.names = Names::kFiles}},
-                  {"--store",
-                   &options.store_directory,
-                   "Talk to this user's daemon for this cache folder",
-                   {.names = Names::kFolders}}},
-      .subcommands = {StatusCommand(options), CacheCommand(options), TraceCommand(options), CompileCommand(options),
-                      BuildCommand(options), BundleCommand(options), RecordCommand(), PrefetchCommand(options),
-                      DescribeCommand(options), WatchCommand(options), DoctorCommand(options), MetricsCommand(options),
-                      ReloadCommand(options), SetupCommand(), ShutdownCommand(options), CompletionCommand()},
-      .version = StrCat("kernixctl ", Version(), " (build ", BuildId(), ")")};
+  options.program = "";
+  return {.name = "kernixctl",
+          .summary = "Controls kernixd and its cache of compiled kernels.",
+          .details = kDetails,
+          .options = {{"--address",
+                       &options.address,
+                       "Talk to the daemon at this Unix socket: unix:/path or /path",
+                       {.names = Names::kFiles}},
+                      {"--store",
+                       &options.store_directory,
+                       "Talk to this user's daemon for this cache folder",
+                       {.names = Names::kFolders}}},
+          .subcommands = {StatusCommand(options), CacheCommand(options), TraceCommand(options), CompileCommand(options),
+                          BuildCommand(options), BundleCommand(options), RecordCommand(), PrefetchCommand(options),
+                          WarmupCommand(options), DescribeCommand(options), WatchCommand(options),
+                          DoctorCommand(options), MetricsCommand(options), ReloadCommand(options), SetupCommand(),
+                          ShutdownCommand(options), CompletionCommand()},
+          .version = StrCat("kernixctl ", Version(), " (build ", BuildId(), ")")};
 }
 
 std::string WithOwnWords(const std::string& message) {

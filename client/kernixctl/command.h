@@ -95,6 +95,7 @@ Command DoctorCommand(const ClientOptions& options);
 Command MetricsCommand(const ClientOptions& options);
 Command PrefetchCommand(const ClientOptions& options);
 Command RecordCommand();
+Command WarmupCommand(const ClientOptions& options);
 Command DescribeCommand(const ClientOptions& options);
 Command ReloadCommand(const ClientOptions& options);
 Command SetupCommand();

@@ -11,21 +11,20 @@
 #include <cstring>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/kernixctl/batch.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/manifest.h"
 #include "client/kernixctl/progress_line.h"
+#include "client/kernixctl/replay.h"
 #include "client/load/load_request.h"
-#include "client/load/module.h"
 #include "client/load/recording.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
-#include "common/base/json.h"
 #include "common/base/paths.h"
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
@@ -203,80 +202,26 @@ struct PrefetchFlags {
   std::string manifest;
   std::string ready_file;
   std::string policy;
-  std::vector<std::string> site_packages;
-  uint32_t at_once = kLoadsAtOnce;
-  bool json = false;
+  ReplayFlags replay;
 };
 
-std::string Line(const v1::RecordedLoad& load, const std::string& key, const v1::LoadResult& result) {
-  // The same sources and options have another key where the compilers, the GPU or kernixd are others.
-  const std::string recorded = load.key() == key ? "" : ", recorded as " + load.key();
-  const std::string built = result.build_ms() == 0 ? "" : StrCat(" in ", result.build_ms(), " ms");
-  return Printable(StrCat(load.request().name(), " (", InWords(OriginOf(result)), built, ") ", key, recorded));
-}
-
-std::string Json(const v1::RecordedLoad& load, const std::string& key, const v1::LoadResult& result) {
-  return JsonObject()
-      .Text("name", load.request().name())
-      .Text("key", key)
-      .Text("recorded_key", load.key())
-      .Boolean("cache_hit", result.cache_hit())
-      .Boolean("from_upstream", result.from_upstream())
-      .Boolean("joined", result.joined())
-      .Number("build_ms", result.build_ms())
-      .Str();
-}
-
-class Prefetch {
- public:
-  Prefetch(DaemonClient& daemon, const Recording& recording, const PrefetchFlags& flags)
-      : daemon_(daemon), recording_(recording), flags_(flags) {
-    if (!flags.policy.empty()) options_.policy = PolicyNamed(flags.policy, "--policy").value();
-  }
-
-  int Run() {
-    std::vector<BatchItem> items;
-    for (const v1::RecordedLoad& load : recording_.loads) {
-      items.push_back({Printable(load.request().name()),
-                       [this, &load](const LoadCallbacks& callbacks) { return Fetch(load, callbacks); }});
+// The first kernels may have been evicted for the last ones.
+int CheckAllAreThere(DaemonClient& daemon, const Recording& recording) {
+  LoadOptions options;
+  options.policy = LoadPolicy::kCached;
+  options.callbacks.cancelled = Interrupted;
+  for (const v1::RecordedLoad& load : recording.loads) {
+    const absl::Status there = LoadRecorded(daemon, recording, load, options).status();
+    if (there.ok()) continue;
+    if (KindOf(there) == v1::ErrorDetail::NOT_CACHED) {
+      std::cerr << "kernixctl: the cache has dropped " << Printable(load.request().name())
+                << " again: raise kernixd's cache_limit_bytes, if nobody purges the cache\n";
+      return kNotCached;
     }
-    const int code = RunBatch(items, flags_.at_once, /*verbose=*/false);
-    return code == kOk ? CheckAllAreThere() : code;
+    return Fail(there);
   }
-
- private:
-  absl::StatusOr<BatchResult> Fetch(const v1::RecordedLoad& load, const LoadCallbacks& callbacks) {
-    LoadOptions options = options_;
-    options.callbacks = callbacks;
-    KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result, LoadRecorded(daemon_, recording_, load, options));
-    KERNIX_ASSIGN_OR_RETURN(const Digest key, Digest::FromRaw(result.key()));
-    return BatchResult{flags_.json ? Json(load, key.Hex(), result) : Line(load, key.Hex(), result),
-                       InWords(OriginOf(result))};
-  }
-
-  // The first kernels may have been evicted for the last ones.
-  int CheckAllAreThere() {
-    LoadOptions options;
-    options.policy = LoadPolicy::kCached;
-    options.callbacks.cancelled = Interrupted;
-    for (const v1::RecordedLoad& load : recording_.loads) {
-      const absl::Status there = LoadRecorded(daemon_, recording_, load, options).status();
-      if (there.ok()) continue;
-      if (KindOf(there) == v1::ErrorDetail::NOT_CACHED) {
-        std::cerr << "kernixctl: the cache has dropped " << Printable(load.request().name())
-                  << " again: raise kernixd's cache_limit_bytes, if nobody purges the cache\n";
-        return kNotCached;
-      }
-      return Fail(there);
-    }
-    return kOk;
-  }
-
-  DaemonClient& daemon_;
-  const Recording& recording_;
-  const PrefetchFlags& flags_;
-  LoadOptions options_;
-};
+  return kOk;
+}
 
 // Until all kernels are there, nobody may find a file of an earlier run.
 absl::Status RemoveReadyFile(const std::string& path) {
@@ -295,17 +240,13 @@ int PrefetchWith(DaemonClient& daemon, const PrefetchFlags& flags) {
   if (!removed.ok()) return Fail(removed);
   const absl::StatusOr<Recording> recording = ReadManifest(flags.manifest);
   if (!recording.ok()) return Fail(recording.status());
-  const int code = Prefetch(daemon, *recording, flags).Run();
+  std::optional<LoadPolicy> policy;
+  if (!flags.policy.empty()) policy = PolicyNamed(flags.policy, "--policy").value();
+  int code = Replay(daemon, *recording, policy, flags.replay);
+  if (code == kOk) code = CheckAllAreThere(daemon, *recording);
   if (code != kOk) return code;
   const absl::Status ready = MakeReadyFile(flags.ready_file, recording->loads.size());
   return ready.ok() ? kOk : Fail(ready);
-}
-
-int RunPrefetch(const ClientOptions& options, const PrefetchFlags& flags) {
-  ClientOptions with_packages = options;
-  with_packages.site_packages = flags.site_packages;
-  CatchInterrupt();
-  return WithClient(with_packages, [&flags](DaemonClient& daemon) { return PrefetchWith(daemon, flags); });
 }
 
 }  // namespace
@@ -332,15 +273,18 @@ Command PrefetchCommand(const ClientOptions& options) {
                        &flags->manifest,
                        "A manifest of `kernixctl record`",
                        {.required = true, .names = Names::kFiles}},
-                      AtOnce(flags->at_once),
+                      AtOnce(flags->replay.at_once),
                       {"--ready-file",
                        &flags->ready_file,
                        "Create this file when all kernels are in the cache; remove it at the start",
                        {.names = Names::kFiles}},
                       PolicyOption(flags->policy),
-                      SitePackages(flags->site_packages),
-                      {"--json", &flags->json, "Print one JSON object per module"}},
-          .run = [&options, flags] { return RunPrefetch(options, *flags); }};
+                      SitePackages(flags->replay.site_packages),
+                      JsonPerModule(flags->replay.json)},
+          .run = [&options, flags] {
+            return WithReplayClient(options, flags->replay,
+                                    [&flags](DaemonClient& daemon) { return PrefetchWith(daemon, *flags); });
+          }};
 }
 
 }  // namespace kernix::ctl

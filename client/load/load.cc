@@ -15,6 +15,7 @@
 #include "client/load/load_request.h"
 #include "client/load/matching_files.h"
 #include "client/load/module.h"
+#include "client/load/own_history.h"
 #include "client/load/recording.h"
 #include "client/runtime/library.h"
 #include "client/tools/environment.h"
@@ -126,17 +127,20 @@ void WarnOfSpills(const Module& module, const LoadOptions& options, const GetEnv
 }
 
 absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& get_env, const PreparedLoad& load,
-                                            const LoadOptions& options, LoadInputs& inputs) {
+                                            const LoadOptions& options, LoadInputs& inputs, OwnHistory& history) {
   const LoadCallbacks& callbacks = options.callbacks;
   const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
-  KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
-                          daemon.SendLoad(load.request, blobs, WithPaths(callbacks, load.names)));
+  KERNIX_ASSIGN_OR_RETURN(
+      const v1::LoadResult result,
+      daemon.SendLoad(load.request, blobs, history.WithWarmUp(load.request, WithPaths(callbacks, load.names))));
   inputs.Add(Texts(result.other_file()), {});
   KERNIX_ASSIGN_OR_RETURN(std::string path, daemon.LocalArtifact(result));
   KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<Module> module,
                           OpenResult(daemon, get_env, load.request, result, std::move(path),
                                      /*origin=*/std::nullopt, options));
   KERNIX_RETURN_IF_ERROR(TellOfBuild(*module, result, load, get_env, callbacks));
+  const std::string failure = history.Note(load, module->key());
+  if (!failure.empty() && IsFirstWarning(failure)) Warn(callbacks, get_env, warning::kHistoryNotKept, failure);
   return module;
 }
 
@@ -211,7 +215,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   const LoadSurroundings surroundings{.env = Env::Posix(),
                                       .get_env = get_env,
                                       .site_packages = daemon.options().site_packages,
-                                      .header_folder = [&daemon] { return daemon.HeaderFolder(); }};
+                                      .header_folder = [&daemon] { return daemon.OwnFolder("headers"); }};
   KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load, PrepareLoad(surroundings, ToWire(language), name, sources, options));
   for (const LoadWarning& warning : load.warnings) Warn(options.callbacks, get_env, warning.name, warning.text);
   for (const auto& texts : {UnknownVariableWarnings(variables), WarningsAboutSwitches(get_env)}) {
@@ -224,8 +228,10 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   inputs.Add({}, {bundles.begin(), bundles.end()});
   if (options.callbacks.inputs) options.callbacks.inputs(inputs.Paths());
   KERNIX_ASSIGN_OR_RETURN(const BundleAnswer bundled, LookIntoBundles(load, bundles, get_env));
-  absl::StatusOr<std::shared_ptr<Module>> module = bundled.result ? FromBundle(daemon, get_env, load, bundled, options)
-                                                                  : Run(daemon, get_env, load, options, inputs);
+  OwnHistory history(daemon, variables, options);
+  absl::StatusOr<std::shared_ptr<Module>> module = bundled.result
+                                                       ? FromBundle(daemon, get_env, load, bundled, options)
+                                                       : Run(daemon, get_env, load, options, inputs, history);
   if (!module.ok()) {
     const absl::Status status = WithBundleMiss(WithoutTools(module.status(), load.no_tools), bundled.miss);
     return WithPaths(WithCudaAdvice(load.request, status), load);

@@ -62,7 +62,7 @@ class StandIn : public DaemonClient {
   }
 
   absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) override { return result.artifact_path(); }
-  absl::StatusOr<std::string> HeaderFolder() override { return folder_.path(); }
+  absl::StatusOr<std::string> OwnFolder(const std::string& name) override { return folder_ / name; }
 
   absl::StatusOr<DaemonInfo> Info(bool) override { return DaemonInfo(); }
   absl::StatusOr<CacheStats> Stats(bool) override { return CacheStats(); }

@@ -19,9 +19,6 @@
 namespace kernix {
 namespace {
 
-constexpr std::string_view kLoadSuffix = ".load";
-constexpr std::string_view kTextSuffix = ".text";
-
 // Writes a file that appears with its whole content, unless it is there.
 absl::Status Add(Env& env, const std::string& path, std::string_view content) {
   if (env.Stat(path).ok()) return absl::OkStatus();
@@ -31,15 +28,17 @@ absl::Status Add(Env& env, const std::string& path, std::string_view content) {
   return env.Rename(temporary, path);
 }
 
-absl::Status AddText(Env& env, const std::string& folder, const Digest& digest, std::string_view text) {
-  return Add(env, JoinPath(folder, StrCat(digest.Hex(), kTextSuffix)), text);
+std::string TextPath(const std::string& folder, const Digest& digest) {
+  return JoinPath(folder, StrCat(digest.Hex(), kTextSuffix));
 }
 
 absl::Status AddHeaders(Env& env, const std::string& folder, const PreparedLoad& load) {
   for (const v1::Header& header : load.request.header()) {
     KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(header.digest()));
+    const std::string path = TextPath(folder, digest);
+    if (env.Stat(path).ok()) continue;
     KERNIX_ASSIGN_OR_RETURN(const std::string text, load.headers.Read(env, digest));
-    KERNIX_RETURN_IF_ERROR(AddText(env, folder, digest, text));
+    KERNIX_RETURN_IF_ERROR(Add(env, path, text));
   }
   return absl::OkStatus();
 }
@@ -55,11 +54,37 @@ void ForgetAsker(v1::LoadRequest& request) {
   request.clear_frozen();
 }
 
+absl::Status AddTexts(Env& env, const std::string& folder, const PreparedLoad& load, const v1::RecordedLoad& noted) {
+  for (int i = 0; i < noted.source_digest_size(); ++i) {
+    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(noted.source_digest(i)));
+    KERNIX_RETURN_IF_ERROR(Add(env, TextPath(folder, digest), load.request.source(i).text()));
+  }
+  return AddHeaders(env, folder, load);
+}
+
+v1::RecordedLoad RecordWithKey(const PreparedLoad& load, const std::string& key) {
+  v1::RecordedLoad noted = RecordOf(load);
+  noted.set_key(key);
+  return noted;
+}
+
+// Texts first: a reader that finds a load finds its texts, too.
+absl::Status NoteAs(Env& env, const std::string& path, const PreparedLoad& load, const v1::RecordedLoad& noted) {
+  KERNIX_RETURN_IF_ERROR(AddTexts(env, Dirname(path), load, noted));
+  return Add(env, path, noted.SerializeAsString());
+}
+
 absl::StatusOr<v1::RecordedLoad> ParseLoad(Env& env, const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(const std::string content, env.ReadFile(path));
   v1::RecordedLoad load;
   if (load.ParseFromString(content)) return load;
   return absl::InternalError(StrCat(path, " is no recorded load"));
+}
+
+absl::StatusOr<std::string> ReadText(Env& env, const std::string& folder, const Digest& digest) {
+  KERNIX_ASSIGN_OR_RETURN(std::string text, env.ReadFile(TextPath(folder, digest)));
+  if (DigestOf(text) == digest) return text;
+  return absl::InternalError(StrCat(TextPath(folder, digest), " has another content than its name says"));
 }
 
 bool ComesFirst(const v1::RecordedLoad& a, const v1::RecordedLoad& b) {
@@ -84,31 +109,31 @@ v1::RecordedLoad RecordOf(const PreparedLoad& load) {
 }
 
 absl::Status NoteLoad(Env& env, const std::string& folder, const PreparedLoad& load, const std::string& key) {
-  v1::RecordedLoad noted = RecordOf(load);
-  noted.set_key(key);
-  for (int i = 0; i < noted.source_digest_size(); ++i) {
-    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(noted.source_digest(i)));
-    KERNIX_RETURN_IF_ERROR(AddText(env, folder, digest, load.request.source(i).text()));
+  const v1::RecordedLoad noted = RecordWithKey(load, key);
+  const std::string name = DigestOf(noted.SerializeAsString()).Hex();
+  return NoteAs(env, JoinPath(folder, StrCat(name, kLoadSuffix)), load, noted);
+}
+
+absl::Status NoteLoadAs(Env& env, const std::string& path, const PreparedLoad& load, const std::string& key) {
+  return NoteAs(env, path, load, RecordWithKey(load, key));
+}
+
+absl::Status ReadLoad(Env& env, const std::string& path, Recording& recording) {
+  KERNIX_ASSIGN_OR_RETURN(v1::RecordedLoad load, ParseLoad(env, path));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> digests, TextsOf(load));
+  for (const Digest& digest : digests) {
+    if (recording.texts.contains(digest)) continue;
+    KERNIX_ASSIGN_OR_RETURN(recording.texts[digest], ReadText(env, Dirname(path), digest));
   }
-  KERNIX_RETURN_IF_ERROR(AddHeaders(env, folder, load));
-  // Last: a reader that finds a load finds its texts, too.
-  const std::string content = noted.SerializeAsString();
-  return Add(env, JoinPath(folder, StrCat(DigestOf(content).Hex(), kLoadSuffix)), content);
+  recording.loads.push_back(std::move(load));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Recording> ReadRecording(Env& env, const std::string& folder) {
   Recording recording;
   KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env.ListDirectory(folder));
   for (const std::string& name : names) {
-    if (!name.ends_with(kLoadSuffix)) continue;
-    KERNIX_ASSIGN_OR_RETURN(v1::RecordedLoad load, ParseLoad(env, JoinPath(folder, name)));
-    KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> digests, TextsOf(load));
-    for (const Digest& digest : digests) {
-      if (recording.texts.contains(digest)) continue;
-      KERNIX_ASSIGN_OR_RETURN(recording.texts[digest],
-                              env.ReadFile(JoinPath(folder, StrCat(digest.Hex(), kTextSuffix))));
-    }
-    recording.loads.push_back(std::move(load));
+    if (name.ends_with(kLoadSuffix)) KERNIX_RETURN_IF_ERROR(ReadLoad(env, JoinPath(folder, name), recording));
   }
   std::sort(recording.loads.begin(), recording.loads.end(), ComesFirst);
   return recording;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loads of a command, for `kernixctl record`: each process of the command notes a load in a folder as soon as it
-// has succeeded. A file's name is a digest of its content, so processes share the folder without a lock, nothing is
-// there twice, and the notes of a killed process stay.
+// Loads as files of a folder, and how they are repeated. The loads of a command, for `kernixctl record`: each process
+// of the command notes a load in a folder as soon as it has succeeded. A file's name is a digest of its content, so
+// processes share the folder without a lock, nothing is there twice, and the notes of a killed process stay. The
+// history of a program (history.h) is such a folder, too.
 #pragma once
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +25,10 @@ namespace kernix {
 // Names the folder. It must exist.
 inline constexpr char kRecordVariable[] = "KERNIX_RECORD";
 
+// How the files of loads and texts end.
+inline constexpr std::string_view kLoadSuffix = ".load";
+inline constexpr std::string_view kTextSuffix = ".text";
+
 // The content of a folder, and of a manifest.
 struct Recording {
   std::map<Digest, std::string> texts;  // of sources and headers
@@ -34,6 +40,12 @@ v1::RecordedLoad RecordOf(const PreparedLoad& load);
 
 // Adds a load whose artifact has this key to `folder`. Thread-safe, also between processes.
 absl::Status NoteLoad(Env& env, const std::string& folder, const PreparedLoad& load, const std::string& key);
+
+// The same, for a file of the caller's choice, unless it is there.
+absl::Status NoteLoadAs(Env& env, const std::string& path, const PreparedLoad& load, const std::string& key);
+
+// Adds the load of a file, with its texts, to `recording`. An error if the file or one of the texts is not whole.
+absl::Status ReadLoad(Env& env, const std::string& path, Recording& recording);
 
 // The loads of a folder, by module name and then by key, whatever the order in which they ended.
 absl::StatusOr<Recording> ReadRecording(Env& env, const std::string& folder);

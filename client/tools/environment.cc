@@ -98,6 +98,7 @@ constexpr std::string_view kOthers[] = {
     "KERNIX_BUNDLE_KEYS",
     "KERNIX_CACHE_DIR",
     "KERNIX_CONFIG",
+    "KERNIX_HISTORY",
     "KERNIX_LOG_FILE",
     "KERNIX_MAX_OUTPUT_BYTES",
     "KERNIX_MAX_PROCESSES_PER_JOB",

@@ -18,9 +18,10 @@ inline constexpr std::string_view kMissingIncludePath = "missing-include-path";
 inline constexpr std::string_view kRegisterSpills = "register-spills";
 inline constexpr std::string_view kNotInBundle = "not-in-bundle";
 inline constexpr std::string_view kBuildAfterFreeze = "build-after-freeze";
+inline constexpr std::string_view kHistoryNotKept = "history-not-kept";
 
 inline constexpr std::array kNames = {kCudaWithoutStream, kOnlyResults,           kWritableInput,      kHiddenFunction,
                                       kCudaHome,          kVariableWithoutEffect, kMissingIncludePath, kRegisterSpills,
-                                      kNotInBundle,       kBuildAfterFreeze};
+                                      kNotInBundle,       kBuildAfterFreeze,      kHistoryNotKept};
 
 }  // namespace kernix::warning

@@ -167,8 +167,8 @@ class Env {
   // Creates an empty folder with mode 0700, named `prefix` + random characters. `prefix` is a complete path.
   virtual absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix) = 0;
 
-  // Sets the `mtime_ns` of an existing file, with a resolution of one second.
-  virtual absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds) = 0;
+  // Sets the `mtime_ns` of an existing file.
+  virtual absl::Status SetModificationTime(const std::string& path, int64_t unix_ns) = 0;
 
   virtual absl::Status RemoveFile(const std::string& path) = 0;
   // Removes a file, or a folder with everything in it. Removes links without following them. Returns OK if `path` does

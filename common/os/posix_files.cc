@@ -239,8 +239,9 @@ absl::StatusOr<std::string> PosixEnv::CreateTempDirectory(const std::string& pre
   return path;
 }
 
-absl::Status PosixEnv::SetModificationTime(const std::string& path, int64_t unix_seconds) {
-  const timespec times[] = {{0, UTIME_OMIT}, {static_cast<time_t>(unix_seconds), 0}};
+absl::Status PosixEnv::SetModificationTime(const std::string& path, int64_t unix_ns) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const timespec times[] = {{0, UTIME_OMIT}, {unix_ns / kSecond, unix_ns % kSecond}};
   if (utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) return ErrnoStatus(errno, "set the time of", path);
   return absl::OkStatus();
 }

@@ -25,8 +25,8 @@ class RunFoldersTest : public ::testing::Test {
     for (const std::string& path : paths) ASSERT_THAT(env_.WriteFile(path, "", 0600), IsOk());
     paths.push_back(folder);
     if (!old) return;
-    const auto age = std::chrono::duration_cast<std::chrono::seconds>(kKeepRunFolder) + std::chrono::seconds(60);
-    const int64_t then = env_.UnixMillis() / 1000 - age.count();
+    const std::chrono::nanoseconds age = kKeepRunFolder + std::chrono::seconds(60);
+    const int64_t then = env_.UnixMillis() * 1'000'000 - age.count();
     for (const std::string& path : paths) ASSERT_THAT(env_.SetModificationTime(path, then), IsOk());
   }
 

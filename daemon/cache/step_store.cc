@@ -80,7 +80,7 @@ std::optional<StepResult> StepStore::Find(const Digest& key) {
   std::optional<StepResult> result = file.ok() ? Decode(*file) : std::nullopt;
   if (result) {
     // For the order after the next start. It does not matter if that fails.
-    (void)env_.SetModificationTime(PathOf(key), env_.UnixMillis() / 1000);
+    (void)env_.SetModificationTime(PathOf(key), env_.UnixMillis() * 1'000'000);
     return result;
   }
   Log(LogLevel::kWarning, "step_result_unusable", {{"path", PathOf(key)}});

@@ -15,7 +15,7 @@ namespace {
 
 // The modification time of all inputs, 2000-01-01. `#pragma once` in GCC takes two files of the same content for one
 // file only if their times agree to the second.
-constexpr int64_t kInputTime = 946684800;
+constexpr int64_t kInputTime = 946'684'800'000'000'000;
 
 // The folder of the tree in its own top folder, kMaxMountDepth deep.
 std::string TreeFolder(const std::string& top) {

@@ -34,7 +34,9 @@ class CacheStats:
     limit_bytes: int
 
 class Client:
-    def __init__(self, *, store_directory: str = "", site_packages: Sequence[str | bytes] = ()) -> None: ...
+    def __init__(
+        self, *, store_directory: str = "", site_packages: Sequence[str | bytes] = (), program: bytes = b""
+    ) -> None: ...
     def info(self, start: bool = True) -> DaemonInfo: ...
     def stats(self, start: bool = True) -> CacheStats: ...
     def trace(self, key: str) -> tuple[int, float, list[tuple[str, str, float, float, float, int]], int]: ...
@@ -58,6 +60,7 @@ class Request:
     instance: str
     verbose: bool
     max_parallel_jobs: int
+    in_history: bool
     batch: bool
     frozen: bool
     policy: Literal["build", "cached"]

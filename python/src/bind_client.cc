@@ -28,10 +28,12 @@ namespace py = pybind11;
 
 namespace {
 
-std::unique_ptr<Client> MakeClient(std::string store_directory, std::vector<std::string> site_packages) {
+std::unique_ptr<Client> MakeClient(std::string store_directory, std::vector<std::string> site_packages,
+                                   const py::bytes& program) {
   ClientOptions options;
   options.store_directory = std::move(store_directory);
   options.site_packages = std::move(site_packages);
+  options.program = program;
   return ValueOrThrow(Client::Create(std::move(options)));
 }
 
@@ -134,7 +136,7 @@ void BindClient(py::module_& module) {
   module.def("default_store_directory", &DefaultStore);
   py::class_<Client>(module, "Client")
       .def(py::init(&MakeClient), py::kw_only(), py::arg("store_directory") = "",
-           py::arg("site_packages") = std::vector<std::string>{})
+           py::arg("site_packages") = std::vector<std::string>{}, py::arg("program") = py::bytes())
       .def(
           "info", [](Client& client, bool start) { return CallDaemon([&] { return client.Info(start); }); },
           py::arg("start") = true)

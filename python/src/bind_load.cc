@@ -206,6 +206,7 @@ void BindRequest(py::module_& module) {
   BindOption<&LoadOptions::verbose>(request, "verbose");
   BindOption<&LoadOptions::max_parallel_jobs>(request, "max_parallel_jobs");
   BindOption<&LoadOptions::batch>(request, "batch");
+  BindOption<&LoadOptions::in_history>(request, "in_history");
   BindOption<&LoadOptions::frozen>(request, "frozen");
   request.def_property("policy", nullptr, &SetPolicy);
   request.def_property("bundles", nullptr, &SetBundles);

@@ -156,9 +156,9 @@ absl::StatusOr<std::string> FaultEnv::CreateTempDirectory(const std::string& pre
                                            [&] { return base_.CreateTempDirectory(prefix); });
 }
 
-absl::Status FaultEnv::SetModificationTime(const std::string& path, int64_t unix_seconds) {
+absl::Status FaultEnv::SetModificationTime(const std::string& path, int64_t unix_ns) {
   return Pass<absl::Status>(Operation::kSetModificationTime, path,
-                            [&] { return base_.SetModificationTime(path, unix_seconds); });
+                            [&] { return base_.SetModificationTime(path, unix_ns); });
 }
 
 absl::Status FaultEnv::RemoveFile(const std::string& path) {

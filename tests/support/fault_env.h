@@ -94,7 +94,7 @@ class FaultEnv : public Env {
   absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override;
   absl::Status CreateDirectories(const std::string& path, mode_t mode) override;
   absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix) override;
-  absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds) override;
+  absl::Status SetModificationTime(const std::string& path, int64_t unix_ns) override;
   absl::Status RemoveFile(const std::string& path) override;
   absl::Status RemoveTree(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;

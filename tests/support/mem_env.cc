@@ -289,12 +289,12 @@ absl::StatusOr<std::string> MemEnv::CreateTempDirectory(const std::string& prefi
   return path;
 }
 
-absl::Status MemEnv::SetModificationTime(const std::string& path, int64_t unix_seconds) {
+absl::Status MemEnv::SetModificationTime(const std::string& path, int64_t unix_ns) {
   MutexLock lock(mutex_);
   KERNIX_ASSIGN_OR_RETURN(const std::string key, Resolve(path, /*follow=*/true));
   Node* node = Find(key);
   if (node == nullptr) return ErrnoStatus(ENOENT, "set the time of", path);
-  node->info.mtime_ns = unix_seconds * 1'000'000'000;
+  node->info.mtime_ns = unix_ns;
   node->info.ctime_ns = ChangeTime();
   return absl::OkStatus();
 }

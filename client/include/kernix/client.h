@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct ClientOptions {
   std::string kernixd;
   // Folders that may contain nvcc in the layout of PyPI wheels (a Python's site-packages).
   std::vector<std::string> site_packages;
+  // The program whose loads are remembered, so that after an upgrade of a compiler they are built in the background
+  // (docs/production.md). nullopt: this process's executable. Empty: none.
+  std::optional<std::string> program;
   std::chrono::milliseconds start_timeout{30'000};
   bool allow_start = true;    // start a daemon if none answers
   bool allow_oneshot = true;  // if no daemon can be started, start a private kernixd for each load

@@ -94,6 +94,7 @@ struct LoadOptions {
   bool frozen = false;
   bool verbose = false;
   uint32_t max_parallel_jobs = 0;  // for this load; 0: the daemon's limit
+  bool in_history = true;          // counts as one of its program's loads (ClientOptions::program)
   bool batch = false;              // one of many for which somebody waits: this user's other loads go first
   // The environment ("NAME=value") with the paths of tools and headers. nullopt: the process's own environment, which
   // no other thread may change during the load. If threads of your program may change it, pass a copy.

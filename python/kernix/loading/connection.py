@@ -44,9 +44,15 @@ def client() -> _core.Client:
     key = (_store_override, _core.environment_fingerprint(), folders)
     with _lock:
         if _client is None or key != _client_key:
-            _client = _core.Client(store_directory=key[0], site_packages=folders)
+            _client = _core.Client(store_directory=key[0], site_packages=folders, program=_program())
             _client_key = key
         return _client
+
+
+def _program() -> bytes:
+    """Return the path of the script that runs, or ``b""`` in a REPL or a notebook, and with ``python -c``."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.abspath(os.fsencode(path)) if isinstance(path, str) else b""
 
 
 def clear_cache(name: str | None = None) -> int:

@@ -68,6 +68,7 @@ class Source:
         """Return a variant's load, one of many. It registers nothing."""
         prepared = self._prepare(macros, auto_register=False, leave_out=_OF_WINNER_ONLY)
         prepared.request.batch = True
+        prepared.request.in_history = False
         return prepared
 
     def load_of_winner(self, macros: Mapping[str, Any]) -> PreparedLoad:

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/history.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace kernix {
+namespace {
+
+constexpr char kProgramFile[] = "program";  // holds the path
+constexpr char kLockFile[] = "lock";
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kMillisecond = 1'000'000;
+
+using File = History::File;
+
+std::vector<File> FilesOf(Env& env, const std::string& folder) {
+  std::vector<File> files;
+  const absl::StatusOr<std::vector<std::string>> names = env.ListDirectory(folder);
+  if (!names.ok()) return files;
+  for (const std::string& name : *names) {
+    const absl::StatusOr<FileInfo> info = env.Stat(JoinPath(folder, name), /*follow=*/false);
+    if (info.ok()) files.push_back({name, info->size, info->mtime_ns});
+  }
+  return files;
+}
+
+bool IsLoad(const File& file) { return file.name.ends_with(kLoadSuffix); }
+
+// The last runs first; of each run, the first uses.
+std::vector<File> LoadsOf(Env& env, const std::string& folder) {
+  std::vector<File> loads = FilesOf(env, folder);
+  std::erase_if(loads, std::not_fn(IsLoad));
+  std::sort(loads.begin(), loads.end(), [](const File& a, const File& b) {
+    return std::tuple(-a.used_ns / kSecond, a.used_ns) < std::tuple(-b.used_ns / kSecond, b.used_ns);
+  });
+  return loads;
+}
+
+// The beginning of the names of the files of a module's loads.
+std::string Beginning(std::string_view module_name) { return StrCat(DigestOf(module_name).Hex().substr(0, 16), "-"); }
+
+std::string FileName(std::string_view module_name, std::string_view key) {
+  return StrCat(Beginning(module_name), key, kLoadSuffix);
+}
+
+std::string NameOf(const v1::RecordedLoad& load) { return FileName(load.request().name(), load.key()); }
+
+// The names of a load's own file and of its texts.
+std::set<std::string> NamesOf(const v1::RecordedLoad& load) {
+  std::set<std::string> names = {NameOf(load)};
+  const std::vector<Digest> texts = TextsOf(load).value();
+  for (const Digest& digest : texts) names.insert(StrCat(digest.Hex(), kTextSuffix));
+  return names;
+}
+
+}  // namespace
+
+History::History(Env& env, const std::string& histories, std::string program, HistoryBounds bounds)
+    : env_(env),
+      histories_(histories),
+      program_(std::move(program)),
+      folder_(JoinPath(histories, DigestOf(program_).Hex())),
+      bounds_(bounds) {}
+
+absl::Status History::Note(ProgramRun& run, const PreparedLoad& load, const std::string& key) {
+  const std::string name = FileName(load.request.name(), key);
+  const std::string path = JoinPath(folder_, name);
+  const int64_t use = run.began_ns + std::min(run.uses++, kSecond - 1);
+  const absl::Status touched = env_.SetModificationTime(path, use);
+  if (!absl::IsNotFound(touched) || run.full) return absl::IsNotFound(touched) ? absl::OkStatus() : touched;
+  KERNIX_RETURN_IF_ERROR(EnsureFolder());
+  KERNIX_RETURN_IF_ERROR(NoteLoadAs(env_, path, load, key));
+  KERNIX_RETURN_IF_ERROR(env_.SetModificationTime(path, use));
+  const std::vector<File> files = FilesOf(env_, folder_);
+  ForgetOlder(files, name, run.began_ns);
+  Trim(files, run);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> History::Lock() { return env_.TryLockFile(JoinPath(folder_, kLockFile)); }
+
+absl::Status History::EnsureFolder() {
+  const std::string program_file = JoinPath(folder_, kProgramFile);
+  if (env_.Stat(program_file).ok()) return absl::OkStatus();
+  const std::vector<KnownProgram> others = KnownPrograms(env_, histories_);
+  for (size_t i = bounds_.programs - 1; i < others.size(); ++i) {
+    KERNIX_RETURN_IF_ERROR(History(env_, histories_, others[i].path).Forget());
+  }
+  KERNIX_RETURN_IF_ERROR(env_.CreateDirectories(folder_, 0700));
+  return env_.WriteFile(program_file, program_, 0600);
+}
+
+bool History::IsTooLarge(const std::vector<File>& files) const {
+  uint64_t bytes = 0;
+  for (const File& file : files) bytes += file.size;
+  return bytes > bounds_.bytes ||
+         static_cast<size_t>(std::count_if(files.begin(), files.end(), IsLoad)) > bounds_.loads;
+}
+
+// Of the loads with the name of this one, those that no run since then has used.
+void History::ForgetOlder(const std::vector<File>& files, std::string_view file, int64_t before_ns) {
+  const std::string_view beginning = file.substr(0, Beginning("").size());
+  for (const File& other : files) {
+    const bool is_older = other.name.starts_with(beginning) && other.name != file && other.used_ns < before_ns;
+    if (is_older) (void)env_.RemoveFile(JoinPath(folder_, other.name));
+  }
+}
+
+// The files that fit into three quarters of the bounds, so that not every load trims.
+std::set<std::string> History::FilesToKeep(const std::vector<File>& files) {
+  std::map<std::string, uint64_t> sizes;
+  for (const File& file : files) sizes[file.name] = file.size;
+  std::set<std::string> kept;
+  uint64_t bytes = 0;
+  size_t loads = 0;
+  for (const v1::RecordedLoad& load : Read().loads) {
+    std::set<std::string> names = NamesOf(load);
+    uint64_t more = 0;
+    for (const std::string& name : names) more += kept.contains(name) ? 0 : sizes[name];
+    if (loads >= bounds_.loads * 3 / 4 || bytes + more > bounds_.bytes * 3 / 4) continue;
+    bytes += more;
+    ++loads;
+    kept.merge(names);
+  }
+  return kept;
+}
+
+void History::Trim(const std::vector<File>& files, ProgramRun& run) {
+  if (!IsTooLarge(files)) return;
+  const std::set<std::string> kept = FilesToKeep(files);
+  for (const File& file : files) {
+    if (kept.contains(file.name) || file.name == kProgramFile || file.name == kLockFile) continue;
+    (void)env_.RemoveFile(JoinPath(folder_, file.name));
+    if (IsLoad(file) && file.used_ns >= run.began_ns) run.full = true;
+  }
+}
+
+Recording History::Read() {
+  Recording recording;
+  const std::vector<File> files = LoadsOf(env_, folder_);
+  const int64_t oldest = files.empty() ? 0 : files.front().used_ns - std::chrono::nanoseconds(kHistoryAge).count();
+  for (const File& file : files) {
+    const std::string path = JoinPath(folder_, file.name);
+    const bool is_read = file.used_ns >= oldest && ReadLoad(env_, path, recording).ok();
+    if (is_read && NameOf(recording.loads.back()) == file.name) continue;
+    if (is_read) recording.loads.pop_back();
+    (void)env_.RemoveFile(path);
+  }
+  return recording;
+}
+
+bool History::KnowsOthersBeside(std::string_view name) {
+  const std::vector<File> loads = LoadsOf(env_, folder_);
+  const auto is_its_own = [&, beginning = Beginning(name)](const File& file) {
+    return file.name.starts_with(beginning);
+  };
+  return std::any_of(loads.begin(), loads.end(), is_its_own) && !std::all_of(loads.begin(), loads.end(), is_its_own);
+}
+
+std::vector<KnownProgram> KnownPrograms(Env& env, const std::string& histories) {
+  std::vector<KnownProgram> programs;
+  for (const File& folder : FilesOf(env, histories)) {
+    const std::string path = JoinPath(histories, folder.name);
+    absl::StatusOr<std::string> program = env.ReadFile(JoinPath(path, kProgramFile));
+    if (!program.ok()) continue;
+    const std::vector<File> loads = LoadsOf(env, path);
+    const int64_t last_ns = loads.empty() ? folder.used_ns : loads.front().used_ns;
+    programs.push_back({*std::move(program), loads.size(), last_ns / kMillisecond});
+  }
+  std::sort(programs.begin(), programs.end(), [](const KnownProgram& a, const KnownProgram& b) {
+    return std::tuple(-a.last_run_unix_ms, a.path) < std::tuple(-b.last_run_unix_ms, b.path);
+  });
+  return programs;
+}
+
+}  // namespace kernix

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What each program of a user loads, so that an upgrade of a compiler costs one wait instead of one for each kernel:
+// when the first load of a known program must be built, `kernixctl warmup` has the others built in the background.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/load/load_request.h"
+#include "client/load/recording.h"
+#include "common/os/env.h"
+
+namespace kernix {
+
+inline constexpr char kHistoryVariable[] = "KERNIX_HISTORY";  // "0": nothing is noted or warmed up
+// Has a folder for each program. DaemonClient::OwnFolder() makes it.
+inline constexpr char kHistoriesFolder[] = "history";
+
+// What is not used for this long before the last run is of no use.
+inline constexpr std::chrono::hours kHistoryAge{30 * 24};
+
+// If there is more, the least recently used goes first.
+struct HistoryBounds {
+  size_t programs = 32;
+  size_t loads = 512;         // of each program
+  uint64_t bytes = 32 << 20;  // of each program
+};
+
+// A process of a program, from its first load on. Its forked children belong to it.
+struct ProgramRun {
+  explicit ProgramRun(Env& env) : began_ns(env.UnixMillis() / 1000 * 1'000'000'000) {}
+
+  const int64_t began_ns;  // since 1970, in whole seconds
+  std::atomic<int64_t> uses = 0;
+  std::atomic<bool> full = false;  // the history has room for no further load of this run
+};
+
+// The history of one program: a folder with its path, and with each load as a file. The name of the file is known
+// before its content, and its modification time is the last use: the second in which a run has begun, and the number of
+// the use in that run. Processes share the folder without a lock.
+class History {
+ public:
+  // `histories`: a folder of this user. References must outlive this object.
+  History(Env& env, const std::string& histories, std::string program, HistoryBounds bounds = {});
+
+  // Notes that `run` has used this load, whose artifact has this key. A load of an earlier run under the same name is
+  // forgotten: it was another version.
+  absl::Status Note(ProgramRun& run, const PreparedLoad& load, const std::string& key);
+
+  // Whether there is a load of this name, and one of another name.
+  bool KnowsOthersBeside(std::string_view name);
+
+  // The latest run's loads first, each run's in its order. Removes what is not whole.
+  Recording Read();
+
+  // Somebody who warms up holds it. kNotFound: nobody has noted anything. kUnavailable: somebody else holds it.
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock();
+
+  absl::Status Forget() { return env_.RemoveTree(folder_); }
+
+  struct File {
+    std::string name;
+    uint64_t size = 0;
+    int64_t used_ns = 0;
+  };
+
+ private:
+  absl::Status EnsureFolder();
+  bool IsTooLarge(const std::vector<File>& files) const;
+  void ForgetOlder(const std::vector<File>& files, std::string_view file, int64_t before_ns);
+  std::set<std::string> FilesToKeep(const std::vector<File>& files);
+  void Trim(const std::vector<File>& files, ProgramRun& run);
+
+  Env& env_;
+  const std::string histories_;
+  const std::string program_;
+  const std::string folder_;
+  const HistoryBounds bounds_;
+};
+
+struct KnownProgram {
+  std::string path;
+  size_t loads = 0;
+  int64_t last_run_unix_ms = 0;
+};
+
+// The one with the latest run comes first.
+std::vector<KnownProgram> KnownPrograms(Env& env, const std::string& histories);
+
+}  // namespace kernix
