@@ -17,7 +17,6 @@ namespace {
 
 constexpr char kProgramFile[] = "program";  // holds the path
 constexpr char kLockFile[] = "lock";
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kMillisecond = 1'000'000;
 
 using File = History::File;
@@ -40,7 +39,7 @@ std::vector<File> LoadsOf(Env& env, const std::string& folder) {
   std::vector<File> loads = FilesOf(env, folder);
   std::erase_if(loads, std::not_fn(IsLoad));
   std::sort(loads.begin(), loads.end(), [](const File& a, const File& b) {
-    return std::tuple(-a.used_ns / kSecond, a.used_ns) < std::tuple(-b.used_ns / kSecond, b.used_ns);
+    return std::tuple(-(a.used_ns / kMillisecond), a.used_ns) < std::tuple(-(b.used_ns / kMillisecond), b.used_ns);
   });
   return loads;
 }
@@ -74,7 +73,7 @@ History::History(Env& env, const std::string& histories, std::string program, Hi
 absl::Status History::Note(ProgramRun& run, const PreparedLoad& load, const std::string& key) {
   const std::string name = FileName(load.request.name(), key);
   const std::string path = JoinPath(folder_, name);
-  const int64_t use = run.began_ns + std::min(run.uses++, kSecond - 1);
+  const int64_t use = run.began_ns + std::min(run.uses++, kMillisecond - 1);
   const absl::Status touched = env_.SetModificationTime(path, use);
   if (!absl::IsNotFound(touched) || run.full) return absl::IsNotFound(touched) ? absl::OkStatus() : touched;
   KERNIX_RETURN_IF_ERROR(EnsureFolder());
@@ -147,11 +146,14 @@ void History::Trim(const std::vector<File>& files, ProgramRun& run) {
 Recording History::Read() {
   Recording recording;
   const std::vector<File> files = LoadsOf(env_, folder_);
-  const int64_t oldest = files.empty() ? 0 : files.front().used_ns - std::chrono::nanoseconds(kHistoryAge).count();
+  int64_t oldest = 0;
   for (const File& file : files) {
     const std::string path = JoinPath(folder_, file.name);
     const bool is_read = file.used_ns >= oldest && ReadLoad(env_, path, recording).ok();
-    if (is_read && NameOf(recording.loads.back()) == file.name) continue;
+    if (is_read && NameOf(recording.loads.back()) == file.name) {
+      if (oldest == 0) oldest = file.used_ns - std::chrono::nanoseconds(kHistoryAge).count();
+      continue;
+    }
     if (is_read) recording.loads.pop_back();
     (void)env_.RemoveFile(path);
   }

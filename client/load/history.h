@@ -38,16 +38,16 @@ struct HistoryBounds {
 
 // A process of a program, from its first load on. Its forked children belong to it.
 struct ProgramRun {
-  explicit ProgramRun(Env& env) : began_ns(env.UnixMillis() / 1000 * 1'000'000'000) {}
+  explicit ProgramRun(Env& env) : began_ns(env.UnixMillis() * 1'000'000) {}
 
-  const int64_t began_ns;  // since 1970, in whole seconds
+  const int64_t began_ns;  // since 1970, in whole milliseconds
   std::atomic<int64_t> uses = 0;
   std::atomic<bool> full = false;  // the history has room for no further load of this run
 };
 
 // The history of one program: a folder with its path, and with each load as a file. The name of the file is known
-// before its content, and its modification time is the last use: the second in which a run has begun, and the number of
-// the use in that run. Processes share the folder without a lock.
+// before its content, and its modification time is the last use: the millisecond in which a run has begun, and the number
+// of the use in that run, as nanoseconds. Processes share the folder without a lock.
 class History {
  public:
   // `histories`: a folder of this user. References must outlive this object.

@@ -81,10 +81,13 @@ absl::StatusOr<v1::RecordedLoad> ParseLoad(Env& env, const std::string& path) {
   return absl::InternalError(StrCat(path, " is no recorded load"));
 }
 
+// Removes a text that is not whole, as after a power cut: then the next load that has it adds it again.
 absl::StatusOr<std::string> ReadText(Env& env, const std::string& folder, const Digest& digest) {
-  KERNIX_ASSIGN_OR_RETURN(std::string text, env.ReadFile(TextPath(folder, digest)));
+  const std::string path = TextPath(folder, digest);
+  KERNIX_ASSIGN_OR_RETURN(std::string text, env.ReadFile(path));
   if (DigestOf(text) == digest) return text;
-  return absl::InternalError(StrCat(TextPath(folder, digest), " has another content than its name says"));
+  (void)env.RemoveFile(path);
+  return absl::InternalError(StrCat(path, " has another content than its name says"));
 }
 
 bool ComesFirst(const v1::RecordedLoad& a, const v1::RecordedLoad& b) {

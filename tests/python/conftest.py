@@ -42,7 +42,11 @@ class Place:
     @property
     def variables(self):
         """Environment variables that lead to this place."""
-        return {"KERNIX_CACHE_DIR": str(self.store), "XDG_RUNTIME_DIR": str(self.root / "run")}
+        return {
+            "KERNIX_CACHE_DIR": str(self.store),
+            "XDG_RUNTIME_DIR": str(self.root / "run"),
+            "KERNIX_HISTORY": "0",  # no load of a test has others built in the background
+        }
 
     @property
     def environment(self):

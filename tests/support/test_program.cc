@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Part of every test program: if a test hangs anywhere, names the test and ends the program. Tools run through the
-// kernix-spawn that was built with the tests.
+// kernix-spawn that was built with the tests, and programs have no history.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -34,6 +34,8 @@ class Deadline : public testing::EmptyTestEventListener {
 };
 
 [[maybe_unused]] const bool kListens = [] {
+  // No load of a test has others built in the background, but where a test asks for that.
+  setenv("KERNIX_HISTORY", "0", 1);
   kernix::spawn::Spawner::Get().SetProgram(KERNIX_SPAWN_PROGRAM);
   testing::UnitTest::GetInstance()->listeners().Append(new Deadline);
   return true;

@@ -52,7 +52,8 @@ def client() -> _core.Client:
 def _program() -> bytes:
     """Return the path of the script that runs, or ``b""`` in a REPL or a notebook, and with ``python -c``."""
     path = getattr(sys.modules.get("__main__"), "__file__", None)
-    return os.path.abspath(os.fsencode(path)) if isinstance(path, str) else b""
+    is_script = isinstance(path, str) and not path.startswith("<")  # "<stdin>"
+    return os.path.abspath(os.fsencode(path)) if is_script else b""
 
 
 def clear_cache(name: str | None = None) -> int:
