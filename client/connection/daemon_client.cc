@@ -220,9 +220,7 @@ class ConnectedClient : public DaemonClient {
     if (store.empty()) {
       KERNIX_ASSIGN_OR_RETURN(store, DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid));
     }
-    std::string folder = JoinPath(store, name);
-    KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(*environment.env, folder, environment.uid));
-    return folder;
+    return JoinPath(store, name);
   }
 
  private:

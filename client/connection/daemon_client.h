@@ -56,8 +56,8 @@ class DaemonClient : public Client {
   // checked against the digest.
   virtual absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) = 0;
 
-  // A folder of clients in this user's store, which only this user can change: "headers" for the header table. Created
-  // if missing.
+  // The path of a folder of clients in this user's store, such as "headers". It need not exist: EnsureOwnDirectory()
+  // makes it, and sees to it that only this user can change it.
   virtual absl::StatusOr<std::string> OwnFolder(const std::string& name) = 0;
 };
 

@@ -167,6 +167,7 @@ std::string InWords(Origin origin) {
 }
 
 int RunBatch(const std::vector<BatchItem>& items, size_t at_once, bool verbose) {
+  if (at_once == kOneForEachProcessor) at_once = std::clamp(std::thread::hardware_concurrency(), 1u, kLoadsAtOnce);
   return Batch(items, verbose).Run(at_once);
 }
 
@@ -174,7 +175,8 @@ Option AtOnce(uint32_t& at_once) {
   constexpr int64_t kMostAtOnce = 256;
   return {"-j,--at-once",
           &at_once,
-          StrCat("Have this many modules under way at a time (default: ", at_once,
+          StrCat("Have this many modules under way at a time (default: ",
+                 at_once == kOneForEachProcessor ? "one for each processor" : StrCat(at_once),
                  "; the daemon limits how many compilers run)"),
           {.least = 1, .most = kMostAtOnce}};
 }

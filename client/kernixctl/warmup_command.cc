@@ -43,7 +43,7 @@ Examples:
 struct WarmupFlags {
   std::string program;
   bool forget = false;
-  ReplayFlags replay;
+  ReplayFlags replay = {.at_once = kOneForEachProcessor};
 };
 
 std::string Json(const KnownProgram& program) {

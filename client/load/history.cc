@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/history.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -11,12 +13,15 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/private_directory.h"
 
 namespace kernix {
 namespace {
 
 constexpr char kProgramFile[] = "program";  // holds the path
 constexpr char kLockFile[] = "lock";
+// A change of a time takes up to a tenth of a hit.
+constexpr std::chrono::nanoseconds kUseAccuracy = std::chrono::hours(1);
 constexpr int64_t kMillisecond = 1'000'000;
 
 using File = History::File;
@@ -74,8 +79,12 @@ absl::Status History::Note(ProgramRun& run, const PreparedLoad& load, const std:
   const std::string name = FileName(load.request.name(), key);
   const std::string path = JoinPath(folder_, name);
   const int64_t use = run.began_ns + std::min(run.uses++, kMillisecond - 1);
-  const absl::Status touched = env_.SetModificationTime(path, use);
-  if (!absl::IsNotFound(touched) || run.full) return absl::IsNotFound(touched) ? absl::OkStatus() : touched;
+  const absl::StatusOr<FileInfo> known = env_.Stat(path, /*follow=*/false);
+  if (known.ok()) {
+    const bool is_recent = known->mtime_ns > run.began_ns - kUseAccuracy.count();
+    return is_recent ? absl::OkStatus() : env_.SetModificationTime(path, use);
+  }
+  if (run.full) return absl::OkStatus();
   KERNIX_RETURN_IF_ERROR(EnsureFolder());
   KERNIX_RETURN_IF_ERROR(NoteLoadAs(env_, path, load, key));
   KERNIX_RETURN_IF_ERROR(env_.SetModificationTime(path, use));
@@ -94,6 +103,7 @@ absl::Status History::EnsureFolder() {
   for (size_t i = bounds_.programs - 1; i < others.size(); ++i) {
     KERNIX_RETURN_IF_ERROR(History(env_, histories_, others[i].path).Forget());
   }
+  KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(env_, histories_, geteuid()));
   KERNIX_RETURN_IF_ERROR(env_.CreateDirectories(folder_, 0700));
   return env_.WriteFile(program_file, program_, 0600);
 }

@@ -23,7 +23,7 @@
 namespace kernix {
 
 inline constexpr char kHistoryVariable[] = "KERNIX_HISTORY";  // "0": nothing is noted or warmed up
-// Has a folder for each program. DaemonClient::OwnFolder() makes it.
+// See DaemonClient::OwnFolder(). Has a folder for each program.
 inline constexpr char kHistoriesFolder[] = "history";
 
 // What is not used for this long before the last run is of no use.
@@ -46,15 +46,15 @@ struct ProgramRun {
 };
 
 // The history of one program: a folder with its path, and with each load as a file. The name of the file is known
-// before its content, and its modification time is the last use: the millisecond in which a run has begun, and the number
-// of the use in that run, as nanoseconds. Processes share the folder without a lock.
+// before its content, and its modification time is a use of the last hour in which there was one: the millisecond in
+// which that run began, and the number of the use in it, as nanoseconds. Processes share the folder without a lock.
 class History {
  public:
-  // `histories`: a folder of this user. References must outlive this object.
+  // `histories`: a folder, which need not exist. References must outlive this object.
   History(Env& env, const std::string& histories, std::string program, HistoryBounds bounds = {});
 
   // Notes that `run` has used this load, whose artifact has this key. A load of an earlier run under the same name is
-  // forgotten: it was another version.
+  // forgotten: it was another version. kPermissionDenied: this user cannot have histories there.
   absl::Status Note(ProgramRun& run, const PreparedLoad& load, const std::string& key);
 
   // Whether there is a load of this name, and one of another name.

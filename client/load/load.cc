@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernix/load.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -24,6 +26,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/private_directory.h"
 
 namespace kernix {
 namespace {
@@ -206,6 +209,13 @@ void Record(const PreparedLoad& load, const Module& module, const GetEnv& get_en
   if (IsFirstWarning(text)) Warn(callbacks, text);
 }
 
+// Where the clients of this user share their table of headers. Created if missing.
+absl::StatusOr<std::string> HeaderFolder(DaemonClient& daemon) {
+  KERNIX_ASSIGN_OR_RETURN(std::string folder, daemon.OwnFolder("headers"));
+  KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(Env::Posix(), folder, geteuid()));
+  return folder;
+}
+
 absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language language, const std::string& name,
                                                  const std::vector<Source>& sources, const LoadOptions& options,
                                                  LoadInputs& inputs) {
@@ -215,7 +225,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   const LoadSurroundings surroundings{.env = Env::Posix(),
                                       .get_env = get_env,
                                       .site_packages = daemon.options().site_packages,
-                                      .header_folder = [&daemon] { return daemon.OwnFolder("headers"); }};
+                                      .header_folder = [&daemon] { return HeaderFolder(daemon); }};
   KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load, PrepareLoad(surroundings, ToWire(language), name, sources, options));
   for (const LoadWarning& warning : load.warnings) Warn(options.callbacks, get_env, warning.name, warning.text);
   for (const auto& texts : {UnknownVariableWarnings(variables), WarningsAboutSwitches(get_env)}) {
@@ -228,7 +238,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   inputs.Add({}, {bundles.begin(), bundles.end()});
   if (options.callbacks.inputs) options.callbacks.inputs(inputs.Paths());
   KERNIX_ASSIGN_OR_RETURN(const BundleAnswer bundled, LookIntoBundles(load, bundles, get_env));
-  OwnHistory history(daemon, variables, options);
+  OwnHistory history(daemon, variables, get_env, options);
   absl::StatusOr<std::shared_ptr<Module>> module = bundled.result
                                                        ? FromBundle(daemon, get_env, load, bundled, options)
                                                        : Run(daemon, get_env, load, options, inputs, history);

@@ -18,16 +18,17 @@ ProgramRun& ThisRun() {
 }
 
 // Whose loads this process's are. Empty: nobody's.
-std::string ProgramOf(const ClientOptions& client, const std::vector<std::string>& variables,
-                      const LoadOptions& options) {
-  if (!options.in_history || GetEnvOf(variables)(kHistoryVariable) == "0") return "";
-  return client.program ? *client.program : Env::Posix().ReadLink("/proc/self/exe").value_or("");
+std::string ProgramOf(const ClientOptions& client, const GetEnv& get_env, const LoadOptions& options) {
+  if (!options.in_history || get_env(kHistoryVariable) == "0") return "";
+  static const std::string executable = Env::Posix().ReadLink("/proc/self/exe").value_or("");
+  return client.program.value_or(executable);
 }
 
 }  // namespace
 
-OwnHistory::OwnHistory(DaemonClient& daemon, const std::vector<std::string>& variables, const LoadOptions& options)
-    : daemon_(daemon), variables_(variables), program_(ProgramOf(daemon.options(), variables, options)) {
+OwnHistory::OwnHistory(DaemonClient& daemon, const std::vector<std::string>& variables, const GetEnv& get_env,
+                       const LoadOptions& options)
+    : daemon_(daemon), variables_(variables), get_env_(get_env), program_(ProgramOf(daemon.options(), get_env, options)) {
   if (program_.empty()) return;
   const absl::StatusOr<std::string> folder = daemon.OwnFolder(kHistoriesFolder);
   if (folder.ok()) history_.emplace(Env::Posix(), *folder, program_);
@@ -55,7 +56,7 @@ void OwnHistory::WarmUp() const {
     arguments.insert(arguments.end(), {"--site-packages", folder});
   }
   ClientEnvironment environment;
-  environment.get_env = GetEnvOf(variables_);
+  environment.get_env = get_env_;
   (void)StartKernixctl(environment, client, variables_, arguments);
 }
 

@@ -170,10 +170,12 @@ def test_a_damaged_history_is_repaired_by_the_next_run(machine):
     assert sorted(load["name"] for load in machine.warmup(str(machine.program))) == NAMES
 
 
-def test_without_a_folder_there_is_no_history(machine):
+def test_in_a_folder_that_others_may_change_there_is_no_history(machine):
     machine.store.mkdir(mode=0o700)
-    (machine.store / "history").write_text("")
+    (machine.store / "history").mkdir()
+    (machine.store / "history").chmod(0o777)
     assert machine.run() == BUILT
+    assert machine.histories == []
 
 
 def test_a_history_that_cannot_be_written_is_a_warning(machine):
