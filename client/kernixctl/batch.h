@@ -32,9 +32,9 @@ struct BatchItem {
 // Where a module comes from, as reports count it.
 std::string InWords(Origin origin);
 
-// Runs all items, `at_once` (or kOneForEachProcessor) at a time, and prints each result or error at once; at the end, a report on stderr. A
-// terminal shows one progress line for all, unless `verbose`. Ctrl-C cancels what is left. Returns kOk, or the exit
-// code of the first item that failed.
+// Runs all items, `at_once` (or kOneForEachProcessor) at a time, and prints each result or error at once; at the end, a
+// report on stderr. A terminal shows one progress line for all, unless `verbose`. Ctrl-C cancels what is left. Returns
+// kOk, or the exit code of the first item that failed.
 int RunBatch(const std::vector<BatchItem>& items, size_t at_once, bool verbose);
 
 // What `at_once` is if nobody gives it: as many as kernixd, which learns from each build for later ones, can run.

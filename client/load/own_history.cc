@@ -28,7 +28,10 @@ std::string ProgramOf(const ClientOptions& client, const GetEnv& get_env, const 
 
 OwnHistory::OwnHistory(DaemonClient& daemon, const std::vector<std::string>& variables, const GetEnv& get_env,
                        const LoadOptions& options)
-    : daemon_(daemon), variables_(variables), get_env_(get_env), program_(ProgramOf(daemon.options(), get_env, options)) {
+    : daemon_(daemon),
+      variables_(variables),
+      get_env_(get_env),
+      program_(ProgramOf(daemon.options(), get_env, options)) {
   if (program_.empty()) return;
   const absl::StatusOr<std::string> folder = daemon.OwnFolder(kHistoriesFolder);
   if (folder.ok()) history_.emplace(Env::Posix(), *folder, program_);

@@ -62,12 +62,14 @@ class Machine(conftest.Place):
     def origins(process):
         """Return what a program prints. It gives no warning."""
         out, err = process.communicate(timeout=240)
-        assert process.returncode == 0 and not err, err
+        assert process.returncode == 0, err
+        assert err == ""
         return json.loads(out)
 
     def python(self, *arguments, **options):
         """Run Python without the program."""
-        done = subprocess.run([sys.executable, *arguments], env=self.environment, capture_output=True, text=True, **options)
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, **options)
         assert done.returncode == 0, done.stderr
         return done
 
@@ -140,8 +142,8 @@ def test_kernixctl_warms_up_at_once(machine):
 
 def test_an_edited_kernel_replaces_the_older_one(machine):
     assert machine.run() == BUILT
-    text = machine.program.read_text()
-    machine.program.write_text(text.replace("kernels.constant(number)", "kernels.constant(number + (number == 1) * 70)"))
+    edited = "kernels.constant(number + (number == 1) * 70)"
+    machine.program.write_text(machine.program.read_text().replace("kernels.constant(number)", edited))
     assert machine.run() == ["cache", "built", *CACHED[2:]]
     assert machine.warmup()[0]["loads"] == COUNT
     machine.upgrade()
