@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "client/connection/daemon_client.h"
+#include "client/load/history.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
@@ -190,6 +191,21 @@ TEST_F(LoadTest, AnInlineKernelRuns) {
   EXPECT_EQ((*module)->artifact_digest(), DigestOf(*Env::Posix().ReadFile((*module)->path())).Hex());
   EXPECT_EQ((*module)->artifact(), Env::Posix().ReadFile((*module)->path()).value());
   EXPECT_THAT((*module)->handler("g").status().ToString(), AllOf(HasSubstr("no function 'g'"), HasSubstr("f")));
+}
+
+TEST_F(LoadTest, ALoadBelongsToTheHistoryOfItsExecutable) {
+  const auto known = [this] { return KnownPrograms(Env::Posix(), client_.OwnFolder(kHistoriesFolder).value()); };
+  LoadOptions others = options_;
+  others.in_history = false;
+  ASSERT_TRUE(LoadCppInline(client_, "variant", {AddConstantHandler("f", 1)}, others).ok());
+  others = options_;
+  others.environment->push_back("KERNIX_HISTORY=0");
+  ASSERT_TRUE(LoadCppInline(client_, "switched_off", {AddConstantHandler("f", 1)}, others).ok());
+  EXPECT_TRUE(known().empty());
+  ASSERT_TRUE(LoadCppInline(client_, "adder", {AddConstantHandler("f", 1)}, options_).ok());
+  ASSERT_EQ(known().size(), 1u);
+  EXPECT_EQ(known()[0].path, Env::Posix().ReadLink("/proc/self/exe").value());
+  EXPECT_EQ(known()[0].loads, 1u);
 }
 
 // Also of the kernels of a store that is deleted while they are in use.
