@@ -520,6 +520,7 @@ def with_freeze(_):
 
 def with_lost_history(monkeypatch):
     monkeypatch.setenv("KERNIX_HISTORY", "1")
+    monkeypatch.setattr("__main__.__file__", "/program.py", raising=False)
     pathlib.Path(kernix.get_cache_dir(), "history").write_text("")  # where a folder should be
     return cpp()
 
@@ -559,11 +560,11 @@ WARNINGS = {
         with_other_bundle,
         r'the bundle .*other.kernix has "mistake" from other inputs, which differ in source mistake',
     ),
-    "history-not-kept": (with_lost_history, r"not remembered for the next upgrade: .*/history: File exists"),
     "build-after-freeze": (
         with_freeze,
         r"'mistake' was built in \d+ ms, in a process that was frozen by .*mistakes.py:\d+ at .*: force_rebuild. Load",
     ),
+    "history-not-kept": (with_lost_history, r"not remembered for the next upgrade: .*/history: File exists"),
 }
 
 
