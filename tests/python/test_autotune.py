@@ -602,17 +602,14 @@ def test_a_folder_that_cannot_be_made_costs_only_the_memory(fresh_name, memory):
         memory.unlink()
 
 
-def test_results_of_other_stores_are_read(fresh_name, place, memory):
+def test_results_of_other_stores_are_read(fresh_name, place, memory, monkeypatch):
     """The first store of a list is written, the others are read."""
     tune({"WORK": [1, 2]}, name=fresh_name)
-    kernix.set_cache_dir(f"{place.store}.second:{place.store}")
-    try:
-        assert tune({"WORK": [1, 2]}, name=fresh_name).from_memory
-        assert not tune({"WORK": [1, 2, 3]}, name=fresh_name).from_memory
-        assert len(list(pathlib.Path(f"{place.store}.second.tuned").iterdir())) == 1
-        assert len(list(memory.iterdir())) == 1
-    finally:
-        kernix.set_cache_dir(place.store)
+    monkeypatch.setenv("KERNIX_CACHE_DIR", f"{place.store}.second:{place.store}")
+    assert tune({"WORK": [1, 2]}, name=fresh_name).from_memory
+    assert not tune({"WORK": [1, 2, 3]}, name=fresh_name).from_memory
+    assert len(list(pathlib.Path(f"{place.store}.second.tuned").iterdir())) == 1
+    assert len(list(memory.iterdir())) == 1
 
 
 def test_the_oldest_results_go(fresh_name, memory, monkeypatch):

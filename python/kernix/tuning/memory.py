@@ -119,8 +119,9 @@ def _describe_cpu() -> dict[str, str]:
 
 def _folders() -> list[str]:
     """Return the folders beside the user's stores. As with those, the first is written."""
-    stores = store_override() or _core.default_store_directory()
-    return [f"{store}.tuned" for store in stores.split(os.pathsep) if store]
+    named = store_override() or os.environ.get("KERNIX_CACHE_DIR", "")
+    stores = [store for store in named.split(os.pathsep) if store] or [_core.default_store_directory()]
+    return [f"{store}.tuned" for store in stores]
 
 
 def _remove_oldest(folder: str) -> None:
