@@ -22,8 +22,6 @@
 namespace kernix::build {
 namespace {
 
-constexpr char kNotRun[] = "the step could not be run";
-
 // The step with exactly what counts of its device unit, where all bodies do.
 absl::StatusOr<Step> WithCanonicalDeviceUnit(Step step, const HeldOutputsPtr& outputs) {
   if (step.reuse->device_unit.empty() || !step.reuse->host_bodies_count) return step;
