@@ -52,8 +52,9 @@ def client() -> _core.Client:
 def _program() -> bytes:
     """Return the path of the script that runs, or ``b""`` in a REPL or a notebook, and with ``python -c``."""
     path = getattr(sys.modules.get("__main__"), "__file__", None)
-    is_script = isinstance(path, str) and not path.startswith("<")  # "<stdin>"
-    return os.path.abspath(os.fsencode(path)) if is_script else b""
+    if not isinstance(path, str) or path.startswith("<"):  # "<stdin>"
+        return b""
+    return os.path.abspath(os.fsencode(path))
 
 
 def clear_cache(name: str | None = None) -> int:
