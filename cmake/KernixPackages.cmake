@@ -13,6 +13,7 @@ set_property(TARGET re2::re2 PROPERTY INTERFACE_COMPILE_OPTIONS)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET GLOBAL libnghttp2)
 pkg_check_modules(MINIZIP REQUIRED IMPORTED_TARGET GLOBAL minizip)
+find_package(ZLIB REQUIRED)  # which minizip's archive needs
 pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET GLOBAL libseccomp)
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 find_package(CLI11 REQUIRED)
