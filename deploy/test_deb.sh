@@ -43,6 +43,7 @@ check_root() {
   python3 -c 'import kernix' || fail "python3-kernix does not work"
   KERNIX_TEST_AS_ROOT=1 bash /test/tests/integration/systemd_test.sh /test/packages
 
+  dpkg --install /test/packages/*.deb >/test/again.log   # what was removed there is so outside of /var, too
   systemd-sysusers kernix.conf
   systemd-tmpfiles --create kernix.conf
   mkdir /etc/kernix

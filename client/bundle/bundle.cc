@@ -116,30 +116,52 @@ absl::Status WriteFolder(Env& env, const std::string& path, const BundleFiles& f
 }
 
 // Other processes may do the same now.
-absl::Status Unpack(Env& env, const std::string& zip, const std::string& folder) {
-  const absl::StatusOr<BundleFiles> files = ReadZip(zip);
-  if (!files.ok()) return NoBundle(zip, "it is neither a folder nor a whole zip file of files without folders");
-  KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(env, Dirname(folder), geteuid()));
+absl::Status Unpack(Env& env, const BundleFiles& files, const std::string& folder) {
   KERNIX_ASSIGN_OR_RETURN(const std::string made, env.CreateTempDirectory(StrCat(folder, ".")));
-  absl::Status status = WriteFiles(env, made, *files);
+  absl::Status status = WriteFiles(env, made, files);
   if (status.ok()) status = env.Rename(made, folder);
   if (status.ok()) return status;
   (void)env.RemoveTree(made);
   return env.Stat(folder).ok() ? absl::OkStatus() : status;
 }
 
-// The folder with the files of a zip file, whose name changes with the file. Those of earlier files go.
-absl::StatusOr<std::string> Unpacked(Env& env, const std::string& zip, const FileInfo& info) {
+// Removes what was unpacked of earlier files. Processes that have just found it may still need it.
+void RemoveOlder(Env& env, const std::string& folder, const std::string& but) {
+  constexpr int64_t kDayMs = 24LL * 3600 * 1000;
+  constexpr int64_t kNsInMs = 1'000'000;
+  for (const std::string& name : env.ListDirectory(folder).value_or(std::vector<std::string>())) {
+    const std::string path = JoinPath(folder, name);
+    const absl::StatusOr<FileInfo> info = env.Stat(path, /*follow=*/false);
+    const bool is_old = info.ok() && info->mtime_ns / kNsInMs < env.UnixMillis() - kDayMs;
+    if (name != but && is_old) (void)env.RemoveTree(path);
+  }
+}
+
+// The folder with the files of a zip file, whose name changes with the file. Only this user can change it.
+absl::StatusOr<std::string> UnpackedFolder(Env& env, const std::string& zip, const FileInfo& info) {
   KERNIX_ASSIGN_OR_RETURN(const std::string store, DefaultStoreDirectory(env, ProcessGetEnv, geteuid()));
   const std::string own = JoinPath(StrCat(store, ".bundles"), DigestOf(zip).Hex());
-  const std::string name = StrCat(info.device, "-", info.inode, "-", info.size, "-", info.mtime_ns);
+  KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(env, own, geteuid()));
+  const std::string name = StrCat(info.inode, "-", info.size, "-", info.mtime_ns);
   std::string folder = JoinPath(own, name);
-  if (env.Stat(folder).ok()) return folder;
-  KERNIX_RETURN_IF_ERROR(Unpack(env, zip, folder));
-  for (const std::string& other : env.ListDirectory(own).value_or(std::vector<std::string>())) {
-    if (!other.starts_with(name)) (void)env.RemoveTree(JoinPath(own, other));
-  }
+  if (env.Stat(JoinPath(folder, kFormatFile)).ok()) return folder;
+  KERNIX_ASSIGN_OR_RETURN(const BundleFiles files, ReadZip(zip));
+  (void)env.RemoveTree(folder);  // what is left of one that somebody has cleaned up
+  KERNIX_RETURN_IF_ERROR(Unpack(env, files, folder));
+  RemoveOlder(env, own, name);
   return folder;
+}
+
+absl::StatusOr<std::string> Unpacked(Env& env, const std::string& zip, const FileInfo& info) {
+  absl::StatusOr<std::string> folder = UnpackedFolder(env, zip, info);
+  if (folder.ok()) return folder;
+  if (absl::IsDataLoss(folder.status())) {
+    return NoBundle(zip, "it is neither a folder nor a whole zip file of files without folders");
+  }
+  return MakeError(v1::ErrorDetail::LOAD,
+                   StrCat("cannot unpack the bundle ", zip, ": ", GetErrorDetail(folder.status()).message(),
+                          ". Set KERNIX_CACHE_DIR to a folder that you can write, or unzip the bundle, and name the "
+                          "folder"));
 }
 
 }  // namespace
@@ -178,9 +200,12 @@ absl::Status WriteBundle(Env& env, std::string path, BundleFiles files) {
   files[kFormatFile] = std::string(kFormat);
   KERNIX_RETURN_IF_ERROR(env.CreateDirectories(Dirname(path)));
   if (!path.ends_with(kZipSuffix)) return WriteFolder(env, path, files);
-  const std::string made = StrCat(path, ".", getpid());
-  KERNIX_RETURN_IF_ERROR(WriteZip(made, files));
-  return env.Rename(made, path);
+  KERNIX_ASSIGN_OR_RETURN(const std::string made, env.CreateTempDirectory(StrCat(path, ".")));
+  const std::string zip = JoinPath(made, "new");
+  absl::Status status = WriteZip(zip, files);
+  if (status.ok()) status = env.Rename(zip, path);
+  (void)env.RemoveTree(made);
+  return status;
 }
 
 absl::StatusOr<Bundle> Bundle::Open(Env& env, std::string path) {

@@ -2,7 +2,9 @@
 //
 // `kernixctl setup` makes kernixd the service of this machine: what an administrator would do by hand, one command
 // after the other.
+#include <pwd.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +26,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
+#include "common/os/private_directory.h"
 
 namespace kernix::ctl {
 namespace {
@@ -85,7 +88,7 @@ class ToolchainList {
       return Real(other.paths.host_compiler()) == Real(paths.host_compiler()) &&
              Real(other.paths.nvcc()) == Real(paths.nvcc());
     };
-    if (std::any_of(list_.begin(), list_.end(), has_same_programs)) return;
+    if (std::any_of(list_.begin(), list_.end(), has_same_programs) || !IsRoots(paths)) return;
     // "g++"; the root of a toolkit, "cuda-12.4"
     std::string name = Basename(paths.nvcc().empty() ? paths.host_compiler() : Dirname(Dirname(paths.nvcc())));
     const auto has_name = [&](const Toolchain& other) { return other.name == name; };
@@ -96,6 +99,18 @@ class ToolchainList {
   const std::vector<Toolchain>& list() const { return list_; }
 
  private:
+  // Whoever can change a compiler decides what all members get.
+  static bool IsRoots(const v1::ToolchainPaths& paths) {
+    for (const std::string& path : {paths.host_compiler(), paths.nvcc()}) {
+      if (path.empty()) continue;
+      const absl::Status guarded = GuardedRealPath(Env::Posix(), path, {0}).status();
+      if (guarded.ok()) continue;
+      std::cout << "# not registered: " << path << " (" << guarded.message() << ")\n";
+      return false;
+    }
+    return true;
+  }
+
   std::vector<Toolchain> list_;
 };
 
@@ -154,24 +169,18 @@ std::vector<Words> CommandsFor(const SetupFlags& flags, bool has_new_config) {
   return commands;
 }
 
-// Somebody who is in the group, and has no home.
+// Somebody who is in the group, and has no home. They cannot reach a kernixctl in somebody's home.
 absl::StatusOr<Words> CheckAsAnother() {
-  KERNIX_ASSIGN_OR_RETURN(const std::string self, Env::Posix().RealPath("/proc/self/exe"));
-  return Words{"setpriv",
-               "--reuid",
-               "nobody",
-               "--regid",
-               "nogroup",
-               "--groups",
-               "kernix",
-               "env",
-               "-i",
-               "HOME=/nonexistent",
-               "PATH=/usr/local/bin:/usr/bin:/bin",
-               self,
-               "--address",
-               StrCat("unix:", kSocket),
-               "doctor"};
+  KERNIX_ASSIGN_OR_RETURN(std::string self, Env::Posix().RealPath("/proc/self/exe"));
+  for (const char* installed : {"/usr/local/bin/kernixctl", "/usr/bin/kernixctl"}) {
+    if (IsProgram(Env::Posix(), installed)) self = installed;
+  }
+  const passwd* const nobody = getpwnam("nobody");
+  if (nobody == nullptr) return absl::NotFoundError("there is no user nobody to compile a kernel as");
+  Words command = {"setpriv", "--reuid", "nobody", "--regid", StrCat(nobody->pw_gid), "--groups", "kernix"};
+  command.insert(command.end(), {"env", "-i", "HOME=/nonexistent", "PATH=/usr/local/bin:/usr/bin:/bin", self});
+  command.insert(command.end(), {"--address", StrCat("unix:", kSocket), "doctor"});
+  return command;
 }
 
 absl::Status Failed(const Words& command, std::string_view how) {
@@ -223,10 +232,11 @@ absl::Status WriteConfig(const SetupFlags& flags, bool& is_new) {
   std::cout << "# " << kConfig << "\n" << content << "\n";
   if (flags.dry_run) return absl::OkStatus();
   KERNIX_RETURN_IF_ERROR(Env::Posix().CreateDirectories(Dirname(kConfig)));
-  return Env::Posix().WriteFile(kConfig, content, 0644);
+  return Env::Posix().WriteFileDurably(kConfig, content, 0644);
 }
 
 absl::Status SetUp(const SetupFlags& flags) {
+  umask(022);  // the service reads what this makes
   KERNIX_RETURN_IF_ERROR(CheckMachine(flags.dry_run));
   bool has_new_config = false;
   KERNIX_RETURN_IF_ERROR(WriteConfig(flags, has_new_config));

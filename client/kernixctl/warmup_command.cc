@@ -2,6 +2,8 @@
 //
 // `kernixctl warmup`: builds what a program has loaded before, and lists the programs that are known. A client starts
 // it, too: see client/load/own_history.h.
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -22,6 +24,7 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/os/env.h"
+#include "common/os/private_directory.h"
 
 namespace kernix::ctl {
 namespace {
@@ -85,6 +88,8 @@ int WarmUp(DaemonClient& daemon, History& history, const WarmupFlags& flags) {
 int WarmupWith(DaemonClient& daemon, const WarmupFlags& flags) {
   const absl::StatusOr<std::string> folder = daemon.OwnFolder(kHistoriesFolder);
   if (!folder.ok()) return Fail(folder.status());
+  const absl::Status own = CheckPrivateDirectory(Env::Posix(), *folder, geteuid());
+  if (!own.ok() && !absl::IsNotFound(own)) return Fail(own);
   const std::vector<KnownProgram> programs = KnownPrograms(Env::Posix(), *folder);
   if (flags.program.empty()) return List(programs, flags.replay.json);
   const std::string program = NormalizePath(AbsolutePath(flags.program));

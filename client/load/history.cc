@@ -97,15 +97,15 @@ absl::Status History::Note(ProgramRun& run, const PreparedLoad& load, const std:
 absl::StatusOr<std::unique_ptr<FileLock>> History::Lock() { return env_.TryLockFile(JoinPath(folder_, kLockFile)); }
 
 absl::Status History::EnsureFolder() {
+  KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(env_, histories_, geteuid()));
   const std::string program_file = JoinPath(folder_, kProgramFile);
-  if (env_.Stat(program_file).ok()) return absl::OkStatus();
+  if (env_.ReadFile(program_file).value_or("") == program_) return absl::OkStatus();
   const std::vector<KnownProgram> others = KnownPrograms(env_, histories_);
   for (size_t i = bounds_.programs - 1; i < others.size(); ++i) {
     KERNIX_RETURN_IF_ERROR(History(env_, histories_, others[i].path).Forget());
   }
-  KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(env_, histories_, geteuid()));
   KERNIX_RETURN_IF_ERROR(env_.CreateDirectories(folder_, 0700));
-  return env_.WriteFile(program_file, program_, 0600);
+  return env_.WriteFileDurably(program_file, program_, 0600);
 }
 
 bool History::IsTooLarge(const std::vector<File>& files) const {
@@ -171,6 +171,7 @@ Recording History::Read() {
 }
 
 bool History::KnowsOthersBeside(std::string_view name) {
+  if (!CheckPrivateDirectory(env_, histories_, geteuid()).ok()) return false;
   const std::vector<File> loads = LoadsOf(env_, folder_);
   const auto is_its_own = [&, beginning = Beginning(name)](const File& file) {
     return file.name.starts_with(beginning);

@@ -109,9 +109,13 @@ void StepStore::Put(const Digest& key, const StepResult& result) {
 }
 
 void StepStore::RemoveAll() {
-  const MutexLock lock(mutex_);
-  for (const auto& [key, file] : kept_) RemoveFile(key);
-  kept_.Clear();
+  std::vector<Digest> keys;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [key, file] : kept_) keys.push_back(key);
+    kept_.Clear();
+  }
+  for (const Digest& key : keys) RemoveFile(key);
 }
 
 uint64_t StepStore::bytes() const {

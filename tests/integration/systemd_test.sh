@@ -82,6 +82,15 @@ check_system() {
   expect success "$(property kernixd Result)"
   expect active "$(property kernixd.socket ActiveState)"
   check_network "$members"
+  if is_package; then check_removal; fi
+}
+
+check_removal() {
+  DEBIAN_FRONTEND=noninteractive apt-get -qq purge kernixd
+  expect inactive "$(property kernixd ActiveState)"
+  expect 0 "$(property kernixd MainPID)"
+  [ ! -e /var/cache/kernix ] || fail "a purge leaves the cache"
+  ! getent passwd kernix || fail "a purge leaves the user kernix"
 }
 
 check_upgrade() {

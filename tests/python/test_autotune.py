@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import kernix
-from kernix.tuning import fit, measure
+from kernix.tuning import driver, fit, measure
 from kernix.tuning.loads import Loads
 
 # Takes as long as WORK says, and is right unless WRONG.
@@ -487,9 +487,24 @@ def test_what_fails_is_measured_no_more():
         return clock(call, count)
 
     found = measure.measure_in_turn({4: "good", 7: "bad"}, failing, 5)
-    assert list(found) == [4, 7]
+    assert list(found) == [7, 4], "failures come first"
     assert found[4].samples == pytest.approx([1e-3] * 5)
     assert str(found[7]) == "enough"
+
+
+def test_after_a_call_that_never_ends_no_other_is_made():
+    made = []
+
+    def hanging(call, count):
+        made.append(call)
+        if call == "hangs" and made.count(call) == 3:
+            raise driver.KernelNeverEndsError("has not ended")
+        return 1e-3 * count
+
+    found = measure.measure_in_turn({1: "good", 2: "hangs", 3: "later"}, hanging, 30)
+    assert next(iter(found)) == 2
+    assert made.count("later") == made.count("hangs") - 1
+    assert made[-1] == "hangs"
 
 
 def test_equal_variants_are_tied(fresh_name):

@@ -190,7 +190,11 @@ def test_another_file_of_the_same_name_is_another_bundle(place, folder, tmp_path
     second = load()
     assert second.origin == "bundle"
     assert second.add_n(np.zeros(1, np.float32))[0] == 6
-    assert not os.path.exists(first.path), "what was unpacked before goes"
+    assert os.path.exists(first.path), "a process that has just found it may still open it"
+    os.utime(os.path.dirname(first.path), (0, 0))
+    make(place, bundle, folder, "--flag=-DM")
+    kernix.load_cpp_file(folder / "add.cpp", bundle=bundle, auto_register=False, defines={"M": 1})
+    assert not os.path.exists(first.path), "what was unpacked the day before goes"
 
 
 def test_many_processes_unpack_at_once(place, folder, bare, tmp_path):
@@ -198,6 +202,33 @@ def test_many_processes_unpack_at_once(place, folder, bare, tmp_path):
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         loaded = list(pool.map(lambda _: bare(folder / "add.cpp", bundle), range(6)))
     assert [run.returncode for run in loaded] == [0] * 6, loaded[0].stderr
+
+
+def test_a_stranger_cannot_plant_what_is_unpacked(place, folder, bare, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root: makes a folder of another user")
+    bundle = make(place, tmp_path / "b.zip", folder)
+    unpacked = os.path.dirname(bare(folder / "add.cpp", bundle).stdout.split()[0])
+    os.chown(os.path.dirname(unpacked), 65534, 65534)
+    refused = bare(folder / "add.cpp", bundle)
+    assert refused.returncode != 0
+    assert f"cannot unpack the bundle {bundle}: " in refused.stderr
+    assert "belongs to" in refused.stderr
+
+
+def test_what_was_unpacked_and_removed_is_unpacked_again(place, folder, bare, tmp_path):
+    bundle = make(place, tmp_path / "b.zip", folder)
+    path = bare(folder / "add.cpp", bundle).stdout.split()[0]
+    os.unlink(os.path.join(os.path.dirname(path), "kernix-bundle"))
+    assert bare(folder / "add.cpp", bundle).stdout.split() == [path, "5.0"]
+
+
+def test_a_file_where_nothing_can_be_written(place, folder, bare, tmp_path):
+    bundle = make(place, tmp_path / "b.zip", folder)
+    failed = bare(folder / "add.cpp", bundle, KERNIX_CACHE_DIR="/proc/nothing")
+    assert failed.returncode != 0
+    assert f"cannot unpack the bundle {bundle}: " in failed.stderr
+    assert "Set KERNIX_CACHE_DIR to a folder that you can write, or unzip the bundle" in failed.stderr
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-40], lambda content: b"no zip", lambda content: b""])

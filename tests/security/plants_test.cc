@@ -195,7 +195,7 @@ TEST_F(PlantsTest, EachToolLooksInFoldersOfTheToolchainOnly) {
     kernel.request.mutable_toolchain()->add_variable("COMPILER_PATH=" + root());
     Load(member(), WithSecondSource(std::move(kernel), kLabel, text, force));
   };
-  for (const bool force : {false, true}) {
+  for (const bool force : {false, true, true}) {  // a busy machine may hide one from who watches
     load(CppKernel("#include <map>\n#include <regex>"), force);
     if (!nvcc().empty()) load(CudaKernel(nvcc(), "#include <map>\n#include <regex>"), force);
   }

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from kernix._errors import KernelCallError
 from kernix.tuning.clock import Clock
+from kernix.tuning.driver import KernelNeverEndsError
 
 __all__ = ["Timing", "measure", "measure_in_turn"]
 
@@ -63,12 +64,15 @@ def measure_in_turn(
 ) -> dict[int, Timing | KernelCallError]:
     """Time several calls by turns, so that what slows the machine for a while slows all of them.
 
-    A call that fails is left out from then on, and has its error instead of a timing.
+    A call that fails is left out from then on, and has its error instead of a timing: in the order of the failures, and
+    before all timings. After one that never ends, no other is made.
     """
     failures: dict[int, KernelCallError] = {}
     samples: dict[int, list[float]] = {number: [] for number in calls}
 
     def seconds_of(number: int, count: int) -> float:
+        if any(isinstance(failure, KernelNeverEndsError) for failure in failures.values()):
+            return 0.0
         try:
             return clock(calls[number], count)
         except KernelCallError as error:
@@ -83,7 +87,7 @@ def measure_in_turn(
         for number in calls:
             if number not in failures:
                 samples[number].append(seconds_of(number, counts[number]) / counts[number])
-    return {number: failures.get(number) or Timing(samples[number]) for number in calls}
+    return failures | {number: Timing(samples[number]) for number in calls if number not in failures}
 
 
 def _calls_of_a_sample(once: float) -> int:

@@ -58,7 +58,8 @@ class Memory:
 
     def recall(self, variants: Sequence[Settings]) -> Remembered | None:
         """Return the result that is kept for these variants, in the first folder that has one."""
-        kept = (self._read(os.path.join(folder, self._name), variants) for folder in self._folders)
+        folders = [folder for folder in self._folders if folder != self._folders[0] or _is_own(folder)]
+        kept = (self._read(os.path.join(folder, self._name), variants) for folder in folders)
         return next(filter(None, kept), None)
 
     def _read(self, path: str, variants: Sequence[Settings]) -> Remembered | None:
@@ -88,8 +89,9 @@ class Memory:
         folder = self._folders[0]
         with suppress(OSError):
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            self._write(folder, json.dumps(content))
-            _remove_oldest(folder)
+            if _is_own(folder):
+                self._write(folder, json.dumps(content))
+                _remove_oldest(folder)
 
     def _write(self, folder: str, text: str) -> None:
         import tempfile  # only a search needs it
@@ -122,6 +124,15 @@ def _folders() -> list[str]:
     named = store_override() or os.environ.get("KERNIX_CACHE_DIR", "")
     stores = [store for store in named.split(os.pathsep) if store] or [_core.default_store_directory()]
     return [f"{store}.tuned" for store in stores]
+
+
+def _is_own(folder: str) -> bool:
+    """Return whether nobody else has made the folder, as in /var/tmp, or may write to it."""
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return False
+    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def _remove_oldest(folder: str) -> None:
