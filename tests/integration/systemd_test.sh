@@ -52,7 +52,13 @@ as() {
 # Where the product is: what its packages have put there, or what this installs.
 prefix() { if is_package; then echo /usr; else echo /usr/local; fi; }
 is_package() { compgen -G "$build/*.deb" >/dev/null; }
-install_product() { is_package || cmake --install "$build" >/dev/null; }
+install_product() {
+  local package
+  if ! is_package; then cmake --install "$build" >/dev/null; fi
+  for package in "$build"/*.deb; do   # what an earlier machine has removed is so outside of /var, too
+    if [ -e "$package" ]; then dpkg-deb --extract "$package" /; fi
+  done
+}
 
 check_system() {
   trap 'echo $? >"$scratch/verdict"' EXIT
