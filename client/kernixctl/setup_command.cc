@@ -130,7 +130,7 @@ absl::StatusOr<std::vector<Toolchain>> FindToolchains(const Words& site_packages
   for_cuda.language = v1::LANGUAGE_CUDA;
   if (const auto cuda = FindToolchain(env, ProcessGetEnv, for_cuda); cuda.ok()) found.Add(*cuda);
   for (const std::string& nvcc : InstalledNvccs()) {
-    v1::ToolchainPaths other = cpp;
+    v1::ToolchainPaths other = found.list().empty() ? cpp : found.list().front().paths;
     other.set_nvcc(nvcc);
     found.Add(other);
   }

@@ -32,8 +32,6 @@ _SPIN_S = 0.002
 class KernelNeverEndsError(KernelCallError):
     """A kernel that was started runs on and on."""
 
-    __module__ = "kernix"
-
 
 @functools.cache
 def _library() -> ctypes.CDLL:
