@@ -114,8 +114,7 @@ test-deb: build ## Make the Debian packages and try them in a clean root (needs 
 docs: packages ## Build the documentation site into build/site
 	@deploy/docs.sh $(PYTHON)
 
-test-docs: docs setup ## Open the documentation site in Chromium (installed if missing: Debian's package)
-	@PYTHON=$(PYTHON) deploy/setup.sh browser
+test-docs: docs setup ## Open the documentation site in Chromium
 	$(VENV_PYTHON) -m pytest tests/site
 
 BENCH_PYTHON := $(BUILD)/bench-venv/bin/python

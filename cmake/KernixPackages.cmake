@@ -12,6 +12,7 @@ find_package(gRPC CONFIG REQUIRED)
 set_property(TARGET re2::re2 PROPERTY INTERFACE_COMPILE_OPTIONS)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET GLOBAL libnghttp2)
+pkg_check_modules(LIBEVENT REQUIRED IMPORTED_TARGET GLOBAL libevent_extra libevent_core)  # HTTP of `kernixctl web`
 pkg_check_modules(MINIZIP REQUIRED IMPORTED_TARGET GLOBAL minizip)
 find_package(ZLIB REQUIRED)  # which minizip's archive needs
 pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET GLOBAL libseccomp)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The wheel's contents besides the package: the licences of the libraries inside it, as the distribution provides them.
-foreach(package IN ITEMS libabsl-dev libc-ares-dev libcli11-dev libgrpc-dev libminizip-dev libnghttp2-dev libprotobuf-dev libre2-dev libseccomp-dev libsqlite3-dev libssl-dev
+foreach(package IN ITEMS libabsl-dev libc-ares-dev libcli11-dev libevent-dev libgrpc-dev libminizip-dev libnghttp2-dev libprotobuf-dev libre2-dev libseccomp-dev libsqlite3-dev libssl-dev
                          libtomlplusplus-dev zlib1g-dev)
   set(copyright "/usr/share/doc/${package}/copyright")
   if(EXISTS "${copyright}")

@@ -7,7 +7,6 @@
 #   PYTHON=python3.12 deploy/setup.sh    # another Python than python3 (3.11 or newer)
 #   deploy/setup.sh product              # only what building and running kernix takes, without its tests
 #   deploy/setup.sh packages             # the Debian packages alone
-#   deploy/setup.sh browser              # these, and the Chromium that `make test-docs` opens the site with
 #   deploy/setup.sh deb                  # these, and what makes and tries packages for Debian
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +15,7 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
 what=${1:-all}
-case $what in all | product | packages | browser | deb) ;; *) die "there is no '$what' to set up" ;; esac
+case $what in all | product | packages | deb) ;; *) die "there is no '$what' to set up" ;; esac
 [ "$(uname -sm)" = "Linux x86_64" ] || die "kernix supports x86-64 Linux; this is $(uname -sm)."
 
 # --- Python: which one -----------------------------------------------------------------------------------------------
@@ -36,20 +35,22 @@ fi
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
   libgrpc++-dev libminizip-dev libnghttp2-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
-  libsqlite3-dev libssl-dev libsystemd-dev libseccomp-dev libcli11-dev libtomlplusplus-dev libc-ares-dev libre2-dev zlib1g-dev
+  libsqlite3-dev libssl-dev libsystemd-dev libseccomp-dev libcli11-dev libevent-dev libtomlplusplus-dev libc-ares-dev libre2-dev zlib1g-dev
   libgtest-dev libgmock-dev   # CMake asks for them before it builds anything
 )
 if [ "$what" != product ]; then
   packages+=(clang libclang-rt-dev clang-format clangd shellcheck systemd zsh groff-base)
   packages+=(bubblewrap openssl libpcre2-8-0)   # what the tests run around an engine (tests/support/engine)
   packages+=(skopeo)   # reads the images that bundles become
+  packages+=(prometheus)   # scrapes `kernixctl web`
+  # Opens its page, and the documentation site. Ubuntu has it only as a snap.
+  if grep -qx 'ID=debian' /etc/os-release; then packages+=(chromium); fi
 fi
 case $python_path in
   "" | /usr/bin/python3* | /bin/python3*)   # the distribution's own Python, in packages of its own
     name=$(basename "$python")
     packages+=("$name" "$name-venv" "$name-dev") ;;
 esac
-if [ "$what" = browser ]; then packages+=(chromium); fi
 if [ "$what" = deb ]; then packages+=(debhelper dh-python lintian debootstrap); fi
 
 is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
@@ -69,7 +70,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 fi
 
-case $what in packages | browser | deb) exit 0 ;; esac
+case $what in packages | deb) exit 0 ;; esac
 
 # --- Python environment ----------------------------------------------------------------------------------------------
 check_python

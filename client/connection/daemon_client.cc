@@ -51,6 +51,7 @@ CacheEntryInfo EntryInfo(const v1::CacheEntry& entry) {
   info.last_used_unix_ms = entry.last_used_unix_ms();
   info.hits = entry.hits();
   info.owner = entry.owner();
+  info.build_ms = entry.build_ms();
   return info;
 }
 

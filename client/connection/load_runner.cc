@@ -122,12 +122,8 @@ class Conversation {
   std::optional<absl::StatusOr<v1::LoadResult>> answer_;
 };
 
-// A stopping daemon accepts no new loads, and finally cancels those that are still running.
-bool DaemonStops(const absl::Status& answer) {
-  if (answer.ok()) return false;
-  const ErrorKind kind = KindOf(answer);
-  return kind == v1::ErrorDetail::UNREACHABLE || kind == v1::ErrorDetail::CANCELLED;
-}
+// A stopping daemon accepts no new loads, and finally ends those that are still running.
+bool DaemonStops(const absl::Status& answer) { return !answer.ok() && KindOf(answer) == v1::ErrorDetail::UNREACHABLE; }
 
 absl::Status CancelledByCaller() { return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled"); }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
+#include "client/kernixctl/reports.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -153,15 +154,14 @@ std::string Json(const Tier& tier) {
 
 constexpr char kStatsDetails[] =
     R"(The counts start at the creation of the store, but those of each tier (the store, the upstream, builds) with the
-daemon. A shared daemon shows the latter to its administrators. Starts the daemon if none is running.
+daemon. Starts the daemon if none is running.
 
 Examples:
   kernixctl cache stats
   kernixctl cache stats --json
   kernixctl --store /scratch/kernix cache stats)";
 
-// `metrics`: nothing for those who may not see them.
-std::string Json(const CacheStats& stats, const absl::StatusOr<v1::GetMetricsResponse>& metrics) {
+std::string Json(const CacheStats& stats, std::string_view metrics) {
   JsonObject object;
   object.Number("builds", stats.builds)
       .Number("hits", stats.hits)
@@ -177,9 +177,7 @@ std::string Json(const CacheStats& stats, const absl::StatusOr<v1::GetMetricsRes
       .Number("held_bytes", stats.held_bytes)
       .Number("limit_bytes_per_user", stats.limit_bytes_per_user)
       .Text("store_directory", stats.store_directory);
-  if (metrics.ok()) {
-    for (const auto& [name, value] : TiersJson(metrics->text())) object.Json(name, value);
-  }
+  for (const auto& [name, value] : TiersJson(metrics)) object.Json(name, value);
   return object.Str() + "\n";
 }
 
@@ -232,6 +230,8 @@ std::string Json(const CacheEntryInfo& entry) {
       .Number("last_used_unix_ms", entry.last_used_unix_ms)
       .Number("hits", entry.hits)
       .Number("owner", uint64_t{entry.owner})
+      .Text("user", DescribeUser(entry.owner))
+      .Number("build_ms", entry.build_ms)
       .Str();
 }
 
@@ -324,13 +324,28 @@ std::map<std::string, std::string> TiersJson(std::string_view metrics) {
   return fields;
 }
 
+absl::StatusOr<std::string> Metrics(DaemonClient& client) {
+  KERNIX_ASSIGN_OR_RETURN(auto response, client.Ask<v1::GetMetricsResponse>("GetMetrics", v1::GetMetricsRequest()));
+  return std::move(*response.mutable_text());
+}
+
+absl::StatusOr<std::string> CacheStatsJson(DaemonClient& client, bool start) {
+  KERNIX_ASSIGN_OR_RETURN(const CacheStats stats, client.Stats(start));
+  KERNIX_ASSIGN_OR_RETURN(const std::string metrics, Metrics(client));
+  return Json(stats, metrics);
+}
+
+std::string EntriesJson(const std::vector<CacheEntryInfo>& entries) {
+  return JsonOfAll(entries, [](const CacheEntryInfo& entry) { return Json(entry); }) + "\n";
+}
+
 Command CacheStatsCommand(const ClientOptions& options) {
   const auto json = std::make_shared<bool>(false);
   const auto answer = [json](DaemonClient& client) -> absl::StatusOr<std::string> {
+    if (*json) return CacheStatsJson(client);
     KERNIX_ASSIGN_OR_RETURN(const CacheStats stats, client.Stats());
-    const auto metrics = client.Ask<v1::GetMetricsResponse>("GetMetrics", v1::GetMetricsRequest());
-    if (*json) return Json(stats, metrics);
-    return metrics.ok() ? Text(stats) + TiersText(metrics->text()) : Text(stats);
+    KERNIX_ASSIGN_OR_RETURN(const std::string metrics, Metrics(client));
+    return Text(stats) + TiersText(metrics);
   };
   return {.name = "stats",
           .summary = "Show hits, builds and size",
@@ -343,8 +358,7 @@ Command CacheListCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<ListFlags>();
   const auto answer = [flags](Client& client) -> absl::StatusOr<std::string> {
     KERNIX_ASSIGN_OR_RETURN(const std::vector<CacheEntryInfo> entries, client.List(flags->name));
-    if (!flags->json) return Text(entries);
-    return JsonOfAll(entries, [](const CacheEntryInfo& entry) { return Json(entry); }) + "\n";
+    return flags->json ? EntriesJson(entries) : Text(entries);
   };
   return {.name = "list",
           .summary = "List the entries of the cache",

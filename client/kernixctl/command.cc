@@ -133,8 +133,8 @@ Command RootCommand(ClientOptions& options) {
           .subcommands = {StatusCommand(options), CacheCommand(options), TraceCommand(options), CompileCommand(options),
                           BuildCommand(options), BundleCommand(options), RecordCommand(), PrefetchCommand(options),
                           WarmupCommand(options), DescribeCommand(options), WatchCommand(options),
-                          DoctorCommand(options), MetricsCommand(options), ReloadCommand(options), SetupCommand(),
-                          ShutdownCommand(options), CompletionCommand()},
+                          DoctorCommand(options), MetricsCommand(options), TopCommand(options), WebCommand(options),
+                          ReloadCommand(options), SetupCommand(), ShutdownCommand(options), CompletionCommand()},
           .version = StrCat("kernixctl ", Version(), " (build ", BuildId(), ")")};
 }
 

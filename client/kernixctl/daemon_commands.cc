@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
+#include "client/kernixctl/reports.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -32,6 +33,13 @@ struct Report {
   v1::GetStatusResponse status;
 };
 
+absl::StatusOr<Report> Ask(DaemonClient& client) {
+  Report report;
+  KERNIX_ASSIGN_OR_RETURN(report.info, client.Info(/*start=*/false));
+  KERNIX_ASSIGN_OR_RETURN(report.status, client.Ask<v1::GetStatusResponse>("GetStatus", v1::GetStatusRequest()));
+  return report;
+}
+
 const char* StateName(v1::Progress::State state) {
   if (state == v1::Progress::QUEUED) return "queued";
   return state == v1::Progress::RUNNING ? "running" : "starting";
@@ -49,7 +57,9 @@ const char* HealthName(const v1::UpstreamStatus& upstream) {
 std::string Json(const v1::RunningLoad& load) {
   const v1::Progress& progress = load.progress();
   return JsonObject()
+      .Number("id", load.id())
       .Number("owner", uint64_t{load.owner()})
+      .Text("user", DescribeUser(load.owner()))
       .Text("name", load.name())
       .Json("sources", JsonOfTexts(load.source()))
       .Text("state", StateName(progress.state()))
@@ -72,6 +82,7 @@ std::string Json(const v1::ToolchainHealth& toolchain) {
 std::string Json(const v1::CacheShare& share) {
   return JsonObject()
       .Number("owner", uint64_t{share.owner()})
+      .Text("user", DescribeUser(share.owner()))
       .Number("entries", share.entries())
       .Number("bytes", share.bytes())
       .Str();
@@ -133,12 +144,6 @@ std::string Text(const DaemonInfo& info) {
                                       info.draining ? "; stopping" : "")}});
 }
 
-std::string StateOf(const v1::Progress& progress) {
-  if (progress.state() == v1::Progress::QUEUED) return StrCat("queued, ", progress.queue_position(), " jobs ahead");
-  if (progress.step().empty()) return StateName(progress.state());
-  return StrCat(progress.step(), ", ", progress.steps_done(), " of ", progress.steps_total(), " steps done");
-}
-
 // `title`, then the table without its last line break if there are rows below the heading.
 std::string Section(const std::string& title, const std::vector<std::vector<std::string>>& rows,
                     const std::string& remark) {
@@ -166,7 +171,7 @@ std::string LoadsText(const v1::GetStatusResponse& status) {
   std::vector<std::vector<std::string>> rows = {{"NAME", "OWNER", "FOR", "STATE", "SOURCES"}};
   for (const v1::RunningLoad& load : status.load()) {
     rows.push_back({load.name(), DescribeUser(load.owner()),
-                    FormatDuration(std::chrono::milliseconds(load.elapsed_ms())), StateOf(load.progress()),
+                    FormatDuration(std::chrono::milliseconds(load.elapsed_ms())), ProgressText(load.progress()),
                     absl::StrJoin(load.source(), ", ")});
   }
   const bool none = status.load().empty() && status.hidden_loads() == 0;
@@ -229,8 +234,8 @@ std::string Text(const Report& report) {
 // --- Metrics, reload, shutdown
 
 constexpr char kMetricsDetails[] =
-    R"(Prints the metrics since the start of the daemon, in Prometheus' text format. Only for the daemon's
-administrators. Never starts a daemon: exit code 3 means that none is running.
+    R"(Prints the metrics since the start of the daemon, in Prometheus' text format. `kernixctl web` serves
+them. Never starts a daemon: exit code 3 means that none is running.
 
 Examples:
   kernixctl metrics
@@ -286,13 +291,23 @@ int RunShutdown(const ClientOptions& options, const std::string& drain) {
 
 }  // namespace
 
+std::string ProgressText(const v1::Progress& progress) {
+  if (progress.state() == v1::Progress::QUEUED) return StrCat("queued, ", progress.queue_position(), " jobs ahead");
+  if (progress.step().empty()) return StateName(progress.state());
+  return StrCat(progress.step(), ", ", progress.steps_done(), " of ", progress.steps_total(), " steps done");
+}
+
+absl::StatusOr<std::string> StatusJson(DaemonClient& client) {
+  KERNIX_ASSIGN_OR_RETURN(const Report report, Ask(client));
+  return Json(report);
+}
+
 Command StatusCommand(const ClientOptions& options) {
   const auto json = std::make_shared<bool>(false);
   const auto answer = [json](DaemonClient& client) -> absl::StatusOr<std::string> {
-    Report report;
-    KERNIX_ASSIGN_OR_RETURN(report.info, client.Info(/*start=*/false));
-    KERNIX_ASSIGN_OR_RETURN(report.status, client.Ask<v1::GetStatusResponse>("GetStatus", v1::GetStatusRequest()));
-    return *json ? Json(report) : Text(report);
+    if (*json) return StatusJson(client);
+    KERNIX_ASSIGN_OR_RETURN(const Report report, Ask(client));
+    return Text(report);
   };
   return {.name = "status",
           .summary = "Show the daemon and its work",
@@ -302,15 +317,9 @@ Command StatusCommand(const ClientOptions& options) {
 }
 
 Command MetricsCommand(const ClientOptions& options) {
-  const auto answer = [](DaemonClient& client) -> absl::StatusOr<std::string> {
-    KERNIX_ASSIGN_OR_RETURN(const auto metrics,
-                            client.Ask<v1::GetMetricsResponse>("GetMetrics", v1::GetMetricsRequest()));
-    return metrics.text();
-  };
-  return {.name = "metrics",
-          .summary = "Print the daemon's metrics",
-          .details = kMetricsDetails,
-          .run = [&options, answer] { return PrintAnswer(options, answer); }};
+  return {.name = "metrics", .summary = "Print the daemon's metrics", .details = kMetricsDetails, .run = [&options] {
+            return PrintAnswer(options, Metrics);
+          }};
 }
 
 Command ReloadCommand(const ClientOptions& options) {

@@ -18,6 +18,7 @@
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/module_report.h"
+#include "client/kernixctl/reports.h"
 #include "client/load/kernel_resources.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
@@ -36,9 +37,6 @@ namespace {
 constexpr char kKeyHelp[] =
     R"(KEY is an unambiguous beginning of an entry's key, as `kernixctl cache list` shows it. Never starts a daemon: exit
 code 3 means that none is running.)";
-
-// One entry; an element for each of its tags.
-using EntryTags = google::protobuf::RepeatedPtrField<v1::CacheEntry>;
 
 constexpr size_t kKeyDigits = 64;
 // In the message about an ambiguous key.
@@ -157,7 +155,9 @@ std::string Text(const EntryTags& tags) {
   return FormatTable(rows) + KernelText(first);
 }
 
-std::string Json(const EntryTags& tags) {
+}  // namespace
+
+std::string EntryJson(const EntryTags& tags) {
   const v1::CacheEntry& first = tags[0];
   const v1::CacheEntryDetail& detail = first.detail();
   const auto tag_json = [](const v1::CacheEntry& tag) {
@@ -174,6 +174,7 @@ std::string Json(const EntryTags& tags) {
       .Json("functions", JsonOfAll(detail.function(), function_json))
       .Number("size", first.size())
       .Number("created_unix_ms", first.created_unix_ms())
+      .Number("build_ms", first.build_ms())
       .Number("last_used_unix_ms", first.last_used_unix_ms())
       .Number("hits", first.hits())
       .Text("origin", detail.origin())
@@ -186,9 +187,11 @@ std::string Json(const EntryTags& tags) {
   return object.Str() + "\n";
 }
 
+namespace {
+
 int RunShow(const ClientOptions& options, const ShowFlags& flags) {
   return WithEntry(options, flags.key, [&](DaemonClient&, const EntryTags& tags) -> int {
-    std::cout << (flags.json ? Json(tags) : Text(tags));
+    std::cout << (flags.json ? EntryJson(tags) : Text(tags));
     return kOk;
   });
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/journal.h"
 #include "common/base/mutex.h"
 #include "common/base/utf8.h"
 
@@ -22,6 +23,7 @@ namespace {
 std::atomic<LogLevel> g_level{LogLevel::kInfo};
 
 constexpr std::string_view kLevelNames[] = {"debug", "info", "warning", "error"};  // by LogLevel
+constexpr std::string_view kPriorities[] = {"7", "6", "4", "3"};                   // of syslog
 
 bool NeedsQuotes(std::string_view value) {
   return value.empty() || value.find_first_of(" \"=\\") != std::string_view::npos || Printable(value) != value;
@@ -135,8 +137,24 @@ std::string FormatLogLine(LogLevel level, std::string_view event, std::initializ
   return line;
 }
 
+std::string JournalEntry(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
+  std::string line = FormatLogLine(level, event, fields);
+  line.pop_back();
+  std::string entry;
+  Journal::Add(entry, "", "MESSAGE", line);
+  Journal::Add(entry, "", "PRIORITY", kPriorities[static_cast<size_t>(level)]);
+  Journal::Add(entry, "", "SYSLOG_IDENTIFIER", "kernixd");
+  Journal::Add(entry, "KERNIX_", "EVENT", event);
+  for (const LogField& field : fields) {
+    Journal::Add(entry, "KERNIX_", field.key, std::string_view(field.value).substr(0, kLongestValue));
+  }
+  return entry;
+}
+
 void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
   if (level < g_level.load(std::memory_order_relaxed)) return;
+  const Journal* journal = Journal::OfStderr();
+  if (journal != nullptr && journal->Send(JournalEntry(level, event, fields))) return;
   Output().Write(Timed(FormatLogLine(level, event, fields)));
 }
 

@@ -50,6 +50,10 @@ void LogOf(std::string_view account, LogLevel level, std::string_view event, std
 // not the minute is over.
 void LogLeftOut(bool all = false);
 
+// The same as an entry of systemd's journal, which Log() writes instead if stderr leads there: MESSAGE, PRIORITY, and
+// each field behind KERNIX_.
+std::string JournalEntry(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
+
 // The text of a line without its time, for tests.
 std::string FormatLogLine(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
 

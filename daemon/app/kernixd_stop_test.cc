@@ -83,7 +83,7 @@ TEST_F(KernixdStopTest, ADrainHasABound) {
   daemon->Signal(SIGTERM);
   const LoadOutcome outcome = running.Finish();
   EXPECT_FALSE(outcome.result);
-  EXPECT_EQ(outcome.failure->kind(), v1::ErrorDetail::CANCELLED);
+  EXPECT_EQ(outcome.failure->kind(), v1::ErrorDetail::UNREACHABLE);  // clients try another
   EXPECT_EQ(daemon->AwaitExit(), kExitDrainTimeout);
 }
 

@@ -172,7 +172,11 @@ absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifac
   entry.created_unix_ms = env_.UnixMillis();
   Pin(entry.artifact);
   absl::Status status = blobs_->Put(entry.artifact, artifact, DurabilityOf(entry));
-  if (status.ok() && make_trace) entry.trace = make_trace().SerializeAsString();
+  if (status.ok() && make_trace) {
+    const v1::BuildTrace trace = make_trace();
+    entry.build_ms = trace.total_us() / 1000;
+    entry.trace = trace.SerializeAsString();
+  }
   if (status.ok()) status = Commit(entry, tag);
   if (status.ok()) Lend(entry.artifact, std::nullopt);
   Unpin(entry.artifact);

@@ -65,6 +65,7 @@ struct Entry {
   std::vector<std::string> build_options;
   std::string toolchain;
   std::string origin = {};  // for people: the upstream that another node has built it for; empty: built here
+  uint64_t build_ms = 0;    // what the build took; 0 if another node has built it
   // Neither Find() nor List() reads them: see Index::Recent().
   std::vector<BuildInput> inputs = {};
   // The bytes of a v1::BuildTrace; none if another node has built it. Neither Find() nor List() reads them: see

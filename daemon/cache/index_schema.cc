@@ -136,6 +136,7 @@ absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
   entry.build_options.assign(detail.build_option().begin(), detail.build_option().end());
   entry.toolchain = detail.toolchain();
   entry.origin = detail.origin();
+  entry.build_ms = detail.build_ms();
   return absl::OkStatus();
 }
 
@@ -150,6 +151,7 @@ std::string EncodeDetail(const Entry& entry) {
   for (const std::string& option : entry.build_options) detail.add_build_option(option);
   detail.set_toolchain(entry.toolchain);
   detail.set_origin(entry.origin);
+  detail.set_build_ms(entry.build_ms);
   return detail.SerializeAsString();
 }
 

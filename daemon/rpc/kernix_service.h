@@ -46,6 +46,8 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
                           v1::PurgeCacheResponse* response) override;
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
                          v1::GetStatusResponse* response) override;
+  grpc::Status CancelLoad(grpc::ServerContext* context, const v1::CancelLoadRequest* request,
+                          v1::CancelLoadResponse* response) override;
   grpc::Status GetMetrics(grpc::ServerContext* context, const v1::GetMetricsRequest* request,
                           v1::GetMetricsResponse* response) override;
   grpc::Status Reload(grpc::ServerContext* context, const v1::ReloadRequest* request,

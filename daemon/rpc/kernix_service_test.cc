@@ -268,18 +268,38 @@ TEST_F(KernixServiceTest, WhoBecomesAnAdministratorNeedsNoNewConnection) {
   EXPECT_EQ(count(), 0);
 }
 
-TEST_F(KernixServiceTest, MetricsAreForAdministratorsAndCountWhoIsRefused) {
-  const auto metrics = [&](uid_t caller, v1::GetMetricsResponse& response) {
-    const v1::GetMetricsRequest request;
-    return KernixService(parts_.backend(), User(caller)).GetMetrics(nullptr, &request, &response).error_code();
-  };
+TEST_F(KernixServiceTest, MetricsCountWhoIsRefused) {
   Store("k", kAlice);
+  KernixService service(parts_.backend(), User(kBob));
+  const v1::ReloadRequest reload;
+  v1::ReloadResponse reloaded;
+  EXPECT_EQ(service.Reload(nullptr, &reload, &reloaded).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  const v1::GetMetricsRequest request;
   v1::GetMetricsResponse response;
-  EXPECT_EQ(metrics(kAlice, response), grpc::StatusCode::PERMISSION_DENIED);
-  EXPECT_EQ(response.text(), "");
-  EXPECT_EQ(metrics(geteuid(), response), grpc::StatusCode::OK);
+  EXPECT_TRUE(service.GetMetrics(nullptr, &request, &response).ok());
   EXPECT_THAT(response.text(), AllOf(HasSubstr("\nkernix_builds_total 1\n"), HasSubstr("\nkernix_cache_tags 1\n"),
                                      HasSubstr("\nkernix_refusals_total{reason=\"administrator\"} 1\n")));
+}
+
+TEST_F(KernixServiceTest, MembersCancelTheirOwnLoadsAndAdministratorsAll) {
+  const auto cancel = [&](uid_t caller, uint64_t id) {
+    v1::CancelLoadRequest request;
+    request.set_id(id);
+    v1::CancelLoadResponse response;
+    return KernixService(parts_.backend(), User(caller)).CancelLoad(nullptr, &request, &response).error_code();
+  };
+  LoadGate& gate = parts_.backend().gate;
+  for (const uid_t who : {uid_t{kAlice}, geteuid()}) {
+    const auto cancellation = std::make_shared<Cancellation>();
+    const auto permit = *gate.Enter(cancellation);
+    permit->Show(UserId{kAlice}, v1::LoadRequest(), {});
+    const uint64_t id = gate.List({}).at(0).id();
+    EXPECT_EQ(cancel(kBob, id), grpc::StatusCode::NOT_FOUND);
+    EXPECT_EQ(cancel(who, id + 1), grpc::StatusCode::NOT_FOUND);
+    EXPECT_FALSE(cancellation->cancelled());
+    EXPECT_EQ(cancel(who, id), grpc::StatusCode::OK);
+    EXPECT_TRUE(cancellation->cancelled());
+  }
 }
 
 TEST_F(KernixServiceTest, RootAndTheDaemonsUserDropAll) {

@@ -16,12 +16,12 @@ absl::StatusOr<std::unique_ptr<LoadGate::Permit>> LoadGate::Enter(CancellationPt
   if (closed_)
     return absl::UnavailableError(
         "this kernixd is draining: it is about to stop and accepts no new loads; use another");
-  const int id = next_id_++;
+  const uint64_t id = next_id_++;
   inside_[id].cancellation = std::move(cancellation);
   return std::make_unique<Permit>(*this, id);
 }
 
-void LoadGate::Leave(int id) {
+void LoadGate::Leave(uint64_t id) {
   const MutexLock lock(mutex_);
   inside_.erase(id);
   left_.NotifyAll();
@@ -57,6 +57,19 @@ void LoadGate::CancelAll() {
     for (const auto& [id, load] : inside_) running.push_back(load.cancellation);
   }
   for (const CancellationPtr& cancellation : running) cancellation->Cancel();
+}
+
+bool LoadGate::Cancel(uint64_t id, std::optional<UserId> owner) {
+  CancellationPtr cancellation;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = inside_.find(id);
+    if (found == inside_.end() || !found->second.shown) return false;
+    if (owner && found->second.shown->owner() != ToNumber(*owner)) return false;
+    cancellation = found->second.cancellation;
+  }
+  cancellation->Cancel();
+  return true;
 }
 
 namespace {
@@ -99,6 +112,7 @@ std::vector<v1::RunningLoad> LoadGate::List(MonotonicTime now) const {
   for (const auto& [id, load] : inside_) {
     if (!load.shown) continue;
     loads.push_back(*load.shown);
+    loads.back().set_id(id);
     loads.back().set_elapsed_ms(std::chrono::duration_cast<Duration>(now - load.begin).count());
   }
   return loads;

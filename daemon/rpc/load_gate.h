@@ -26,7 +26,7 @@ class LoadGate {
   // Held for the duration of a load. The gate must outlive it.
   class Permit {
    public:
-    Permit(LoadGate& gate, int id) : gate_(gate), id_(id) {}
+    Permit(LoadGate& gate, uint64_t id) : gate_(gate), id_(id) {}
     ~Permit() { gate_.Leave(id_); }
     Permit(const Permit&) = delete;
     Permit& operator=(const Permit&) = delete;
@@ -38,7 +38,7 @@ class LoadGate {
 
    private:
     LoadGate& gate_;
-    const int id_;
+    const uint64_t id_;
   };
 
   // kUnavailable if the gate is closed. `cancellation` lets the gate cancel the load.
@@ -59,19 +59,23 @@ class LoadGate {
   // Cancels every load that is inside. They leave on their own.
   void CancelAll();
 
+  // Cancels the load that List() shows with this id, if it is `owner`'s, or anybody's without an owner. False if there
+  // is none.
+  bool Cancel(uint64_t id, std::optional<UserId> owner);
+
  private:
   struct Inside {
     CancellationPtr cancellation;
     std::optional<v1::RunningLoad> shown;
     MonotonicTime begin;
   };
-  void Leave(int id);
+  void Leave(uint64_t id);
 
   mutable Mutex mutex_;
   CondVar left_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<int, Inside> inside_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::map<uint64_t, Inside> inside_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Limits how many things of one kind each user may have at once. Tells refused callers when to ask again: one after the

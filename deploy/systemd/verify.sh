@@ -22,6 +22,7 @@ install_unit() {
 install_unit "$units/kernixd.service" "$scratch/system/kernixd.service"
 install_unit "$units/kernixd.socket" "$scratch/system/kernixd.socket"
 install_unit "$units/kernix-spawn.socket" "$scratch/system/kernix-spawn.socket"
+install_unit "$units/kernixd-web.service" "$scratch/system/kernixd-web.service"
 install_unit "$units/kernix-spawn@.service" "$scratch/system/kernix-spawn@.service"
 install_unit "$units/kernixd-user.service" "$scratch/user/kernixd.service"
 
@@ -33,7 +34,7 @@ check() {
   [ -z "$said" ] || { printf '%s\n' "$said"; echo "not clean: $*"; exit 1; }
 }
 check systemd-analyze verify --man=no "$scratch/system/kernixd.service" "$scratch/system/kernixd.socket" \
-  "$scratch/system/kernix-spawn.socket" "$scratch/system/kernix-spawn@.service"
+  "$scratch/system/kernix-spawn.socket" "$scratch/system/kernix-spawn@.service" "$scratch/system/kernixd-web.service"
 
 # With the change for an engine that docs/cluster.md has: of settings that the unit has, and as systemd takes it.
 change=$scratch/system/kernixd.service.d/change.conf

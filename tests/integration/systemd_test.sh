@@ -75,6 +75,8 @@ check_system() {
   expect active "$(property kernixd ActiveState)"
   expect "$(id -u kernix)" "$(stat -c %u "/proc/$(property kernixd MainPID)")"
 
+  check_web
+
   kill -KILL "$(property kernixd MainPID)"
   expect '*from the cache*' "$(as 2001 "$members" kernixctl compile "$scratch/kernel.cpp")"
   if is_package; then check_upgrade "$members"; fi
@@ -84,6 +86,18 @@ check_system() {
   check_network "$members"
   if is_package; then check_removal; fi
 }
+
+# The page's user sees that there are entries, and not whose.
+check_web() {
+  systemctl start kernixd-web
+  await fetch /readyz
+  expect *'kernix_builds_total 1'* "$(fetch /metrics)"
+  expect '*"hidden_entries": 2*' "$(fetch /api/status.json)"
+  expect '[[]]' "$(fetch /api/entries.json)"
+  expect '*kernix*' "$(ps -o group= -o supgrp= -p "$(property kernixd-web MainPID)")"
+  systemctl stop kernixd-web
+}
+fetch() { python3 -c 'import sys, urllib.request as u; print(u.urlopen("http://127.0.0.1:9464" + sys.argv[1]).read().decode())' "$1"; }
 
 check_removal() {
   DEBIAN_FRONTEND=noninteractive apt-get -qq purge kernixd

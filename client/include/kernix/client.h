@@ -67,7 +67,8 @@ struct CacheEntryInfo {
   int64_t created_unix_ms = 0;
   int64_t last_used_unix_ms = 0;
   uint64_t hits = 0;
-  uint32_t owner = 0;  // the user who loaded it under this name
+  uint32_t owner = 0;     // the user who loaded it under this name
+  uint64_t build_ms = 0;  // what its build took; 0 if another node has built it
 };
 
 struct PurgeFilter {

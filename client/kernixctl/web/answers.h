@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `kernixctl web` answers. Everything comes from kernixd, which decides what this process's user may see.
+#pragma once
+
+#include <deque>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/connection/daemon_client.h"
+#include "client/kernixctl/web/http_server.h"
+
+namespace kernix::ctl {
+
+// The page: HTML with its styles and script. It asks for everything else itself.
+std::string_view WebPage();
+
+// Not thread-safe.
+class WebAnswers {
+ public:
+  // `client`, which must not start a daemon, must outlive this object. With a `token`, the paths below /api/ are only
+  // for requests with "Authorization: Bearer TOKEN".
+  WebAnswers(DaemonClient& client, std::string token);
+
+  // Errors are plain text, or a JSON object {"error": ...} below /api/. 503: there is no daemon.
+  HttpResponse Answer(const HttpRequest& request);
+
+  // The daemon, its loads and its cache now, as a server-sent event "now": {"unix_ms", "status", "cache"}, of which the
+  // latter two are as `kernixctl status --json` and `kernixctl cache stats --json` print them; or {"unix_ms", "error"}.
+  std::string NowEvent();
+
+  // Adds a sample of the daemon's counts to those that a new stream begins with: the latest hour.
+  void Sample();
+
+  // Whether samples are worth taking though nobody looks: they would keep a private daemon from ending.
+  bool SamplesAlways() const { return of_shared_daemon_; }
+
+ private:
+  absl::StatusOr<HttpResponse> Find(const HttpRequest& request);
+  absl::StatusOr<std::string> Now();
+  absl::StatusOr<HttpResponse> Health(bool ready);
+  absl::StatusOr<HttpResponse> MetricsFor(const HttpRequest& request);
+  absl::StatusOr<std::string> Trace(const std::string& key);
+  absl::StatusOr<std::string> Kernel(const std::string& key);
+  absl::StatusOr<v1::ArtifactTexts> TextsOf(const v1::CacheEntry& entry);
+  HttpResponse Stream();
+  bool MayAsk(const HttpRequest& request) const;
+
+  DaemonClient& client_;
+  const std::string token_;
+  std::deque<std::string> samples_;  // JSON objects
+  bool of_shared_daemon_ = false;
+};
+
+}  // namespace kernix::ctl

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/kernixctl/web/http_server.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/strings/numbers.h"
+#include "common/base/strings.h"
+#include "common/os/posix_error.h"
+#include "common/os/unique_fd.h"
+
+namespace kernix::ctl {
+namespace {
+
+constexpr size_t kMostStreams = 64;
+constexpr size_t kMostUnread = 4 << 20;  // bytes that wait for the reader of one stream
+constexpr int kMostHeaderBytes = 16 << 10;
+constexpr int kPatienceSeconds = 60;
+constexpr int kBacklog = 64;
+
+template <auto free>
+struct Freer {
+  template <typename T>
+  void operator()(T* object) const {
+    free(object);
+  }
+};
+
+using Base = std::unique_ptr<event_base, Freer<event_base_free>>;
+using Event = std::unique_ptr<event, Freer<event_free>>;
+using Server = std::unique_ptr<evhttp, Freer<evhttp_free>>;
+using Buffer = std::unique_ptr<evbuffer, Freer<evbuffer_free>>;
+
+Buffer BufferOf(std::string_view text) {
+  Buffer buffer(evbuffer_new());
+  evbuffer_add(buffer.get(), text.data(), text.size());
+  return buffer;
+}
+
+std::string HeaderOf(evhttp_request* request, const char* name) {
+  const char* value = evhttp_find_header(evhttp_request_get_input_headers(request), name);
+  return value == nullptr ? "" : value;
+}
+
+HttpRequest Read(evhttp_request* from) {
+  HttpRequest request{.accept = HeaderOf(from, "Accept"), .authorization = HeaderOf(from, "Authorization")};
+  const evhttp_uri* uri = evhttp_request_get_evhttp_uri(from);
+  const char* path = evhttp_uri_get_path(uri);
+  request.path = path == nullptr || *path == '\0' ? "/" : path;
+  const char* query = evhttp_uri_get_query(uri);
+  evkeyvalq pairs{};
+  if (query != nullptr && evhttp_parse_query_str(query, &pairs) == 0) {
+    for (const evkeyval* pair = pairs.tqh_first; pair != nullptr; pair = pair->next.tqe_next) {
+      request.query[pair->key] = pair->value;
+    }
+    evhttp_clear_headers(&pairs);
+  }
+  return request;
+}
+
+struct HostAndPort {
+  std::string host;
+  uint16_t port = 0;
+};
+
+absl::StatusOr<HostAndPort> Parse(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port > 65535) {
+    return absl::InvalidArgumentError(
+        StrCat("\"", address, "\" is not an address to listen at: give HOST:PORT, such as 127.0.0.1:9464"));
+  }
+  std::string host = address.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return HostAndPort{std::move(host), static_cast<uint16_t>(port)};
+}
+
+uint16_t PortOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  return address.ss_family == AF_INET6 ? ntohs(reinterpret_cast<sockaddr_in6&>(address).sin6_port)
+                                       : ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
+}
+
+absl::StatusOr<sockaddr_un> SocketAddress(const std::string& path) {
+  sockaddr_un address{};
+  if (path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(StrCat("the path of the socket is too long: ", path));
+  }
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, path.size());
+  return address;
+}
+
+bool SomebodyListens(const sockaddr_un& address) {
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+}  // namespace
+
+class HttpServer::Impl {
+ public:
+  explicit Impl(std::function<HttpResponse(const HttpRequest&)> answer)
+      : answer_(std::move(answer)), base_(event_base_new()), server_(evhttp_new(base_.get())) {
+    evhttp_set_allowed_methods(server_.get(), EVHTTP_REQ_GET | EVHTTP_REQ_HEAD);
+    evhttp_set_max_headers_size(server_.get(), kMostHeaderBytes);
+    evhttp_set_max_body_size(server_.get(), 0);
+    evhttp_set_timeout(server_.get(), kPatienceSeconds);
+    evhttp_set_gencb(
+        server_.get(),
+        [](evhttp_request* request, void* self) { static_cast<Impl*>(self)->Answer(request); }, this);
+  }
+
+  absl::StatusOr<std::string> Listen(const std::string& address) {
+    absl::StatusOr<HostAndPort> at = Parse(address);
+    if (!at.ok()) return at.status();
+    errno = 0;
+    evhttp_bound_socket* bound = evhttp_bind_socket_with_handle(server_.get(), at->host.c_str(), at->port);
+    if (bound == nullptr) return ErrnoStatus(errno == 0 ? EADDRNOTAVAIL : errno, "listen at", address);
+    return StrCat(address.substr(0, address.rfind(':')), ":", PortOf(evhttp_bound_socket_get_fd(bound)));
+  }
+
+  absl::Status ListenAtSocket(const std::string& path) {
+    const absl::StatusOr<sockaddr_un> address = SocketAddress(path);
+    if (!address.ok()) return address.status();
+    if (SomebodyListens(*address)) return absl::AlreadyExistsError(StrCat("another process listens at ", path));
+    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    unlink(path.c_str());
+    const mode_t others = umask(0177);
+    const int bound = bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address));
+    umask(others);
+    if (bound != 0 || listen(socket.get(), kBacklog) != 0) return ErrnoStatus(errno, "listen at", path);
+    if (evhttp_accept_socket(server_.get(), socket.get()) != 0) return ErrnoStatus(errno, "listen at", path);
+    socket.release();
+    return absl::OkStatus();
+  }
+
+  void Every(std::chrono::milliseconds period, std::function<void()> act) {
+    acts_.push_back(std::make_unique<std::function<void()>>(std::move(act)));
+    events_.emplace_back(event_new(
+        base_.get(), -1, EV_PERSIST,
+        [](evutil_socket_t, short, void* self) { (*static_cast<std::function<void()>*>(self))(); }, acts_.back().get()));
+    const timeval interval{period.count() / 1000, (period.count() % 1000) * 1000};
+    event_add(events_.back().get(), &interval);
+  }
+
+  void Publish(std::string_view text) {
+    for (const auto& [connection, request] : streams_) {
+      const evbuffer* unread = bufferevent_get_output(evhttp_connection_get_bufferevent(connection));
+      if (evbuffer_get_length(unread) < kMostUnread) evhttp_send_reply_chunk(request, BufferOf(text).get());
+    }
+  }
+
+  size_t streams() const { return streams_.size(); }
+
+  void Run() {
+    signal(SIGPIPE, SIG_IGN);
+    for (const int number : {SIGINT, SIGTERM}) {
+      events_.emplace_back(evsignal_new(
+          base_.get(), number,
+          [](evutil_socket_t, short, void* base) { event_base_loopbreak(static_cast<event_base*>(base)); },
+          base_.get()));
+      event_add(events_.back().get(), nullptr);
+    }
+    event_base_dispatch(base_.get());
+  }
+
+ private:
+  void Answer(evhttp_request* request) {
+    HttpResponse response = answer_(Read(request));
+    if (response.stream && streams_.size() >= kMostStreams) response = {.status = 503, .body = "too many streams\n"};
+    evkeyvalq* headers = evhttp_request_get_output_headers(request);
+    evhttp_add_header(headers, "Content-Type", response.type.c_str());
+    for (const auto& [name, value] : response.headers) evhttp_add_header(headers, name.c_str(), value.c_str());
+    if (response.stream) {
+      StartStream(request, response);
+    } else {
+      evhttp_send_reply(request, response.status, nullptr, BufferOf(response.body).get());
+    }
+  }
+
+  void StartStream(evhttp_request* request, const HttpResponse& response) {
+    evhttp_connection* connection = evhttp_request_get_connection(request);
+    streams_[connection] = request;
+    evhttp_connection_set_closecb(
+        connection, [](evhttp_connection* closed, void* self) { static_cast<Impl*>(self)->streams_.erase(closed); },
+        this);
+    evhttp_send_reply_start(request, response.status, nullptr);
+    evhttp_send_reply_chunk(request, BufferOf(response.body).get());
+  }
+
+  const std::function<HttpResponse(const HttpRequest&)> answer_;
+  std::map<evhttp_connection*, evhttp_request*> streams_;  // libevent owns both
+  std::vector<std::unique_ptr<std::function<void()>>> acts_;
+  Base base_;
+  std::vector<Event> events_;
+  Server server_;
+};
+
+HttpServer::HttpServer(std::function<HttpResponse(const HttpRequest&)> answer)
+    : impl_(std::make_unique<Impl>(std::move(answer))) {}
+
+HttpServer::~HttpServer() = default;
+
+absl::StatusOr<std::string> HttpServer::Listen(const std::string& address) { return impl_->Listen(address); }
+
+absl::Status HttpServer::ListenAtSocket(const std::string& path) { return impl_->ListenAtSocket(path); }
+
+void HttpServer::Every(std::chrono::milliseconds period, std::function<void()> act) {
+  impl_->Every(period, std::move(act));
+}
+
+void HttpServer::Publish(std::string_view text) { impl_->Publish(text); }
+
+size_t HttpServer::streams() const { return impl_->streams(); }
+
+void HttpServer::Run() { impl_->Run(); }
+
+}  // namespace kernix::ctl
