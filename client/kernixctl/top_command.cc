@@ -122,10 +122,9 @@ int Run(DaemonClient& client) {
 }  // namespace
 
 Command TopCommand(const ClientOptions& options) {
-  return {.name = "top",
-          .summary = "Watch the running loads in a terminal",
-          .details = kDetails,
-          .run = [&options] { return WithClient(options, Run); }};
+  return {.name = "top", .summary = "Watch the running loads in a terminal", .details = kDetails, .run = [&options] {
+            return WithClient(options, Run);
+          }};
 }
 
 }  // namespace kernix::ctl

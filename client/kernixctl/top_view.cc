@@ -24,13 +24,14 @@ std::string Percent(uint64_t part, uint64_t whole) { return whole == 0 ? "-" : S
 std::vector<std::string> Head(const TopData& data) {
   const CacheStats& stats = data.stats;
   const std::string limit = stats.limit_bytes == 0 ? "" : " of " + FormatBytes(stats.limit_bytes);
-  return {StrCat("kernixd ", data.info.version, ", running for ",
-                 FormatDuration(std::chrono::milliseconds(data.info.uptime_ms)), ", ", data.info.address),
-          StrCat("jobs: ", data.info.running_jobs, " running, ", data.info.queued_jobs, " queued   loads: ",
-                 data.status.load_size(), ", and ", data.status.hidden_loads(), " of other users"),
-          StrCat("hits ", stats.hits, " (", Percent(stats.hits, stats.hits + stats.misses), ")   misses ", stats.misses,
-                 "   builds ", stats.builds, "   failed ", stats.failures, "   cache ", FormatBytes(stats.bytes), limit),
-          ""};
+  return {
+      StrCat("kernixd ", data.info.version, ", running for ",
+             FormatDuration(std::chrono::milliseconds(data.info.uptime_ms)), ", ", data.info.address),
+      StrCat("jobs: ", data.info.running_jobs, " running, ", data.info.queued_jobs,
+             " queued   loads: ", data.status.load_size(), ", and ", data.status.hidden_loads(), " of other users"),
+      StrCat("hits ", stats.hits, " (", Percent(stats.hits, stats.hits + stats.misses), ")   misses ", stats.misses,
+             "   builds ", stats.builds, "   failed ", stats.failures, "   cache ", FormatBytes(stats.bytes), limit),
+      ""};
 }
 
 bool Matches(const v1::RunningLoad& load, const std::string& filter) {
@@ -102,7 +103,8 @@ void TopView::KeepSelection(const std::vector<v1::RunningLoad>& loads) {
 
 std::string TopView::KeysLine() const {
   const std::string filter = types_filter_ || !filter_.empty() ? StrCat(": ", filter_) : "";
-  return StrCat("q quit   s sort: ", kOrders[static_cast<size_t>(order_)], "   j k select   c cancel   / filter", filter);
+  return StrCat("q quit   s sort: ", kOrders[static_cast<size_t>(order_)], "   j k select   c cancel   / filter",
+                filter);
 }
 
 std::vector<std::string> TopView::Draw(const TopData& data, size_t width, size_t height, const std::string& message) {

@@ -72,9 +72,7 @@ TEST_F(JournalTest, AnEntryKeepsTheFieldsApart) {
                                    Pair("KERNIX_USER", "ada"), Pair("KERNIX_ERROR", "a\nb=c")));
 }
 
-TEST_F(JournalTest, OneThatDoesNotListenTakesNothing) {
-  EXPECT_FALSE(Journal(path_).Send("MESSAGE=x\n"));
-}
+TEST_F(JournalTest, OneThatDoesNotListenTakesNothing) { EXPECT_FALSE(Journal(path_).Send("MESSAGE=x\n")); }
 
 TEST_F(JournalTest, OneThatDoesNotReadIsNotWaitedFor) {
   Listen();

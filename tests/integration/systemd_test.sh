@@ -91,7 +91,7 @@ check_system() {
 check_web() {
   systemctl start kernixd-web
   await fetch /readyz
-  expect *'kernix_builds_total 1'* "$(fetch /metrics)"
+  expect '*kernix_builds_total 1*' "$(fetch /metrics)"
   expect '*"hidden_entries": 2*' "$(fetch /api/status.json)"
   expect '[[]]' "$(fetch /api/entries.json)"
   expect '*kernix*' "$(ps -o group= -o supgrp= -p "$(property kernixd-web MainPID)")"

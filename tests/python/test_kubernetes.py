@@ -6,6 +6,7 @@ other names; for some tests, with the users and capabilities of the pods.
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 
 import kernels
 import kubernetes_validate
@@ -374,3 +376,23 @@ def test_a_job_can_run_its_command(own_place):
     (container,) = pod_of(find("Job", "job.yaml"))["containers"]
     command = [sys.executable if word == "python3" else word for word in container["command"]]
     assert "kernixd:" in subprocess.run(command, env=own_place.environment, capture_output=True, text=True).stdout
+
+
+def test_the_page_shows_counts_and_no_kernel(confined):
+    def ask(path):
+        with urllib.request.urlopen(f"http://127.0.0.1:9464{path}", timeout=60) as answer:
+            return answer.read().decode()
+
+    def is_ready():
+        with contextlib.suppress(OSError):
+            return ask(confined.containers["web"]["readinessProbe"]["httpGet"]["path"]) == "ok\n"
+
+    kernel = confined.root / "kernels" / "value.cpp"
+    kernel.write_text(kernels.constant(704))
+    assert confined.start_container("folders").wait(timeout=60) == 0, confined.output()
+    confined.await_ready("kernixd", confined.start_container("kernixd"))
+    assert confined.run_in_job(["kernixctl", "build", str(kernel), "--policy", "build"], [950]) == 0, confined.output()
+    confined.await_that(is_ready, confined.start_container("web"))
+    assert "\nkernix_builds_total 1\n" in ask("/metrics")
+    assert json.loads(ask("/api/status.json"))["status"]["hidden_entries"] == 1
+    assert json.loads(ask("/api/entries.json")) == []

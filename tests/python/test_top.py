@@ -30,8 +30,8 @@ def endless_load(place, folder):
     """Start a load that does not end by itself; gives the process of its client."""
     source = folder / "endless.cpp"
     source.write_text(ENDLESS)
-    limit = "--flag=-fconstexpr-ops-limit=2000000000000"
-    command = [_environment.program("kernixctl"), "compile", str(source), limit, "--flag=-fconstexpr-loop-limit=2147483647"]
+    limits = ["--flag=-fconstexpr-ops-limit=2000000000000", "--flag=-fconstexpr-loop-limit=2147483647"]
+    command = [_environment.program("kernixctl"), "compile", str(source), *limits]
     environment = place.environment | {"KERNIXD": _environment.program("kernixd")}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -43,9 +43,9 @@ def endless_load(place, folder):
 @contextlib.contextmanager
 def top(place):
     """Run `kernixctl top` in a terminal."""
-    terminal = pexpect.spawn(
-        _environment.program("kernixctl"), ["top"], env=place.environment, dimensions=(24, 80), encoding="utf-8", timeout=60
-    )
+    command = _environment.program("kernixctl")
+    options = {"env": place.environment, "dimensions": (24, 80), "encoding": "utf-8", "timeout": 60}
+    terminal = pexpect.spawn(command, ["top"], **options)
     yield terminal
     terminal.close(force=True)
 

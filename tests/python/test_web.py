@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import signal
 import socket
 import stat
@@ -204,8 +205,6 @@ def test_a_looker_on_does_not_keep_a_daemon_alive(own_place, tmp_path):
     pid = json.loads(own_place.kernixctl("status", "--json").stdout)["pid"]
     watch = os.pidfd_open(pid)
     with serving(own_place, "--listen", "127.0.0.1:0"):
-        import select
-
         assert select.select([watch], [], [], 60)[0], "kernixd still runs"
     os.close(watch)
 
@@ -332,34 +331,48 @@ def test_names_do_not_become_markup(own_place, tab, tmp_path):
         assert tab.run("document.querySelectorAll('#page img').length") == 0
 
 
+PRESS = """
+[...document.querySelectorAll('.code .linked')].find(line => line.innerText.includes('3 * x[i]')).click()
+"""
+LIT = """
+[...document.querySelectorAll('.code')].map(
+  pane => [...pane.querySelectorAll('.lit')].map(line => line.innerText).join())
+"""
+
+
 def test_a_kernel_beside_its_machine_code_and_an_earlier_build(own_place, tab, tmp_path):
     flags = ("--arch", "sm_90", "--keep", "--flag=-lineinfo")
     before = compile_source(own_place, tmp_path / "scale.cu", CUDA, *flags)
-    after = compile_source(own_place, tmp_path / "scale.cu", CUDA.replace("2 * x[i]", "3 * x[i] + 1"), *flags)
+    changed = CUDA.replace("2 * x[i]", "3 * x[i] + 1")
+    after = compile_source(own_place, tmp_path / "scale.cu", changed, *flags)
     with serving(own_place, "--listen", "127.0.0.1:0") as web:
         tab.look(1280, 1800)
         tab.open(web.address)
         tab.wait_for(shown("scale"))
         tab.run(f"location.hash = 'kernel={after}'")
         tab.wait_for(shown("scale_kernel", "GPU kernels", "PTX sm_90", "SASS sm_90", "Compiled source: scale.cu"))
-
-        # The line of the multiplication, in all three panes.
-        tab.run("[...document.querySelectorAll('.code .linked')].find(line => line.innerText.includes('3 * x[i]')).click()")
-        lit = tab.run("[...document.querySelectorAll('.code')].map(pane => [...pane.querySelectorAll('.lit')].map(line => line.innerText).join('\\n'))")
-        assert "3 * x[i] + 1" in lit[0]
-        assert "fma.rn.f32" in lit[1]
-        assert "FFMA" in lit[2]
+        tab.run(PRESS)
+        source, ptx, sass = tab.run(LIT)
+        assert ("3 * x[i] + 1" in source, "fma.rn.f32" in ptx, "FFMA" in sass) == (True, True, True)
 
         tab.run(f"location.hash = 'kernel={after}&with={before}'")
         tab.wait_for("document.querySelectorAll('.removed').length > 0")
         assert "2 * x[i]" in tab.run("document.querySelector('.removed').innerText")
         assert "3 * x[i] + 1" in tab.run("document.querySelector('.added').innerText")
-        tab.run("scrollTo(0, 0)")
         keep_picture(tab, "kernel")
 
-        # All lines of the comparison, as `diff` would have them.
-        assert tab.run("differences('a\\nb\\nc', 'a\\nx\\nc\\nd').map(([sign, line]) => sign + line).join()") == " a,-b,+x, c,+d"
-        assert tab.run("differences('a', 'a').join()") == " ,a"
+
+def test_differences_are_those_of_diff(web, tab):
+    tab.open(web.address)
+
+    def differences(before, after):
+        lines = tab.run(f"differences({json.dumps(before)}, {json.dumps(after)})")
+        return [sign + line for sign, line in lines]
+
+    assert differences("a\nb\nc", "a\nx\nc\nd") == [" a", "-b", "+x", " c", "+d"]
+    assert differences("a", "a") == [" a"]
+    assert differences("a\nb", "b") == ["-a", " b"]
+    assert differences("b", "a\nb") == ["+a", " b"]
 
 
 def test_a_daemon_that_goes_and_comes_back(own_place, tab, tmp_path):

@@ -104,9 +104,9 @@ HttpResponse WebAnswers::Answer(const HttpRequest& request) {
     return ErrorResponse(401, request.path, "open the page with the address that kernixctl web has printed");
   }
   absl::StatusOr<HttpResponse> found = Find(request);
-  HttpResponse response = found.ok() ? *std::move(found)
-                                     : ErrorResponse(HttpStatusOf(found.status()), request.path,
-                                                     GetErrorDetail(found.status()).message());
+  HttpResponse response =
+      found.ok() ? *std::move(found)
+                 : ErrorResponse(HttpStatusOf(found.status()), request.path, GetErrorDetail(found.status()).message());
   response.headers.emplace_back("Cache-Control", "no-store");
   response.headers.emplace_back("X-Content-Type-Options", "nosniff");
   response.headers.emplace_back("Referrer-Policy", "no-referrer");
@@ -195,7 +195,8 @@ absl::StatusOr<HttpResponse> WebAnswers::MetricsFor(const HttpRequest& request) 
   if (request.accept.find("application/openmetrics-text") == std::string::npos) {
     return HttpResponse{.type = "text/plain; version=0.0.4; charset=utf-8", .body = std::move(text)};
   }
-  return HttpResponse{.type = "application/openmetrics-text; version=1.0.0; charset=utf-8", .body = ToOpenMetrics(text)};
+  return HttpResponse{.type = "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                      .body = ToOpenMetrics(text)};
 }
 
 absl::StatusOr<v1::ArtifactTexts> WebAnswers::TextsOf(const v1::CacheEntry& entry) {

@@ -119,8 +119,7 @@ class HttpServer::Impl {
     evhttp_set_max_body_size(server_.get(), 0);
     evhttp_set_timeout(server_.get(), kPatienceSeconds);
     evhttp_set_gencb(
-        server_.get(),
-        [](evhttp_request* request, void* self) { static_cast<Impl*>(self)->Answer(request); }, this);
+        server_.get(), [](evhttp_request* request, void* self) { static_cast<Impl*>(self)->Answer(request); }, this);
   }
 
   absl::StatusOr<std::string> Listen(const std::string& address) {
@@ -151,7 +150,8 @@ class HttpServer::Impl {
     acts_.push_back(std::make_unique<std::function<void()>>(std::move(act)));
     events_.emplace_back(event_new(
         base_.get(), -1, EV_PERSIST,
-        [](evutil_socket_t, short, void* self) { (*static_cast<std::function<void()>*>(self))(); }, acts_.back().get()));
+        [](evutil_socket_t, short, void* self) { (*static_cast<std::function<void()>*>(self))(); },
+        acts_.back().get()));
     const timeval interval{period.count() / 1000, (period.count() % 1000) * 1000};
     event_add(events_.back().get(), &interval);
   }
@@ -165,7 +165,10 @@ class HttpServer::Impl {
 
   size_t streams() const { return streams_.size(); }
 
-  void Run() {
+  void Run() { event_base_dispatch(base_.get()); }
+
+ private:
+  void EndAtSignals() {
     signal(SIGPIPE, SIG_IGN);
     for (const int number : {SIGINT, SIGTERM}) {
       events_.emplace_back(evsignal_new(
@@ -174,10 +177,8 @@ class HttpServer::Impl {
           base_.get()));
       event_add(events_.back().get(), nullptr);
     }
-    event_base_dispatch(base_.get());
   }
 
- private:
   void Answer(evhttp_request* request) {
     HttpResponse response = answer_(Read(request));
     if (response.stream && streams_.size() >= kMostStreams) response = {.status = 503, .body = "too many streams\n"};

@@ -54,7 +54,7 @@ class HttpServer {
 
   size_t streams() const;
 
-  // Serves until SIGINT or SIGTERM.
+  // Serves until SIGINT or SIGTERM, also if one has come since the constructor.
   void Run();
 
  private:
