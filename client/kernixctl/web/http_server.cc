@@ -120,6 +120,7 @@ class HttpServer::Impl {
     evhttp_set_timeout(server_.get(), kPatienceSeconds);
     evhttp_set_gencb(
         server_.get(), [](evhttp_request* request, void* self) { static_cast<Impl*>(self)->Answer(request); }, this);
+    EndAtSignals();
   }
 
   absl::StatusOr<std::string> Listen(const std::string& address) {
