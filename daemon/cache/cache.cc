@@ -11,17 +11,29 @@
 #include "daemon/cache/index.h"
 #include "daemon/cache/layers.h"
 #include "daemon/cache/store_folder.h"
+#include "daemon/cache/index_schema.h"
 
 namespace kernix::cache {
 namespace {
 
 absl::StatusOr<std::unique_ptr<Index>> OpenIndex(Env& env, const StorePaths& paths) {
-  absl::StatusOr<std::unique_ptr<Index>> index = Index::Open(paths.index);
+  absl::StatusOr<std::unique_ptr<Index>> index = absl::DataLossError("the index is gone");
+  if (!IsLost(env, paths)) index = Index::Open(paths.index);
+// Whether there was an index. A power failure can leave it empty.
+bool IsLost(Env& env, const StorePaths& paths) {
+  if (!env.Stat(paths.index_copy, /*follow=*/false).ok()) return false;
+  const absl::StatusOr<FileInfo> index = env.Stat(paths.index, /*follow=*/false);
+  return index.ok() ? index->size == 0 : absl::IsNotFound(index.status());
+}
+
+// The copy takes the place of an index that is lost or damaged.
   if (!absl::IsDataLoss(index.status())) return index;
   Log(LogLevel::kWarning, "cache_index_damaged",
       {{"error", index.status().ToString()}, {"kept_as", StrCat(paths.index, ".damaged")}});
   KERNIX_RETURN_IF_ERROR(MoveIndexAside(env, paths));
-  return Index::Open(paths.index);
+  if (!env.Rename(paths.index_copy, paths.index).ok()) return Index::Open(paths.index);
+  Log(LogLevel::kWarning, "cache_index_copy_used", {{"path", paths.index}});
+  return OpenIndex(env, paths);
 }
 
 struct MetricText {
@@ -79,15 +91,23 @@ Cache::Cache(Env& env, CacheOptions options, Parts parts)
       files_(std::move(parts.files)),
       index_(std::move(parts.index)),
       blobs_(std::move(parts.blobs)),
-      layers_(std::move(parts.layers)) {}
+      layers_(std::move(parts.layers)),
+      copied_at_(env_.Now()) {}
 
-Cache::~Cache() { FlushIfPossible(); }
+Cache::~Cache() {
+  FlushIfPossible();
+  CopyIndexIfChanged();
+}
 
 absl::Status Cache::Start() {
   KERNIX_ASSIGN_OR_RETURN(before_, index_->LoadTotals());
-  EvictIfPossible(std::nullopt);
   KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> named, index_->Artifacts());
-  return blobs_->RemoveAllBut(named);
+  KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> kept, blobs_->RemoveAllBut(named));
+  for (const Digest& artifact : named) {
+    if (!kept.contains(artifact)) DropEntriesOf(artifact).IgnoreError();  // otherwise Find() does
+  }
+  EvictIfPossible(std::nullopt);
+  return absl::OkStatus();
 }
 
 absl::Status Cache::Wrap(const absl::Status& status) const { return StoreError(options_.directory, status); }
@@ -224,6 +244,12 @@ absl::Status Cache::RemoveEntry(const Digest& key, const std::optional<Digest>& 
 
 absl::StatusOr<Dropped> Cache::Purge(const TagFilter& filter) {
   FlushIfPossible();
+absl::Status Cache::DropEntriesOf(const Digest& artifact) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, index_->KeysOf(artifact));
+  for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(RemoveEntry(key, artifact));
+  return absl::OkStatus();
+}
+
   KERNIX_ASSIGN_OR_RETURN(Dropped dropped, Wrap(index_->Purge(filter)));
   NoteChanges(dropped.keys);
   RemoveBlobs(dropped.artifacts);
@@ -311,6 +337,27 @@ void Cache::Pin(const Digest& artifact) {
 }
 
 void Cache::Unpin(const Digest& artifact) {
+void Cache::CopyIndexIfDue() {
+  constexpr std::chrono::hours kInterval{1};
+  if (env_.Now() < copied_at_ + kInterval) return;
+  copied_at_ = env_.Now();
+  CopyIndexIfChanged();
+}
+
+void Cache::CopyIndexIfChanged() {
+  const StorePaths paths(options_.directory);
+  const int64_t changes = index_->changes();
+  if (changes == copied_changes_ || !FirstLost().empty()) return;
+  const std::string temporary = StrCat(paths.index_copy, ".tmp");
+  absl::Status status = env_.RemoveTree(temporary);
+  if (status.ok()) status = CopyIndexFile(paths.index, temporary);
+  if (status.ok()) status = env_.Rename(temporary, paths.index_copy);
+  if (status.ok()) copied_changes_ = changes;
+  if (status.ok()) return;
+  env_.RemoveTree(temporary).IgnoreError();
+  Log(LogLevel::kWarning, "index_not_copied", {{"error", status.ToString()}});
+}
+
   const MutexLock lock(blobs_mutex_);
   const auto pin = pins_.find(artifact);
   if (--pin->second == 0) pins_.erase(pin);

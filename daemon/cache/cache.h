@@ -16,6 +16,7 @@
 //   <directory>/private/                0700; its content is for the store's owner only
 //     lock, owner                       held by the one process that uses the store, and the identity of that process
 //     index.sqlite                      WAL. A process that can open its files can block every commit
+//     index.sqlite.copy                 a recent state of it, for a start that finds it lost or damaged
 //     steps/                            results of steps, see step_store.h
 //     tmp/                              scratch folders; emptied at start
 //
@@ -73,7 +74,8 @@ class Cache {
   // Opens the store in a folder, which is created if absent (mode 0700; the folder's mode decides who can open
   // artifacts). RESOURCE errors, with the path: the folder cannot be created or written; another kernixd holds it
   // (status code kUnavailable); its layout belongs to another kernix; it contains another user's files under the names
-  // above. Moves a damaged index aside (with a warning in the log) and starts a new one. Cleans up after a crash, and
+  // above. Moves a damaged index aside (with a warning in the log) and takes its last
+  // copy, or starts a new one. Cleans up after a crash, and
   // enforces the limit if it can.
   static absl::StatusOr<std::unique_ptr<Cache>> Open(Env& env, CacheOptions options);
 
@@ -159,6 +161,10 @@ class Cache {
   std::vector<std::string> Files() const { return files_->Names(); }
 
   const std::string& directory() const { return options_.directory; }
+  // Copies the index, for a start that finds it lost or damaged, if it has changed and the last copy is an hour old.
+  // Must be called from time to time, by one thread; the end of the cache makes a copy, too. Logs errors.
+  void CopyIndexIfDue();
+
   uint64_t limit_bytes() const { return limit_bytes_; }
   uint64_t limit_bytes_per_user() const { return limit_bytes_per_user_; }
   // Evicts down to the new limits if it can; otherwise the next Insert() does.
@@ -192,9 +198,11 @@ class Cache {
   std::atomic<uint64_t>& ChangesOf(const Digest& key);
   void NoteChanges(const std::vector<Digest>& keys);
   // Logs what fails; the next insertion evicts again.
+  void CopyIndexIfChanged();
   void EvictIfPossible(const std::optional<Digest>& keep);
 
   void Pin(const Digest& artifact);
+  absl::Status DropEntriesOf(const Digest& artifact);
   void Unpin(const Digest& artifact);
   void RemoveBlobs(const std::vector<Digest>& artifacts);
   void RemoveBlob(const Digest& artifact) ABSL_EXCLUSIVE_LOCKS_REQUIRED(blobs_mutex_);
@@ -228,3 +236,6 @@ class Cache {
 };
 
 }  // namespace kernix::cache
+  // Of the thread that copies the index: when it did so last, and Index::changes() then.
+  MonotonicTime copied_at_;
+  int64_t copied_changes_ = 0;

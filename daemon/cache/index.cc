@@ -89,6 +89,11 @@ Holdings Index::holdings() {
 absl::StatusOr<Totals> Index::LoadTotals() {
   const MutexLock lock(write_mutex_);
   return books_.totals;
+absl::StatusOr<std::vector<Digest>> Index::KeysOf(const Digest& artifact) {
+  const MutexLock lock(list_mutex_);
+  return lister_->KeysOf(artifact);
+}
+
 }
 
 // --- Changes ---------------------------------------------------------------------------------------------------------
@@ -105,6 +110,11 @@ absl::StatusOr<Dropped> Index::Put(const Entry& entry, const Tag& tag) {
   KERNIX_RETURN_IF_ERROR(PutRow(entry, tag, books));
   KERNIX_RETURN_IF_ERROR(Charge(entry.key, books));
   KERNIX_RETURN_IF_ERROR(Count(TotalOf(entry), 1, books));
+int64_t Index::changes() {
+  const MutexLock lock(write_mutex_);
+  return writer_->database().AllChanges();
+}
+
   KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   std::erase(replaced.artifacts, entry.artifact);
   return replaced;

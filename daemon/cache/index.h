@@ -93,11 +93,15 @@ class Index {
 
   // As last written; builds and evictions are current.
   absl::StatusOr<Totals> LoadTotals();
+  absl::StatusOr<std::vector<Digest>> KeysOf(const Digest& artifact);
 
   // Digests of files outside the store (the compilers'), by path. If there are too many, from compilers long gone, all
   // are forgotten.
   absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles();
   absl::Status SaveKnownFiles(const std::vector<KnownFile>& files);
+  // A number that grows with each change since Open().
+  int64_t changes();
+
 
  private:
   // The committed state, kept so that it need not be read from the file.

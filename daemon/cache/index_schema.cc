@@ -106,6 +106,12 @@ absl::StatusOr<Database> OpenIndexConnection(const std::string& path) {
   return database;
 }
 
+absl::Status CopyIndexFile(const std::string& path, const std::string& to) {
+  KERNIX_ASSIGN_OR_RETURN(Database database, OpenIndexConnection(path));
+  KERNIX_ASSIGN_OR_RETURN(Statement copy, database.Prepare("VACUUM INTO ?"));
+  return copy.BindText(1, to).Run();
+}
+
 // With a write-ahead log, NORMAL syncs at checkpoints alone.
 DiskNotAwaited::DiskNotAwaited(Database& database) : database_(database) {
   database_.Execute("PRAGMA synchronous = NORMAL").IgnoreError();
