@@ -76,7 +76,7 @@ MUTANTS = [
            "cache_crash_test", "DurabilityTest.*"),
     Mutant("an index that is not synced", "daemon/cache/index_schema.cc", "kAwaitDisk", instead("FULL", "NORMAL"),
            "cache_crash_test", "DurabilityTest.*"),
-    Mutant("pins ignored", "daemon/cache/cache.cc", "Cache::RemoveBlob", never("pins_"), "cache_test",
+    Mutant("guards ignored", "daemon/cache/cache.cc", "Cache::RemoveBlob", never("guards_"), "cache_test",
            "CacheTest.AnArtifactStaysWhile*"),
     Mutant("an executor that wakes nobody", "daemon/exec/local_executor.cc", "AdmitNext", without("changed"),
            "exec_test", "*LocalExecutorTest*"),

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/cache/cache.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/cache/index.h"
+#include "daemon/cache/index_schema.h"
 #include "daemon/cache/layers.h"
 #include "daemon/cache/store_folder.h"
-#include "daemon/cache/index_schema.h"
 
 namespace kernix::cache {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Index>> OpenIndex(Env& env, const StorePaths& paths) {
-  absl::StatusOr<std::unique_ptr<Index>> index = absl::DataLossError("the index is gone");
-  if (!IsLost(env, paths)) index = Index::Open(paths.index);
 // Whether there was an index. A power failure can leave it empty.
 bool IsLost(Env& env, const StorePaths& paths) {
   if (!env.Stat(paths.index_copy, /*follow=*/false).ok()) return false;
@@ -27,6 +26,9 @@ bool IsLost(Env& env, const StorePaths& paths) {
 }
 
 // The copy takes the place of an index that is lost or damaged.
+absl::StatusOr<std::unique_ptr<Index>> OpenIndex(Env& env, const StorePaths& paths) {
+  absl::StatusOr<std::unique_ptr<Index>> index = absl::DataLossError("the index is gone");
+  if (!IsLost(env, paths)) index = Index::Open(paths.index);
   if (!absl::IsDataLoss(index.status())) return index;
   Log(LogLevel::kWarning, "cache_index_damaged",
       {{"error", index.status().ToString()}, {"kept_as", StrCat(paths.index, ".damaged")}});
@@ -190,7 +192,7 @@ absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifac
     entry.size = artifact.size();
   }
   entry.created_unix_ms = env_.UnixMillis();
-  Pin(entry.artifact);
+  Guard(entry.artifact);
   absl::Status status = blobs_->Put(entry.artifact, artifact, DurabilityOf(entry));
   if (status.ok() && make_trace) {
     const v1::BuildTrace trace = make_trace();
@@ -199,7 +201,7 @@ absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifac
   }
   if (status.ok()) status = Commit(entry, tag);
   if (status.ok()) Lend(entry.artifact, std::nullopt);
-  Unpin(entry.artifact);
+  Unguard(entry.artifact);
   if (!status.ok()) RemoveBlobs({entry.artifact});
   return Wrap(status);
 }
@@ -242,14 +244,25 @@ absl::Status Cache::RemoveEntry(const Digest& key, const std::optional<Digest>& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<Dropped> Cache::Purge(const TagFilter& filter) {
-  FlushIfPossible();
 absl::Status Cache::DropEntriesOf(const Digest& artifact) {
   KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, index_->KeysOf(artifact));
   for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(RemoveEntry(key, artifact));
   return absl::OkStatus();
 }
 
+absl::StatusOr<Pinned> Cache::SetPinned(const TagFilter& filter, bool pinned) {
+  FlushIfPossible();
+  const uint64_t of_store = limit_bytes();
+  const uint64_t of_user = limit_bytes_per_user() > 0 ? limit_bytes_per_user() : of_store;
+  const PinLimits limits{.bytes = of_store / 2, .bytes_per_user = std::min(of_store / 8, of_user / 2)};
+  absl::StatusOr<Pinned> result = index_->SetPinned(filter, pinned, limits);
+  if (!absl::IsOutOfRange(result.status())) return Wrap(std::move(result));
+  return MakeError(v1::ErrorDetail::RESOURCE,
+                   StrCat(result.status().message(), ": unpin others first, with `kernixctl cache unpin`"));
+}
+
+absl::StatusOr<Dropped> Cache::Purge(const TagFilter& filter) {
+  FlushIfPossible();
   KERNIX_ASSIGN_OR_RETURN(Dropped dropped, Wrap(index_->Purge(filter)));
   NoteChanges(dropped.keys);
   RemoveBlobs(dropped.artifacts);
@@ -324,19 +337,6 @@ absl::Status Cache::Flush() {
   return absl::OkStatus();
 }
 
-void Cache::FlushIfPossible() {
-  const absl::Status status = Flush();
-  if (!status.ok()) Log(LogLevel::kWarning, "cache_flush_failed", {{"error", status.ToString()}});
-}
-
-// --- Blobs that must stay --------------------------------------------------------------------------------------------
-
-void Cache::Pin(const Digest& artifact) {
-  const MutexLock lock(blobs_mutex_);
-  ++pins_[artifact];
-}
-
-void Cache::Unpin(const Digest& artifact) {
 void Cache::CopyIndexIfDue() {
   constexpr std::chrono::hours kInterval{1};
   if (env_.Now() < copied_at_ + kInterval) return;
@@ -358,9 +358,22 @@ void Cache::CopyIndexIfChanged() {
   Log(LogLevel::kWarning, "index_not_copied", {{"error", status.ToString()}});
 }
 
+void Cache::FlushIfPossible() {
+  const absl::Status status = Flush();
+  if (!status.ok()) Log(LogLevel::kWarning, "cache_flush_failed", {{"error", status.ToString()}});
+}
+
+// --- Blobs that must stay --------------------------------------------------------------------------------------------
+
+void Cache::Guard(const Digest& artifact) {
   const MutexLock lock(blobs_mutex_);
-  const auto pin = pins_.find(artifact);
-  if (--pin->second == 0) pins_.erase(pin);
+  ++guards_[artifact];
+}
+
+void Cache::Unguard(const Digest& artifact) {
+  const MutexLock lock(blobs_mutex_);
+  const auto guard = guards_.find(artifact);
+  if (--guard->second == 0) guards_.erase(guard);
 }
 
 void Cache::RemoveBlobs(const std::vector<Digest>& artifacts) {
@@ -371,7 +384,7 @@ void Cache::RemoveBlobs(const std::vector<Digest>& artifacts) {
 }
 
 void Cache::RemoveBlob(const Digest& artifact) {
-  if (pins_.contains(artifact) || !FirstLost().empty()) return;
+  if (guards_.contains(artifact) || !FirstLost().empty()) return;
   // An Insert() may have committed after the journal said that no entry names the blob. In doubt, the blob stays: the
   // next start checks again.
   const absl::StatusOr<bool> named = index_->IsNamed(artifact);

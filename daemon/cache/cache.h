@@ -7,7 +7,7 @@
 // start removes it. An entry whose blob is missing or damaged is dropped when it is found.
 //
 // Lifetime: a blob is removed only if no entry names it, no Insert() is between storing it and committing its entry
-// (the blob is then pinned), and no client has been told of it within the lend time (the blob is then lent).
+// (the blob is then guarded), and no client has been told of it within the lend time (the blob is then lent).
 //
 // On disk:
 //
@@ -135,6 +135,13 @@ class Cache {
   // it.
   absl::StatusOr<std::optional<v1::BuildTrace>> TraceOf(const Digest& key);
 
+  // Pins the matching tags (see Index), or unpins them. At most half of the cache can be pinned, and by a user who is
+  // no administrator an eighth, and half of the limit of one user. RESOURCE, and nothing changes: that would be more.
+  absl::StatusOr<Pinned> SetPinned(const TagFilter& filter, bool pinned);
+
+  // Checks a piece of the store; see the call VerifyCache.
+  absl::StatusOr<v1::VerifyCacheResponse> Verify(const v1::VerifyCacheRequest& request);
+
   // Removes the matching tags. A key without tags is removed, and its artifact with the last key that names it.
   absl::StatusOr<Dropped> Purge(const TagFilter& filter);
 
@@ -154,6 +161,10 @@ class Cache {
   // Writes pending uses and totals. Must be called from time to time, and at the end.
   absl::Status Flush();
 
+  // Copies the index, for a start that finds it lost or damaged, if it has changed and the last copy is an hour old.
+  // Must be called from time to time, by one thread; the end of the cache makes a copy, too. Logs errors.
+  void CopyIndexIfDue();
+
   // The first of the store's files and folders that somebody has removed or exchanged; empty: none. After that, the
   // store works no more, and the files at its path belong to others: only a new Cache can make it anew.
   std::string FirstLost() const { return files_->FirstLost(); }
@@ -161,10 +172,6 @@ class Cache {
   std::vector<std::string> Files() const { return files_->Names(); }
 
   const std::string& directory() const { return options_.directory; }
-  // Copies the index, for a start that finds it lost or damaged, if it has changed and the last copy is an hour old.
-  // Must be called from time to time, by one thread; the end of the cache makes a copy, too. Logs errors.
-  void CopyIndexIfDue();
-
   uint64_t limit_bytes() const { return limit_bytes_; }
   uint64_t limit_bytes_per_user() const { return limit_bytes_per_user_; }
   // Evicts down to the new limits if it can; otherwise the next Insert() does.
@@ -191,21 +198,26 @@ class Cache {
   }
   // Reading and cleaning up must work on a full disk, too.
   void FlushIfPossible();
+  void CopyIndexIfChanged();
   Totals CountedTotals() const;
   absl::StatusOr<bool> IsSound(const Digest& artifact, uint64_t size);
   absl::Status RemoveEntry(const Digest& key, const std::optional<Digest>& artifact);
+  absl::Status DropEntriesOf(const Digest& artifact);
   absl::Status Commit(const Entry& entry, const Tag& tag);
   std::atomic<uint64_t>& ChangesOf(const Digest& key);
   void NoteChanges(const std::vector<Digest>& keys);
   // Logs what fails; the next insertion evicts again.
-  void CopyIndexIfChanged();
   void EvictIfPossible(const std::optional<Digest>& keep);
 
-  void Pin(const Digest& artifact);
-  absl::Status DropEntriesOf(const Digest& artifact);
-  void Unpin(const Digest& artifact);
+  void Guard(const Digest& artifact);
+  void Unguard(const Digest& artifact);
   void RemoveBlobs(const std::vector<Digest>& artifacts);
   void RemoveBlob(const Digest& artifact) ABSL_EXCLUSIVE_LOCKS_REQUIRED(blobs_mutex_);
+
+  // The parts of Verify(). Each adds the problems that it finds.
+  absl::Status VerifyFiles(bool repair, v1::VerifyCacheResponse& response);
+  absl::Status VerifyArtifact(const SizedArtifact& artifact, bool repair, v1::VerifyCacheResponse& response);
+  absl::StatusOr<bool> IsUnnamed(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(blobs_mutex_);
 
   // Until then, the blob stays and these users may have it.
   struct Loan {
@@ -229,13 +241,13 @@ class Cache {
   const std::vector<Layer> layers_;  // which Find() asks for what this store lacks
   Totals before_{};                  // counted by earlier processes
   std::array<MetricCounter, kTotalCount> counted_;
+  // Of the thread that copies the index: when it did so last, and Index::changes() then.
+  MonotonicTime copied_at_;
+  int64_t copied_changes_ = 0;
 
-  Mutex blobs_mutex_;  // held while a blob is removed, so that an earlier pin keeps the blob
-  absl::flat_hash_map<Digest, int> pins_ ABSL_GUARDED_BY(blobs_mutex_);
+  Mutex blobs_mutex_;  // held while a blob is removed, so that an earlier guard keeps the blob
+  absl::flat_hash_map<Digest, int> guards_ ABSL_GUARDED_BY(blobs_mutex_);
   absl::flat_hash_map<Digest, Loan> loans_ ABSL_GUARDED_BY(blobs_mutex_);
 };
 
 }  // namespace kernix::cache
-  // Of the thread that copies the index: when it did so last, and Index::changes() then.
-  MonotonicTime copied_at_;
-  int64_t copied_changes_ = 0;

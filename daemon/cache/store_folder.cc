@@ -259,6 +259,11 @@ absl::StatusOr<bool> BlobFolder::IsSound(const Digest& digest, uint64_t size) {
   return Verify(digest, **file);
 }
 
+void BlobFolder::Forget(const Digest& digest) {
+  const MutexLock lock(mutex_);
+  verified_.erase(digest);
+}
+
 absl::StatusOr<std::unique_ptr<ReadableFile>> BlobFolder::Open(const Digest& digest) {
   const std::string path = PathOf(digest);
   KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, env_.OpenFile(path));

@@ -66,6 +66,9 @@ class BlobFolder {
   // failing disk) is an error, which says nothing about the content.
   absl::StatusOr<bool> IsSound(const Digest& digest, uint64_t size);
 
+  // Has the next IsSound() read the content, even if the file seems unchanged.
+  void Forget(const Digest& digest);
+
   // Opens the blob for reading piece by piece, even if it is removed meanwhile. kNotFound if there is no such blob,
   // kDataLoss if its content does not match its digest.
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const Digest& digest);
