@@ -270,8 +270,9 @@ absl::Status KernixService::Verify(const v1::VerifyCacheRequest& request, v1::Ve
   KERNIX_RETURN_IF_ERROR(CheckAdministers("verify the store of"));
   absl::StatusOr<v1::VerifyCacheResponse> piece = v1::VerifyCacheResponse();
   KERNIX_RETURN_IF_ERROR(RunBehindOthers([&] { piece = backend_.cache.Verify(request); }));
-  if (piece.ok()) response = *std::move(piece);
-  return piece.status();
+  if (!piece.ok()) return piece.status();
+  response = *std::move(piece);
+  return absl::OkStatus();
 }
 
 absl::Status KernixService::CheckAdministers(std::string_view what) const {
