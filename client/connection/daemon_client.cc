@@ -52,6 +52,7 @@ CacheEntryInfo EntryInfo(const v1::CacheEntry& entry) {
   info.hits = entry.hits();
   info.owner = entry.owner();
   info.build_ms = entry.build_ms();
+  info.pinned = entry.pinned();
   return info;
 }
 
@@ -157,10 +158,13 @@ class ConnectedClient : public DaemonClient {
       request.set_all(true);
     }
     request.set_older_than_ms(filter.not_used_for.count());
+    request.set_pinned(filter.pinned);
     const auto response = Ask<v1::PurgeCacheResponse>("PurgeCache", request, start);
     ++cache_removals;  // even if it failed: it may have begun
     if (!response.ok()) return response.status();
-    return PurgeResult{.entries = response->removed_entries(), .bytes = response->removed_bytes()};
+    return PurgeResult{.entries = response->removed_entries(),
+                       .bytes = response->removed_bytes(),
+                       .kept_entries = response->kept_entries()};
   }
 
   absl::Status Shutdown(milliseconds drain_timeout) override {

@@ -232,18 +232,20 @@ std::string Json(const CacheEntryInfo& entry) {
       .Number("owner", uint64_t{entry.owner})
       .Text("user", DescribeUser(entry.owner))
       .Number("build_ms", entry.build_ms)
+      .Boolean("pinned", entry.pinned)
       .Str();
 }
 
 std::string Text(const std::vector<CacheEntryInfo>& entries) {
   const int64_t now = Env::Posix().UnixMillis();
   std::vector<std::vector<std::string>> rows = {
-      {"NAME", "OWNER", "FOR", "SIZE", "HITS", "LAST USED", "KEY", "FUNCTIONS"}};
+      {"NAME", "OWNER", "FOR", "SIZE", "HITS", "LAST USED", "PINNED", "KEY", "FUNCTIONS"}};
   for (const CacheEntryInfo& entry : entries) {
     const std::string runs_on = entry.architectures.empty() ? "cpu" : absl::StrJoin(entry.architectures, ",");
     const std::chrono::milliseconds age(std::max<int64_t>(0, now - entry.last_used_unix_ms));
     rows.push_back({entry.name, DescribeUser(entry.owner), runs_on, FormatBytes(entry.size), std::to_string(entry.hits),
-                    FormatDuration(age) + " ago", entry.key.substr(0, 12), absl::StrJoin(entry.functions, ", ")});
+                    FormatDuration(age) + " ago", entry.pinned ? "yes" : "no", entry.key.substr(0, 12),
+                    absl::StrJoin(entry.functions, ", ")});
   }
   return FormatTable(rows);
 }
@@ -252,18 +254,19 @@ std::string Text(const std::vector<CacheEntryInfo>& entries) {
 
 constexpr char kPurgeDetails[] =
     R"(Without --name, --older-than or --all, removes nothing (exit code 2). With both --name and --older-than,
-removes entries that match both. Programs that have loaded a kernel keep it. In a shared daemon, removes only
+removes entries that match both. Pinned entries stay, unless you give --pinned. Programs that have loaded a kernel keep it. In a shared daemon, removes only
 your own entries, unless you are an administrator.
 
 Examples:
   kernixctl cache purge --name vector_add
   kernixctl cache purge --older-than 30d
-  kernixctl cache purge --all)";
+  kernixctl cache purge --all --pinned)";
 
 struct PurgeFlags {
   std::string name;
   std::string older_than;
   bool all = false;
+  bool pinned = false;
 };
 
 absl::StatusOr<PurgeFilter> FilterFor(const PurgeFlags& flags) {
@@ -272,12 +275,17 @@ absl::StatusOr<PurgeFilter> FilterFor(const PurgeFlags& flags) {
         "name the entries to remove: --name NAME, --older-than AGE (such as 30d), or --all for "
         "everything");
   }
-  PurgeFilter filter{.name = flags.name};
+  PurgeFilter filter{.name = flags.name, .pinned = flags.pinned};
   if (flags.older_than.empty()) return filter;
   const absl::StatusOr<std::chrono::milliseconds> age = ParseAge(flags.older_than);
   if (!age.ok()) return age.status();
   filter.not_used_for = *age;
   return filter;
+}
+
+std::string KeptText(uint64_t entries) {
+  return StrCat("; ", entries, entries == 1 ? " pinned one stays" : " pinned ones stay",
+                " (--pinned removes them, too)");
 }
 
 int RunPurge(const ClientOptions& options, const PurgeFlags& flags) {
@@ -286,7 +294,7 @@ int RunPurge(const ClientOptions& options, const PurgeFlags& flags) {
   return PrintAnswer(options, [&filter](Client& client) -> absl::StatusOr<std::string> {
     KERNIX_ASSIGN_OR_RETURN(const PurgeResult removed, client.Purge(*filter));
     return StrCat("removed ", removed.entries, removed.entries == 1 ? " entry" : " entries", ", ",
-                  FormatBytes(removed.bytes), "\n");
+                  FormatBytes(removed.bytes), removed.kept_entries == 0 ? "" : KeptText(removed.kept_entries), "\n");
   });
 }
 
@@ -296,7 +304,9 @@ constexpr char kDetails[] = R"(Examples:
   kernixctl cache stats
   kernixctl cache list --name vector_add
   kernixctl cache show 5d0c2f
-  kernixctl cache purge --older-than 30d)";
+  kernixctl cache purge --older-than 30d
+  kernixctl cache pin vector_add
+  kernixctl cache verify --repair)";
 
 }  // namespace
 
@@ -378,7 +388,8 @@ Command CachePurgeCommand(const ClientOptions& options) {
                       {"--older-than",
                        &flags->older_than,
                        "Remove entries not used for this long: 90s, 10m, 2h, 7d",
-                       {.excludes = "--all"}}},
+                       {.excludes = "--all"}},
+                      {"--pinned", &flags->pinned, "Remove pinned entries, too"}},
           .run = [&options, flags] { return RunPurge(options, *flags); }};
 }
 
@@ -387,7 +398,8 @@ Command CacheCommand(const ClientOptions& options) {
           .summary = "The cache of compiled kernels",
           .details = kDetails,
           .subcommands = {CacheStatsCommand(options), CacheListCommand(options), CacheShowCommand(options),
-                          CachePurgeCommand(options)}};
+                          CachePurgeCommand(options), CachePinCommand(options), CacheUnpinCommand(options),
+                          CacheVerifyCommand(options)}};
 }
 
 }  // namespace kernix::ctl

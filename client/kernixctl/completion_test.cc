@@ -28,8 +28,8 @@ TEST(CompletionTest, CommandsAndTheirOptions) {
   EXPECT_THAT(Offers({""}), IsSupersetOf({"status", "cache", "compile", "completion"}));
   EXPECT_THAT(Offers({"comp"}), ElementsAre("compile", "completion"));
   EXPECT_THAT(Offers({"--"}), ElementsAre("--help", "--version", "--address", "--store"));
-  EXPECT_THAT(Offers({"cache", ""}), ElementsAre("stats", "list", "show", "purge"));
-  EXPECT_THAT(Offers({"cache", "purge", "--"}), ElementsAre("--help", "--all", "--name", "--older-than"));
+  EXPECT_THAT(Offers({"cache", ""}), ElementsAre("stats", "list", "show", "purge", "pin", "unpin", "verify"));
+  EXPECT_THAT(Offers({"cache", "purge", "--"}), ElementsAre("--help", "--all", "--name", "--older-than", "--pinned"));
   EXPECT_THAT(Offers({"compile", "-"}), IsSupersetOf({"-h", "-o", "--output", "-O", "--print"}));
   EXPECT_THAT(Offers({"compile", "-"}), Not(Contains("file")));
   EXPECT_THAT(Offers({"nonsense", "st"}), ElementsAre("status"));

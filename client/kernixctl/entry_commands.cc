@@ -135,7 +135,7 @@ std::string Text(const EntryTags& tags) {
   const v1::CacheEntryDetail& detail = first.detail();
   std::vector<std::vector<std::string>> rows = {{"key", KeyOf(first)}};
   for (const v1::CacheEntry& tag : tags) {
-    rows.push_back({"tag", StrCat(tag.name(), " of ", DescribeUser(tag.owner()))});
+    rows.push_back({"tag", StrCat(tag.name(), " of ", DescribeUser(tag.owner()), tag.pinned() ? ", pinned" : "")});
   }
   rows.push_back({"language", RunsOn(first)});
   for (const v1::ResolvedFunction& function : detail.function()) {
@@ -161,7 +161,11 @@ std::string EntryJson(const EntryTags& tags) {
   const v1::CacheEntry& first = tags[0];
   const v1::CacheEntryDetail& detail = first.detail();
   const auto tag_json = [](const v1::CacheEntry& tag) {
-    return JsonObject().Text("name", tag.name()).Number("owner", uint64_t{tag.owner()}).Str();
+    return JsonObject()
+        .Text("name", tag.name())
+        .Number("owner", uint64_t{tag.owner()})
+        .Boolean("pinned", tag.pinned())
+        .Str();
   };
   const auto function_json = [](const v1::ResolvedFunction& function) {
     return JsonObject().Text("name", function.name()).Text("arg_spec", absl::StrJoin(function.tokens(), " ")).Str();

@@ -162,6 +162,7 @@ void DaemonParts::Flush() {
   absl::Status status = cache_->SaveKnownFiles(news);
   if (!status.ok()) registry_.digests().PutBackNews(news);
   status.Update(cache_->Flush());
+  cache_->CopyIndexIfDue();
   if (!status.ok()) Log(LogLevel::kWarning, "flush_failed", {{"error", status.message()}});
 }
 

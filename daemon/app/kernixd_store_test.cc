@@ -119,6 +119,19 @@ TEST_F(KernixdStoreTest, ADaemonWhoseStoreIsRemovedEndsAndTheNextMakesItAnew) {
   EXPECT_TRUE(Connect()->Load(AddKernel(1)).result);
 }
 
+TEST_F(KernixdStoreTest, ALostIndexIsReplacedByItsCopy) {
+  {
+    const auto daemon = Serve();
+    ASSERT_TRUE(Connect()->Load(AddKernel(1)).result);
+    daemon->Signal(SIGTERM);
+    ASSERT_EQ(daemon->AwaitExit(), kExitOk);
+  }
+  ASSERT_THAT(Env::Posix().RemoveFile(place_.store() + "/private/index.sqlite"), IsOk());
+  const auto daemon = Serve();
+  EXPECT_TRUE(Connect()->Load(AddKernel(1)).result->cache_hit());
+  EXPECT_THAT(daemon->Log(), HasSubstr("cache_index_copy_used"));
+}
+
 TEST_F(KernixdStoreTest, ADaemonWhoseStoreIsEmptiedOrMovedEndsToo) {
   for (const bool moved : {false, true}) {
     const auto daemon = Serve();

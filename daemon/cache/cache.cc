@@ -1,27 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/cache/cache.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/cache/index.h"
+#include "daemon/cache/index_schema.h"
 #include "daemon/cache/layers.h"
 #include "daemon/cache/store_folder.h"
 
 namespace kernix::cache {
 namespace {
 
+// Whether there was an index. A power failure can leave it empty.
+bool IsLost(Env& env, const StorePaths& paths) {
+  if (!env.Stat(paths.index_copy, /*follow=*/false).ok()) return false;
+  const absl::StatusOr<FileInfo> index = env.Stat(paths.index, /*follow=*/false);
+  return index.ok() ? index->size == 0 : absl::IsNotFound(index.status());
+}
+
+// The copy takes the place of an index that is lost or damaged.
 absl::StatusOr<std::unique_ptr<Index>> OpenIndex(Env& env, const StorePaths& paths) {
-  absl::StatusOr<std::unique_ptr<Index>> index = Index::Open(paths.index);
+  absl::StatusOr<std::unique_ptr<Index>> index = absl::DataLossError("the index is gone");
+  if (!IsLost(env, paths)) index = Index::Open(paths.index);
   if (!absl::IsDataLoss(index.status())) return index;
   Log(LogLevel::kWarning, "cache_index_damaged",
       {{"error", index.status().ToString()}, {"kept_as", StrCat(paths.index, ".damaged")}});
   KERNIX_RETURN_IF_ERROR(MoveIndexAside(env, paths));
-  return Index::Open(paths.index);
+  if (!env.Rename(paths.index_copy, paths.index).ok()) return Index::Open(paths.index);
+  Log(LogLevel::kWarning, "cache_index_copy_used", {{"path", paths.index}});
+  return OpenIndex(env, paths);
 }
 
 struct MetricText {
@@ -79,15 +93,23 @@ Cache::Cache(Env& env, CacheOptions options, Parts parts)
       files_(std::move(parts.files)),
       index_(std::move(parts.index)),
       blobs_(std::move(parts.blobs)),
-      layers_(std::move(parts.layers)) {}
+      layers_(std::move(parts.layers)),
+      copied_at_(env_.Now()) {}
 
-Cache::~Cache() { FlushIfPossible(); }
+Cache::~Cache() {
+  FlushIfPossible();
+  CopyIndexIfChanged();
+}
 
 absl::Status Cache::Start() {
   KERNIX_ASSIGN_OR_RETURN(before_, index_->LoadTotals());
-  EvictIfPossible(std::nullopt);
   KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> named, index_->Artifacts());
-  return blobs_->RemoveAllBut(named);
+  KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> kept, blobs_->RemoveAllBut(named));
+  for (const Digest& artifact : named) {
+    if (!kept.contains(artifact)) DropEntriesOf(artifact).IgnoreError();  // otherwise Find() does
+  }
+  EvictIfPossible(std::nullopt);
+  return absl::OkStatus();
 }
 
 absl::Status Cache::Wrap(const absl::Status& status) const { return StoreError(options_.directory, status); }
@@ -170,7 +192,7 @@ absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifac
     entry.size = artifact.size();
   }
   entry.created_unix_ms = env_.UnixMillis();
-  Pin(entry.artifact);
+  Guard(entry.artifact);
   absl::Status status = blobs_->Put(entry.artifact, artifact, DurabilityOf(entry));
   if (status.ok() && make_trace) {
     const v1::BuildTrace trace = make_trace();
@@ -179,7 +201,7 @@ absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifac
   }
   if (status.ok()) status = Commit(entry, tag);
   if (status.ok()) Lend(entry.artifact, std::nullopt);
-  Unpin(entry.artifact);
+  Unguard(entry.artifact);
   if (!status.ok()) RemoveBlobs({entry.artifact});
   return Wrap(status);
 }
@@ -220,6 +242,23 @@ absl::Status Cache::RemoveEntry(const Digest& key, const std::optional<Digest>& 
   NoteChanges(dropped.keys);
   RemoveBlobs(dropped.artifacts);
   return absl::OkStatus();
+}
+
+absl::Status Cache::DropEntriesOf(const Digest& artifact) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, index_->KeysOf(artifact));
+  for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(RemoveEntry(key, artifact));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Pinned> Cache::SetPinned(const TagFilter& filter, bool pinned) {
+  FlushIfPossible();
+  const uint64_t of_store = limit_bytes();
+  const uint64_t of_user = limit_bytes_per_user() > 0 ? limit_bytes_per_user() : of_store;
+  const PinLimits limits{.bytes = of_store / 2, .bytes_per_user = std::min(of_store / 8, of_user / 2)};
+  absl::StatusOr<Pinned> result = index_->SetPinned(filter, pinned, limits);
+  if (!absl::IsOutOfRange(result.status())) return Wrap(std::move(result));
+  return MakeError(v1::ErrorDetail::RESOURCE,
+                   StrCat(result.status().message(), ": unpin others first, with `kernixctl cache unpin`"));
 }
 
 absl::StatusOr<Dropped> Cache::Purge(const TagFilter& filter) {
@@ -298,6 +337,27 @@ absl::Status Cache::Flush() {
   return absl::OkStatus();
 }
 
+void Cache::CopyIndexIfDue() {
+  constexpr std::chrono::hours kInterval{1};
+  if (env_.Now() < copied_at_ + kInterval) return;
+  copied_at_ = env_.Now();
+  CopyIndexIfChanged();
+}
+
+void Cache::CopyIndexIfChanged() {
+  const StorePaths paths(options_.directory);
+  const int64_t changes = index_->changes();
+  if (changes == copied_changes_ || !FirstLost().empty()) return;
+  const std::string temporary = StrCat(paths.index_copy, ".tmp");
+  absl::Status status = env_.RemoveTree(temporary);
+  if (status.ok()) status = CopyIndexFile(paths.index, temporary);
+  if (status.ok()) status = env_.Rename(temporary, paths.index_copy);
+  if (status.ok()) copied_changes_ = changes;
+  if (status.ok()) return;
+  env_.RemoveTree(temporary).IgnoreError();
+  Log(LogLevel::kWarning, "index_not_copied", {{"error", status.ToString()}});
+}
+
 void Cache::FlushIfPossible() {
   const absl::Status status = Flush();
   if (!status.ok()) Log(LogLevel::kWarning, "cache_flush_failed", {{"error", status.ToString()}});
@@ -305,15 +365,15 @@ void Cache::FlushIfPossible() {
 
 // --- Blobs that must stay --------------------------------------------------------------------------------------------
 
-void Cache::Pin(const Digest& artifact) {
+void Cache::Guard(const Digest& artifact) {
   const MutexLock lock(blobs_mutex_);
-  ++pins_[artifact];
+  ++guards_[artifact];
 }
 
-void Cache::Unpin(const Digest& artifact) {
+void Cache::Unguard(const Digest& artifact) {
   const MutexLock lock(blobs_mutex_);
-  const auto pin = pins_.find(artifact);
-  if (--pin->second == 0) pins_.erase(pin);
+  const auto guard = guards_.find(artifact);
+  if (--guard->second == 0) guards_.erase(guard);
 }
 
 void Cache::RemoveBlobs(const std::vector<Digest>& artifacts) {
@@ -324,7 +384,7 @@ void Cache::RemoveBlobs(const std::vector<Digest>& artifacts) {
 }
 
 void Cache::RemoveBlob(const Digest& artifact) {
-  if (pins_.contains(artifact) || !FirstLost().empty()) return;
+  if (guards_.contains(artifact) || !FirstLost().empty()) return;
   // An Insert() may have committed after the journal said that no entry names the blob. In doubt, the blob stays: the
   // next start checks again.
   const absl::StatusOr<bool> named = index_->IsNamed(artifact);

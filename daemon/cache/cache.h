@@ -7,7 +7,7 @@
 // start removes it. An entry whose blob is missing or damaged is dropped when it is found.
 //
 // Lifetime: a blob is removed only if no entry names it, no Insert() is between storing it and committing its entry
-// (the blob is then pinned), and no client has been told of it within the lend time (the blob is then lent).
+// (the blob is then guarded), and no client has been told of it within the lend time (the blob is then lent).
 //
 // On disk:
 //
@@ -16,6 +16,7 @@
 //   <directory>/private/                0700; its content is for the store's owner only
 //     lock, owner                       held by the one process that uses the store, and the identity of that process
 //     index.sqlite                      WAL. A process that can open its files can block every commit
+//     index.sqlite.copy                 a recent state of it, for a start that finds it lost or damaged
 //     steps/                            results of steps, see step_store.h
 //     tmp/                              scratch folders; emptied at start
 //
@@ -73,7 +74,8 @@ class Cache {
   // Opens the store in a folder, which is created if absent (mode 0700; the folder's mode decides who can open
   // artifacts). RESOURCE errors, with the path: the folder cannot be created or written; another kernixd holds it
   // (status code kUnavailable); its layout belongs to another kernix; it contains another user's files under the names
-  // above. Moves a damaged index aside (with a warning in the log) and starts a new one. Cleans up after a crash, and
+  // above. Moves a damaged index aside (with a warning in the log) and takes its last
+  // copy, or starts a new one. Cleans up after a crash, and
   // enforces the limit if it can.
   static absl::StatusOr<std::unique_ptr<Cache>> Open(Env& env, CacheOptions options);
 
@@ -133,6 +135,13 @@ class Cache {
   // it.
   absl::StatusOr<std::optional<v1::BuildTrace>> TraceOf(const Digest& key);
 
+  // Pins the matching tags (see Index), or unpins them. At most half of the cache can be pinned, and by a user who is
+  // no administrator an eighth, and half of the limit of one user. RESOURCE, and nothing changes: that would be more.
+  absl::StatusOr<Pinned> SetPinned(const TagFilter& filter, bool pinned);
+
+  // Checks a piece of the store; see the call VerifyCache.
+  absl::StatusOr<v1::VerifyCacheResponse> Verify(const v1::VerifyCacheRequest& request);
+
   // Removes the matching tags. A key without tags is removed, and its artifact with the last key that names it.
   absl::StatusOr<Dropped> Purge(const TagFilter& filter);
 
@@ -151,6 +160,10 @@ class Cache {
 
   // Writes pending uses and totals. Must be called from time to time, and at the end.
   absl::Status Flush();
+
+  // Copies the index, for a start that finds it lost or damaged, if it has changed and the last copy is an hour old.
+  // Must be called from time to time, by one thread; the end of the cache makes a copy, too. Logs errors.
+  void CopyIndexIfDue();
 
   // The first of the store's files and folders that somebody has removed or exchanged; empty: none. After that, the
   // store works no more, and the files at its path belong to others: only a new Cache can make it anew.
@@ -185,19 +198,26 @@ class Cache {
   }
   // Reading and cleaning up must work on a full disk, too.
   void FlushIfPossible();
+  void CopyIndexIfChanged();
   Totals CountedTotals() const;
   absl::StatusOr<bool> IsSound(const Digest& artifact, uint64_t size);
   absl::Status RemoveEntry(const Digest& key, const std::optional<Digest>& artifact);
+  absl::Status DropEntriesOf(const Digest& artifact);
   absl::Status Commit(const Entry& entry, const Tag& tag);
   std::atomic<uint64_t>& ChangesOf(const Digest& key);
   void NoteChanges(const std::vector<Digest>& keys);
   // Logs what fails; the next insertion evicts again.
   void EvictIfPossible(const std::optional<Digest>& keep);
 
-  void Pin(const Digest& artifact);
-  void Unpin(const Digest& artifact);
+  void Guard(const Digest& artifact);
+  void Unguard(const Digest& artifact);
   void RemoveBlobs(const std::vector<Digest>& artifacts);
   void RemoveBlob(const Digest& artifact) ABSL_EXCLUSIVE_LOCKS_REQUIRED(blobs_mutex_);
+
+  // The parts of Verify(). Each adds the problems that it finds.
+  absl::Status VerifyFiles(bool repair, v1::VerifyCacheResponse& response);
+  absl::Status VerifyArtifact(const SizedArtifact& artifact, bool repair, v1::VerifyCacheResponse& response);
+  absl::StatusOr<bool> IsUnnamed(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(blobs_mutex_);
 
   // Until then, the blob stays and these users may have it.
   struct Loan {
@@ -221,9 +241,12 @@ class Cache {
   const std::vector<Layer> layers_;  // which Find() asks for what this store lacks
   Totals before_{};                  // counted by earlier processes
   std::array<MetricCounter, kTotalCount> counted_;
+  // Of the thread that copies the index: when it did so last, and Index::changes() then.
+  MonotonicTime copied_at_;
+  int64_t copied_changes_ = 0;
 
-  Mutex blobs_mutex_;  // held while a blob is removed, so that an earlier pin keeps the blob
-  absl::flat_hash_map<Digest, int> pins_ ABSL_GUARDED_BY(blobs_mutex_);
+  Mutex blobs_mutex_;  // held while a blob is removed, so that an earlier guard keeps the blob
+  absl::flat_hash_map<Digest, int> guards_ ABSL_GUARDED_BY(blobs_mutex_);
   absl::flat_hash_map<Digest, Loan> loans_ ABSL_GUARDED_BY(blobs_mutex_);
 };
 

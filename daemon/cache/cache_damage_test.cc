@@ -227,36 +227,107 @@ TEST_F(CacheTest, RemovesNothingFromTheStoreThatIsAtItsPlaceNow) {
   EXPECT_TRUE(Env::Posix().Stat(BlobOf(1)).ok());
 }
 
-TEST_F(CacheTest, DamagedIndexIsMovedAsideAndANewOneStarted) {
+// An index and its copy, while no cache is open.
+class IndexCopyTest : public CacheTest {
+ protected:
+  std::string Index() const { return JoinPath(store(), "private/index.sqlite"); }
+  std::string Copy() const { return StrCat(Index(), ".copy"); }
+
+  // A store with two entries; its end makes a copy.
+  void SetUp() override {
+    Open();
+    Insert(1);
+    Insert(2);
+    cache_.reset();
+    ASSERT_THAT(env_.Stat(Copy()), IsOk());
+  }
+
+  void Damage(const std::string& path) { ASSERT_THAT(env_.WriteFile(path, kGarbage, 0600), IsOk()); }
+
+  const std::string kGarbage = std::string(8192, 'x');
+};
+
+TEST_F(IndexCopyTest, ADamagedIndexIsMovedAsideAndItsCopyTaken) {
+  Damage(Index());
   Open();
-  Insert(1);
-  cache_.reset();
-  const std::string index = JoinPath(store(), "private/index.sqlite");
-  for (const char* suffix : {"-wal", "-shm"}) ASSERT_TRUE(env_.RemoveTree(StrCat(index, suffix)).ok());
-  const std::string garbage(8192, 'x');
-  ASSERT_TRUE(env_.WriteFile(index, garbage, 0600).ok());
-  Open();
-  EXPECT_FALSE(Has(1));
-  Insert(2);
-  EXPECT_TRUE(Has(2));
-  EXPECT_EQ(*env_.ReadFile(StrCat(index, ".damaged")), garbage);
-  EXPECT_EQ(FilesInBlobs(), 1);
+  EXPECT_TRUE(Has(1) && Has(2));
+  EXPECT_EQ(Stats().builds(), 2u);
+  EXPECT_EQ(*env_.ReadFile(StrCat(Index(), ".damaged")), kGarbage);
+  Insert(3);
+  EXPECT_TRUE(Has(3));
 }
 
-TEST_F(CacheTest, IndexThatAPowerFailureHasLeftEmptyBesideItsLogIsStartedAgain) {
+TEST_F(IndexCopyTest, ALostIndexIsReplacedByItsCopy) {
+  ASSERT_THAT(env_.RemoveFile(Index()), IsOk());
   Open();
-  Insert(1);
-  const std::string index = JoinPath(store(), "private/index.sqlite");
-  const std::string log = *env_.ReadFile(StrCat(index, "-wal"));
+  EXPECT_TRUE(Has(1) && Has(2));
+  EXPECT_EQ(FilesInBlobs(), 2);
+}
+
+TEST_F(IndexCopyTest, EntriesOfACopyWhoseFilesHaveGoneSinceThenGoToo) {
+  Open();
+  const std::string blob = BlobOf(2);
+  cache_.reset();
+  ASSERT_THAT(env_.RemoveFile(Index()), IsOk());
+  ASSERT_THAT(env_.RemoveFile(blob), IsOk());
+  Open();
+  EXPECT_EQ(Stats().entries(), 1u);
+  EXPECT_EQ(Stats().bytes(), 1000u);
+  EXPECT_TRUE(Has(1));
+}
+
+TEST_F(IndexCopyTest, WithoutACopyTheStoreStartsEmpty) {
+  for (const bool damaged : {false, true}) {
+    Damage(Index());
+    ASSERT_THAT(env_.RemoveFile(Copy()), IsOk());
+    if (damaged) Damage(Copy());
+    Open();
+    EXPECT_FALSE(Has(1));
+    EXPECT_EQ(FilesInBlobs(), 0);
+    Insert(1);
+    EXPECT_TRUE(Has(1));
+    cache_.reset();
+  }
+}
+
+TEST_F(IndexCopyTest, AnIndexThatAPowerFailureHasLeftEmptyBesideItsLogIsReplacedByItsCopy) {
+  Open();
+  Insert(3);
+  const std::string log = *env_.ReadFile(StrCat(Index(), "-wal"));
   ASSERT_GT(log.size(), 0u);
   cache_.reset();
-  ASSERT_TRUE(env_.WriteFile(index, "", 0600).ok());
-  ASSERT_TRUE(env_.WriteFile(StrCat(index, "-wal"), log, 0600).ok());
+  ASSERT_THAT(env_.WriteFile(Index(), "", 0600), IsOk());
+  ASSERT_THAT(env_.WriteFile(StrCat(Index(), "-wal"), log, 0600), IsOk());
   Open();
-  EXPECT_FALSE(Has(1));
-  EXPECT_EQ(FilesInBlobs(), 0);
-  Insert(2);
-  EXPECT_TRUE(Has(2));
+  EXPECT_TRUE(Has(1) && Has(3));
+}
+
+TEST_F(IndexCopyTest, AnIndexThatHasChangedIsCopiedOnceAnHour) {
+  Open();
+  const auto copies = [&] { return env_.Calls(Operation::kRename, Copy()); };
+  const int before = copies();
+  env_.now += 3'600'000;
+  cache_->CopyIndexIfDue();
+  EXPECT_EQ(copies(), before) << "nothing has changed";
+  Insert(3);
+  cache_->CopyIndexIfDue();
+  EXPECT_EQ(copies(), before);
+  env_.now += 3'600'000;
+  cache_->CopyIndexIfDue();
+  EXPECT_EQ(copies(), before + 1);
+}
+
+TEST_F(IndexCopyTest, ACopyThatFailsLeavesTheLastOne) {
+  Open();
+  Insert(3);
+  env_.Inject(NoSpace(Operation::kRename, "index.sqlite.copy"));
+  cache_.reset();
+  EXPECT_EQ(env_.Hits(), 1);
+  EXPECT_FALSE(env_.Stat(StrCat(Copy(), ".tmp")).ok());
+  ASSERT_THAT(env_.RemoveFile(Index()), IsOk());
+  Open();
+  EXPECT_TRUE(Has(1));
+  EXPECT_FALSE(Has(3)) << "it is younger than the copy";
 }
 
 }  // namespace

@@ -216,12 +216,12 @@ TEST_F(CacheTest, ContentIsReadOnceAndThenRecognisedByItsFingerprint) {
 TEST_F(CacheTest, AnArtifactStaysWhileAnEntryThatWillNameItIsOnItsWay) {
   Open();
   ASSERT_THAT(cache_->Insert(TestEntry(1), TestTag(), TestArtifact(7)), IsOk());
-  // While the second insertion looks at the artifact, which is there already.
-  const std::string artifact = Basename(cache_->BlobPath(DigestOf(TestArtifact(7))));
-  env_.Inject({.operation = Operation::kStat, .match = artifact, .before = [this] {
-                 EXPECT_THAT(cache_->Remove(TestKey(1)), IsOk());
-               }});
-  ASSERT_THAT(cache_->Insert(TestEntry(2), TestTag(), TestArtifact(7)), IsOk());
+  // Once the second insertion has found the artifact, which is there already.
+  const MakeTrace remove_first = [this] {
+    EXPECT_THAT(cache_->Remove(TestKey(1)), IsOk());
+    return v1::BuildTrace();
+  };
+  ASSERT_THAT(cache_->Insert(TestEntry(2), TestTag(), TestArtifact(7), remove_first), IsOk());
   EXPECT_THAT(ReadBlob(*cache_, DigestOf(TestArtifact(7))), IsOk());
   EXPECT_TRUE(cache_->Find(TestKey(2))->has_value());
 }

@@ -74,6 +74,11 @@ struct Entry {
   int64_t created_unix_ms = 0;
 };
 
+struct SizedArtifact {
+  Digest digest;
+  uint64_t size = 0;
+};
+
 // What a power failure may damage.
 enum class Durability {
   kSurvives,

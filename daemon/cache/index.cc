@@ -6,10 +6,24 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "daemon/cache/index_schema.h"
 #include "daemon/cache/index_statements.h"
 
 namespace kernix::cache {
+namespace {
+
+absl::Status CheckPins(const Pinned& pinned, uint64_t of_all, const PinLimits& limits) {
+  if (pinned.bytes > pinned.most_bytes) {
+    return absl::OutOfRangeError(
+        StrCat("then ", pinned.bytes, " bytes would be pinned, of at most ", pinned.most_bytes));
+  }
+  if (of_all <= limits.bytes) return absl::OkStatus();
+  return absl::OutOfRangeError(
+      StrCat("then all users together would have pinned ", of_all, " bytes, of at most ", limits.bytes));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Index>> Index::Open(const std::string& path) {
   auto writer = std::make_unique<IndexWriter>();
@@ -75,6 +89,16 @@ absl::StatusOr<bool> Index::IsNamed(const Digest& artifact) {
   return reader_->IsNamed(artifact);
 }
 
+absl::StatusOr<std::vector<Digest>> Index::KeysOf(const Digest& artifact) {
+  const MutexLock lock(list_mutex_);
+  return lister_->KeysOf(artifact);
+}
+
+absl::StatusOr<std::vector<SizedArtifact>> Index::ArtifactsAfter(const Digest& digest, size_t limit) {
+  const MutexLock lock(list_mutex_);
+  return lister_->ArtifactsAfter(digest, limit);
+}
+
 absl::StatusOr<absl::flat_hash_set<Digest>> Index::Artifacts() {
   const MutexLock lock(read_mutex_);
   KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> artifacts, reader_->Artifacts());
@@ -84,6 +108,11 @@ absl::StatusOr<absl::flat_hash_set<Digest>> Index::Artifacts() {
 Holdings Index::holdings() {
   const MutexLock lock(write_mutex_);
   return books_.holdings;
+}
+
+int64_t Index::changes() {
+  const MutexLock lock(write_mutex_);
+  return writer_->database().AllChanges();
 }
 
 absl::StatusOr<Totals> Index::LoadTotals() {
@@ -136,6 +165,23 @@ absl::StatusOr<Dropped> Index::Purge(const TagFilter& filter) {
   for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(ChargeOrDrop(key, dropped, books));
   KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   return dropped;
+}
+
+absl::StatusOr<Pinned> Index::SetPinned(const TagFilter& filter, bool pinned, const PinLimits& limits) {
+  const MutexLock lock(write_mutex_);
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  Pinned now;
+  KERNIX_ASSIGN_OR_RETURN(now.tags, writer_->SetPinned(filter, pinned));
+  KERNIX_ASSIGN_OR_RETURN(const auto of_users, writer_->Pinned());
+  uint64_t of_all = 0;
+  for (const auto& [user, bytes] : of_users) {
+    of_all += bytes;
+    if (filter.owner.value_or(user) == user) now.bytes += bytes;
+  }
+  now.most_bytes = filter.owner ? limits.bytes_per_user : limits.bytes;
+  if (pinned) KERNIX_RETURN_IF_ERROR(CheckPins(now, of_all, limits));
+  KERNIX_RETURN_IF_ERROR(transaction.Commit());
+  return now;
 }
 
 bool Index::Books::Exceed(const Limits& limits) const {

@@ -77,6 +77,11 @@ class Index {
   // Removes the matching tags, and the entries that have none left.
   absl::StatusOr<Dropped> Purge(const TagFilter& filter);
 
+  // Pins the matching tags, so that Evict() takes nothing from their owners in which they have a pinned tag; or unpins
+  // them. A filter with an owner is of a user who is no administrator. kOutOfRange, and nothing changes, if more than
+  // `limits` would be pinned.
+  absl::StatusOr<Pinned> SetPinned(const TagFilter& filter, bool pinned, const PinLimits& limits);
+
   // As long as artifacts and index, or what a user holds, exceed `limits`: takes from the user who holds most the tags
   // of the entry among theirs that nobody has used for longest. An entry goes with its last tag, but never that of
   // `keep`. Counts evictions.
@@ -85,11 +90,17 @@ class Index {
   // The bytes of the entries that have a tag of `user`, each in full, and of these tags.
   absl::StatusOr<uint64_t> HeldBy(UserId user);
 
-  // Whether an entry names `artifact`; all artifacts that entries name.
+  // Whether an entry names `artifact`, and the keys of those that do; all artifacts that entries name; some of them, in
+  // the order of their digests.
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
+  absl::StatusOr<std::vector<Digest>> KeysOf(const Digest& artifact);
   absl::StatusOr<absl::flat_hash_set<Digest>> Artifacts();
+  absl::StatusOr<std::vector<SizedArtifact>> ArtifactsAfter(const Digest& digest, size_t limit);
 
   Holdings holdings();
+
+  // A number that grows with each change since Open().
+  int64_t changes();
 
   // As last written; builds and evictions are current.
   absl::StatusOr<Totals> LoadTotals();

@@ -41,6 +41,7 @@ constexpr char kTables[] = R"sql(
     name TEXT NOT NULL,
     key BLOB NOT NULL REFERENCES entry (key),
     owner INTEGER NOT NULL,
+    pinned INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (name, key, owner)
   ) WITHOUT ROWID;
   CREATE INDEX tag_by_key ON tag (key);
@@ -79,6 +80,14 @@ absl::Status CheckIntegrity(Database& database) {
 // After a large transaction, the next one after a checkpoint cuts the write-ahead log.
 constexpr char kShortLog[] = "PRAGMA journal_size_limit = 4194304";
 
+// For an index from before there were pins. Such a kernixd can still use it.
+absl::Status AddPins(Database& database) {
+  KERNIX_ASSIGN_OR_RETURN(const int64_t columns,
+                          database.QueryInt("SELECT count(*) FROM pragma_table_info('tag') WHERE name = 'pinned'"));
+  if (columns > 0) return absl::OkStatus();
+  return database.Execute("ALTER TABLE tag ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0");
+}
+
 constexpr char kAwaitDisk[] = "PRAGMA synchronous = FULL";
 
 // In one transaction: each one waits for the disk.
@@ -95,6 +104,17 @@ absl::Status MakeTables(Database& database) {
 absl::Status MadeByAnother(std::string_view what, int64_t number, int64_t ours) {
   return absl::FailedPreconditionError(StrCat("another kernix made it, with ", what, " ", number,
                                               " where this one has ", ours, "; remove its folder to begin anew"));
+}
+
+absl::Status CheckIndexFile(const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(Database database, OpenIndexConnection(path));
+  return CheckIntegrity(database);
+}
+
+absl::Status CopyIndexFile(const std::string& path, const std::string& to) {
+  KERNIX_ASSIGN_OR_RETURN(Database database, OpenIndexConnection(path));
+  KERNIX_ASSIGN_OR_RETURN(Statement copy, database.Prepare("VACUUM INTO ?"));
+  return copy.BindText(1, to).Run();
 }
 
 absl::StatusOr<Database> OpenIndexConnection(const std::string& path) {
@@ -117,7 +137,7 @@ absl::Status PrepareIndex(Database& database) {
   KERNIX_RETURN_IF_ERROR(CheckIntegrity(database));
   KERNIX_ASSIGN_OR_RETURN(const int64_t schema, database.QueryInt("PRAGMA user_version"));
   if (schema == 0) return MakeTables(database);
-  if (schema == kSchema) return absl::OkStatus();
+  if (schema == kSchema) return AddPins(database);
   return MadeByAnother("schema", schema, kSchema);
 }
 

@@ -39,6 +39,12 @@ class DiskNotAwaited {
 // tables are those of another kernix.
 absl::Status PrepareIndex(Database& database);
 
+// kDataLoss if the file is damaged. Needs no lock: a connection of its own reads it, as it is now.
+absl::Status CheckIndexFile(const std::string& path);
+
+// Writes a copy of the file, as it is now, to `to`, where nothing may be. In the same way.
+absl::Status CopyIndexFile(const std::string& path, const std::string& to);
+
 // Converts an Entry to and from the index's columns.
 
 // The blob columns. The same content gives the same bytes.

@@ -32,7 +32,7 @@ absl::Status PrepareAll(Database& database, const std::vector<Query>& queries) {
 }
 
 // The condition of a TagFilter, with the parameters of BindFilter():
-constexpr char kMatchingTags[] = "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) ";
+constexpr char kMatchingTags[] = "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) AND (?6 = 0 OR pinned = 0) ";
 constexpr char kLastUsed[] = "last_used_unix_ms < ?5";
 
 void BindFilter(Statement& statement, const TagFilter& filter) {
@@ -40,7 +40,8 @@ void BindFilter(Statement& statement, const TagFilter& filter) {
       .BindText(2, filter.name.value_or(""))
       .BindInt(3, filter.owner.has_value())
       .BindInt(4, ToNumber(filter.owner.value_or(UserId{})))
-      .BindInt(5, filter.unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()));
+      .BindInt(5, filter.unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()))
+      .BindInt(6, filter.spares_pinned);
 }
 
 constexpr char kHasTag[] =
@@ -56,7 +57,8 @@ std::string SelectHolders(std::string_view which) {
 }
 
 constexpr char kOldestOf[] =
-    "SELECT key FROM entry WHERE key <> ?1 AND EXISTS (SELECT 1 FROM tag WHERE tag.key = entry.key AND owner = ?2) "
+    "SELECT key FROM entry WHERE key <> ?1 AND (SELECT max(pinned) FROM tag WHERE tag.key = entry.key AND owner = ?2) "
+    "= 0 "
     "ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1";
 
 std::string SelectEntry() {
@@ -69,8 +71,11 @@ constexpr char kRecent[] =
     "LEFT JOIN build_inputs ON build_inputs.key = entry.key WHERE tag.name = ? AND tag.owner = ? "
     "ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key LIMIT ?";
 
+constexpr char kArtifactsAfter[] =
+    "SELECT DISTINCT artifact, size FROM entry WHERE artifact > ? ORDER BY artifact LIMIT ?";
+
 std::string SelectTagged(std::string_view rest) {
-  return StrCat("SELECT ", kEntryColumns, ", last_used_unix_ms, hits, tag.name, tag.owner ",
+  return StrCat("SELECT ", kEntryColumns, ", last_used_unix_ms, hits, tag.name, tag.owner, tag.pinned ",
                 "FROM entry JOIN tag ON tag.key = entry.key ", rest);
 }
 
@@ -128,10 +133,12 @@ absl::Status IndexWriter::Open(const std::string& path) {
         StrCat("DELETE FROM tag ", kMatchingTags, "AND key IN (SELECT key FROM entry WHERE ", kLastUsed, ")")},
        {&tagged_, StrCat("SELECT DISTINCT tag.key FROM tag JOIN entry ON entry.key = tag.key ", kMatchingTags, "AND ",
                          kLastUsed)},
+       {&set_pinned_, StrCat("UPDATE tag SET pinned = ?7 ", kMatchingTags)},
        {&is_tagged_, "SELECT 1 FROM tag WHERE key = ? LIMIT 1"},
        {&oldest_of_, kOldestOf},
        {&holders_of_, SelectHolders("WHERE tag.key = ?")},
        {&holders_, SelectHolders("")},
+       {&pinned_, SelectHolders("WHERE pinned")},
        {&use_, "UPDATE entry SET last_used_unix_ms = max(last_used_unix_ms, ?), hits = hits + ? WHERE key = ?"},
        {&used_bytes_, kUsedBytes},
        {&totals_, "SELECT id, value FROM counter"},
@@ -213,6 +220,17 @@ absl::StatusOr<std::map<UserId, uint64_t>> IndexWriter::HoldersOf(const Digest& 
 absl::StatusOr<std::map<UserId, uint64_t>> IndexWriter::Holders() {
   const ScopedReset reset(holders_);
   return ReadHolders(holders_);
+}
+
+absl::StatusOr<std::map<UserId, uint64_t>> IndexWriter::Pinned() {
+  const ScopedReset reset(pinned_);
+  return ReadHolders(pinned_);
+}
+
+absl::StatusOr<uint64_t> IndexWriter::SetPinned(const TagFilter& filter, bool pinned) {
+  BindFilter(set_pinned_, filter);
+  KERNIX_RETURN_IF_ERROR(set_pinned_.BindInt(7, pinned).Run());
+  return static_cast<uint64_t>(database_.Changes());
 }
 
 absl::StatusOr<bool> IndexWriter::PutTag(const Digest& key, const Tag& tag) {
@@ -331,6 +349,7 @@ absl::Status IndexReader::Open(const std::string& path) {
                                 {&keys_of_, "SELECT key FROM entry WHERE artifact = ?"},
                                 {&has_tag_, kHasTag},
                                 {&artifacts_, "SELECT DISTINCT artifact FROM entry"},
+                                {&artifacts_after_, kArtifactsAfter},
                                 {&named_, kIsNamed}});
 }
 
@@ -361,6 +380,7 @@ absl::StatusOr<std::vector<ListedEntry>> IndexReader::List(const TagFilter& filt
     listed.hits = static_cast<uint64_t>(list_.Int(kEntryColumnCount + 1));
     listed.tag = {std::string(list_.Text(kEntryColumnCount + 2)),
                   static_cast<UserId>(list_.Int(kEntryColumnCount + 3))};
+    listed.pinned = list_.Int(kEntryColumnCount + 4) != 0;
   }
 }
 
@@ -396,6 +416,19 @@ absl::StatusOr<bool> IndexReader::HasTagOf(UserId owner, const Digest& artifact)
 absl::StatusOr<std::vector<Digest>> IndexReader::Artifacts() {
   const ScopedReset reset(artifacts_);
   return ReadDigests(artifacts_);
+}
+
+absl::StatusOr<std::vector<SizedArtifact>> IndexReader::ArtifactsAfter(const Digest& digest, size_t limit) {
+  const ScopedReset reset(artifacts_after_);
+  artifacts_after_.BindBlob(1, ColumnOf(digest)).BindInt(2, static_cast<int64_t>(limit));
+  std::vector<SizedArtifact> artifacts;
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(const bool row, artifacts_after_.Step());
+    if (!row) return artifacts;
+    SizedArtifact& artifact = artifacts.emplace_back();
+    KERNIX_ASSIGN_OR_RETURN(artifact.digest, Digest::FromRaw(artifacts_after_.Blob(0)));
+    artifact.size = static_cast<uint64_t>(artifacts_after_.Int(1));
+  }
 }
 
 absl::StatusOr<bool> IndexReader::IsNamed(const Digest& artifact) {

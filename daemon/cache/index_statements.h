@@ -37,12 +37,16 @@ class IndexWriter {
   // Drops the row, its inputs, its trace, and its header set if no other row has it.
   absl::Status Drop(const Digest& key, int64_t header_set);
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
-  // The least recently used key with a tag of `user`, other than `keep`.
+  // The least recently used key with a tag of `user`, and no pinned one, other than `keep`.
   absl::StatusOr<std::optional<Digest>> OldestOf(UserId user, const std::optional<Digest>& keep);
 
   // The bytes of an entry and of its tags, for each user who has one; and the sums of all entries.
   absl::StatusOr<std::map<UserId, uint64_t>> HoldersOf(const Digest& key);
   absl::StatusOr<std::map<UserId, uint64_t>> Holders();
+  // The same sums of what users have pinned.
+  absl::StatusOr<std::map<UserId, uint64_t>> Pinned();
+  // Returns the number of matching tags.
+  absl::StatusOr<uint64_t> SetPinned(const TagFilter& filter, bool pinned);
 
   // False if the tag exists already, if there is no such key, or if the owner has reached the limit of tags for the
   // key.
@@ -75,8 +79,8 @@ class IndexWriter {
   Database database_;
   Statement put_headers_, headers_id_, drop_headers_;
   Statement put_, put_inputs_, put_trace_, links_, named_, drop_, drop_inputs_, drop_trace_;
-  Statement put_tag_, drop_tags_of_, drop_tags_of_owner_, drop_tags_, tagged_, is_tagged_;
-  Statement oldest_of_, holders_of_, holders_, use_, totals_, count_, used_bytes_;
+  Statement put_tag_, drop_tags_of_, drop_tags_of_owner_, drop_tags_, set_pinned_, tagged_, is_tagged_;
+  Statement oldest_of_, holders_of_, holders_, pinned_, use_, totals_, count_, used_bytes_;
   Statement known_files_, put_known_file_;
 };
 
@@ -91,11 +95,12 @@ class IndexReader {
   absl::StatusOr<std::vector<Digest>> KeysOf(const Digest& artifact);
   absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact);
   absl::StatusOr<std::vector<Digest>> Artifacts();
+  absl::StatusOr<std::vector<SizedArtifact>> ArtifactsAfter(const Digest& digest, size_t limit);
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
 
  private:
   Database database_;
-  Statement find_, list_, recent_, trace_of_, keys_of_, has_tag_, artifacts_, named_;
+  Statement find_, list_, recent_, trace_of_, keys_of_, has_tag_, artifacts_, artifacts_after_, named_;
 };
 
 }  // namespace kernix::cache

@@ -36,6 +36,7 @@ struct ListedEntry {
   // By any user of the key, under any tag.
   int64_t last_used_unix_ms = 0;
   uint64_t hits = 0;
+  bool pinned = false;
 };
 
 // Matches what fits all fields that are set.
@@ -43,6 +44,7 @@ struct TagFilter {
   std::optional<std::string> name;
   std::optional<UserId> owner;
   std::optional<int64_t> unused_since_unix_ms;  // keys that were last used before that time
+  bool spares_pinned = false;
 };
 
 // A module normally has one or two names. If a user makes up thousands for one key, no more of them are noted for that
@@ -54,6 +56,20 @@ inline constexpr int kMaxPendingTagsPerOwner = 10'000;
 struct Limits {
   uint64_t bytes = 10ull << 30;
   uint64_t bytes_per_user = 0;  // 0: no limit
+};
+
+// How many bytes may be pinned.
+struct PinLimits {
+  uint64_t bytes = 0;           // by all users together
+  uint64_t bytes_per_user = 0;  // by one who is no administrator
+};
+
+// What is pinned after a change: the tags that it matched; the bytes of their owner's pins, or, if it matched
+// everybody's tags, of all.
+struct Pinned {
+  uint64_t tags = 0;
+  uint64_t bytes = 0;
+  uint64_t most_bytes = 0;  // that it may be
 };
 
 struct Holdings {

@@ -139,6 +139,8 @@ absl::StatusOr<int64_t> Database::QueryInt(std::string_view sql) {
   return statement.Int(0);
 }
 
+int64_t Database::AllChanges() const { return sqlite3_total_changes64(handle_.get()); }
+
 int64_t Database::Changes() const { return sqlite3_changes64(handle_.get()); }
 
 absl::StatusOr<Transaction> Transaction::Begin(Database& database) {

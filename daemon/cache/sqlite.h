@@ -82,6 +82,8 @@ class Database {
 
   // The number of rows that the last INSERT, UPDATE or DELETE changed.
   int64_t Changes() const;
+  // The number of rows that this connection has changed.
+  int64_t AllChanges() const;
 
  private:
   struct Close {

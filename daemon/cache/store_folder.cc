@@ -158,7 +158,7 @@ absl::Status StoreError(const std::string& directory, const absl::Status& status
                            "): make it writable, or ", kChooseAnother));
     case absl::StatusCode::kDataLoss:
       return Refuse(StrCat("the store ", directory, " is damaged (", status.message(),
-                           "): restart kernixd, which moves a damaged index aside"));
+                           "): restart kernixd, which moves a damaged index aside and takes its copy"));
     default:
       return Refuse(StrCat("the store ", directory, " does not work (", status.message(), "): ", kChooseAnother));
   }
@@ -171,6 +171,7 @@ StorePaths::StorePaths(const std::string& store)
       private_directory(JoinPath(store, kPrivateFolder)),
       lock(JoinPath(private_directory, "lock")),
       index(JoinPath(private_directory, "index.sqlite")),
+      index_copy(StrCat(index, ".copy")),
       steps(JoinPath(private_directory, "steps")),
       toolchains(JoinPath(private_directory, "toolchains")),
       scratch(JoinPath(private_directory, "tmp")) {}
@@ -258,6 +259,11 @@ absl::StatusOr<bool> BlobFolder::IsSound(const Digest& digest, uint64_t size) {
   return Verify(digest, **file);
 }
 
+void BlobFolder::Forget(const Digest& digest) {
+  const MutexLock lock(mutex_);
+  verified_.erase(digest);
+}
+
 absl::StatusOr<std::unique_ptr<ReadableFile>> BlobFolder::Open(const Digest& digest) {
   const std::string path = PathOf(digest);
   KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, env_.OpenFile(path));
@@ -286,14 +292,18 @@ absl::Status BlobFolder::Remove(const Digest& digest) {
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
-absl::Status BlobFolder::RemoveAllBut(const absl::flat_hash_set<Digest>& keep) {
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_.ListDirectory(directory_));
+absl::StatusOr<absl::flat_hash_set<Digest>> BlobFolder::RemoveAllBut(const absl::flat_hash_set<Digest>& keep) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+  absl::flat_hash_set<Digest> kept;
   for (const std::string& name : names) {
     const absl::StatusOr<Digest> digest = Digest::FromHex(ToStd(absl::StripSuffix(name, kBlobSuffix)));
-    if (digest.ok() && JoinPath(directory_, name) == PathOf(*digest) && keep.contains(*digest)) continue;
-    KERNIX_RETURN_IF_ERROR(env_.RemoveTree(JoinPath(directory_, name)));
+    if (digest.ok() && JoinPath(directory_, name) == PathOf(*digest) && keep.contains(*digest)) {
+      kept.insert(*digest);
+    } else {
+      KERNIX_RETURN_IF_ERROR(env_.RemoveTree(JoinPath(directory_, name)));
+    }
   }
-  return absl::OkStatus();
+  return kept;
 }
 
 void BlobFolder::Remember(const Digest& digest, const FileIdentity& identity, Durability durability) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -29,7 +30,7 @@ absl::Status StoreError(const std::string& directory, const absl::Status& status
 struct StorePaths {
   explicit StorePaths(const std::string& directory);
 
-  std::string directory, version, blobs, private_directory, lock, index, steps, toolchains, scratch;
+  std::string directory, version, blobs, private_directory, lock, index, index_copy, steps, toolchains, scratch;
 };
 
 // Creates the folder, and refuses one that belongs to another user or that others may write to. Takes its lock
@@ -65,6 +66,9 @@ class BlobFolder {
   // failing disk) is an error, which says nothing about the content.
   absl::StatusOr<bool> IsSound(const Digest& digest, uint64_t size);
 
+  // Has the next IsSound() read the content, even if the file seems unchanged.
+  void Forget(const Digest& digest);
+
   // Opens the blob for reading piece by piece, even if it is removed meanwhile. kNotFound if there is no such blob,
   // kDataLoss if its content does not match its digest.
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const Digest& digest);
@@ -72,8 +76,12 @@ class BlobFolder {
   // OK if there is no such blob.
   absl::Status Remove(const Digest& digest);
 
-  // Removes everything that is not in `keep`. Call only at the start, while nothing else uses the store.
-  absl::Status RemoveAllBut(const absl::flat_hash_set<Digest>& keep);
+  // The names of all files in the folder.
+  absl::StatusOr<std::vector<std::string>> Names() { return env_.ListDirectory(directory_); }
+
+  // Removes everything that is not in `keep`, and returns what is left. Call only at the start, while nothing else uses
+  // the store.
+  absl::StatusOr<absl::flat_hash_set<Digest>> RemoveAllBut(const absl::flat_hash_set<Digest>& keep);
 
  private:
   absl::Status Write(const std::string& path, std::string_view content, Durability durability);

@@ -44,6 +44,10 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
                         v1::GetTraceResponse* response) override;
   grpc::Status PurgeCache(grpc::ServerContext* context, const v1::PurgeCacheRequest* request,
                           v1::PurgeCacheResponse* response) override;
+  grpc::Status PinCache(grpc::ServerContext* context, const v1::PinCacheRequest* request,
+                        v1::PinCacheResponse* response) override;
+  grpc::Status VerifyCache(grpc::ServerContext* context, const v1::VerifyCacheRequest* request,
+                           v1::VerifyCacheResponse* response) override;
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
                          v1::GetStatusResponse* response) override;
   grpc::Status CancelLoad(grpc::ServerContext* context, const v1::CancelLoadRequest* request,
@@ -65,6 +69,8 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
   absl::Status CheckMayHave(const Digest& artifact) const;
   absl::StatusOr<cache::TagFilter> FilterFor(const v1::PurgeCacheRequest& request) const;
   absl::Status Purge(const v1::PurgeCacheRequest& request, v1::PurgeCacheResponse& response);
+  absl::Status Pin(const v1::PinCacheRequest& request, v1::PinCacheResponse& response);
+  absl::Status Verify(const v1::VerifyCacheRequest& request, v1::VerifyCacheResponse& response);
 
   Backend& backend_;
   const IdentityPtr caller_;

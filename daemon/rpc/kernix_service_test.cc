@@ -99,6 +99,19 @@ class KernixServiceTest : public BackendFixture {
     return Purge(caller, request);
   }
 
+  grpc::StatusCode Pin(uid_t caller, const std::string& name, bool unpin = false) {
+    v1::PinCacheRequest request;
+    request.set_name(name);
+    request.set_unpin(unpin);
+    v1::PinCacheResponse response;
+    return KernixService(parts_.backend(), User(caller)).PinCache(nullptr, &request, &response).error_code();
+  }
+
+  grpc::Status Verify(uid_t caller, v1::VerifyCacheResponse& response) {
+    const v1::VerifyCacheRequest request;
+    return KernixService(parts_.backend(), User(caller)).VerifyCache(nullptr, &request, &response);
+  }
+
   grpc::Status Shutdown(uid_t caller) {
     const v1::ShutdownRequest request;
     v1::ShutdownResponse response;
@@ -114,6 +127,42 @@ TEST_F(KernixServiceTest, EveryoneDropsTheirOwnEntriesOnly) {
   EXPECT_EQ(PurgeName(kAlice, "k"), 0u);
   EXPECT_EQ(PurgeAll(kBob), 1u);
   EXPECT_EQ(parts_.backend().cache.Stats().entries(), 1u);
+}
+
+TEST_F(KernixServiceTest, EveryonePinsTheirOwnEntriesOnly) {
+  Store("k", kAlice);
+  Store("his", kBob);
+  EXPECT_EQ(Pin(kAlice, "his"), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Pin(kAlice, "k"), grpc::StatusCode::OK);
+  EXPECT_EQ(Pin(kBob, "k", /*unpin=*/true), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(PurgeAll(0), 1u) << "one is pinned";
+  EXPECT_THAT(List(0), ElementsAre(StrCat("k of ", kAlice)));
+  EXPECT_EQ(Pin(0, "k", /*unpin=*/true), grpc::StatusCode::OK);
+  EXPECT_EQ(PurgeAll(0), 1u);
+}
+
+TEST_F(KernixServiceTest, APurgeSaysWhatItLeavesAndTakesItOnDemand) {
+  Store("kept", kAlice);
+  Store("other", kAlice);
+  ASSERT_EQ(Pin(kAlice, "kept"), grpc::StatusCode::OK);
+  KernixService service(parts_.backend(), User(kAlice));
+  v1::PurgeCacheRequest request;
+  request.set_all(true);
+  v1::PurgeCacheResponse response;
+  ASSERT_TRUE(service.PurgeCache(nullptr, &request, &response).ok());
+  EXPECT_EQ(response.removed_entries(), 1u);
+  EXPECT_EQ(response.kept_entries(), 1u);
+  request.set_pinned(true);
+  ASSERT_TRUE(service.PurgeCache(nullptr, &request, &response).ok());
+  EXPECT_EQ(response.removed_entries(), 1u);
+}
+
+TEST_F(KernixServiceTest, OnlyAnAdministratorVerifiesTheStore) {
+  Store("k", kAlice);
+  v1::VerifyCacheResponse response;
+  EXPECT_EQ(Verify(kAlice, response).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  ASSERT_TRUE(Verify(0, response).ok());
+  EXPECT_EQ(response.artifacts(), 1u);
 }
 
 TEST_F(KernixServiceTest, EveryoneSeesTheirOwnEntriesOnly) {

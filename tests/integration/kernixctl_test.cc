@@ -301,6 +301,38 @@ TEST_F(KernixctlTest, ABeginningThatSeveralKeysHaveIsRefused) {
   }
 }
 
+TEST_F(KernixctlTest, APinnedEntryStaysUntilItIsNamed) {
+  Output({"compile", WriteGood("one.cpp"), WriteGood("other.cpp")});
+  EXPECT_EQ(Ctl({"cache", "pin", "nothing"}).exit_code, ctl::kFailure);
+  EXPECT_THAT(Output({"cache", "pin", "one"}), StartsWith("pinned 1 entry; now "));
+  EXPECT_THAT(Output({"cache", "list", "--name", "one", "--json"}), HasSubstr("\"pinned\": true"));
+  EXPECT_THAT(Output({"cache", "purge", "--all"}),
+              AllOf(StartsWith("removed 1 entry, "), HasSubstr("; 1 pinned one stays (--pinned")));
+  EXPECT_THAT(Output({"cache", "list"}), HasSubstr("\none "));
+  EXPECT_THAT(Output({"cache", "unpin", "one"}), StartsWith("unpinned 1 entry; now 0 B of "));
+  EXPECT_THAT(Output({"cache", "pin", "one"}), StartsWith("pinned 1 entry"));
+  EXPECT_THAT(Output({"cache", "purge", "--all", "--pinned"}), StartsWith("removed 1 entry, "));
+}
+
+TEST_F(KernixctlTest, VerifyFindsADamagedArtifactAndARepairHasItBuiltAgain) {
+  const std::string file = WriteGood("one.cpp");
+  Output({"compile", file});
+  EXPECT_THAT(Output({"cache", "verify"}), AllOf(StartsWith("checked 1 artifact, "), HasSubstr(": 0 problems\n")));
+  const auto artifacts = std::filesystem::directory_iterator(Path("store/artifacts"));
+  const std::string path = artifacts->path();
+  std::string content = Env::Posix().ReadFile(path).value();
+  content.back() ^= 1;
+  ASSERT_TRUE(Env::Posix().RemoveFile(path).ok());
+  ASSERT_TRUE(Env::Posix().WriteFile(path, content, 0444).ok());
+  const ProgramOutcome found = Ctl({"cache", "verify"});
+  EXPECT_EQ(found.exit_code, ctl::kFailure);
+  EXPECT_THAT(found.output, AllOf(ContainsRegex("damaged +no +" + path), HasSubstr("1 problem, 1 not repaired")));
+  EXPECT_EQ(Ctl({"cache", "verify", "--json"}).exit_code, ctl::kFailure);
+  EXPECT_THAT(Output({"cache", "verify", "--repair"}), HasSubstr(": 1 problem\n"));
+  EXPECT_THAT(Output({"compile", file, "--json"}), HasSubstr("\"cache_hit\": false"));
+  EXPECT_THAT(Output({"cache", "verify", "--json"}), HasSubstr("\"problems\": []"));
+}
+
 TEST_F(KernixctlTest, PurgeRemovesWhatItIsTold) {
   const std::vector<std::string> compile = {"compile", WriteGood("one.cpp"), WriteGood("other.cpp")};
   Output(compile);

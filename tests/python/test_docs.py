@@ -138,6 +138,7 @@ COMMANDS = [
     ("cache", "list"),
     ("cache", "show"),
     ("cache", "purge"),
+    ("cache", "verify"),
     ("trace",),
     ("compile",),
     ("build",),

@@ -186,6 +186,20 @@ TEST_F(CacheTest, NobodyElsesEntryIsDropped) {
   JudgeTwin(kEntries, "one's own entry is dropped", own.value_or(0) == 1 ? "" : own.status().ToString());
 }
 
+TEST_F(CacheTest, NobodyElsesEntryIsPinned) {
+  const auto pinned = [](server::TestClient& client) {
+    grpc::ClientContext context;
+    v1::PinCacheRequest request;
+    request.set_name("others_model");
+    v1::PinCacheResponse response;
+    (void)client.stub().PinCache(&context, request, &response);
+    return response.entries();
+  };
+  const uint64_t entries = pinned(member());
+  Judge(kEntries, "PinCache", entries > 0 ? StrCat("pinned ", entries) : "");
+  JudgeTwin(kEntries, "one's own entry is pinned", pinned(*other_) == 1 ? "" : "it is not");
+}
+
 TEST_F(CacheTest, TheStoreShowsAMemberHisArtifactsOnly) {
   std::string found;
   for (const std::string& file : ReadableFiles(TheUsers().member)) {

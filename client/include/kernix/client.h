@@ -69,16 +69,19 @@ struct CacheEntryInfo {
   uint64_t hits = 0;
   uint32_t owner = 0;     // the user who loaded it under this name
   uint64_t build_ms = 0;  // what its build took; 0 if another node has built it
+  bool pinned = false;
 };
 
 struct PurgeFilter {
   std::string name;                           // empty: any name
   std::chrono::milliseconds not_used_for{0};  // 0: any age
+  bool pinned = false;                        // pinned ones, too
 };
 
 struct PurgeResult {
   uint64_t entries = 0;
   uint64_t bytes = 0;
+  uint64_t kept_entries = 0;  // that match, but are pinned
 };
 
 // Thread-safe, and safe around fork(): no connection and no gRPC thread outlives a call. If another thread forks during

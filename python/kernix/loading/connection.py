@@ -58,7 +58,7 @@ def _program() -> bytes:
 
 
 def clear_cache(name: str | None = None) -> int:
-    """Remove compiled kernels from the cache. Modules that this process has loaded stay loaded.
+    """Remove compiled kernels from the cache, but no pinned ones. Modules that this process has loaded stay loaded.
 
     Parameters
     ----------
