@@ -34,9 +34,13 @@ CPP
 
 check_root() {
   local tag wheels
+  export CXX=g++
+  # shellcheck source=/dev/null
+  if [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bionic ]; then CXX=g++-8; fi   # g++ is 7 there
   apt-get -qq update
-  apt-get -qq install --no-install-recommends g++ python3 python3-venv >install.log 2>&1 || fail "$(tail -20 install.log)"
-  g++ --version | head -1
+  apt-get -qq install --no-install-recommends $CXX python3 python3-venv >install.log 2>&1 || fail "$(tail -20 install.log)"
+  $CXX --version | head -1
+  ldd --version | head -1
   tag=$(python3 -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
   mapfile -t wheels < <(find dist -name "kernix-*-$tag-*.whl")
   if [ ${#wheels[@]} -eq 1 ]; then
