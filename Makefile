@@ -149,4 +149,4 @@ install: build ## Install libkernix, headers, kernixd and kernixctl (DESTDIR and
 	cmake --install $(BUILD)
 
 clean: ## Remove the build output; the Python environment stays
-	rm -rf $(BUILD) build-cp* dist
+	rm -rf $(BUILD) build-wheel dist

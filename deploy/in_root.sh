@@ -17,6 +17,7 @@ make_root() {
   esac
   debootstrap --variant=minbase "${options[@]}" >"$root.log" || fail "debootstrap: $(tail -5 "$root.log")"
   cp /etc/resolv.conf "$root/etc/"
+  cp /etc/ssl/certs/ca-certificates.crt "$root/etc/machine.crt"   # whom this machine trusts
   echo "127.0.0.1 localhost" >"$root/etc/hosts"
 }
 
@@ -31,7 +32,7 @@ enter_root() {
   mkdir "$root/test/outside"
   cd "$root"
   pivot_root . test/outside
-  export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
+  export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 PIP_CERT=/etc/machine.crt
   # shellcheck disable=SC2016
   exec chroot . bash -c 'umount --lazy /test/outside && rmdir /test/outside && cd /test && exec bash -euo pipefail -c "$1"' \
     bash "$command"
