@@ -32,7 +32,7 @@ enter_root() {
   mkdir "$root/test/outside"
   cd "$root"
   pivot_root . test/outside
-  export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 PIP_CERT=/etc/machine.crt
+  export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 {PIP_CERT,REQUESTS_CA_BUNDLE}=/etc/machine.crt
   # shellcheck disable=SC2016
   exec chroot . bash -c 'umount --lazy /test/outside && rmdir /test/outside && cd /test && exec bash -euo pipefail -c "$1"' \
     bash "$command"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # test_wheel_roots.sh WHEEL...
-# Uses the wheels in clean roots of releases of Debian and Ubuntu, old and new, with their g++: the whole of
-# test_wheel.sh where their Python has a wheel, else its programs alone. Needs root.
+# Uses the wheels in clean roots of releases of Debian and Ubuntu, old and new, with their g++ and Python. Where that is
+# too old, it uses the programs alone, and then this machine's Python, built there (SUITES: only some). Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,25 +32,39 @@ CPP
   kernixctl shutdown
 }
 
+# Ubuntu 18.04 has no OpenSSL for it.
+build_python() {
+  apt-get -qq install --no-install-recommends make zlib1g-dev libffi-dev libssl-dev >install.log 2>&1 || fail "$(tail -20 install.log)"
+  (cd "$sources"/python* && ./configure --prefix=/opt/python && make -j"$(nproc)" install) >python.log 2>&1 ||
+    fail "$(tail -20 python.log)"
+}
+
+wheel_of() {
+  local found
+  mapfile -t found < <(find dist -name "kernix-*-$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')-*.whl")
+  echo "${found[0]:-}"
+}
+
 check_root() {
-  local tag wheels
-  export CXX=g++
+  local release python=python3 wheels=(dist/*.whl)
   # shellcheck source=/dev/null
-  if [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bionic ]; then CXX=g++-8; fi   # g++ is 7 there
+  release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  export CXX=g++
+  if [ "$release" = bionic ]; then CXX=g++-8; fi   # g++ is 7 there
   apt-get -qq update
   apt-get -qq install --no-install-recommends $CXX python3 python3-venv >install.log 2>&1 || fail "$(tail -20 install.log)"
   $CXX --version | head -1
   ldd --version | head -1
-  tag=$(python3 -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
-  mapfile -t wheels < <(find dist -name "kernix-*-$tag-*.whl")
-  if [ ${#wheels[@]} -eq 1 ]; then
-    bash deploy/test_wheel.sh "${wheels[0]}" python3
-  else
-    wheels=(dist/*.whl)
-    test_programs "${wheels[0]}"
+  if [ -z "$(wheel_of $python)" ]; then
+    (test_programs "${wheels[0]}")
+    [ "$release" != bionic ] || return 0
+    build_python
+    python=/opt/python/bin/python3
   fi
+  bash deploy/test_wheel.sh "$(wheel_of $python)" $python
 }
 
+sources=build-wheel/sources-of-python
 if [ "$1" = check ]; then
   check_root
   exit
@@ -58,10 +72,11 @@ fi
 scratch=$(mktemp -d)
 chmod 755 "$scratch"
 trap 'rm -rf --one-file-system "$scratch"' EXIT
+cmake/fetch_sources.sh "$sources" "$(readlink /usr/bin/python3)-minimal"
 mapfile -t wheels < <(realpath --relative-to=. "$@")
 for suite in ${SUITES:-bionic focal bullseye jammy bookworm noble trixie}; do
   echo "== $suite"
   deploy/in_root.sh "$suite" "$scratch/root" 'bash deploy/test_wheel_roots.sh check' "${wheels[@]}" README.md \
-    deploy/test_wheel{,_roots}.sh deploy/test_wheel.py deploy/requirements{,-tests}.txt
+    deploy/test_wheel{,_roots}.sh deploy/test_wheel.py deploy/requirements{,-tests}.txt "$sources"
   rm -rf --one-file-system "$scratch/root"
 done
