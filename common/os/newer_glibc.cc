@@ -59,7 +59,10 @@ extern "C" {
 // Distributions compile archives for programs, which may copy the variable `stderr`. The extension may not, so all that
 // is linked gets another one (--wrap).
 extern FILE* __real_stderr;
-FILE* __wrap_stderr = __real_stderr;
+FILE* __wrap_stderr;
+__attribute__((constructor(101))) static void TakeStderr() {  // before others may print
+  __wrap_stderr = __real_stderr;
+}
 
 // 2.28
 int fcntl64(int fd, int command, ...) {
