@@ -20,13 +20,6 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# The tools lie in the build's folder: scikit-build-core begins anew wherever it is called from another place.
-tools=$PWD/build-wheel/tools
-rm -rf "$tools"
-"$1" -m venv "$scratch/venv"
-"$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check --target "$tools" -r deploy/requirements-wheel.txt
-export PATH="$tools/bin:$PATH" PYTHONPATH="$tools"
-
 # With the compiler's name and the pybind11 of `make build`, ccache finds all that was compiled there.
 export CXX=${CXX:-c++}
 settings=()
@@ -34,13 +27,21 @@ if pybind11=$(.venv/bin/python -m pybind11 --cmakedir 2>/dev/null); then
   settings+=("--config-setting=cmake.define.pybind11_DIR=$pybind11")
 fi
 
+# The tools lie in the build's folder: scikit-build-core begins anew where it is called from another place.
+tools=$PWD/build-wheel/tools
+export PATH="$tools/bin:$PATH"
 mkdir -p dist
 for python in "$@"; do
+  rm -rf "$tools" "$scratch/venv"
+  "$python" -m venv "$scratch/venv"
+  "$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check --target "$tools" -r deploy/requirements-wheel.txt
+  export PYTHONPATH=$tools
   "$python" -m build --wheel --no-isolation "${settings[@]}" --outdir "$scratch/plain" .
   "$python" -m auditwheel repair --strip --wheel-dir "$scratch/repaired" "$scratch"/plain/*.whl   # checks and tags it
   wheels=("$scratch"/repaired/*.whl)
   [ ${#wheels[@]} -eq 1 ] || { echo "wheel: expected one wheel, got: ${wheels[*]}"; exit 1; }
   mv "${wheels[0]}" dist/
   rm "$scratch"/plain/*.whl
+  unset PYTHONPATH
   echo "$PWD/dist/$(basename "${wheels[0]}")" >&3
 done
