@@ -53,8 +53,8 @@ check_root() {
   if [ "$release" = bionic ]; then CXX=g++-8; fi   # g++ is 7 there
   apt-get -qq update
   apt-get -qq install --no-install-recommends $CXX python3 python3-venv >install.log 2>&1 || fail "$(tail -20 install.log)"
-  $CXX --version | head -1
-  ldd --version | head -1
+  $CXX --version | sed -n 1p
+  ldd --version | sed -n 1p
   if [ -z "$(wheel_of $python)" ]; then
     (test_programs "${wheels[0]}")
     [ "$release" != bionic ] || return 0
