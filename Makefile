@@ -9,7 +9,7 @@ VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-product packages configure package build demo test test-cpp test-python python-tests fuzz sanitize mutate \
-        verify-shortcuts lint lint-text lint-cpp format check-format wheel test-wheel deb test-deb docs test-docs bench install clean
+        verify-shortcuts lint lint-text lint-cpp format check-format wheel wheels test-wheel test-wheels deb test-deb release docs test-docs bench install clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -95,6 +95,13 @@ check-format: packages ## Fail if a C++ source is not formatted
 wheel: packages ## Build the self-contained wheel into dist/
 	@deploy/wheel.sh $(PYTHON)
 
+wheels: packages ## Build a wheel for each Python that is here, 3.10 to 3.14 (PYTHONS='python3.12 python3.13')
+	@deploy/wheel.sh $(PYTHONS)
+
+test-wheels: packages ## Build these wheels and try them in clean roots of seven systems (needs root, 20 minutes)
+	@PYTHON=$(PYTHON) deploy/setup.sh deb
+	@wheels=$$(deploy/wheel.sh $(PYTHONS)) && deploy/test_wheel_roots.sh $$wheels
+
 # Versions of JAX that test-wheel tries besides the one in .venv: the oldest that kernix supports. From 0.11 on, JAX needs
 # PYTHON=python3.12.
 JAX ?= 0.5.0
@@ -109,7 +116,11 @@ deb: build ## Make Debian packages of what is built, in dist/
 
 test-deb: build ## Make the Debian packages and try them in a clean root (needs root)
 	@PYTHON=$(PYTHON) deploy/setup.sh deb
-	@packages=$$(deploy/deb.sh $(BUILD)) && deploy/test_deb.sh $$packages
+	@packages=$$(deploy/deb.sh $(BUILD)) && deploy/test_deb.sh "$$(. /etc/os-release && echo $$VERSION_CODENAME)" $$packages
+
+release: build ## Make all packages of a release into dist/: wheels, Debian 12's and Ubuntu 24.04's, and what is in each (needs root)
+	@PYTHON=$(PYTHON) deploy/setup.sh deb
+	@deploy/release.sh $(BUILD) $(PYTHONS)
 
 docs: packages ## Build the documentation site into build/site
 	@deploy/docs.sh $(PYTHON)
@@ -137,4 +148,4 @@ install: build ## Install libkernix, headers, kernixd and kernixctl (DESTDIR and
 	cmake --install $(BUILD)
 
 clean: ## Remove the build output; the Python environment stays
-	rm -rf $(BUILD) build-cp* dist
+	rm -rf $(BUILD) build-wheel dist

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # link_from_archives.sh SD_DAEMON_ARCHIVE LINKER ARGUMENT...
-# Links a program as usual, but takes each library from its archive if the distribution has one, so the program depends
-# only on libc. It is a linker launcher (see KernixStaticPrograms.cmake), because CMake packages name only shared
-# libraries, by their full paths, and the extension module of the same build must keep those. libsystemd has no archive;
-# SD_DAEMON_ARCHIVE replaces the few functions of it that kernixd calls.
+# Links as usual, but takes each library from its archive if the distribution has one. It is a linker launcher (see
+# KernixStaticPrograms.cmake), because CMake packages name only shared libraries, by their full paths. libsystemd has no
+# archive; SD_DAEMON_ARCHIVE replaces the few functions of it that kernixd calls.
 set -euo pipefail
 
 sd_daemon=$1
@@ -29,4 +28,4 @@ for argument in "$@"; do
 done
 if $in_group; then arguments+=("-Wl,--end-group"); fi
 
-exec "${arguments[@]}" -static-libstdc++ -static-libgcc
+exec "${arguments[@]}"

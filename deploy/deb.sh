@@ -16,7 +16,7 @@ python=$(cached Python_EXECUTABLE)
   { echo "deb: $BUILD is built for $python, and packages are for /usr/bin/python3: build with PYTHON=/usr/bin/python3"; exit 1; }
 # shellcheck source=/dev/null
 version=$(cached CMAKE_PROJECT_VERSION)-1~$(. /etc/os-release && echo "$ID$VERSION_ID")
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 
 scratch=$(mktemp -d)

@@ -8,7 +8,7 @@
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
 wheel=$(realpath "$1")
-python=${2:-$repository/.venv/bin/python}
+python=$(realpath "$(command -v "${2:-$repository/.venv/bin/python}")")
 
 scratch=$(mktemp -d)
 stop() {
@@ -24,7 +24,9 @@ cd "$scratch"
 
 "$python" -m venv venv
 grep -hE '^(jax|jaxlib|numpy|grpcio|protobuf)==' "$repository"/deploy/requirements{,-tests}.txt >requirements.txt
-venv/bin/python -m pip install --quiet --disable-pip-version-check "$wheel" "$(grep ^numpy== requirements.txt)"
+# Python 3.10 has older versions only.
+if "$python" -c 'import sys; sys.exit(sys.version_info >= (3, 11))'; then sed -i 's/==.*//' requirements.txt; fi
+venv/bin/python -m pip install --quiet --disable-pip-version-check "$wheel" "$(grep ^numpy requirements.txt)"
 
 echo '== a kernel, where JAX is not installed'
 venv/bin/python "$repository/deploy/test_wheel.py" without-jax
@@ -35,8 +37,8 @@ echo '== programs'
 venv/bin/kernixd --version
 venv/bin/kernixctl --version
 # Nothing but what every Linux with GCC's runtime has.
-system='linux-vdso|ld-linux-[a-z0-9-]+|libc|libm|libstdc\+\+|libgcc_s'
-for program in venv/lib/python*/site-packages/kernix/bin/*; do
+system='linux-vdso|ld-linux-[a-z0-9-]+|libc|libm|libdl|libpthread|libgcc_s'
+for program in venv/lib/python*/site-packages/kernix/{bin/*,_core.*.so}; do
   foreign=$(ldd "$program" | grep -vE "^[[:space:]]*([^[:space:]]*/)?($system)\.so\.[0-9]+ (=> /|\()" || true)
   if [[ -n "$foreign" ]]; then
     printf '%s needs what is not part of every system:\n%s\n' "$program" "$foreign" >&2

@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# wheel.sh [PYTHON]
-# Builds the self-contained wheel of kernix for PYTHON (default: .venv's) into dist/, and prints only its path on
-# stdout. The wheel holds kernixd, kernix-spawn and kernixctl, linked from archives, and the extension. The extension's shared
-# libraries lie beside it under names of their own, so that it does not meet another copy of gRPC or Protobuf in the
-# same process.
+# wheel.sh [PYTHON...]
+# Builds the self-contained wheel of kernix for each PYTHON (default: every version that JAX has and this machine, too)
+# into dist/, and prints only their paths on stdout. A wheel
+# holds kernixd, kernix-spawn and kernixctl, which are built once, and the extension. All are linked from archives, so the
+# extension does not meet another copy of gRPC or Protobuf in the same process (cmake/KernixStaticPrograms.cmake).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec 3>&1 1>&2
 
-python=${1:-.venv/bin/python}
+if [ $# -eq 0 ]; then
+  for minor in {10..14}; do
+    for python in "python3.$minor" "${PYENV_ROOT:-$HOME/.pyenv}/versions/3.$minor."*/bin/python; do
+      if "$python" -c '' 2>/dev/null; then set -- "$@" "$python"; break; fi
+    done
+  done
+fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-
-# The tools live in an environment of their own, made with the Python that the wheel is for.
-"$python" -m venv "$scratch/tools"
-"$scratch/tools/bin/python" -m pip install --quiet --disable-pip-version-check -r deploy/requirements-wheel.txt
-export PATH="$scratch/tools/bin:$PATH"
 
 # With the compiler's name and the pybind11 of `make build`, ccache finds all that was compiled there.
 export CXX=${CXX:-c++}
@@ -25,10 +26,22 @@ settings=()
 if pybind11=$(.venv/bin/python -m pybind11 --cmakedir 2>/dev/null); then
   settings+=("--config-setting=cmake.define.pybind11_DIR=$pybind11")
 fi
-python -m build --wheel --no-isolation "${settings[@]}" --outdir "$scratch/plain" .
-auditwheel repair --strip --wheel-dir "$scratch/repaired" "$scratch"/plain/*.whl
-wheels=("$scratch"/repaired/*.whl)
-[ ${#wheels[@]} -eq 1 ] || { echo "wheel: expected one wheel, got: ${wheels[*]}"; exit 1; }
+
+# The tools lie in the build's folder: scikit-build-core begins anew where it is called from another place.
+tools=$PWD/build-wheel/tools
+export PATH="$tools/bin:$PATH"
 mkdir -p dist
-cp "${wheels[0]}" dist/
-echo "$PWD/dist/$(basename "${wheels[0]}")" >&3
+for python in "$@"; do
+  rm -rf "$tools" "$scratch/venv"
+  "$python" -m venv "$scratch/venv"
+  "$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check --target "$tools" -r deploy/requirements-wheel.txt
+  export PYTHONPATH=$tools
+  "$python" -m build --wheel --no-isolation "${settings[@]}" --outdir "$scratch/plain" .
+  "$python" -m auditwheel repair --strip --wheel-dir "$scratch/repaired" "$scratch"/plain/*.whl   # checks and tags it
+  wheels=("$scratch"/repaired/*.whl)
+  [ ${#wheels[@]} -eq 1 ] || { echo "wheel: expected one wheel, got: ${wheels[*]}"; exit 1; }
+  mv "${wheels[0]}" dist/
+  rm "$scratch"/plain/*.whl
+  unset PYTHONPATH
+  echo "$PWD/dist/$(basename "${wheels[0]}")" >&3
+done

@@ -7,17 +7,24 @@
 #include <sys/signalfd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <utility>
 
 #include "common/base/strings.h"
 #include "common/os/posix_error.h"
 
 namespace kernix::server {
+namespace {
+
+constexpr std::pair<int, std::string_view> kSignals[] = {{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}};
+
+}  // namespace
 
 absl::StatusOr<StopSignals> StopSignals::Take() {
   signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
+  for (const auto& [number, name] : kSignals) sigaddset(&signals, number);
   const int blocked = pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   if (blocked != 0) return ErrnoStatus(blocked, "block", "signals");
   UniqueFd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -28,7 +35,10 @@ absl::StatusOr<StopSignals> StopSignals::Take() {
 std::optional<std::string> StopSignals::Next() {
   signalfd_siginfo info{};
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-  return StrCat("SIG", sigabbrev_np(static_cast<int>(info.ssi_signo)));
+  for (const auto& [number, name] : kSignals) {
+    if (info.ssi_signo == static_cast<uint32_t>(number)) return std::string(name);
+  }
+  return std::nullopt;
 }
 
 StopRequest::StopRequest() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}

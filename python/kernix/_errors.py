@@ -25,6 +25,7 @@ __all__ = [
     "KernelResourceError",
     "KernelToolchainError",
     "KernelWarning",
+    "add_note",
     "from_detail",
     "short_errors",
     "short_in_notebook",
@@ -248,6 +249,11 @@ def warn(message: str) -> None:
         listener(message)
         return
     warnings.warn(message, KernelWarning, stacklevel=_user_frame()[1] - 1)
+
+
+def add_note(error: BaseException, text: str) -> None:
+    """Add what Python, or on 3.10 its backport of exception groups, prints below the error."""
+    error.__dict__.setdefault("__notes__", []).append(text)
 
 
 def user_line() -> str:

@@ -6,9 +6,12 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernix._errors import shortened
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["OPTIONS", "Call", "Function", "ambiguous", "check_spec", "is_spec"]
 

@@ -15,7 +15,15 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from kernix._errors import KernelDaemonError, KernelNotCachedError, short_errors, user_line, warn, warning_listener
+from kernix._errors import (
+    KernelDaemonError,
+    KernelNotCachedError,
+    add_note,
+    short_errors,
+    user_line,
+    warn,
+    warning_listener,
+)
 from kernix._lock import ForkSafeLock
 from kernix.loading.console import ProgressLine, progress_line, supervisor
 from kernix.loading.module import CompiledModule
@@ -91,7 +99,7 @@ class BackgroundWork(Future[_Result]):
             result = work()
         except BaseException as error:
             if isinstance(error, KernelNotCachedError):
-                error.add_note(f"The load of {self._name} was started at {self._called_at}.")
+                add_note(error, f"The load of {self._name} was started at {self._called_at}.")
             self._end(began)
             self.set_exception(error)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from kernix import _core
 from kernix._errors import KernelRequestError
@@ -25,6 +25,8 @@ from kernix.loading.request import (
 )
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from kernix.loading.background import LoadFuture
 
 __all__ = ["load_cpp_dir", "load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file", "load_cuda_inline"]

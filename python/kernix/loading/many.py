@@ -13,13 +13,16 @@ from concurrent.futures import wait as wait_for
 from contextvars import copy_context
 from typing import Any
 
-from kernix._errors import KernelError, warning_listener
+from kernix._errors import KernelError, add_note, warning_listener
 from kernix.loading.background import BackgroundWork, LoadFuture, start
 from kernix.loading.console import ProgressLine, SharedLine, line_of_context, write_to
 from kernix.loading.load import prepare
 from kernix.loading.module import CompiledModule
 from kernix.loading.one_load import Fetched, PreparedLoad, public_load
 from kernix.loading.report import LoadReport, in_a_line
+
+if sys.version_info < (3, 11):
+    from exceptiongroup import ExceptionGroup
 
 __all__ = ["KernelBatchError", "LoadedModules", "load_many"]
 
@@ -288,7 +291,7 @@ def _prepared(index: int, load: Mapping[str, Any] | str | os.PathLike[str], opti
     try:
         one.prepare(what[0], parameters)
     except TypeError as error:
-        error.add_note(f"in load_many(): load {index}")
+        add_note(error, f"in load_many(): load {index}")
         raise
     return one
 

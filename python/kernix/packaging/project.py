@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from typing import Any, NamedTuple
 
 from kernix.packaging.bundle import BundleError, make_bundle, needs_of
 from kernix.packaging.manylinux import platform_tag
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 __all__ = ["Settings", "build_bundle", "read_settings"]
 
