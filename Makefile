@@ -9,7 +9,7 @@ VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-product packages configure package build demo test test-cpp test-python python-tests fuzz sanitize mutate \
-        verify-shortcuts lint lint-text lint-cpp format check-format wheel wheels test-wheel test-wheels deb test-deb release docs test-docs bench install clean
+        verify-shortcuts lint lint-text lint-cpp format check-format wheel wheels test-wheel test-wheels deb test-deb test-image release docs test-docs bench install clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -117,6 +117,10 @@ deb: build ## Make Debian packages of what is built, in dist/
 test-deb: build ## Make the Debian packages and try them in a clean root (needs root)
 	@PYTHON=$(PYTHON) deploy/setup.sh deb
 	@packages=$$(deploy/deb.sh $(BUILD)) && deploy/test_deb.sh "$$(. /etc/os-release && echo $$VERSION_CODENAME)" $$packages
+
+test-image: packages ## Build the wheel and an image with it, and compile in it (needs root)
+	@PYTHON=$(PYTHON) deploy/setup.sh deb
+	@deploy/test_image.sh "$$(deploy/wheel.sh $(PYTHON))"
 
 release: build ## Make all packages of a release into dist/: wheels, Debian 12's and Ubuntu 24.04's, and what is in each (needs root)
 	@PYTHON=$(PYTHON) deploy/setup.sh deb

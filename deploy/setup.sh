@@ -51,7 +51,7 @@ case $python_path in
     name=$(basename "$python")
     packages+=("$name" "$name-venv" "$name-dev") ;;
 esac
-if [ "$what" = deb ]; then packages+=(debhelper dh-python lintian debootstrap); fi
+if [ "$what" = deb ]; then packages+=(debhelper dh-python lintian debootstrap buildah); fi
 
 is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 missing=()
