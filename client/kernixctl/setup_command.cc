@@ -151,7 +151,7 @@ std::string Table(const Toolchain& toolchain) {
 
 std::string ConfigWith(const std::vector<Toolchain>& toolchains) {
   std::string text = StrCat(
-      "# kernixd as this machine's service, written by `kernixctl setup`. docs/operations.md has all settings.\n"
+      "# kernixd as this machine's service, written by `kernixctl setup`. docs/reference.md has all settings.\n"
       "shared = true\nstore_directory = \"/var/cache/kernix\"\n");
   for (const Toolchain& toolchain : toolchains) text += Table(toolchain);
   return text;

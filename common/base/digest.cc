@@ -64,6 +64,8 @@ absl::StatusOr<Digest> Digest::FromRaw(std::string_view raw) {
   return digest;
 }
 
+std::string ShortKey(const Digest& key) { return key.Hex().substr(0, 16); }
+
 Digest DigestOf(std::string_view data) {
   Sha256 sha;
   sha.Update(data);

@@ -38,6 +38,9 @@ struct Digest {
   }
 };
 
+// How log lines name a load: the first digits of its key, which kernixctl takes, too.
+std::string ShortKey(const Digest& key);
+
 // SHA-256 of `data`.
 Digest DigestOf(std::string_view data);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exit codes of kernixd. docs/operations.md documents them.
+// The exit codes of kernixd. docs/reference.md documents them.
 #pragma once
 
 namespace kernix {

@@ -463,7 +463,7 @@ std::string SourceFile(const std::string& path) {
 }
 
 TEST(Documentation, HasEverySetting) {
-  const std::string page = SourceFile("docs/operations.md");
+  const std::string page = SourceFile("docs/reference.md");
   for (const Setting& setting : Settings()) EXPECT_THAT(page, HasSubstr(StrCat("\n| `", setting.name, "` |")));
 }
 

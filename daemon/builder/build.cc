@@ -327,11 +327,22 @@ void Build::Remember(const cache::Entry& entry, std::vector<WatchedFile> headers
                          {load_->key(), load_->known->toolchain, load_->known->warnings, std::move(hit)});
 }
 
+namespace {
+
+absl::Status WithKey(const absl::Status& status, const Digest& key) {
+  v1::ErrorDetail detail = GetErrorDetail(status);
+  detail.set_key(key.Raw());
+  return MakeError(std::move(detail));
+}
+
+}  // namespace
+
 void Build::End(absl::StatusOr<v1::LoadResult> result) {
   // Whatever happens, the flight ends: everybody who asks for its key waits for it.
   IgnoreExceptions(kLoadNotHandled, [&] {
-    if (!result.ok()) result = WithOpenBrace(result.status(), load_->request);
-    if (!result.ok() && load_->effort == Effort::kBuild) NoteFailure(result.status());
+    if (result.ok()) return;
+    result = WithKey(WithOpenBrace(result.status(), load_->request), load_->key());
+    if (load_->effort == Effort::kBuild) NoteFailure(result.status());
   });
   // In this order: a load that no longer finds the flight must find the entry.
   parts_.flights.Forget(flight_);
@@ -350,7 +361,7 @@ void Build::CountFailure(const absl::Status& status) {
   parts_.cache.Count(cancelled ? cache::Total::kCancelled : cache::Total::kFailures);
   const std::string user = StrCat(ToNumber(load_->tag.owner));
   LogOf(user, LogLevel::kInfo, cancelled ? "build_cancelled" : "build_failed",
-        {{"name", load_->tag.name}, {"key", load_->key().Hex()}, {"error", ToStd(status.message())}});
+        {{"name", load_->tag.name}, {"key", ShortKey(load_->key())}, {"error", ToStd(status.message())}});
 }
 
 }  // namespace kernix::build

@@ -29,7 +29,7 @@ void NextPause(BuildTurns::Wait& wait) {
 
 // The upstream does not answer.
 bool BuildAnyway(const Digest& key, const absl::Status& error) {
-  Log(LogLevel::kWarning, "build_not_claimed", {{"key", key.Hex()}, {"error", error.message()}});
+  Log(LogLevel::kWarning, "build_not_claimed", {{"key", ShortKey(key)}, {"error", error.message()}});
   return true;
 }
 

@@ -77,13 +77,18 @@ std::string FirstLine(const absl::Status& status) {
   return std::string(message.substr(0, message.find('\n')));
 }
 
+// "" if there is no key.
+std::string ShortKeyOf(const std::string& raw_key) {
+  const absl::StatusOr<Digest> key = Digest::FromRaw(raw_key);
+  return key.ok() ? ShortKey(*key) : "";
+}
+
 void LogDone(const Identity& user, const std::string& name, const std::string& raw_key, std::string_view outcome,
              Duration took) {
-  const absl::StatusOr<Digest> key = Digest::FromRaw(raw_key);
   LogOf(user.name(), LogLevel::kInfo, "load",
         {{"user", user.name()},
          {"name", name},
-         {"key", key.ok() ? key->Hex().substr(0, 16) : ""},
+         {"key", ShortKeyOf(raw_key)},
          {"outcome", outcome},
          {"ms", took.count()}});
 }
@@ -96,6 +101,7 @@ void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr
     LogOf(user.name(), LogLevel::kInfo, "load",
           {{"user", user.name()},
            {"name", name},
+           {"key", ShortKeyOf(GetErrorDetail(result.status()).key())},
            {"outcome", "failed"},
            {"ms", took.count()},
            {"kind", v1::ErrorDetail::Kind_Name(KindOf(result.status()))},

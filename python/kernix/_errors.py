@@ -43,7 +43,15 @@ _Result = TypeVar("_Result")
 
 
 class KernelError(Exception):
-    """Base class of all kernix errors about a kernel."""
+    """Base class of all kernix errors about a kernel.
+
+    Attributes
+    ----------
+    key : str
+        The key of the load if its build has failed, or ``""``. Its first 16 digits name it in kernixd's log.
+    """
+
+    key = ""
 
     def _render_traceback_(self: Exception) -> list[str]:
         """Return the text that IPython shows instead of its own traceback."""
@@ -188,14 +196,20 @@ _BY_KIND: dict[str, type[KernelError]] = {
 }
 
 
-def from_detail(kind: str, message: str, compiler_output: str, command: str, failed_command: bytes) -> KernelError:
+def from_detail(
+    kind: str, message: str, compiler_output: str, command: str, failed_command: bytes, key: str
+) -> KernelError:
     """Make the exception for an error of libkernix.
 
     `kind` is the name of a ``kernix.v1.ErrorDetail.Kind``, `failed_command` a ``kernix.v1.FailedCommand``.
     """
-    if kind == "COMPILATION":
-        return KernelCompilationError(message, compiler_output, command, failed_command)
-    return _BY_KIND.get(kind, KernelError)(message)
+    error = (
+        KernelCompilationError(message, compiler_output, command, failed_command)
+        if kind == "COMPILATION"
+        else _BY_KIND.get(kind, KernelError)(message)
+    )
+    error.key = key
+    return error
 
 
 def short_in_notebook(error: _Error) -> _Error:

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
 #include "common/base/error.h"
 
 namespace kernix::python {
@@ -34,7 +35,8 @@ inline pybind11::str ToPython(std::string_view text) {
   Raise(pybind11::module_::import("kernix._errors")
             .attr("from_detail")(v1::ErrorDetail::Kind_Name(detail.kind()), ToPython(detail.message()),
                                  ToPython(detail.compiler_output()), ToPython(detail.command()),
-                                 pybind11::bytes(detail.failed_command().SerializeAsString())));
+                                 pybind11::bytes(detail.failed_command().SerializeAsString()),
+                                 absl::BytesToHexString(detail.key())));
 }
 
 inline void ThrowIfError(const absl::Status& status) {

@@ -160,7 +160,7 @@ def test_every_flag_of_kernixctl_is_documented(command):
 
 
 def test_every_flag_of_kernixd_is_documented():
-    page = (ROOT / "docs" / "operations.md").read_text()
+    page = "".join((ROOT / "docs" / name).read_text() for name in ("operations.md", "reference.md"))
     flags = flags_of("kernixd")
     assert flags
     settings = {flag: flag.removeprefix("--").replace("upstream-", "upstream.").replace("-", "_") for flag in flags}
@@ -179,7 +179,7 @@ def test_every_event_of_the_log_is_documented():
     ]
     logged = {name for names in calls for name in names if name}
     assert {"ready", "build_failed", "build_cancelled", "grpc"} <= logged
-    section = (ROOT / "docs" / "operations.md").read_text().partition("\n## Logs\n")[2].partition("\n## ")[0]
+    section = (ROOT / "docs" / "reference.md").read_text().partition("\n## Log lines\n")[2].partition("\n## ")[0]
     cells = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
     listed = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
     assert (sorted(logged - listed), sorted(listed - logged)) == ([], [])

@@ -164,3 +164,13 @@ def test_a_folder_that_cannot_be_written_is_named(fresh_name, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(kernix.KernelResourceError, match=f"cannot save the command to {tmp_path}/file/x: "):
         error.save(tmp_path / "file" / "x")
+
+
+def test_the_key_of_an_error_finds_it_in_the_log(place, fresh_name):
+    source = '#include "brainevent/common.h"\n// @BE wrong ret\nvoid wrong(BE::Tensor y) { nonsense; }\n'
+    with pytest.raises(kernix.KernelCompilationError) as caught:
+        kernix.load_cpp_inline(fresh_name, source)
+    assert len(caught.value.key) == 64
+    log = "".join(path.read_text() for path in (place.root / "run").glob("kernix/*/kernixd.log"))
+    lines = [line.split()[2] for line in log.splitlines() if f"key={caught.value.key[:16]}" in line]
+    assert sorted(lines) == ["build_failed", "load"]

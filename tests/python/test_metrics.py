@@ -73,7 +73,7 @@ def test_names_types_and_help_follow_prometheus_rules(used_daemon, families):
 
 
 def test_every_metric_is_documented(own_place, tmp_path):
-    page = (pathlib.Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "reference.md").read_text()
     settings = {"ADDRESS": f"unix://{tmp_path}/nobody", "WRITE": "true", "BUILD_ONCE": "true", "STEPS": "prefer-remote"}
     (tmp_path / "good.cpp").write_text(KERNEL)
     variables = {f"KERNIX_UPSTREAM_{name}": value for name, value in settings.items()}

@@ -124,7 +124,7 @@ def test_the_dashboard_asks_what_prometheus_understands(prometheus, query):
 
 
 def test_queries_name_metrics_that_exist():
-    page = (DEPLOY.parent / "docs" / "operations.md").read_text()
+    page = (DEPLOY.parent / "docs" / "reference.md").read_text()
     documented = set(re.findall(r"`(kernix_\w+)`", page))
     named = set(re.findall(r"\bkernix_\w+", " ".join([RULES.read_text(), *queries_of_dashboard()])))
     families = {re.sub(r"_(bucket|count|sum)$", "", name) for name in named}

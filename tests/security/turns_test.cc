@@ -86,6 +86,28 @@ TEST_F(TurnsTest, ALikelyRequestAsABatchHoldsNobody) {
   JudgeTwin(kRow, "two users who wait for one build", outcome.result && outcome.result->joined() ? "" : "two builds");
 }
 
+TEST_F(TurnsTest, NobodyElsesLoadIsCancelled) {
+  Serve("jobs = 1");
+  const auto cancelled = [](server::TestClient& client) {
+    constexpr uint64_t kNumbers = 100;
+    uint64_t loads = 0;
+    for (uint64_t id = 0; id < kNumbers; ++id) {
+      grpc::ClientContext context;
+      v1::CancelLoadRequest request;
+      request.set_id(id);
+      v1::CancelLoadResponse response;
+      if (client.stub().CancelLoad(&context, request, &response).ok()) ++loads;
+    }
+    return loads;
+  };
+  const auto other = Connect(TheUsers().other);
+  const Stream load = Send(*other, CppKernel(SlowText("others")));
+  AwaitBegun(1);
+  const uint64_t others = cancelled(member());
+  Judge(kRow, "CancelLoad of any number", others > 0 ? StrCat("cancelled ", others) : "");
+  JudgeTwin(kRow, "one's own load is cancelled", cancelled(*other) == 1 ? "" : "it is not");
+}
+
 TEST_F(TurnsTest, ALikelyRequestThatItsSenderLeavesHoldsNobody) {
   Serve("jobs = 1");
   std::vector<Stream> queue = Flood();
