@@ -171,6 +171,11 @@ absl::StatusOr<std::vector<ListedEntry>> Cache::List(const TagFilter& filter) {
   return Wrap(index_->List(filter));
 }
 
+absl::StatusOr<std::vector<v1::CacheShare>> Cache::Shares(std::optional<UserId> owner) {
+  FlushIfPossible();
+  return Wrap(index_->Shares(owner));
+}
+
 absl::StatusOr<std::vector<BuiltFrom>> Cache::Recent(const Tag& tag, size_t limit) {
   FlushIfPossible();
   return Wrap(index_->Recent(tag, limit));

@@ -128,6 +128,9 @@ class Cache {
   // One element for each matching tag, most recently used first.
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
 
+  // What each user holds, or only `owner`, the largest first.
+  absl::StatusOr<std::vector<v1::CacheShare>> Shares(std::optional<UserId> owner);
+
   // The entries that `tag` names, most recently used first, at most `limit`.
   absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit);
 

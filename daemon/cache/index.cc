@@ -66,6 +66,11 @@ absl::StatusOr<std::vector<ListedEntry>> Index::List(const TagFilter& filter) {
   return lister_->List(filter);
 }
 
+absl::StatusOr<std::vector<v1::CacheShare>> Index::Shares(std::optional<UserId> owner) {
+  const MutexLock lock(list_mutex_);
+  return lister_->Shares(owner);
+}
+
 absl::StatusOr<std::vector<BuiltFrom>> Index::Recent(const Tag& tag, size_t limit) {
   const MutexLock lock(list_mutex_);
   return lister_->Recent(tag, limit);

@@ -65,6 +65,9 @@ class Index {
   // Most recently used first. Does not list tags that are not flushed.
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
 
+  // What each user holds, or only `owner`, the largest first. Counts as List() lists.
+  absl::StatusOr<std::vector<v1::CacheShare>> Shares(std::optional<UserId> owner);
+
   // The entries of one tag, most recently used first, at most `limit`. Leaves out tags that are not flushed.
   absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit);
 

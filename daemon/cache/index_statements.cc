@@ -71,6 +71,10 @@ constexpr char kRecent[] =
     "LEFT JOIN build_inputs ON build_inputs.key = entry.key WHERE tag.name = ? AND tag.owner = ? "
     "ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key LIMIT ?";
 
+constexpr char kShares[] =
+    "SELECT owner, sum(entries), sum(size) FROM (SELECT owner, count(*) AS entries, size FROM tag JOIN entry "
+    "ON entry.key = tag.key WHERE ?1 = 0 OR owner = ?2 GROUP BY owner, artifact) GROUP BY owner ORDER BY 3 DESC";
+
 constexpr char kArtifactsAfter[] =
     "SELECT DISTINCT artifact, size FROM entry WHERE artifact > ? ORDER BY artifact LIMIT ?";
 
@@ -344,6 +348,7 @@ absl::Status IndexReader::Open(const std::string& path) {
   constexpr char kOrder[] = " ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key, tag.name, tag.owner";
   return PrepareAll(database_, {{&find_, SelectEntry()},
                                 {&list_, SelectTagged(StrCat(kMatchingTags, "AND ", kLastUsed, kOrder))},
+                                {&shares_, kShares},
                                 {&recent_, kRecent},
                                 {&trace_of_, "SELECT trace FROM build_trace WHERE key = ?"},
                                 {&keys_of_, "SELECT key FROM entry WHERE artifact = ?"},
@@ -360,6 +365,20 @@ absl::StatusOr<std::optional<Entry>> IndexReader::Find(const Digest& key) {
   KERNIX_ASSIGN_OR_RETURN(Entry entry, DecodeRow(find_));
   KERNIX_RETURN_IF_ERROR(DecodeHeaders(find_.Blob(kEntryColumnCount), entry));
   return entry;
+}
+
+absl::StatusOr<std::vector<v1::CacheShare>> IndexReader::Shares(std::optional<UserId> owner) {
+  const ScopedReset reset(shares_);
+  shares_.BindInt(1, owner.has_value()).BindInt(2, ToNumber(owner.value_or(UserId{})));
+  std::vector<v1::CacheShare> shares;
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(const bool row, shares_.Step());
+    if (!row) return shares;
+    v1::CacheShare& share = shares.emplace_back();
+    share.set_owner(static_cast<uint32_t>(shares_.Int(0)));
+    share.set_entries(static_cast<uint64_t>(shares_.Int(1)));
+    share.set_bytes(static_cast<uint64_t>(shares_.Int(2)));
+  }
 }
 
 absl::StatusOr<std::vector<ListedEntry>> IndexReader::List(const TagFilter& filter) {

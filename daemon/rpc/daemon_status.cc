@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,32 +54,14 @@ void AddToolchains(const Backend& backend, v1::GetStatusResponse& response) {
   }
 }
 
-struct Share {
-  uint64_t entries = 0;
-  uint64_t bytes = 0;
-  std::set<Digest> artifacts;
-};
-
 absl::Status AddCache(const Backend& backend, const Identity& caller, bool all, v1::GetStatusResponse& response) {
-  cache::TagFilter filter;
-  if (!all) filter.owner = caller.id();
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<cache::ListedEntry> listed, backend.cache.List(filter));
-  std::map<UserId, Share> shares;
-  for (const cache::ListedEntry& element : listed) {
-    Share& share = shares[element.tag.owner];
-    ++share.entries;
-    if (share.artifacts.insert(element.entry.artifact).second) share.bytes += element.entry.size;
-  }
-  for (const auto& [owner, share] : shares) {
-    v1::CacheShare& proto = *response.add_cache();
-    proto.set_owner(ToNumber(owner));
-    proto.set_entries(share.entries);
-    proto.set_bytes(share.bytes);
-  }
-  std::stable_sort(response.mutable_cache()->begin(), response.mutable_cache()->end(),
-                   [](const v1::CacheShare& a, const v1::CacheShare& b) { return a.bytes() > b.bytes(); });
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<v1::CacheShare> shares,
+                          backend.cache.Shares(all ? std::nullopt : std::optional(caller.id())));
+  uint64_t shown = 0;
+  for (const v1::CacheShare& share : shares) shown += share.entries();
+  response.mutable_cache()->Assign(shares.begin(), shares.end());
   const uint64_t total = backend.cache.Stats().entries();
-  if (!all && total > listed.size()) response.set_hidden_entries(total - listed.size());
+  if (!all && total > shown) response.set_hidden_entries(total - shown);
   return absl::OkStatus();
 }
 
