@@ -35,7 +35,7 @@ CPP
 # Ubuntu 18.04 has no OpenSSL for it.
 build_python() {
   apt-get -qq install --no-install-recommends make zlib1g-dev libffi-dev libssl-dev >install.log 2>&1 || fail "$(tail -20 install.log)"
-  (cd "$sources"/python*-minimal && ./configure --prefix=/opt/python && make -j"$(nproc)" install) >python.log 2>&1 ||
+  (cd "$sources"/python*-minimal && ./configure --prefix=/opt/python --without-ensurepip && make -j"$(nproc)" install) >python.log 2>&1 ||
     fail "$(tail -20 python.log)"
 }
 
