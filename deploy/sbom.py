@@ -2,7 +2,8 @@
 """Write an SPDX document beside each package, ``PACKAGE.spdx.json``: what is in it, or what it depends on.
 
 ``sbom.py PACKAGE...``: a wheel has a licence of each Debian package that was linked into it, and a Debian package names
-those that it needs. Both are described as they are installed here, where the packages were built.
+those that it needs. Both are described as they are installed here, where the packages were built; what is not installed
+is only named.
 """
 
 import datetime
@@ -50,21 +51,25 @@ def needs_of_deb(path: pathlib.Path) -> list[str]:
 
 
 def component(name: str) -> Package:
-    """Describe a Debian package that is installed here."""
-    shown = output_of("dpkg-query", "--show", "--showformat", "${source:Package}\\n${Version}\\n${Homepage}", name)
-    source, version, homepage = shown.split("\n")
-    distribution = output_of("sh", "-c", ". /etc/os-release && echo $ID").strip()
-    locator = f"pkg:deb/{distribution}/{name}@{version.replace('+', '%2B').replace('~', '%7E')}?arch=amd64"
-    return Package(
+    """Describe a Debian package."""
+    package = Package(
         spdx_id="SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name),
         name=name,
-        version=version,
-        source_info=f"built from the source package {source}",
-        homepage=homepage or None,
         download_location=SpdxNoAssertion(),
         files_analyzed=False,
-        external_references=[ExternalPackageRef(ExternalPackageRefCategory.PACKAGE_MANAGER, "purl", locator)],
     )
+    fields = "${db:Status-Status}\\n${source:Package}\\n${Version}\\n${Homepage}"
+    query = subprocess.run(["dpkg-query", "--show", "--showformat", fields, name], capture_output=True, text=True)
+    if not query.stdout.startswith("installed\n"):
+        return package
+    _, source, version, homepage = query.stdout.split("\n")
+    distribution = output_of("sh", "-c", ". /etc/os-release && echo $ID").strip()
+    locator = f"pkg:deb/{distribution}/{name}@{version.replace('+', '%2B').replace('~', '%7E')}?arch=amd64"
+    package.version = version
+    package.source_info = f"built from the source package {source}"
+    package.homepage = homepage or None
+    package.external_references = [ExternalPackageRef(ExternalPackageRefCategory.PACKAGE_MANAGER, "purl", locator)]
+    return package
 
 
 def write(path: pathlib.Path, kind: RelationshipType, names: list[str]) -> pathlib.Path:

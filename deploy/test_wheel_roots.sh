@@ -3,7 +3,7 @@
 #
 # test_wheel_roots.sh WHEEL...
 # Uses the wheels in clean roots of releases of Debian and Ubuntu, old and new, with their g++ and Python. Where that is
-# too old, it uses the programs alone, and then this machine's Python, built there (SUITES: only some). Needs root.
+# too old, it uses the programs alone (SUITES: only some). Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,13 +32,6 @@ CPP
   kernixctl shutdown
 }
 
-# Ubuntu 18.04 has no OpenSSL for it.
-build_python() {
-  apt-get -qq install --no-install-recommends make zlib1g-dev libffi-dev libssl-dev >install.log 2>&1 || fail "$(tail -20 install.log)"
-  (cd "$sources"/python* && ./configure --prefix=/opt/python && make -j"$(nproc)" install) >python.log 2>&1 ||
-    fail "$(tail -20 python.log)"
-}
-
 wheel_of() {
   local found
   mapfile -t found < <(find dist -name "kernix-*-$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')-*.whl")
@@ -57,14 +50,11 @@ check_root() {
   ldd --version | sed -n 1p
   if [ -z "$(wheel_of $python)" ]; then
     (test_programs "${wheels[0]}")
-    [ "$release" != bionic ] || return 0
-    build_python
-    python=/opt/python/bin/python3
+    return
   fi
   bash deploy/test_wheel.sh "$(wheel_of $python)" $python
 }
 
-sources=build-wheel/sources-of-python
 if [ "$1" = check ]; then
   check_root
   exit
@@ -72,11 +62,10 @@ fi
 scratch=$(mktemp -d)
 chmod 755 "$scratch"
 trap 'rm -rf --one-file-system "$scratch"' EXIT
-cmake/fetch_sources.sh "$sources" "$(readlink /usr/bin/python3)-minimal"
 mapfile -t wheels < <(realpath --relative-to=. "$@")
 for suite in ${SUITES:-bionic focal bullseye jammy bookworm noble trixie}; do
   echo "== $suite"
   deploy/in_root.sh "$suite" "$scratch/root" 'bash deploy/test_wheel_roots.sh check' "${wheels[@]}" README.md \
-    deploy/test_wheel{,_roots}.sh deploy/test_wheel.py deploy/requirements{,-tests}.txt "$sources"
+    deploy/test_wheel{,_roots}.sh deploy/test_wheel.py deploy/requirements{,-tests}.txt
   rm -rf --one-file-system "$scratch/root"
 done
