@@ -54,7 +54,8 @@ def component(name: str) -> Package:
     shown = output_of("dpkg-query", "--show", "--showformat", "${source:Package}\\n${Version}\\n${Homepage}", name)
     source, version, homepage = shown.split("\n")
     distribution = output_of("sh", "-c", ". /etc/os-release && echo $ID").strip()
-    locator = f"pkg:deb/{distribution}/{name}@{version.replace('+', '%2B').replace('~', '%7E')}?arch=amd64"
+    architecture = output_of("dpkg", "--print-architecture").strip()
+    locator = f"pkg:deb/{distribution}/{name}@{version.replace('+', '%2B').replace('~', '%7E')}?arch={architecture}"
     return Package(
         spdx_id="SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name),
         name=name,
