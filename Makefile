@@ -9,7 +9,7 @@ VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-product packages configure package build demo test test-cpp test-python python-tests fuzz sanitize mutate \
-        verify-shortcuts lint lint-text lint-cpp format check-format wheel wheels test-wheel test-wheels deb test-deb test-image release docs test-docs bench install clean
+        verify-shortcuts lint lint-text lint-cpp format check-format wheel wheels test-wheel test-wheels deb test-deb test-image test-aarch64 release docs test-docs bench install clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -122,6 +122,10 @@ test-image: packages ## Build the wheel and an image with it, and compile in it 
 	@PYTHON=$(PYTHON) deploy/setup.sh deb
 	@deploy/test_image.sh "$$(deploy/wheel.sh $(PYTHON))"
 
+test-aarch64: packages ## Build for aarch64 and use it in qemu-user: C++ kernels load and compute
+	@PYTHON=$(PYTHON) deploy/setup.sh cross
+	@deploy/test_aarch64.sh
+
 release: build ## Make all packages of a release into dist/: wheels, Debian 12's and Ubuntu 24.04's, and what is in each (needs root)
 	@PYTHON=$(PYTHON) deploy/setup.sh deb
 	@deploy/release.sh $(BUILD) $(PYTHONS)
@@ -152,4 +156,4 @@ install: build ## Install libkernix, headers, kernixd and kernixctl (DESTDIR and
 	cmake --install $(BUILD)
 
 clean: ## Remove the build output; the Python environment stays
-	rm -rf $(BUILD) build-wheel dist
+	rm -rf $(BUILD) build-aarch64 build-wheel dist

@@ -5,6 +5,9 @@
 # link_from_archives.sh replaces libraries by their archives, older_glibc.py lets the linker take the old version of each
 # function, and common/os/newer_glibc.cc has those that are new. Such programs also start in half the time.
 set(KERNIX_OLDEST_GLIBC 2.27)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  message(FATAL_ERROR "Wheels are for x86-64 only; on aarch64, use `make package` or `make install` (docs/install.md).")
+endif()
 
 function(kernix_link_from_archives)
   set(script "${PROJECT_SOURCE_DIR}/cmake/link_from_archives.sh")

@@ -64,7 +64,8 @@ def component(name: str) -> Package:
         return package
     _, source, version, homepage = query.stdout.split("\n")
     distribution = output_of("sh", "-c", ". /etc/os-release && echo $ID").strip()
-    locator = f"pkg:deb/{distribution}/{name}@{version.replace('+', '%2B').replace('~', '%7E')}?arch=amd64"
+    architecture = output_of("dpkg", "--print-architecture").strip()
+    locator = f"pkg:deb/{distribution}/{name}@{version.replace('+', '%2B').replace('~', '%7E')}?arch={architecture}"
     package.version = version
     package.source_info = f"built from the source package {source}"
     package.homepage = homepage or None

@@ -8,6 +8,7 @@
 #   deploy/setup.sh product              # only what building and running kernix takes, without its tests
 #   deploy/setup.sh packages             # the Debian packages alone
 #   deploy/setup.sh deb                  # these, and what makes and tries packages for Debian
+#   deploy/setup.sh cross                # these, and what builds for aarch64 and tries it
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,8 +16,11 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
 what=${1:-all}
-case $what in all | product | packages | deb) ;; *) die "there is no '$what' to set up" ;; esac
-[ "$(uname -sm)" = "Linux x86_64" ] || die "kernix supports x86-64 Linux; this is $(uname -sm)."
+case $what in all | product | packages | deb | cross) ;; *) die "there is no '$what' to set up" ;; esac
+case $(uname -sm) in
+  "Linux x86_64" | "Linux aarch64") ;;
+  *) die "kernix supports Linux on x86-64 and aarch64; this is $(uname -sm)." ;;
+esac
 
 # --- Python: which one -----------------------------------------------------------------------------------------------
 python=${PYTHON:-python3}
@@ -52,6 +56,7 @@ case $python_path in
     packages+=("$name" "$name-venv" "$name-dev") ;;
 esac
 if [ "$what" = deb ]; then packages+=(debhelper dh-python lintian debootstrap buildah); fi
+if [ "$what" = cross ]; then packages+=(g++-aarch64-linux-gnu qemu-user-static); fi
 
 is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 missing=()
@@ -70,7 +75,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 fi
 
-case $what in packages | deb) exit 0 ;; esac
+case $what in packages | deb | cross) exit 0 ;; esac
 
 # --- Python environment ----------------------------------------------------------------------------------------------
 check_python

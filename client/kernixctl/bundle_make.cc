@@ -84,9 +84,7 @@ absl::Status CheckPortable(const v1::RecordedLoad& load, const v1::LoadResult& r
   const v1::Options& options = load.request().options();
   for (const std::string& flag : options.compile_flags()) {
     if (!absl::EndsWith(flag, "=native")) continue;
-    return Refuse(name, StrCat("the flag ", flag,
-                               " makes code for this machine's processor; name one, as in "
-                               "-march=x86-64-v3"));
+    return Refuse(name, StrCat("the flag ", flag, " makes code for this machine's processor; name one instead"));
   }
   const FlagFiles named = FindFlagFiles(Env::Posix(), load.request().language(), TextsOf(options.compile_flags()),
                                         TextsOf(options.link_flags()));

@@ -19,6 +19,7 @@
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
 #include "common/base/nearest_name.h"
+#include "common/base/processor.h"
 #include "common/base/request_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -232,7 +233,7 @@ std::vector<std::string> ToolchainFolders(const v1::ToolchainPaths& toolchain) {
                                    toolchain.cuda_include_directories().end());
   if (!toolchain.nvcc().empty()) {
     const std::string toolkit = Dirname(Dirname(toolchain.nvcc()));
-    Append(folders, {JoinPath(toolkit, "include"), JoinPath(toolkit, "targets/x86_64-linux/include")});
+    Append(folders, {JoinPath(toolkit, "include"), JoinPath(toolkit, StrCat(kCudaTarget, "/include"))});
   }
   for (size_t i = 0, cuda = folders.size(); i < cuda; ++i) folders.push_back(JoinPath(folders[i], "cccl"));
   Append(folders, {"/usr/include", "/usr/local/include"});

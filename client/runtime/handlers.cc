@@ -15,11 +15,6 @@
 #include "common/base/strings.h"
 #include "kernel/brainevent/internal/ffi_abi.h"
 
-#if !defined(__x86_64__) || !defined(__LP64__)
-#error \
-    "kernix's trampolines are written for x86-64 with 64-bit pointers: port client/runtime/handlers.cc to this processor."
-#endif
-
 namespace kernix {
 namespace {
 
@@ -60,15 +55,7 @@ using Slot = Trampoline::Slot;
 static_assert(std::atomic<void*>::is_always_lock_free && sizeof(Slot) == 2 * sizeof(void*),
               "machine code reads a slot as two plain pointers");
 
-//   f3 0f 1e fa          endbr64                 a valid branch target under Intel CET
-//   48 8b 35 <offset>    mov rsi, [rip+offset]   the second argument: the slot's name
-//   ff 25 <offset>       jmp *[rip+offset]       the slot's handler
-//   cc ...               int3                    never reached
 constexpr size_t kStubSize = 32;
-constexpr unsigned char kStub[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x8b, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0};
-constexpr size_t kNameOffsetAt = 7;
-constexpr size_t kHandlerOffsetAt = 13;
-constexpr unsigned char kNeverReached = 0xcc;
 
 absl::Status MemoryError(std::string_view what) {
   return MakeError(
@@ -79,6 +66,33 @@ absl::Status MemoryError(std::string_view what) {
 }
 
 Slot* SlotOf(unsigned char* slots, size_t i) { return reinterpret_cast<Slot*>(slots) + i; }
+
+#ifdef __aarch64__
+// Where an instruction that begins at `at` has the offset of `to`, in steps of four bytes.
+uint32_t Offset(const unsigned char* at, const void* to) {
+  constexpr uint32_t kBits = (1 << 19) - 1;
+  return (static_cast<uint32_t>((static_cast<const unsigned char*>(to) - at) / 4) & kBits) << 5;
+}
+
+void WriteStub(unsigned char* stub, const Slot* slot) {
+  const uint32_t code[kStubSize / 4] = {
+      0xd503245f,                                     // bti c         a valid branch target
+      0x10000011 | Offset(stub + 4, &slot->handler),  // adr x17, ...
+      0xc8dffe30,                                     // ldar x16, [x17]: the name is read after it
+      0x58000001 | Offset(stub + 12, &slot->name),    // ldr x1, ...   the second argument
+      0xd61f0200,                                     // br x16
+  };                                                  // udf           never reached
+  std::memcpy(stub, code, sizeof(code));
+}
+#else
+//   f3 0f 1e fa          endbr64                 a valid branch target under Intel CET
+//   48 8b 35 <offset>    mov rsi, [rip+offset]   the second argument: the slot's name
+//   ff 25 <offset>       jmp *[rip+offset]       the slot's handler
+//   cc ...               int3                    never reached
+constexpr unsigned char kStub[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x8b, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0};
+constexpr size_t kNameOffsetAt = 7;
+constexpr size_t kHandlerOffsetAt = 13;
+constexpr unsigned char kNeverReached = 0xcc;
 
 // Writes an offset, which counts from its own end.
 void WriteOffset(unsigned char* at, const void* to) {
@@ -92,6 +106,7 @@ void WriteStub(unsigned char* stub, const Slot* slot) {
   WriteOffset(stub + kNameOffsetAt, &slot->name);
   WriteOffset(stub + kHandlerOffsetAt, &slot->handler);
 }
+#endif
 
 }  // namespace
 
@@ -145,6 +160,7 @@ absl::Status TrampolinePool::MapBlock() {
   for (size_t i = 0; i < page_size_ / kStubSize; ++i) {
     WriteStub(code + i * kStubSize, new (SlotOf(code + page_size_, i)) Slot);
   }
+  __builtin___clear_cache(static_cast<char*>(memory), static_cast<char*>(memory) + page_size_);
   if (mprotect(code, page_size_, PROT_READ | PROT_EXEC) != 0) {
     absl::Status error = MemoryError("mprotect");
     munmap(memory, 2 * page_size_);

@@ -244,8 +244,8 @@ OpenArtifact Remember(const OfInstance& digest, const OfInstance& code, bool beg
 
 // Libraries that every process has and that never come from a CUDA toolkit.
 bool IsSystemLibrary(const std::string& name) {
-  for (const char* stem :
-       {"libc", "libm", "libstdc++", "libgcc_s", "libpthread", "libdl", "librt", "ld-linux-x86-64"}) {
+  for (const char* stem : {"libc", "libm", "libstdc++", "libgcc_s", "libpthread", "libdl", "librt", "ld-linux-x86-64",
+                           "ld-linux-aarch64"}) {
     if (absl::StartsWith(name, StrCat(stem, ".so"))) return true;
   }
   return false;

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
+#include "common/base/processor.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/flags/languages.h"
@@ -157,7 +158,7 @@ std::optional<int> VersionInFile(Env& env, const std::string& path) {
 // nvcc; the daemon then asks nvcc. Asking nvcc here would cost each load a process.
 std::optional<int> ToolkitVersion(Env& env, const std::string& nvcc) {
   const std::string root = Dirname(Dirname(env.RealPath(nvcc).value_or(nvcc)));
-  for (const char* header : {"include/cuda.h", "targets/x86_64-linux/include/cuda.h"}) {
+  for (const std::string& header : {std::string("include/cuda.h"), StrCat(kCudaTarget, "/include/cuda.h")}) {
     if (const std::optional<int> version = VersionInFile(env, JoinPath(root, header))) return version;
   }
   return std::nullopt;

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "common/base/processor.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -62,7 +63,7 @@ bool IsElfFor(Elf64_Half machine, const Elf64_Ehdr& header) {
 }
 
 bool IsSharedObject(const Elf64_Ehdr& header) {
-  return IsElfFor(EM_X86_64, header) && header.e_type == ET_DYN && header.e_phentsize == sizeof(Elf64_Phdr);
+  return IsElfFor(kElfMachine, header) && header.e_type == ET_DYN && header.e_phentsize == sizeof(Elf64_Phdr);
 }
 
 bool IsExported(const Elf64_Sym& symbol) {
@@ -137,7 +138,7 @@ bool IsRuntimeFamily(std::string_view family) { return family == "GLIBC" || fami
 absl::StatusOr<ElfImage> ElfImage::Parse(std::string_view bytes) {
   const auto header = ReadAt<Elf64_Ehdr>(bytes, 0);
   if (!header.has_value() || !IsSharedObject(*header)) {
-    return absl::InvalidArgumentError("not an ELF shared object for x86-64");
+    return absl::InvalidArgumentError(StrCat("not an ELF shared object for ", kProcessor));
   }
   KERNIX_ASSIGN_OR_RETURN(ElfImage image, WithSections(bytes, *header));
   KERNIX_RETURN_IF_ERROR(image.ReadSegments(*header));
@@ -146,8 +147,8 @@ absl::StatusOr<ElfImage> ElfImage::Parse(std::string_view bytes) {
 
 absl::StatusOr<ElfImage> ElfImage::ParseObject(std::string_view bytes) {
   const auto header = ReadAt<Elf64_Ehdr>(bytes, 0);
-  if (!header.has_value() || !IsElfFor(EM_X86_64, *header) || header->e_type != ET_REL) {
-    return absl::InvalidArgumentError("not an ELF object for a linker for x86-64");
+  if (!header.has_value() || !IsElfFor(kElfMachine, *header) || header->e_type != ET_REL) {
+    return absl::InvalidArgumentError(StrCat("not an ELF object for a linker for ", kProcessor));
   }
   return WithSections(bytes, *header);
 }

@@ -56,7 +56,8 @@ class ElfImage {
     auto operator<=>(const Import&) const = default;
   };
 
-  // A view of `bytes`, which must outlive it. Returns kInvalidArgument unless `bytes` is a shared object for x86-64.
+  // A view of `bytes`, which must outlive it. Returns kInvalidArgument unless `bytes` is a shared object for this
+  // processor.
   static absl::StatusOr<ElfImage> Parse(std::string_view bytes);
 
   // The same for an object for the linker. Only Sections(), Symbols() and SectionNamed() make sense for it.
@@ -123,9 +124,9 @@ class ElfImage {
   uint32_t names_ = 0;  // index of the section that holds the section names
 };
 
-// Adds a section to `object`, a shared object for x86-64. No loader maps it, and linkers and debuggers ignore it.
-// Returns kInvalidArgument or kDataLoss, and leaves `object` alone, if it is not such an object, its section table is
-// damaged, or it has a section of that name.
+// Adds a section to `object`, a shared object for this processor. No loader maps it, and linkers and debuggers ignore
+// it. Returns kInvalidArgument or kDataLoss, and leaves `object` alone, if it is not such an object, its section table
+// is damaged, or it has a section of that name.
 absl::Status AddSection(std::string_view name, std::string_view content, std::string& object);
 
 // The newest version of each family of the C and C++ runtime, sorted. A family is the part before the last "_".

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "common/base/processor.h"
+
 namespace kernix::build {
 namespace {
 
@@ -127,7 +129,7 @@ class Writer {
     header.e_ident[EI_DATA] = ELFDATA2LSB;
     header.e_ident[EI_VERSION] = EV_CURRENT;
     header.e_type = ET_DYN;
-    header.e_machine = EM_X86_64;
+    header.e_machine = kElfMachine;
     header.e_version = EV_CURRENT;
     header.e_shoff = bytes_.size();
     header.e_ehsize = sizeof(Elf64_Ehdr);

@@ -135,7 +135,7 @@ inline void Append(std::vector<std::string>& to, std::initializer_list<std::stri
 
 // The handlers' part as it comes with kernixd: compiled when kernixd was built, by the compiler of kernixd.
 
-// An object for any x86-64. It needs names only that every GCC and Clang of the last ten years brings.
+// An object for any processor of this kind. It needs names only that every GCC and Clang of the last ten years brings.
 std::string_view HandlersPart();
 
 }  // namespace kernix::build

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
+#include "common/base/processor.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/toolchain/file_digests.h"
@@ -22,7 +23,6 @@ namespace kernix::toolchain {
 namespace {
 
 constexpr int kOldestMajor = 12;
-constexpr char kTargetFolder[] = "targets/x86_64-linux";
 
 absl::Status ToolchainError(std::string_view message) { return MakeError(v1::ErrorDetail::TOOLCHAIN, message); }
 
@@ -69,7 +69,7 @@ std::vector<std::string> IncludeFolders(Env& env, const DryRun& dry_run, const v
                                         const std::string& root, const HostCompiler& host) {
   std::vector<std::string> folders = dry_run.Folders("INCLUDES", "-I");
   Append(folders, dry_run.Folders("SYSTEM_INCLUDES", "-isystem"));
-  Append(folders, {JoinPath(root, kTargetFolder) + "/include", root + "/include", root + "/include/cccl"});
+  Append(folders, {JoinPath(root, kCudaTarget) + "/include", root + "/include", root + "/include/cccl"});
   Append(folders, {paths.cuda_include_directories().begin(), paths.cuda_include_directories().end()});
   Append(folders, SisterFolders(env, root, "include"));
   folders = ExistingFolders(env, folders);
@@ -84,7 +84,7 @@ std::vector<std::string> LibraryFolders(Env& env, const DryRun& dry_run, const v
                                         const std::string& root) {
   std::vector<std::string> folders = dry_run.Folders("LIBRARIES", "-L");
   std::erase_if(folders, [](const std::string& folder) { return Basename(folder) == "stubs"; });
-  Append(folders, {JoinPath(root, kTargetFolder) + "/lib", root + "/lib64", root + "/lib"});
+  Append(folders, {JoinPath(root, kCudaTarget) + "/lib", root + "/lib64", root + "/lib"});
   Append(folders, {paths.cuda_library_directories().begin(), paths.cuda_library_directories().end()});
   Append(folders, SisterFolders(env, root, "lib"));
   folders = ExistingFolders(env, folders);

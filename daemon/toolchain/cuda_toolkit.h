@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The parts of a CUDA toolkit, found through its nvcc, in any of the known layouts:
-//   toolkit       ROOT/{bin,nvvm,include,lib64}, with include and lib64 links into targets/x86_64-linux
+//   toolkit       ROOT/{bin,nvvm,include,lib64}, with include and lib64 links into targets/x86_64-linux (on aarch64
+//                 sbsa-linux)
 //   conda         ROOT/{bin,nvvm,targets/x86_64-linux/{include,lib}}
 //   distribution  /usr/bin/nvcc, a script that starts /usr/lib/nvidia-cuda-toolkit/bin/nvcc, with cicc beside it; the
 //                 other programs are in /usr/bin, headers and libraries where the host compiler has its own

@@ -11,10 +11,12 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
+#include "common/base/processor.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/tool_folders.h"
@@ -62,15 +64,14 @@ constexpr const char* kSanitizerFiles[] = {"libasan.so", "libhwasan.so", "liblsa
                                            "libtsan.so", "libubsan.so",  "libsanitizer.spec"};
 
 // The parts of Clang's resource folder besides headers, which the builds' dependency files list: runtime libraries, in
-// both layouts, and the ignore lists of sanitizers.
-constexpr const char* kResourceFolders[] = {"lib/linux", "lib/x86_64-unknown-linux-gnu", "lib/x86_64-pc-linux-gnu",
-                                            "share"};
-constexpr const char* kResourceFiles[] = {"libclang_rt.builtins-x86_64.a",
+// both layouts, and the ignore lists of sanitizers. $ is the processor.
+constexpr const char* kResourceFolders[] = {"lib/linux", "lib/$-unknown-linux-gnu", "lib/$-pc-linux-gnu", "share"};
+constexpr const char* kResourceFiles[] = {"libclang_rt.builtins-$.a",
                                           "libclang_rt.builtins.a",
-                                          "libclang_rt.asan-x86_64.so",
+                                          "libclang_rt.asan-$.so",
                                           "libclang_rt.asan.so",
                                           "asan_ignorelist.txt",
-                                          "libclang_rt.ubsan_standalone-x86_64.so",
+                                          "libclang_rt.ubsan_standalone-$.so",
                                           "libclang_rt.ubsan_standalone.so"};
 
 // The folders of "programs: =a:b:c".
@@ -159,8 +160,9 @@ absl::Status AddClangParts(Env& env, const HostCompiler& compiler, const std::st
                           AskTool(env, {compiler.path, "-print-resource-dir"}, compiler.variables));
   const std::string resources(ToStd(absl::StripAsciiWhitespace(said)));
   std::vector<std::string> folders;
-  for (const char* folder : kResourceFolders) folders.push_back(JoinPath(resources, folder));
-  for (const char* name : kResourceFiles) parts.AddIfThere(name, FindFile(env, folders, name));
+  const auto here = [](const char* name) { return absl::StrReplaceAll(name, {{"$", kClangProcessor}}); };
+  for (const char* folder : kResourceFolders) folders.push_back(JoinPath(resources, here(folder)));
+  for (const char* name : kResourceFiles) parts.AddIfThere(here(name), FindFile(env, folders, here(name)));
   const std::string program = env.RealPath(compiler.path).value_or(compiler.path);
   parts.AddIfThere("LLVMgold.so", FindFile(env, {JoinPath(Dirname(Dirname(program)), "lib")}, "LLVMgold.so"));
   return absl::OkStatus();

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import platform
 import sys
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ from typing import Any
 __all__ = ["image", "write_image"]
 
 _TYPE = "application/vnd.oci.image."
+#: As Go calls the processors.
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _EPILOG = """\
 The image has one layer with the bundle's files, and no program. A container that mounts it as a volume sets
 KERNIX_BUNDLES to where it lies. The same bundle makes the same bytes.
@@ -70,7 +73,7 @@ def write_image(bundle: str, output: str, *, prefix: str = "", tag: str = "lates
     layer = _layer(bundle, prefix.strip("/"))
     os.makedirs(os.path.join(output, "blobs", "sha256"))
     config = {
-        "architecture": "amd64",
+        "architecture": _ARCHITECTURES[platform.machine()],
         "os": "linux",
         "config": {},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Iterable
 
@@ -11,7 +12,7 @@ __all__ = ["platform_tag"]
 #: manylinux2014, the oldest tag that today's pips see in the wild.
 _OLDEST = 17
 
-#: What the tag manylinux_2_N allows, by library: the newest version, and N. As auditwheel has it for x86-64.
+#: What the tag manylinux_2_N allows, by library: the newest version, and N. As auditwheel has it for both processors.
 _NEWEST = {
     "GLIBCXX": {
         (3, 4, 19): 17,
@@ -28,7 +29,7 @@ _NEWEST = {
 
 
 def platform_tag(needs: Iterable[str]) -> str:
-    """Return the tag of the oldest systems that have these symbol versions: ``"manylinux_2_28_x86_64"``.
+    """Return the tag of the oldest systems like this one that have these symbol versions: ``"manylinux_2_28_x86_64"``.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def platform_tag(needs: Iterable[str]) -> str:
         If no tag is known to promise one of them.
     """
     minor = max((_minor_for(need) for need in needs), default=_OLDEST)
-    return f"manylinux_2_{max(minor, _OLDEST)}_x86_64"
+    return f"manylinux_2_{max(minor, _OLDEST)}_{platform.machine()}"
 
 
 def _minor_for(need: str) -> int:
