@@ -122,9 +122,9 @@ test-image: packages ## Build the wheel and an image with it, and compile in it 
 	@PYTHON=$(PYTHON) deploy/setup.sh deb
 	@deploy/test_image.sh "$$(deploy/wheel.sh $(PYTHON))"
 
-test-aarch64: packages ## Build for aarch64 and use it in qemu-user: C++ kernels load and compute
+test-aarch64: package ## Build for aarch64 and use it in qemu-user: C++ kernels load and compute
 	@PYTHON=$(PYTHON) deploy/setup.sh cross
-	@deploy/test_aarch64.sh
+	@deploy/test_aarch64.sh $(BUILD)
 
 release: build ## Make all packages of a release into dist/: wheels, Debian 12's and Ubuntu 24.04's, and what is in each (needs root)
 	@PYTHON=$(PYTHON) deploy/setup.sh deb
