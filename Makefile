@@ -98,7 +98,7 @@ wheel: packages ## Build the self-contained wheel into dist/
 wheels: packages ## Build a wheel for each Python that is here, 3.10 to 3.14 (PYTHONS='python3.12 python3.13')
 	@deploy/wheel.sh $(PYTHONS)
 
-test-wheels: packages ## Build these wheels and try them in clean roots of seven systems (needs root, 20 minutes)
+test-wheels: packages ## Build these wheels and try them in clean roots of seven systems (needs root, 25 minutes)
 	@PYTHON=$(PYTHON) deploy/setup.sh deb
 	@wheels=$$(deploy/wheel.sh $(PYTHONS)) && deploy/test_wheel_roots.sh $$wheels
 

@@ -3,7 +3,7 @@
 #
 # fetch_sources.sh FOLDER PACKAGE...
 # Unpacks the source of each installed Debian package into FOLDER/PACKAGE. It comes from where the package came from, and
-# apt checks it alike.
+# apt verifies it in the same way.
 set -euo pipefail
 
 folder=$1
@@ -26,7 +26,10 @@ update_lists() {
 download() {
   local name=$1 version
   for version in "$2" $(apt-cache "${apt_options[@]}" showsrc "$name" | sed -n 's/^Version: //p'); do
-    if (cd "$scratch" && apt-get "${apt_options[@]}" source --download-only "$name=$version"); then return; fi
+    if (cd "$scratch" && apt-get "${apt_options[@]}" source --download-only "$name=$version"); then
+      [ "$version" = "$2" ] || echo "fetch_sources: $name $2 is no longer there; $version takes its place" >&2
+      return
+    fi
     rm -f "$scratch/$name"_*
   done
   return 1

@@ -73,6 +73,8 @@ if [ ${#missing[@]} -gt 0 ]; then
   say "installing ${#missing[@]} Debian packages: ${missing[*]}"
   "${sudo[@]}" apt-get update -q
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+  # Its package starts it; tests start their own.
+  case " ${missing[*]} " in *" prometheus "*) "${sudo[@]}" systemctl disable --now prometheus 2>/dev/null || true ;; esac
 fi
 
 case $what in packages | deb | cross) exit 0 ;; esac

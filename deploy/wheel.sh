@@ -3,9 +3,9 @@
 #
 # wheel.sh [PYTHON...]
 # Builds the self-contained wheel of kernix for each PYTHON (default: every version that JAX has and this machine, too)
-# into dist/, and prints only their paths on stdout. A wheel
-# holds kernixd, kernix-spawn and kernixctl, which are built once, and the extension. All are linked from archives, so the
-# extension does not meet another copy of gRPC or Protobuf in the same process (cmake/KernixStaticPrograms.cmake).
+# into dist/, and prints only their paths on stdout. A wheel holds kernixd, kernix-spawn and kernixctl, which are built
+# once, and the extension. All are linked from archives, so the extension does not meet another copy of gRPC or Protobuf
+# in the same process (cmake/KernixStaticPrograms.cmake).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec 3>&1 1>&2

@@ -254,8 +254,8 @@ std::string Text(const std::vector<CacheEntryInfo>& entries) {
 
 constexpr char kPurgeDetails[] =
     R"(Without --name, --older-than or --all, removes nothing (exit code 2). With both --name and --older-than,
-removes entries that match both. Pinned entries stay, unless you give --pinned. Programs that have loaded a kernel keep it. In a shared daemon, removes only
-your own entries, unless you are an administrator.
+removes entries that match both. Pinned entries stay, unless you give --pinned. Programs that have loaded a kernel
+keep it. In a shared daemon, removes only your own entries, unless you are an administrator.
 
 Examples:
   kernixctl cache purge --name vector_add

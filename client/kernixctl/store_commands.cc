@@ -59,8 +59,8 @@ int RunPin(const ClientOptions& options, const std::string& name, bool unpin) {
 
 constexpr char kVerifyDetails[] =
     R"(Reads each artifact and compares its content with its digest, and the index with the files, in pieces and at a low
-priority. Lists what is missing, damaged, unreadable, or in no entry, and then exits with 1. --repair removes that,
-but what is unreadable: the next load builds the kernel again. In a shared daemon, for administrators.
+priority. Lists what is missing, damaged, unreadable, or not in the index, and then exits with 1. --repair removes
+everything listed except unreadable files; the next load builds those kernels again. In a shared daemon, for administrators.
 
 Examples:
   kernixctl cache verify

@@ -2,6 +2,7 @@
 //
 // `kernixctl top`: the running loads, in a terminal.
 #include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -10,7 +11,6 @@
 
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
-#include "client/kernixctl/progress_line.h"
 #include "client/kernixctl/top_view.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
@@ -39,19 +39,23 @@ absl::StatusOr<TopData> Ask(DaemonClient& client) {
   return data;
 }
 
-// Keys come one by one and are not shown; the screen before comes back at the end.
+constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l";
+constexpr std::string_view kLeave = "\x1b[?25h\x1b[?1049l";
+
+// Keys come one by one and are not shown; the screen before comes back at the end, also at that by a signal.
 class Terminal {
  public:
   Terminal() {
     tcgetattr(STDIN_FILENO, &before_);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, LeaveBySignal);
     termios own = before_;
     own.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     tcsetattr(STDIN_FILENO, TCSANOW, &own);
-    std::cout << "\x1b[?1049h\x1b[?25l";
+    std::cout << kEnter;
   }
   ~Terminal() {
-    std::cout << "\x1b[?25h\x1b[?1049l" << std::flush;
-    tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    std::cout << std::flush;
+    Leave();
   }
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
@@ -66,7 +70,7 @@ class Terminal {
     if (typed_.empty() && poll(&input, 1, ms) > 0) {
       char bytes[64];
       const ssize_t count = read(STDIN_FILENO, bytes, sizeof(bytes));
-      typed_ = count <= 0 ? "q" : std::string(bytes, static_cast<size_t>(count));  // or else the terminal is gone
+      typed_ = count <= 0 ? kEndKey : std::string(bytes, static_cast<size_t>(count));
     }
     const std::string key = typed_.substr(0, typed_.starts_with("\x1b[") ? 3 : 1);
     typed_.erase(0, key.size());
@@ -74,7 +78,16 @@ class Terminal {
   }
 
  private:
-  termios before_{};
+  static void Leave() {
+    (void)!write(STDOUT_FILENO, kLeave.data(), kLeave.size());
+    tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+  static void LeaveBySignal(int number) {
+    Leave();
+    _exit(128 + number);
+  }
+
+  static inline termios before_{};
   std::string typed_;
 };
 
@@ -87,11 +100,10 @@ std::string Cancel(DaemonClient& client, const TopView& view) {
 }
 
 int Watch(DaemonClient& client, TopData data) {
-  CatchInterrupt();
   Terminal terminal;
   TopView view(/*keys=*/true);
   std::string message;
-  while (!Interrupted()) {
+  while (true) {
     winsize size{};
     ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
     terminal.Show(view.Draw(data, size.ws_col, size.ws_row, message));
@@ -106,7 +118,6 @@ int Watch(DaemonClient& client, TopData data) {
       message = Printable(GetErrorDetail(next.status()).message());
     }
   }
-  return kInterrupted;
 }
 
 int Run(DaemonClient& client) {

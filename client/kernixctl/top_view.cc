@@ -62,6 +62,7 @@ std::vector<std::string> LoadLines(const std::vector<v1::RunningLoad>& loads) {
 }  // namespace
 
 TopKey TopView::Press(const std::string& key) {
+  if (key == kEndKey) return TopKey::kQuit;
   if (types_filter_) {
     if (key == "\n" || key == "\r" || key == "\x1b") {
       types_filter_ = false;
@@ -93,12 +94,15 @@ std::vector<v1::RunningLoad> TopView::Shown(const v1::GetStatusResponse& status)
   return loads;
 }
 
+// If the selected load has ended, none is selected, so that no key acts on another one.
 void TopView::KeepSelection(const std::vector<v1::RunningLoad>& loads) {
+  const int step = std::exchange(step_, 0);
   const auto at = std::find_if(loads.begin(), loads.end(), [this](const auto& load) { return load.id() == selected_; });
-  const auto last = static_cast<int64_t>(loads.size()) - 1;
-  const int64_t index = (at == loads.end() ? 0 : at - loads.begin()) + std::exchange(step_, 0);
+  const bool is_there = at != loads.end();
   selected_.reset();
-  if (last >= 0) selected_ = loads[std::clamp<int64_t>(index, 0, last)].id();
+  if (loads.empty() || (!is_there && step == 0)) return;
+  const auto last = static_cast<int64_t>(loads.size()) - 1;
+  selected_ = loads[is_there ? std::clamp<int64_t>(at - loads.begin() + step, 0, last) : 0].id();
 }
 
 std::string TopView::KeysLine() const {
@@ -122,6 +126,7 @@ std::vector<std::string> TopView::Draw(const TopData& data, size_t width, size_t
   for (std::string& line : lines) {
     if (!line.starts_with(kSelected)) line = Cut(line, width);
   }
+  if (lines.size() > height) lines.resize(height);
   return lines;
 }
 

@@ -23,6 +23,9 @@ enum class TopOrder { kTime, kName, kUser };
 
 enum class TopKey { kNone, kQuit, kCancel };
 
+// Ctrl-D, and what a terminal that is gone types.
+inline constexpr char kEndKey[] = "\x04";
+
 // What the user has chosen with keys.
 class TopView {
  public:

@@ -81,6 +81,8 @@ TEST_F(TopViewTest, FitsTheTerminal) {
   Draw(40, 10);
   EXPECT_EQ(lines_.size(), 10u);
   for (const std::string& line : lines_) EXPECT_LE(line.size(), line.starts_with("\x1b") ? 48u : 40u) << line;
+  Draw(40, 3);
+  EXPECT_EQ(lines_.size(), 3u);
 }
 
 TEST_F(TopViewTest, NamesDoNotActOnTheTerminal) {
@@ -109,24 +111,37 @@ TEST_F(TopViewTest, Filters) {
 }
 
 TEST_F(TopViewTest, TheCursorStaysOnItsLoad) {
-  Draw();
-  EXPECT_EQ(view_.selected(), 2u);
+  const auto selected = [this] {
+    Draw();
+    return view_.selected();
+  };
+  EXPECT_EQ(selected(), std::nullopt);
   view_.Press(kDown);
-  Draw();
-  EXPECT_EQ(view_.selected(), 1u);
+  EXPECT_EQ(selected(), 2u);
+  view_.Press(kDown);
+  EXPECT_EQ(selected(), 1u);
   EXPECT_THAT(lines_, Contains(StartsWith("\x1b[7mcharlie")));
   Type("s");  // by name: it is the last one
-  Draw();
-  EXPECT_EQ(view_.selected(), 1u);
+  EXPECT_EQ(selected(), 1u);
+  view_.Press(kDown);
+  EXPECT_EQ(selected(), 1u);
+  view_.Press(kUp);
+  EXPECT_EQ(selected(), 3u);
+}
+
+TEST_F(TopViewTest, ALoadThatHasEndedSelectsNoOther) {
   view_.Press(kDown);
   Draw();
-  EXPECT_EQ(view_.selected(), 1u);
-  view_.Press(kUp);
-  Draw();
-  EXPECT_EQ(view_.selected(), 3u);
-  data_.status.clear_load();
+  EXPECT_EQ(view_.selected(), 2u);
+  data_.status.mutable_load()->DeleteSubrange(1, 1);
   Draw();
   EXPECT_EQ(view_.selected(), std::nullopt);
+  EXPECT_THAT(lines_, Not(Contains(StartsWith("\x1b[7m"))));
+}
+
+TEST_F(TopViewTest, ALostTerminalEndsItAlsoWhileAFilterIsTyped) {
+  Type("/q");
+  EXPECT_EQ(view_.Press(kEndKey), TopKey::kQuit);
 }
 
 TEST_F(TopViewTest, WithoutKeysThereIsNoCursor) {

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -52,7 +51,29 @@ timespec InRealTime(clockid_t clock, const timespec& moment) {
   return here;
 }
 
+// Calls `act` with each descriptor of this process. False, with errno, if they cannot be listed.
+template <typename Act>
+bool ForEachOpen(const Act& act) {
+  DIR* const open_ones = opendir("/proc/self/fd");
+  if (open_ones == nullptr) return false;
+  while (const dirent* entry = readdir(open_ones)) {
+    int fd = -1;
+    std::from_chars(entry->d_name, entry->d_name + strlen(entry->d_name), fd);
+    if (fd >= 0 && fd != dirfd(open_ones)) act(fd);
+  }
+  closedir(open_ones);
+  return true;
+}
+
 }  // namespace
+
+// For kernels that lack close_range(). Returns as it does.
+int CloseOneByOne(int first, unsigned last) {
+  const bool listed = ForEachOpen([=](int fd) {
+    if (fd >= first && static_cast<unsigned>(fd) <= last) close(fd);
+  });
+  return listed ? 0 : -1;
+}
 
 extern "C" {
 
@@ -117,26 +138,18 @@ int fstat64(int fd, struct stat64* result) noexcept { return static_cast<int>(sy
 int close_range(unsigned first, unsigned last, int flags) noexcept {
   const auto result = static_cast<int>(syscall(SYS_close_range, first, last, flags));
   if (result == 0 || errno != ENOSYS || flags != 0) return result;
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  for (rlim_t fd = first; fd <= last && fd < limit.rlim_max; ++fd) close(static_cast<int>(fd));
-  return 0;
+  return CloseOneByOne(static_cast<int>(first), last);
 }
 
 // 2.34. What another thread opens meanwhile is open with O_CLOEXEC.
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t* actions, int first) noexcept {
   static const auto function = OfSystem(&posix_spawn_file_actions_addclosefrom_np, __func__);
   if (function != nullptr) return function(actions, first);
-  DIR* const open_ones = opendir("/proc/self/fd");
-  if (open_ones == nullptr) return errno;
   int error = 0;
-  while (const dirent* entry = readdir(open_ones)) {
-    int fd = -1;
-    std::from_chars(entry->d_name, entry->d_name + strlen(entry->d_name), fd);
+  const bool listed = ForEachOpen([&](int fd) {
     if (fd >= first && error == 0) error = posix_spawn_file_actions_addclose(actions, fd);
-  }
-  closedir(open_ones);
-  return error;
+  });
+  return listed ? error : errno;
 }
 
 // 2.36

@@ -164,7 +164,7 @@ absl::StatusOr<v1::LoadResult> Build::Make(HeaderContents contents) {
     if (result.ok()) return result;
     // If the result is wrong or cannot be kept, the load does not fail: it builds.
     Log(LogLevel::kWarning, "upstream_result_not_kept",
-        {{"name", load.tag.name}, {"key", load.key().Hex()}, {"error", ToStd(result.status().message())}});
+        {{"name", load.tag.name}, {"key", ShortKey(load.key())}, {"error", ToStd(result.status().message())}});
   }
   if (load.effort == Effort::kLookup) parts_.flights.NoteEmptyQuery(load.key(), load.budget);
   if (load.effort != Effort::kBuild) return NothingThere();

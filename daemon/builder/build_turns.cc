@@ -130,7 +130,7 @@ void BuildTurns::Beat(const Digest& key) {
     beat = ++turn->second;
   }
   const absl::Status status = claims_.Write(key, beat, ClaimState::kBuilding, &stopped_);
-  if (!status.ok()) Log(LogLevel::kDebug, "claim_not_renewed", {{"key", key.Hex()}, {"error", status.message()}});
+  if (!status.ok()) Log(LogLevel::kDebug, "claim_not_renewed", {{"key", ShortKey(key)}, {"error", status.message()}});
   work_.PushAt(env_.Now() + kBeat, [this, key] { Beat(key); });
 }
 

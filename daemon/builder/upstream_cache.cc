@@ -155,7 +155,7 @@ std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted,
                          LimitsOf(wanted, query));
   });
   if (found.ok()) return *std::move(found);
-  Log(LogLevel::kDebug, "upstream_not_asked", {{"key", wanted.key.Hex()}, {"error", found.status().message()}});
+  Log(LogLevel::kDebug, "upstream_not_asked", {{"key", ShortKey(wanted.key)}, {"error", found.status().message()}});
   return std::nullopt;
 }
 
@@ -203,7 +203,7 @@ bool UpstreamCache::TryToWrite(const Digest& key, const remote::SharedResult& re
     const absl::Status status = CatchExceptions("a result could not be written to the upstream",
                                                 [&] { return results_.Put(key, result, &stopped_); });
     if (status.ok()) return true;
-    Log(LogLevel::kDebug, "upstream_not_written", {{"key", key.Hex()}, {"error", status.message()}});
+    Log(LogLevel::kDebug, "upstream_not_written", {{"key", ShortKey(key)}, {"error", status.message()}});
     EndBuild(key, remote::ClaimState::kFailed);  // other nodes need not wait for the next try
     refused_token.reset();
     if (absl::IsUnauthenticated(status) && token != 0) {

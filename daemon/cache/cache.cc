@@ -18,24 +18,38 @@
 namespace kernix::cache {
 namespace {
 
-// Whether there was an index. A power failure can leave it empty.
+constexpr mode_t kIndexMode = 0600;
+
+// Whether the index is gone although it has a copy. A power failure can leave it empty.
 bool IsLost(Env& env, const StorePaths& paths) {
   if (!env.Stat(paths.index_copy, /*follow=*/false).ok()) return false;
   const absl::StatusOr<FileInfo> index = env.Stat(paths.index, /*follow=*/false);
   return index.ok() ? index->size == 0 : absl::IsNotFound(index.status());
 }
 
+// The copy stays: until there is another one, the index may be lost again.
+absl::StatusOr<std::unique_ptr<Index>> OpenCopy(Env& env, const StorePaths& paths) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string copy, env.ReadFile(paths.index_copy));
+  KERNIX_RETURN_IF_ERROR(env.WriteFileDurably(paths.index, copy, kIndexMode));
+  return Index::Open(paths.index);
+}
+
 // The copy takes the place of an index that is lost or damaged.
 absl::StatusOr<std::unique_ptr<Index>> OpenIndex(Env& env, const StorePaths& paths) {
+  const bool lost = IsLost(env, paths);
   absl::StatusOr<std::unique_ptr<Index>> index = absl::DataLossError("the index is gone");
-  if (!IsLost(env, paths)) index = Index::Open(paths.index);
+  if (!lost) index = Index::Open(paths.index);
   if (!absl::IsDataLoss(index.status())) return index;
   Log(LogLevel::kWarning, "cache_index_damaged",
-      {{"error", index.status().ToString()}, {"kept_as", StrCat(paths.index, ".damaged")}});
+      {{"error", index.status().ToString()}, {"kept_as", lost ? "" : StrCat(paths.index, ".damaged")}});
   KERNIX_RETURN_IF_ERROR(MoveIndexAside(env, paths));
-  if (!env.Rename(paths.index_copy, paths.index).ok()) return Index::Open(paths.index);
-  Log(LogLevel::kWarning, "cache_index_copy_used", {{"path", paths.index}});
-  return OpenIndex(env, paths);
+  index = OpenCopy(env, paths);
+  if (index.ok()) {
+    Log(LogLevel::kWarning, "cache_index_copy_used", {{"path", paths.index}});
+    return index;
+  }
+  KERNIX_RETURN_IF_ERROR(env.RemoveTree(paths.index));
+  return Index::Open(paths.index);
 }
 
 struct MetricText {
@@ -94,7 +108,8 @@ Cache::Cache(Env& env, CacheOptions options, Parts parts)
       index_(std::move(parts.index)),
       blobs_(std::move(parts.blobs)),
       layers_(std::move(parts.layers)),
-      copied_at_(env_.Now()) {}
+      copied_at_(env_.Now()),
+      copied_changes_(env_.Stat(StorePaths(options_.directory).index_copy, /*follow=*/false).ok() ? 0 : -1) {}
 
 Cache::~Cache() {
   FlushIfPossible();
@@ -133,13 +148,14 @@ absl::StatusOr<std::optional<Entry>> Cache::Find(const Digest& key) {
   Lend(entry->artifact, std::nullopt);  // first, so that a blob found sound stays
   KERNIX_ASSIGN_OR_RETURN(const bool sound, Wrap(IsSound(entry->artifact, entry->size)));
   if (sound) return entry;
-  Log(LogLevel::kWarning, "cache_artifact_unusable", {{"path", BlobPath(entry->artifact)}, {"key", key.Hex()}});
+  Log(LogLevel::kWarning, "cache_artifact_unusable", {{"path", BlobPath(entry->artifact)}, {"key", ShortKey(key)}});
   KERNIX_RETURN_IF_ERROR(RemoveEntry(key, entry->artifact));
   return std::nullopt;
 }
 
 absl::StatusOr<bool> Cache::IsSound(const Digest& artifact, uint64_t size) {
   absl::StatusOr<bool> sound = blobs_->IsSound(artifact, size);
+  if (env_.Stat(blobs_->PathOf(artifact), /*follow=*/false).ok()) return sound;  // BlobPath() prefers it
   for (size_t i = 0; sound.ok() && !*sound && i < layers_.size(); ++i)
     sound = layers_[i].blobs->IsSound(artifact, size);
   return sound;

@@ -74,9 +74,8 @@ class Cache {
   // Opens the store in a folder, which is created if absent (mode 0700; the folder's mode decides who can open
   // artifacts). RESOURCE errors, with the path: the folder cannot be created or written; another kernixd holds it
   // (status code kUnavailable); its layout belongs to another kernix; it contains another user's files under the names
-  // above. Moves a damaged index aside (with a warning in the log) and takes its last
-  // copy, or starts a new one. Cleans up after a crash, and
-  // enforces the limit if it can.
+  // above. Moves a damaged index aside (with a warning in the log) and takes its last copy, or starts a new one. Cleans
+  // up after a crash, and enforces the limit if it can.
   static absl::StatusOr<std::unique_ptr<Cache>> Open(Env& env, CacheOptions options);
 
   ~Cache();
@@ -246,7 +245,7 @@ class Cache {
   std::array<MetricCounter, kTotalCount> counted_;
   // Of the thread that copies the index: when it did so last, and Index::changes() then.
   MonotonicTime copied_at_;
-  int64_t copied_changes_ = 0;
+  int64_t copied_changes_;  // -1: there is no copy
 
   Mutex blobs_mutex_;  // held while a blob is removed, so that an earlier guard keeps the blob
   absl::flat_hash_map<Digest, int> guards_ ABSL_GUARDED_BY(blobs_mutex_);

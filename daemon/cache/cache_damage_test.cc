@@ -264,6 +264,31 @@ TEST_F(IndexCopyTest, ALostIndexIsReplacedByItsCopy) {
   EXPECT_EQ(FilesInBlobs(), 2);
 }
 
+TEST_F(IndexCopyTest, ACopyThatWasUsedIsThereForTheNextTime) {
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_THAT(env_.RemoveFile(Index()), IsOk());
+    Open();
+    EXPECT_TRUE(Has(1) && Has(2));
+    cache_.reset();
+  }
+}
+
+TEST_F(IndexCopyTest, AnIndexWithoutACopyGetsOneThoughItHasNotChanged) {
+  ASSERT_THAT(env_.RemoveFile(Copy()), IsOk());
+  Open();
+  cache_.reset();
+  EXPECT_THAT(env_.Stat(Copy()), IsOk());
+}
+
+TEST_F(IndexCopyTest, ADamagedIndexIsKeptThoughItsCopyIsDamagedToo) {
+  const std::string index(8192, 'i');
+  ASSERT_THAT(env_.WriteFile(Index(), index, 0600), IsOk());
+  Damage(Copy());
+  Open();
+  EXPECT_FALSE(Has(1));
+  EXPECT_EQ(*env_.ReadFile(StrCat(Index(), ".damaged")), index);
+}
+
 TEST_F(IndexCopyTest, EntriesOfACopyWhoseFilesHaveGoneSinceThenGoToo) {
   Open();
   const std::string blob = BlobOf(2);

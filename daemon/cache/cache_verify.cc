@@ -31,6 +31,9 @@ Problem& AddProblem(Problem::Kind kind, const std::string& path, v1::VerifyCache
 }  // namespace
 
 absl::StatusOr<v1::VerifyCacheResponse> Cache::Verify(const v1::VerifyCacheRequest& request) {
+  if (const std::string lost = FirstLost(); !lost.empty()) {
+    return absl::UnavailableError(StrCat(lost, " is gone, and this kernixd ends: verify the store of the next one"));
+  }
   v1::VerifyCacheResponse response;
   Digest after;
   if (request.after().empty()) {
@@ -55,10 +58,10 @@ absl::Status Cache::VerifyArtifact(const SizedArtifact& artifact, bool repair, v
   response.set_artifacts(response.artifacts() + 1);
   response.set_bytes(response.bytes() + artifact.size);
   blobs_->Forget(artifact.digest);
-  const absl::StatusOr<bool> sound = IsSound(artifact.digest, artifact.size);
-  if (sound.ok() && *sound) return absl::OkStatus();
   const std::string path = BlobPath(artifact.digest);
   const bool is_there = env_.Stat(path, /*follow=*/false).ok();
+  const absl::StatusOr<bool> sound = IsSound(artifact.digest, artifact.size);
+  if (sound.ok() && *sound) return absl::OkStatus();
   KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, Wrap(index_->KeysOf(artifact.digest)));
   if (keys.empty()) return absl::OkStatus();  // it was removed meanwhile
   if (!sound.ok()) {
@@ -81,8 +84,9 @@ absl::Status Cache::VerifyFiles(bool repair, v1::VerifyCacheResponse& response) 
     if (!unnamed) continue;
     const std::string path = JoinPath(StorePaths(options_.directory).blobs, name);
     Problem& problem = AddProblem(Problem::UNNAMED, path, response);
-    if (repair) KERNIX_RETURN_IF_ERROR(env_.RemoveTree(path));
-    problem.set_repaired(repair);
+    if (!repair || !FirstLost().empty()) continue;
+    KERNIX_RETURN_IF_ERROR(env_.RemoveTree(path));
+    problem.set_repaired(true);
   }
   return absl::OkStatus();
 }

@@ -57,6 +57,15 @@ class CacheVerifyTest : public CacheTest {
   std::string Stray(const std::string& name) const { return JoinPath(JoinPath(store(), "artifacts"), name); }
 };
 
+TEST_F(CacheVerifyTest, RemovesNothingFromTheStoreThatIsAtItsPlaceNow) {
+  ASSERT_THAT(env_.WriteFile(Stray("of-the-next-one"), "x", 0444), IsOk());
+  ASSERT_THAT(env_.Rename(JoinPath(store(), "private"), folder_ / "moved"), IsOk());
+  v1::VerifyCacheRequest request;
+  request.set_repair(true);
+  EXPECT_EQ(cache_->Verify(request).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(env_.Stat(Stray("of-the-next-one")), IsOk());
+}
+
 TEST_F(CacheVerifyTest, ASoundStoreHasNoProblem) {
   Insert(2);
   const v1::VerifyCacheResponse checked = Verify();

@@ -240,13 +240,13 @@ absl::StatusOr<bool> SharedResults::ReadMissing(const std::vector<exec::BlobDige
 
 std::nullopt_t SharedResults::NotBelieved(const Digest& key, std::string_view why) {
   not_believed_.Add();
-  Log(LogLevel::kWarning, "upstream_result_ignored", {{"key", key.Hex()}, {"reason", why}});
+  Log(LogLevel::kWarning, "upstream_result_ignored", {{"key", ShortKey(key)}, {"reason", why}});
   return std::nullopt;
 }
 
 std::nullopt_t SharedResults::TooLarge(const Digest& key, uint64_t bytes, uint64_t most) {
   too_large_.Add();
-  Log(LogLevel::kWarning, "upstream_result_too_large", {{"key", key.Hex()}, {"bytes", bytes}, {"most", most}});
+  Log(LogLevel::kWarning, "upstream_result_too_large", {{"key", ShortKey(key)}, {"bytes", bytes}, {"most", most}});
   return std::nullopt;
 }
 

@@ -17,6 +17,7 @@
 
 #include "common/base/digest.h"
 #include "common/base/error.h"
+#include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -51,22 +52,23 @@ absl::Status Stream(ReadableFile& file, grpc::ServerWriter<v1::ArtifactChunk>& w
 }
 
 // Runs `work` in a thread that leaves processor and disk to others, and yet gets on.
-absl::Status RunBehindOthers(const std::function<void()>& work) {
-  const auto run = [&work] {
+absl::Status RunBehindOthers(const std::function<absl::Status()>& work) {
+  absl::Status status;
+  const auto run = [&] {
     constexpr int kNiceness = 10;
     setpriority(PRIO_PROCESS, 0, kNiceness);
     // As linux/ioprio.h has them; glibc has no function.
     constexpr int kProcess = 1;
     constexpr int kLast = 2 << 13 | 7;
     syscall(SYS_ioprio_set, kProcess, 0, kLast);
-    work();
+    status = CatchExceptions("kernixd could not handle this call", work);
   };
   try {
     std::thread(run).join();
   } catch (const std::system_error& error) {
     return MakeBusyError(StrCat("no thread for this call: ", error.what()));
   }
-  return absl::OkStatus();
+  return status;
 }
 
 v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
@@ -213,9 +215,9 @@ absl::Status KernixService::Purge(const v1::PurgeCacheRequest& request, v1::Purg
   KERNIX_ASSIGN_OR_RETURN(const cache::Dropped dropped, backend_.cache.Purge(filter));
   if (!filter.name && !filter.owner && !filter.unused_since_unix_ms) backend_.builder.ForgetSteps();
   if (filter.spares_pinned) {
-    filter.spares_pinned = false;  // what still matches is pinned
-    KERNIX_ASSIGN_OR_RETURN(const auto kept, backend_.cache.List(filter));
-    response.set_kept_entries(kept.size());
+    filter.spares_pinned = false;
+    KERNIX_ASSIGN_OR_RETURN(const auto left, backend_.cache.List(filter));
+    response.set_kept_entries(std::count_if(left.begin(), left.end(), [](const auto& each) { return each.pinned; }));
   }
   response.set_removed_entries(dropped.tags);
   response.set_removed_bytes(dropped.bytes);
@@ -268,11 +270,10 @@ grpc::Status KernixService::VerifyCache(grpc::ServerContext*, const v1::VerifyCa
 
 absl::Status KernixService::Verify(const v1::VerifyCacheRequest& request, v1::VerifyCacheResponse& response) {
   KERNIX_RETURN_IF_ERROR(CheckAdministers("verify the store of"));
-  absl::StatusOr<v1::VerifyCacheResponse> piece = v1::VerifyCacheResponse();
-  KERNIX_RETURN_IF_ERROR(RunBehindOthers([&] { piece = backend_.cache.Verify(request); }));
-  if (!piece.ok()) return piece.status();
-  response = *std::move(piece);
-  return absl::OkStatus();
+  return RunBehindOthers([&]() -> absl::Status {
+    KERNIX_ASSIGN_OR_RETURN(response, backend_.cache.Verify(request));
+    return absl::OkStatus();
+  });
 }
 
 absl::Status KernixService::CheckAdministers(std::string_view what) const {

@@ -222,7 +222,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
       result = absl::UnavailableError(StrCat("the store ", backend_.cache.directory(),
                                              " was removed while this load ran, and this kernixd ends: load again"));
     }
-    if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED && backend_.gate.closed()) {
+    if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED && backend_.gate.cancels_all()) {
       result = absl::UnavailableError("this kernixd stops, and has ended the loads that still ran: load again");
     }
     permit_->Hide();

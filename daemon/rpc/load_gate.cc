@@ -54,9 +54,15 @@ void LoadGate::CancelAll() {
   std::vector<CancellationPtr> running;
   {
     const MutexLock lock(mutex_);
+    cancels_all_ = true;
     for (const auto& [id, load] : inside_) running.push_back(load.cancellation);
   }
   for (const CancellationPtr& cancellation : running) cancellation->Cancel();
+}
+
+bool LoadGate::cancels_all() const {
+  const MutexLock lock(mutex_);
+  return cancels_all_;
 }
 
 bool LoadGate::Cancel(uint64_t id, std::optional<UserId> owner) {

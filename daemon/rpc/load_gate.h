@@ -58,6 +58,7 @@ class LoadGate {
 
   // Cancels every load that is inside. They leave on their own.
   void CancelAll();
+  bool cancels_all() const;
 
   // Cancels the load that List() shows with this id, if it is `owner`'s, or anybody's without an owner. False if there
   // is none.
@@ -74,6 +75,7 @@ class LoadGate {
   mutable Mutex mutex_;
   CondVar left_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancels_all_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<uint64_t, Inside> inside_ ABSL_GUARDED_BY(mutex_);
 };

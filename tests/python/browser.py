@@ -6,7 +6,6 @@ import base64
 import contextlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import time
@@ -88,14 +87,21 @@ def command(profile, *arguments):
 def opened(profile):
     """Run Chromium; gives a tab."""
     arguments = command(profile, "--remote-debugging-port=0", "about:blank")
-    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            for line in process.stderr:
-                if found := re.search(r"ws://([^/]+)/", line):
-                    break
-            with urllib.request.urlopen(f"http://{found[1]}/json") as answer:
-                pages = [page for page in json.load(answer) if page["type"] == "page"]
-            yield Tab(pages[0]["webSocketDebuggerUrl"])
+            yield Tab(_address(profile, process))
         finally:
             process.terminate()
-            process.stderr.read()
+
+
+def _address(profile, process):
+    """Return the address of Chromium's first page."""
+    ports = profile / "DevToolsActivePort"
+    end = time.monotonic() + PATIENCE
+    while not (ports.exists() and "\n" in ports.read_text()):
+        assert process.poll() is None, "Chromium has ended"
+        assert time.monotonic() < end, "Chromium does not listen"
+        time.sleep(0.05)
+    with urllib.request.urlopen(f"http://127.0.0.1:{ports.read_text().split()[0]}/json") as answer:
+        pages = [page for page in json.load(answer) if page["type"] == "page"]
+    return pages[0]["webSocketDebuggerUrl"]

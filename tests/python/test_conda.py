@@ -14,4 +14,4 @@ def test_the_recipe_packs_the_wheel_of_a_version(monkeypatch):
     recipe = variant.recipe.to_dict()
     assert recipe["package"] == {"name": "kernix", "version": "1.2.3"}
     assert recipe["source"][0]["filter"] == ["kernix-1.2.3-*.whl"]
-    assert recipe["requirements"]["run"] == ["python", "__glibc >=2.28"]
+    assert recipe["requirements"]["run"] == ["python >=3.11", "__glibc >=2.28"]

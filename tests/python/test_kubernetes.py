@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -115,10 +116,13 @@ class Simulated:
         for name in ("kernixd", "kernixctl"):
             (root / "bin" / name).symlink_to(_environment.program(name))
         self.write("etc/kernix/kernixd.toml", find("ConfigMap")["data"]["kernixd.toml"])
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
         self.containers = {container["name"]: container for container in containers_of(pod_of(find("DaemonSet")))}
 
     def moved(self, text):
-        """Return a text whose paths lead below our folder."""
+        """Return a text whose paths lead below our folder, and whose port is one of ours."""
+        text = text.replace(":9464", f":{self.port}")
         return re.sub(r"(?<![\w/])/(run/kernix|var/cache/kernix|etc/kernix|kernels|tmp)\b", rf"{self.root}/\1", text)
 
     def write(self, path, text):
@@ -380,7 +384,7 @@ def test_a_job_can_run_its_command(own_place):
 
 def test_the_page_shows_counts_and_no_kernel(confined):
     def ask(path):
-        with urllib.request.urlopen(f"http://127.0.0.1:9464{path}", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{confined.port}{path}", timeout=60) as answer:
             return answer.read().decode()
 
     def is_ready():

@@ -5,6 +5,7 @@ import contextlib
 import json
 import re
 import subprocess
+import time
 
 import pexpect
 import pytest
@@ -52,10 +53,12 @@ def top(place):
 
 def await_load(place):
     """Wait until the load runs a compiler."""
-    while True:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
         status = json.loads(place.kernixctl("status", "--json", check=False).stdout or "{}")
         if any(load["step"] for load in status.get("loads", [])):
             return
+    raise AssertionError("the load runs no compiler")
 
 
 @pytest.fixture(name="load")
@@ -69,6 +72,10 @@ def load_fixture(own_place, tmp_path):
 def test_cancels_the_selected_load(own_place, load):
     with top(own_place) as terminal:
         terminal.expect_exact("endless")
+        terminal.send("c")
+        terminal.expect_exact("no load is selected")
+        terminal.send("j")
+        terminal.expect_exact("\x1b[7mendless")
         terminal.send("c")
         assert load.wait(timeout=60) == 130
         assert "cancelled" in load.stderr.read()

@@ -80,7 +80,7 @@ def serving(place, *arguments):
             yield Web(process)
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=60) == 0
+            assert process.wait(timeout=60) == -signal.SIGTERM
 
 
 def compile_source(place, path, text, *flags):
@@ -196,7 +196,7 @@ def test_a_stream_begins_with_the_history_and_goes_on(web):
     assert later["unix_ms"] > now["unix_ms"]
 
 
-def test_a_looker_on_does_not_keep_a_daemon_alive(own_place, tmp_path):
+def test_a_page_that_nobody_opens_keeps_no_daemon_alive(own_place, tmp_path):
     path = tmp_path / "value.cpp"
     path.write_text(CPP)
     environment = own_place.environment | {"KERNIX_IDLE_TIMEOUT": "7s", "KERNIXD": _environment.program("kernixd")}
@@ -245,6 +245,39 @@ def test_a_unix_socket_is_for_its_user(own_place, tmp_path):
         assert (again.returncode, "another process listens" in again.stderr) == (1, True)
     with serving(own_place, "--socket", str(path)) as web:
         assert web.address == f"listening at {path}", "what is left of the first is replaced"
+
+
+def test_what_is_no_socket_stays(own_place, tmp_path):
+    path = tmp_path / "results.csv"
+    path.write_text("1,2\n")
+    result = own_place.kernixctl("web", "--socket", str(path), check=False)
+    assert (result.returncode, "is not a socket" in result.stderr) == (1, True)
+    assert path.read_text() == "1,2\n"
+
+
+def test_no_web_site_asks_through_a_name_of_its_own(web):
+    port = web.root.rstrip("/").rpartition(":")[2]
+    for path in ("/", "/metrics", "/api/status.json"):
+        assert web.ask(path, Host=f"evil.example:{port}")[0] == 403
+        for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"):
+            assert web.ask(path, Host=host)[0] == 200
+
+
+def test_streams_that_are_closed_take_no_memory(web):
+    def resident():
+        status = pathlib.Path(f"/proc/{web.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+
+    def open_and_close(times):
+        for _ in range(times):
+            headers = {"Authorization": f"Bearer {web.token}", "X-Long": "x" * 10_000}
+            with urllib.request.urlopen(urllib.request.Request(web.root + "api/events", headers=headers)) as response:
+                response.readline()
+
+    open_and_close(300)
+    before = resident()
+    open_and_close(1000)
+    assert resident() - before < 5_000, "KiB; the headers alone would be 10 MB"
 
 
 def test_wrong_addresses(own_place):
@@ -322,13 +355,24 @@ def test_no_request_leaves_the_host(web, tab):
 
 def test_names_do_not_become_markup(own_place, tab, tmp_path):
     name = "x<img src=x onerror=alert(1)>"
-    source = tmp_path / f"{name}.cpp"
-    compile_source(own_place, source, CPP, "--name", "plain")
+    key = compile_source(own_place, tmp_path / f"{name}.cpp", CPP, "--name", name)
     with serving(own_place, "--listen", "127.0.0.1:0") as web:
-        (entry,) = web.json("/api/entries.json")
-        tab.open(f"{web.address}&kernel={entry['key']}")
-        tab.wait_for(shown("<img src=x onerror"))
-        assert tab.run("document.querySelectorAll('#page img').length") == 0
+        for address in (web.address, f"{web.address}&kernel={key}"):
+            tab.open("about:blank")
+            tab.open(address)
+            tab.wait_for(shown(name))
+            assert tab.run("document.querySelectorAll('#page img').length") == 0
+
+
+def test_an_address_of_a_kernel_or_a_comparison_can_be_opened_again(own_place, tab, tmp_path):
+    before = compile_source(own_place, tmp_path / "value.cpp", CPP)
+    after = compile_source(own_place, tmp_path / "value.cpp", CPP.replace("1;", "2;"))
+    with serving(own_place, "--listen", "127.0.0.1:0") as web:
+        tab.open("about:blank")
+        tab.open(f"{web.address}&kernel={after}&with={before}")
+        tab.wait_for("document.querySelectorAll('.removed').length > 0")
+        tab.run(f"location.hash = 'kernel={'0' * 64}'")
+        tab.wait_for(shown("No such kernel", "no entry of yours"))
 
 
 PRESS = """

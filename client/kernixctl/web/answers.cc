@@ -54,6 +54,12 @@ std::string PagePolicy() {
                 absl::Base64Escape(script), "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
 }
 
+std::string WithoutPort(const std::string& address) {
+  return address.ends_with(']') ? address : address.substr(0, address.rfind(':'));
+}
+
+bool IsLoopback(const std::string& host) { return host.starts_with("127.") || host == "[::1]" || host == "localhost"; }
+
 HttpResponse PageResponse() {
   static const std::string& policy = *new std::string(PagePolicy());
   return {.type = "text/html; charset=utf-8",
@@ -97,9 +103,11 @@ std::string Json(const v1::ArtifactTexts& texts) {
 
 }  // namespace
 
-WebAnswers::WebAnswers(DaemonClient& client, std::string token) : client_(client), token_(std::move(token)) {}
+WebAnswers::WebAnswers(DaemonClient& client, std::string token, const std::string& at)
+    : client_(client), token_(std::move(token)), host_(IsLoopback(WithoutPort(at)) ? WithoutPort(at) : "") {}
 
 HttpResponse WebAnswers::Answer(const HttpRequest& request) {
+  if (!IsForUs(request)) return ErrorResponse(403, request.path, StrCat("this is not ", request.host));
   if (!MayAsk(request)) {
     return ErrorResponse(401, request.path, "open the page with the address that kernixctl web has printed");
   }
@@ -111,6 +119,12 @@ HttpResponse WebAnswers::Answer(const HttpRequest& request) {
   response.headers.emplace_back("X-Content-Type-Options", "nosniff");
   response.headers.emplace_back("Referrer-Policy", "no-referrer");
   return response;
+}
+
+// A web site can lead its own name to this machine, and would then ask as a page of ours.
+bool WebAnswers::IsForUs(const HttpRequest& request) const {
+  const std::string host = WithoutPort(request.host);
+  return host_.empty() || host == host_ || IsLoopback(host);
 }
 
 bool WebAnswers::MayAsk(const HttpRequest& request) const {
@@ -165,7 +179,7 @@ void WebAnswers::Sample() {
   const absl::StatusOr<DaemonInfo> info = client_.Info(/*start=*/false);
   const absl::StatusOr<CacheStats> stats = client_.Stats(/*start=*/false);
   if (!info.ok() || !stats.ok()) return;
-  of_shared_daemon_ = info->shared;
+  of_private_daemon_ = !info->shared;
   samples_.push_back(JsonObject()
                          .Number("unix_ms", Env::Posix().UnixMillis())
                          .Number("hits", stats->hits)

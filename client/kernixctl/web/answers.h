@@ -19,8 +19,8 @@ std::string_view WebPage();
 class WebAnswers {
  public:
   // `client`, which must not start a daemon, must outlive this object. With a `token`, the paths below /api/ are only
-  // for requests with "Authorization: Bearer TOKEN".
-  WebAnswers(DaemonClient& client, std::string token);
+  // for requests with "Authorization: Bearer TOKEN". `at` is the address of the server, or empty for a Unix socket.
+  WebAnswers(DaemonClient& client, std::string token, const std::string& at);
 
   // Errors are plain text, or a JSON object {"error": ...} below /api/. 503: there is no daemon.
   HttpResponse Answer(const HttpRequest& request);
@@ -33,7 +33,7 @@ class WebAnswers {
   void Sample();
 
   // Whether samples are worth taking though nobody looks: they would keep a private daemon from ending.
-  bool SamplesAlways() const { return of_shared_daemon_; }
+  bool SamplesAlways() const { return !of_private_daemon_; }
 
  private:
   absl::StatusOr<HttpResponse> Find(const HttpRequest& request);
@@ -44,12 +44,14 @@ class WebAnswers {
   absl::StatusOr<std::string> Kernel(const std::string& key);
   absl::StatusOr<v1::ArtifactTexts> TextsOf(const v1::CacheEntry& entry);
   HttpResponse Stream();
+  bool IsForUs(const HttpRequest& request) const;
   bool MayAsk(const HttpRequest& request) const;
 
   DaemonClient& client_;
   const std::string token_;
+  const std::string host_;           // that requests must name; empty: any
   std::deque<std::string> samples_;  // JSON objects
-  bool of_shared_daemon_ = false;
+  bool of_private_daemon_ = false;
 };
 
 }  // namespace kernix::ctl

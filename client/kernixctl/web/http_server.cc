@@ -6,6 +6,7 @@
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -53,7 +54,9 @@ std::string HeaderOf(evhttp_request* request, const char* name) {
 }
 
 HttpRequest Read(evhttp_request* from) {
-  HttpRequest request{.accept = HeaderOf(from, "Accept"), .authorization = HeaderOf(from, "Authorization")};
+  HttpRequest request{.accept = HeaderOf(from, "Accept"),
+                      .authorization = HeaderOf(from, "Authorization"),
+                      .host = HeaderOf(from, "Host")};
   const evhttp_uri* uri = evhttp_request_get_evhttp_uri(from);
   const char* path = evhttp_uri_get_path(uri);
   request.path = path == nullptr || *path == '\0' ? "/" : path;
@@ -103,9 +106,15 @@ absl::StatusOr<sockaddr_un> SocketAddress(const std::string& path) {
   return address;
 }
 
-bool SomebodyListens(const sockaddr_un& address) {
+absl::Status RemoveStaleSocket(const std::string& path, const sockaddr_un& address) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return absl::OkStatus();
+  if (!S_ISSOCK(status.st_mode)) return absl::AlreadyExistsError(StrCat(path, " exists and is not a socket"));
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+    return absl::AlreadyExistsError(StrCat("another process listens at ", path));
+  }
+  return unlink(path.c_str()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "remove", path);
 }
 
 }  // namespace
@@ -120,7 +129,7 @@ class HttpServer::Impl {
     evhttp_set_timeout(server_.get(), kPatienceSeconds);
     evhttp_set_gencb(
         server_.get(), [](evhttp_request* request, void* self) { static_cast<Impl*>(self)->Answer(request); }, this);
-    EndAtSignals();
+    signal(SIGPIPE, SIG_IGN);
   }
 
   absl::StatusOr<std::string> Listen(const std::string& address) {
@@ -129,21 +138,23 @@ class HttpServer::Impl {
     errno = 0;
     evhttp_bound_socket* bound = evhttp_bind_socket_with_handle(server_.get(), at->host.c_str(), at->port);
     if (bound == nullptr) return ErrnoStatus(errno == 0 ? EADDRNOTAVAIL : errno, "listen at", address);
+    PauseAfterErrors(bound);
     return StrCat(address.substr(0, address.rfind(':')), ":", PortOf(evhttp_bound_socket_get_fd(bound)));
   }
 
   absl::Status ListenAtSocket(const std::string& path) {
     const absl::StatusOr<sockaddr_un> address = SocketAddress(path);
     if (!address.ok()) return address.status();
-    if (SomebodyListens(*address)) return absl::AlreadyExistsError(StrCat("another process listens at ", path));
+    if (absl::Status removed = RemoveStaleSocket(path, *address); !removed.ok()) return removed;
     UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    unlink(path.c_str());
     const mode_t others = umask(0177);
     const int bound = bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address));
     umask(others);
     if (bound != 0 || listen(socket.get(), kBacklog) != 0) return ErrnoStatus(errno, "listen at", path);
-    if (evhttp_accept_socket(server_.get(), socket.get()) != 0) return ErrnoStatus(errno, "listen at", path);
+    evhttp_bound_socket* bound_socket = evhttp_accept_socket_with_handle(server_.get(), socket.get());
+    if (bound_socket == nullptr) return ErrnoStatus(errno, "listen at", path);
     socket.release();
+    PauseAfterErrors(bound_socket);
     return absl::OkStatus();
   }
 
@@ -169,15 +180,16 @@ class HttpServer::Impl {
   void Run() { event_base_dispatch(base_.get()); }
 
  private:
-  void EndAtSignals() {
-    signal(SIGPIPE, SIG_IGN);
-    for (const int number : {SIGINT, SIGTERM}) {
-      events_.emplace_back(evsignal_new(
-          base_.get(), number,
-          [](evutil_socket_t, short, void* base) { event_base_loopbreak(static_cast<event_base*>(base)); },
-          base_.get()));
-      event_add(events_.back().get(), nullptr);
-    }
+  // Without a descriptor for the next connection, the listener would be asked again at once.
+  void PauseAfterErrors(evhttp_bound_socket* bound) {
+    evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(bound), [](evconnlistener* listener, void* self) {
+      constexpr timeval kPause{1, 0};
+      evconnlistener_disable(listener);
+      event_base_once(
+          static_cast<Impl*>(self)->base_.get(), -1, EV_TIMEOUT,
+          [](evutil_socket_t, short, void* paused) { evconnlistener_enable(static_cast<evconnlistener*>(paused)); },
+          listener, &kPause);
+    });
   }
 
   void Answer(evhttp_request* request) {
@@ -197,14 +209,21 @@ class HttpServer::Impl {
     evhttp_connection* connection = evhttp_request_get_connection(request);
     streams_[connection] = request;
     evhttp_connection_set_closecb(
-        connection, [](evhttp_connection* closed, void* self) { static_cast<Impl*>(self)->streams_.erase(closed); },
-        this);
+        connection, [](evhttp_connection* closed, void* self) { static_cast<Impl*>(self)->Forget(closed); }, this);
     evhttp_send_reply_start(request, response.status, nullptr);
     evhttp_send_reply_chunk(request, BufferOf(response.body).get());
   }
 
+  void Forget(evhttp_connection* closed) {
+    const auto stream = streams_.find(closed);
+    if (stream == streams_.end()) return;
+    // A client that leaves takes its request off the connection, and libevent lets go of it.
+    if (evhttp_request_get_connection(stream->second) == nullptr) evhttp_request_free(stream->second);
+    streams_.erase(stream);
+  }
+
   const std::function<HttpResponse(const HttpRequest&)> answer_;
-  std::map<evhttp_connection*, evhttp_request*> streams_;  // libevent owns both
+  std::map<evhttp_connection*, evhttp_request*> streams_;
   std::vector<std::unique_ptr<std::function<void()>>> acts_;
   Base base_;
   std::vector<Event> events_;

@@ -21,8 +21,9 @@ namespace kernix::ctl {
 struct HttpRequest {
   std::string path;                          // "/api/kernel.json"
   std::map<std::string, std::string> query;  // decoded
-  std::string accept;                        // the header of this name, as are the next
+  std::string accept;                        // the header of this name, as are the next ones
   std::string authorization;
+  std::string host;
 };
 
 struct HttpResponse {
@@ -54,7 +55,7 @@ class HttpServer {
 
   size_t streams() const;
 
-  // Serves until SIGINT or SIGTERM, also if one has come since the constructor.
+  // Serves until a signal ends the process.
   void Run();
 
  private:

@@ -60,7 +60,7 @@ int Serve(DaemonClient& client, const WebFlags& flags) {
   absl::StatusOr<std::string> token = "";
   if (flags.socket.empty() && !flags.no_token) token = RandomToken();
   if (!token.ok()) return Fail(token.status());
-  WebAnswers answers(client, *token);
+  WebAnswers answers(client, *token, flags.socket.empty() ? flags.listen : "");
   HttpServer server([&answers](const HttpRequest& request) { return answers.Answer(request); });
   server.Every(kNowPeriod, [&] {
     if (server.streams() > 0) server.Publish(answers.NowEvent());
