@@ -22,6 +22,7 @@ images commit --quiet "$base" base
 images build --isolation chroot --build-arg BASE=localhost/base --tag kernix --file deploy/container/Containerfile "$scratch/context"
 
 container=$(images from localhost/kernix)
+# shellcheck disable=SC2016
 images run --isolation chroot "$container" -- sh -euc '
   [ "$(id -un)" = kernix ]
   cd /tmp

@@ -139,6 +139,7 @@ COMMANDS = [
     ("cache", "show"),
     ("cache", "purge"),
     ("cache", "verify"),
+    ("web",),
     ("trace",),
     ("compile",),
     ("build",),

@@ -111,13 +111,13 @@ class Simulated:
     def __init__(self, root):
         self.root = root
         self.processes = []
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
         for folder in ("run/kernix", "var/cache/kernix", "etc/kernix", "kernels", "tmp", "bin"):
             (root / folder).mkdir(parents=True)
         for name in ("kernixd", "kernixctl"):
             (root / "bin" / name).symlink_to(_environment.program(name))
         self.write("etc/kernix/kernixd.toml", find("ConfigMap")["data"]["kernixd.toml"])
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
         self.containers = {container["name"]: container for container in containers_of(pod_of(find("DaemonSet")))}
 
     def moved(self, text):
