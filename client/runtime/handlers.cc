@@ -86,12 +86,14 @@ void WriteStub(unsigned char* stub, const Slot* slot) {
 }
 #else
 //   f3 0f 1e fa          endbr64                 a valid branch target under Intel CET
+//   48 8b 05 <offset>    mov rax, [rip+offset]   the slot's handler: the name is read after it
 //   48 8b 35 <offset>    mov rsi, [rip+offset]   the second argument: the slot's name
-//   ff 25 <offset>       jmp *[rip+offset]       the slot's handler
+//   ff e0                jmp rax
 //   cc ...               int3                    never reached
-constexpr unsigned char kStub[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x8b, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0};
-constexpr size_t kNameOffsetAt = 7;
-constexpr size_t kHandlerOffsetAt = 13;
+constexpr unsigned char kStub[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x8b, 0x05, 0, 0,    0,
+                                   0,    0x48, 0x8b, 0x35, 0,    0,    0,    0, 0xff, 0xe0};
+constexpr size_t kHandlerOffsetAt = 7;
+constexpr size_t kNameOffsetAt = 14;
 constexpr unsigned char kNeverReached = 0xcc;
 
 // Writes an offset, which counts from its own end.
