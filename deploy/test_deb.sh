@@ -24,7 +24,7 @@ check_root() {
   kernixctl setup --dry-run >/etc/kernix/kernixd.toml
   apt-get -qq purge kernixd libkernix-dev python3-kernix >purge.log 2>&1 || fail "$(<purge.log)"
   [ -z "$(of_kernix)" ] || fail "a purge leaves $(of_kernix)"
-  ! getent passwd kernix || fail "a purge leaves the user kernix"
+  [ -z "$(getent passwd kernix kernix-web)$(getent group kernix kernix-web)" ] || fail "a purge leaves a user or group"
 }
 
 suite=${1:?usage: test_deb.sh SUITE PACKAGE.deb...}

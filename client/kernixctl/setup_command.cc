@@ -35,8 +35,9 @@ constexpr char kConfig[] = "/etc/kernix/kernixd.toml";
 constexpr char kSocket[] = "/run/kernix/kernixd.sock";
 constexpr char kUndo[] =
     R"(To undo it:
-  systemctl disable --now kernixd.socket kernix-spawn.socket kernixd
+  systemctl disable --now kernixd-web kernixd.socket kernix-spawn.socket kernixd
   rm -r /etc/kernix /var/cache/kernix
+  userdel kernix-web
   userdel kernix
 )";
 constexpr char kDetails[] =
