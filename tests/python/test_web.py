@@ -258,7 +258,8 @@ def test_what_is_no_socket_stays(own_place, tmp_path):
 def test_no_web_site_asks_through_a_name_of_its_own(web):
     port = web.root.rstrip("/").rpartition(":")[2]
     for path in ("/", "/metrics", "/api/status.json"):
-        assert web.ask(path, Host=f"evil.example:{port}")[0] == 403
+        for host in ("evil.example", "127.0.0.1.evil.example", "127.evil.example", "localhost.evil"):
+            assert web.ask(path, Host=f"{host}:{port}")[0] == 403
         for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"):
             assert web.ask(path, Host=host)[0] == 200
 

@@ -58,7 +58,11 @@ std::string WithoutPort(const std::string& address) {
   return address.ends_with(']') ? address : address.substr(0, address.rfind(':'));
 }
 
-bool IsLoopback(const std::string& host) { return host.starts_with("127.") || host == "[::1]" || host == "localhost"; }
+// "127.0.0.1.example.com" is a name of somebody's.
+bool IsLoopback(const std::string& host) {
+  const bool is_address = host.find_first_not_of("0123456789.") == std::string::npos;
+  return (is_address && host.starts_with("127.")) || host == "[::1]" || host == "localhost";
+}
 
 HttpResponse PageResponse() {
   static const std::string& policy = *new std::string(PagePolicy());
