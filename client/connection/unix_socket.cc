@@ -3,17 +3,16 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 
 #include "common/base/error.h"
-#include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/private_directory.h"
+#include "common/os/socket_address.h"
 #include "common/os/user_entry.h"
 
 namespace kernix {
@@ -45,17 +44,6 @@ absl::Status ConnectError(int error, const std::string& path) {
   }
 }
 
-absl::StatusOr<sockaddr_un> SocketAddress(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(StrCat("the socket path ", path, " has ", path.size(),
-                                             " bytes; the system's limit is ", kMaxSocketPath, " bytes"));
-  }
-  memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
-
 absl::StatusOr<PeerSocket> Identify(UniqueFd fd, const std::string& path) {
   ucred peer{};
   socklen_t size = sizeof(peer);
@@ -77,10 +65,11 @@ UniqueFd AboveStandardStreams(UniqueFd fd) {
 }
 
 absl::StatusOr<PeerSocket> ConnectUnix(const std::string& path, uid_t self) {
-  KERNIX_ASSIGN_OR_RETURN(const sockaddr_un address, SocketAddress(path));
+  KERNIX_RETURN_IF_ERROR(CheckSocketPath(path));
   UniqueFd fd = AboveStandardStreams(UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
   if (!fd.ok()) return ConnectError(errno, path);
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+  const SocketAddress address(path);
+  if (connect(fd.get(), address.get(), address.size()) != 0) {
     return ConnectError(errno, path);
   }
   KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, Identify(std::move(fd), path));

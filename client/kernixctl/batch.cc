@@ -108,7 +108,7 @@ class Batch {
   void ShowState() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     size_t done = 0;
     for (const auto& [what, count] : counts_) done += count;
-    std::string state = StrCat(done, " done");
+    std::string state = StrCat(Bar(done, items_.size()), " ", done, " done");
     for (const char* bad : {kFailed, kMissing}) {
       if (counts_.contains(bad)) StrAppend(&state, ", ", counts_.at(bad), " ", bad);
     }

@@ -69,7 +69,7 @@ TEST(BatchTest, ALineSaysWhatOneModuleDoesAlsoAfterTheEndOfAnother) {
                           return BatchResult{};
                         }};
   RunBatch({slow, quick}, 2, /*verbose=*/false);
-  EXPECT_THAT(terminal.Shown(), HasSubstr("2 modules: 1 done, one: compile (0/2), "));
+  EXPECT_THAT(terminal.Shown(), HasSubstr("2 modules: [##########----------] 1 done, one: compile (0/2), "));
 }
 
 }  // namespace

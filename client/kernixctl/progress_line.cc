@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/strings.h"
@@ -37,6 +38,12 @@ void ProgressLine::Poll() {
 void ProgressLine::Erase() {
   if (!drawn_.empty()) out_ << kEraseLine << std::flush;
   drawn_.clear();
+}
+
+std::string Bar(size_t done, size_t total) {
+  constexpr size_t kWidth = 20;
+  const size_t full = kWidth * done / std::max<size_t>(total, 1);
+  return StrCat("[", std::string(full, '#'), std::string(kWidth - full, '-'), "]");
 }
 
 void CatchInterrupt() {

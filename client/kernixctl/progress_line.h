@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -38,6 +39,9 @@ class ProgressLine {
   std::string state_ = "connecting";
   std::string drawn_;
 };
+
+// A picture of how many of `total` are done: "[######--------------]".
+std::string Bar(size_t done, size_t total);
 
 // From now on, a Ctrl-C is noted, so that a load can be cancelled and the daemon stops building for it. A second one
 // ends this process at once.

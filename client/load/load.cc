@@ -131,6 +131,7 @@ void WarnOfSpills(const Module& module, const LoadOptions& options, const GetEnv
 
 absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& get_env, const PreparedLoad& load,
                                             const LoadOptions& options, LoadInputs& inputs, OwnHistory& history) {
+  KERNIX_RETURN_IF_ERROR(WrongTools(load.no_tools));
   const LoadCallbacks& callbacks = options.callbacks;
   const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
   KERNIX_ASSIGN_OR_RETURN(

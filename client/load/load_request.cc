@@ -171,7 +171,7 @@ absl::Status AddToolchain(Env& env, const GetEnv& get_env, const std::vector<std
   search.host_compiler = flags.host_compiler.empty() ? environment.host_compiler : flags.host_compiler;
   search.host_compiler_from = flags.host_compiler.empty() ? "NVCC_CCBIN" : "the flag -ccbin";
   absl::StatusOr<v1::ToolchainPaths> found = FindToolchain(env, get_env, search);
-  if (LacksTools(found.status())) {
+  if (KindOf(found.status()) == v1::ErrorDetail::TOOLCHAIN) {
     no_tools = found.status();
     return absl::OkStatus();
   }
@@ -375,6 +375,10 @@ absl::StatusOr<RequestToSend> RequestHere(const LoadSurroundings& surroundings, 
     request.mutable_options()->set_architectures_of_gpu(true);
   }
   return result;
+}
+
+absl::Status WrongTools(const absl::Status& no_tools) {
+  return LacksTools(no_tools) ? absl::OkStatus() : no_tools;
 }
 
 absl::Status WithoutTools(const absl::Status& answer, const absl::Status& no_tools) {

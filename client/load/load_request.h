@@ -42,7 +42,8 @@ struct PreparedLoad {
 
 struct RequestToSend {
   v1::LoadRequest request;
-  // Why the request names no compiler: the error if kernixd cannot serve it without. OK: it names one.
+  // Why the request names no compiler. If there is none, kernixd may have the result all the same (see LacksTools());
+  // if the environment names one that is not there, only a bundle serves. OK: the request names one.
   absl::Status no_tools;
 };
 
@@ -55,14 +56,17 @@ struct LoadSurroundings {
 };
 
 // Checks the arguments as far as that is possible without a compiler, and finds the toolchain, the GPU and the headers.
-// Returns INVALID_REQUEST and TOOLCHAIN errors. A missing compiler is no error: kernixd may have the result.
+// Returns INVALID_REQUEST errors. A compiler that is not found is no error yet: see RequestToSend::no_tools.
 absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, v1::Language language,
                                          const std::string& name, const std::vector<Source>& sources,
                                          const LoadOptions& options);
 
 // The request of a recorded load, without the texts of its sources, with the toolchain that this machine's environment
-// chooses. An architecture that was the GPU's becomes that of the GPU here, if there is one. Returns TOOLCHAIN errors.
+// chooses. An architecture that was the GPU's becomes that of the GPU here, if there is one.
 absl::StatusOr<RequestToSend> RequestHere(const LoadSurroundings& surroundings, const v1::RecordedLoad& load);
+
+// `no_tools` (see RequestToSend) if kernixd has no use for the request: the environment names a compiler that is not there.
+absl::Status WrongTools(const absl::Status& no_tools);
 
 // `answer`; or, if kernixd has refused the request because it names no compiler, the reason for that.
 absl::Status WithoutTools(const absl::Status& answer, const absl::Status& no_tools);

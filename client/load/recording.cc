@@ -167,6 +167,7 @@ absl::StatusOr<v1::LoadResult> LoadRecorded(DaemonClient& daemon, const Recordin
                                       .site_packages = daemon.options().site_packages,
                                       .header_folder = nullptr};
   KERNIX_ASSIGN_OR_RETURN(RequestToSend here, RequestHere(surroundings, load));
+  KERNIX_RETURN_IF_ERROR(WrongTools(here.no_tools));
   v1::LoadRequest& request = here.request;
   request.set_batch(true);
   request.set_only_cached(policy == LoadPolicy::kCached);

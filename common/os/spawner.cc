@@ -6,7 +6,6 @@
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/os/posix_error.h"
+#include "common/os/socket_address.h"
 
 namespace kernix::spawn {
 namespace {
@@ -111,12 +111,11 @@ absl::StatusOr<UniqueFd> Spawner::Submit(const Enclosure& enclosure, int output)
 }
 
 absl::Status Spawner::Connect() {
-  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
-  if (service_.size() >= sizeof(address.sun_path)) return ErrnoStatus(ENAMETOOLONG, "connect to", service_);
-  service_.copy(address.sun_path, service_.size());
+  KERNIX_RETURN_IF_ERROR(CheckSocketPath(service_));
+  const SocketAddress address(service_);
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket.ok()) return ErrnoStatus(errno, "create", "a socket");
-  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+  if (connect(socket.get(), address.get(), address.size()) != 0) {
     return ErrnoStatus(errno, "connect to kernix-spawn at", service_);
   }
   socket_ = std::move(socket);

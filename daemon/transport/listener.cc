@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/posix_error.h"
+#include "common/os/socket_address.h"
 #include "daemon/transport/local_user.h"
 #include "daemon/transport/unix_peer.h"
 
@@ -28,13 +29,6 @@ std::optional<pid_t> ListenerAt(const std::string& path) {
   if (!connection.ok()) return std::nullopt;
   const absl::StatusOr<Peer> peer = PeerOf(connection->get());
   return peer.ok() ? std::optional(peer->pid) : std::nullopt;
-}
-
-absl::Status CheckPath(const std::string& path) {
-  if (path.size() <= kMaxSocketPath) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("the socket's path is ", path.size(),
-                                           " bytes long, but the system allows at most ", kMaxSocketPath,
-                                           ": choose a shorter one with --socket: ", path));
 }
 
 bool IsSocket(const std::string& path) {
@@ -108,7 +102,7 @@ std::string LockPathOf(const std::string& socket) {
 }
 
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimSocket(Env& env, const std::string& socket, Duration patience) {
-  KERNIX_RETURN_IF_ERROR(CheckPath(socket));
+  KERNIX_RETURN_IF_ERROR(CheckSocketPath(socket));
   const MonotonicTime deadline = env.Now() + patience;
   while (true) {
     absl::StatusOr<std::unique_ptr<FileLock>> lock = env.LockFile(LockPathOf(socket), env.Now() + kLockRound);
@@ -124,7 +118,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> ClaimSocket(Env& env, const std::strin
 }
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(Env& env, const ListenerOptions& options) {
-  KERNIX_RETURN_IF_ERROR(CheckPath(options.path));
+  KERNIX_RETURN_IF_ERROR(CheckSocketPath(options.path));
   KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(env, options.path));
   const std::string staged = StagedPathOf(options.path);
   const bool is_staged = staged != options.path;

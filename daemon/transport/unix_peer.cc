@@ -2,7 +2,6 @@
 #include "daemon/transport/unix_peer.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <utility>

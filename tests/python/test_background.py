@@ -318,7 +318,7 @@ def test_many_share_one_progress_line(fresh_name, monkeypatch, capsys):
         kernix.load_many([spec(f"{fresh_name}{i}", 370 + i) for i in range(3)], auto_register=False, verbose=True)
     finally:
         progress_line.reset(token)
-    assert line.texts[0].startswith("kernix: 0 of 3 loads done, ")
+    assert line.texts[0].startswith("kernix: [--------------------] 0 of 3 loads done, ")
     assert line.texts[-1] == "closed"
     error = capsys.readouterr().err
     assert error.count("built, ") == 3

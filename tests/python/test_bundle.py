@@ -85,6 +85,15 @@ def test_a_kernel_of_a_bundle_needs_no_compiler_and_no_kernixd(place, folder, ba
     assert bare(folder / "add.cpp").returncode != 0
 
 
+def test_a_variable_that_names_no_compiler_matters_only_without_a_bundle(place, folder, bare, tmp_path):
+    bundle = make(place, tmp_path / "b.kernix", folder)
+    wrong = {"CXX": "/nonexistent/g++"}
+    loaded = bare(folder / "add.cpp", bundle, **wrong)
+    assert loaded.returncode == 0, loaded.stderr
+    refused = bare(folder / "add.cpp", **wrong)
+    assert 'CXX asks for the C++ compiler "/nonexistent/g++", but there is no such program' in refused.stderr
+
+
 def test_where_bundles_are_found(place, folder, bare, tmp_path):
     bundle = make(place, tmp_path / "b.kernix", folder)
     by_variable = bare(folder / "add.cpp", KERNIX_BUNDLES=f"/nonexistent:{bundle}")
@@ -259,6 +268,17 @@ def test_an_image_of_a_bundle(place, folder, bare, tmp_path):
     assert "exists" in again.stderr
     none = subprocess.run([*command[:4], str(tmp_path), "-o", str(tmp_path / "i")], capture_output=True, text=True)
     assert "is no folder of a bundle" in none.stderr
+
+
+def test_an_image_is_for_the_processor_of_the_kernels(place, folder, tmp_path):
+    bundle = make(place, tmp_path / "b.kernix", folder)
+    (artifact,) = bundle.glob("*.so")
+    aarch64 = bytearray(artifact.read_bytes())
+    aarch64[18:20] = (183).to_bytes(2, "little")  # e_machine, as readelf -h shows it
+    artifact.write_bytes(aarch64)
+    subprocess.run([sys.executable, "-m", "kernix", "image", str(bundle), "-o", str(tmp_path / "image")], check=True)
+    skopeo = ["skopeo", "inspect", "--override-arch", "arm64", f"oci:{tmp_path}/image:latest"]
+    assert json.loads(subprocess.run(skopeo, check=True, capture_output=True).stdout)["Architecture"] == "arm64"
 
 
 def test_two_bundles_are_compared(place, folder, tmp_path):

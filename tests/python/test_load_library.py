@@ -69,6 +69,7 @@ def test_a_cuda_library_says_what_it_is(tmp_path, place, fresh_name):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(kernix.KernelRequestError, match="cannot read the library: .*none.so"):
         kernix.load_library(tmp_path / "none.so")
+    assert kernix.report().loads[-1][:2] == ("none", "failed")
 
 
 def test_other_files_are_refused_before_they_are_opened(tmp_path, fresh_name):

@@ -77,7 +77,7 @@ class FloodsTest : public SecurityTest {
 };
 
 // Makes `count` connections as `user` and keeps them. Its exit code says nothing.
-[[noreturn]] void ConnectMany(uid_t user, const server::SocketAddress& address, int count, int report) {
+[[noreturn]] void ConnectMany(uid_t user, const SocketAddress& address, int count, int report) {
   const rlimit files = {static_cast<rlim_t>(count + 100), static_cast<rlim_t>(count + 100)};
   setrlimit(RLIMIT_NOFILE, &files);
   int connected = Become(user) ? 0 : count;
@@ -103,7 +103,7 @@ class ManyConnections {
     if (pipe2(ends.data(), O_CLOEXEC) != 0) return;
     const UniqueFd from(ends[0]);
     UniqueFd to(ends[1]);
-    const server::SocketAddress address(path);
+    const SocketAddress address(path);
     child_ = fork();
     if (child_ == 0) ConnectMany(user, address, count, to.get());
     to = UniqueFd();

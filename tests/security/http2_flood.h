@@ -80,7 +80,7 @@ class Flooder {
   bool Write(Connection& connection);
   bool Read(Connection& connection);
 
-  const server::SocketAddress address_;
+  const SocketAddress address_;
   const Flood flood_;
   std::atomic<bool> done_ = false;
   std::atomic<uint64_t> bytes_ = 0;

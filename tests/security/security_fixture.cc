@@ -51,7 +51,7 @@ void Give(const std::string& path, uid_t owner, mode_t mode) {
 UniqueFd Listen(const std::string& path) {
   unlink(path.c_str());
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const server::SocketAddress address(path);
+  const SocketAddress address(path);
   EXPECT_EQ(bind(fd.get(), address.get(), address.size()), 0) << path;
   EXPECT_EQ(listen(fd.get(), SOMAXCONN), 0);
   EXPECT_EQ(chown(path.c_str(), 0, TheUsers().service), 0);

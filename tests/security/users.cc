@@ -99,7 +99,7 @@ absl::StatusOr<UniqueFd> ConnectAs(uid_t user, const std::string& path) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return absl::InternalError("socketpair");
   const UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
-  const server::SocketAddress address(path);
+  const SocketAddress address(path);
   const bool sent = As(user, [&] {
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const bool connected = connect(fd, address.get(), address.size()) == 0;

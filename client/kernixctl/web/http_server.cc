@@ -10,14 +10,15 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "absl/strings/numbers.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/posix_error.h"
+#include "common/os/socket_address.h"
 #include "common/os/unique_fd.h"
 
 namespace kernix::ctl {
@@ -96,22 +97,13 @@ uint16_t PortOf(int socket) {
                                        : ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
 }
 
-absl::StatusOr<sockaddr_un> SocketAddress(const std::string& path) {
-  sockaddr_un address{};
-  if (path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(StrCat("the path of the socket is too long: ", path));
-  }
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, path.size());
-  return address;
-}
-
-absl::Status RemoveStaleSocket(const std::string& path, const sockaddr_un& address) {
+absl::Status RemoveStaleSocket(const std::string& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return absl::OkStatus();
   if (!S_ISSOCK(status.st_mode)) return absl::AlreadyExistsError(StrCat(path, " exists and is not a socket"));
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+  const SocketAddress address(path);
+  if (connect(socket.get(), address.get(), address.size()) == 0) {
     return absl::AlreadyExistsError(StrCat("another process listens at ", path));
   }
   return unlink(path.c_str()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "remove", path);
@@ -143,12 +135,12 @@ class HttpServer::Impl {
   }
 
   absl::Status ListenAtSocket(const std::string& path) {
-    const absl::StatusOr<sockaddr_un> address = SocketAddress(path);
-    if (!address.ok()) return address.status();
-    if (absl::Status removed = RemoveStaleSocket(path, *address); !removed.ok()) return removed;
+    KERNIX_RETURN_IF_ERROR(CheckSocketPath(path));
+    KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(path));
     UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const mode_t others = umask(0177);
-    const int bound = bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address));
+    const SocketAddress address(path);
+    const int bound = bind(socket.get(), address.get(), address.size());
     umask(others);
     if (bound != 0 || listen(socket.get(), kBacklog) != 0) return ErrnoStatus(errno, "listen at", path);
     evhttp_bound_socket* bound_socket = evhttp_accept_socket_with_handle(server_.get(), socket.get());
@@ -194,6 +186,7 @@ class HttpServer::Impl {
 
   void Answer(evhttp_request* request) {
     HttpResponse response = answer_(Read(request));
+    if (evhttp_request_get_command(request) == EVHTTP_REQ_HEAD) response.stream = false;
     if (response.stream && streams_.size() >= kMostStreams) response = {.status = 503, .body = "too many streams\n"};
     evkeyvalq* headers = evhttp_request_get_output_headers(request);
     evhttp_add_header(headers, "Content-Type", response.type.c_str());

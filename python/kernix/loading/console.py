@@ -20,6 +20,7 @@ __all__ = [
     "LoadConsole",
     "ProgressLine",
     "SharedLine",
+    "bar",
     "input_listener",
     "line_of_context",
     "progress_line",
@@ -30,6 +31,7 @@ __all__ = [
 _PROGRESS_AFTER_SECONDS = 1.0
 _REDRAW_SECONDS = 0.2
 _ERASE_LINE = "\r\x1b[K"
+_BAR_WIDTH = 20
 
 _terminal_owner = ForkSafeLock()  # one load at a time owns the terminal's last line
 
@@ -162,6 +164,12 @@ class SharedLine(ProgressLine):
         """Make room for output, in any thread."""
         with self._lock:
             self._line.erase()
+
+
+def bar(done: int, total: int) -> str:
+    """Return a picture of how many of `total` are done: ``[######--------------]``."""
+    full = _BAR_WIDTH * done // max(total, 1)
+    return f"[{'#' * full}{'-' * (_BAR_WIDTH - full)}]"
 
 
 def line_of_context() -> ProgressLine:

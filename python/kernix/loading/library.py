@@ -11,7 +11,7 @@ from kernix._errors import short_errors
 from kernix.jax.targets import jax_is_installed
 from kernix.loading import connection
 from kernix.loading.module import CompiledModule, module_of
-from kernix.loading.report import LoadReport, note
+from kernix.loading.report import LoadReport, in_a_line, note
 from kernix.loading.request import check_text
 
 __all__ = ["load_library"]
@@ -55,7 +55,12 @@ def load_library(
         raise TypeError(f"target_prefix must be a string, not {target_prefix!r}")
     prefix = check_text("target_prefix", target_prefix or "")
     began = time.monotonic()
-    core = _core.load_library(connection.client(), os.fsencode(path), prefix, replace)
+    try:
+        core = _core.load_library(connection.client(), os.fsencode(path), prefix, replace)
+    except Exception as error:
+        name = os.path.splitext(os.path.basename(os.fsdecode(path)))[0]
+        note(LoadReport(name, "failed", time.monotonic() - began, reason=in_a_line(error)))
+        raise
     note(LoadReport(core.name, core.origin, time.monotonic() - began))
     module = module_of(core, 0, prefix or None)
     if auto_register and jax_is_installed():

@@ -15,7 +15,7 @@ from typing import Any
 
 from kernix._errors import KernelError, add_note, warning_listener
 from kernix.loading.background import BackgroundWork, LoadFuture, start
-from kernix.loading.console import ProgressLine, SharedLine, line_of_context, write_to
+from kernix.loading.console import ProgressLine, SharedLine, bar, line_of_context, write_to
 from kernix.loading.load import prepare
 from kernix.loading.module import CompiledModule
 from kernix.loading.one_load import Fetched, PreparedLoad, public_load
@@ -304,7 +304,8 @@ def _await(batch: Sequence[_OneOfMany], line: SharedLine) -> None:
         left = wait_for(left, timeout=_LOOK_SECONDS).not_done
         seconds = time.monotonic() - began
         if left and seconds >= _PROGRESS_AFTER_SECONDS:
-            line.show(f"kernix: {_progress(batch)}, {seconds:.0f} s")
+            done = bar(sum(one.ended for one in batch), len(batch))
+            line.show(f"kernix: {done} {_progress(batch)}, {seconds:.0f} s")
 
 
 def _progress(batch: Sequence[_OneOfMany]) -> str:

@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import os
-import platform
 import sys
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -17,8 +16,8 @@ from typing import Any
 __all__ = ["image", "write_image"]
 
 _TYPE = "application/vnd.oci.image."
-#: As Go calls the processors.
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+#: What Go calls the processors, by the number that ELF has for each (e_machine).
+_ARCHITECTURES = {62: "amd64", 183: "arm64"}
 _EPILOG = """\
 The image has one layer with the bundle's files, and no program. A container that mounts it as a volume sets
 KERNIX_BUNDLES to where it lies. The same bundle makes the same bytes.
@@ -73,7 +72,7 @@ def write_image(bundle: str, output: str, *, prefix: str = "", tag: str = "lates
     layer = _layer(bundle, prefix.strip("/"))
     os.makedirs(os.path.join(output, "blobs", "sha256"))
     config = {
-        "architecture": _ARCHITECTURES[platform.machine()],
+        "architecture": _architecture(bundle),
         "os": "linux",
         "config": {},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
@@ -88,6 +87,15 @@ def write_image(bundle: str, output: str, *, prefix: str = "", tag: str = "lates
     named = found | {"annotations": {"org.opencontainers.image.ref.name": tag}}
     _write(os.path.join(output, "index.json"), _json({"schemaVersion": 2, "manifests": [named]}))
     _write(os.path.join(output, "oci-layout"), _json({"imageLayoutVersion": "1.0.0"}))
+
+
+def _architecture(bundle: str) -> str:
+    """Return the processor that the first artifact is for; an empty bundle is for any, which OCI cannot say."""
+    for name in sorted(os.listdir(bundle)):
+        if name.endswith(".so"):
+            with open(os.path.join(bundle, name), "rb") as file:
+                return _ARCHITECTURES.get(int.from_bytes(file.read(20)[18:], "little"), "unknown")
+    return "amd64"
 
 
 def _layer(bundle: str, prefix: str) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kernix._errors import KernelCallError, KernelDaemonError, KernelError, KernelToolchainError
 from kernix.calling.function import KernelFunction
-from kernix.loading.console import SharedLine, line_of_context
+from kernix.loading.console import SharedLine, bar, line_of_context
 from kernix.loading.module import CompiledModule
 from kernix.tuning.arrays import Arrays
 from kernix.tuning.check import why_wrong
@@ -192,7 +192,8 @@ class Search:
         seconds = time.monotonic() - self._began
         if seconds < _PROGRESS_AFTER_SECONDS:
             return
-        text = f"kernix: tuning {self._plan.source.name}: {len(self._rows)} of {len(self._plan.variants)} variants"
+        done, total = len(self._rows), len(self._plan.variants)
+        text = f"kernix: tuning {self._plan.source.name}: {bar(done, total)} {done} of {total} variants"
         if self._timings:
             best = self._best()
             shown = shown_settings(self._plan.variants[best])
