@@ -45,6 +45,13 @@ def add_magics(shell: Any) -> None:
     """Register the magics with IPython's `shell`."""
     for magic, parser, load in (("cpp", _cpp_parser(), _load_cpp), ("cuda", _cuda_parser(), _load_cuda)):
         shell.register_magic_function(_cell_magic(shell, parser, load), magic_kind="cell", magic_name=magic)
+        shell.set_hook("complete_command", _completer(parser), str_key=f"%%{magic}")
+
+
+def _completer(parser: ArgumentParser) -> Callable[[Any, Any], list[str]]:
+    """Return what completes the options of a cell's first line. IPython picks those that fit the word at the cursor."""
+    options = sorted(parser._option_string_actions)
+    return lambda shell, event: options
 
 
 def _cell_magic(shell: Any, parser: _CellParser, load: _Load) -> Callable[[str, str], None]:
