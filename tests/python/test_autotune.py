@@ -297,9 +297,9 @@ def test_a_search_that_may_not_compile_ends_and_keeps_nothing(fresh_name, how, m
     if how == "variable":
         monkeypatch.setenv("KERNIX_POLICY", "cached")
     options = {"policy": "cached"} if how == "policy" else {}
-    with kernix.freeze() if how == "freeze" else contextlib.nullcontext():
-        with pytest.raises(kernix.KernelNotCachedError):
-            tune({"WORK": [1, HEAVY]}, name=fresh_name, **options)
+    frozen = kernix.freeze() if how == "freeze" else contextlib.nullcontext()
+    with frozen, pytest.raises(kernix.KernelNotCachedError):
+        tune({"WORK": [1, HEAVY]}, name=fresh_name, **options)
     monkeypatch.delenv("KERNIX_POLICY", raising=False)
     result = tune({"WORK": [1, HEAVY]}, name=fresh_name)
     assert (result.best, result.from_memory) == ({"WORK": 1}, False)

@@ -14,8 +14,7 @@ import kernels
 import pytest
 
 from kernix import _environment
-from kernix.packaging.project import platform_tag
-from kernix.packaging.project import read_settings
+from kernix.packaging.project import platform_tag, read_settings
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "python/examples/package"
 TAG = re.compile(r"py3-none-manylinux_2_\d+_x86_64")
