@@ -226,24 +226,13 @@ std::string BlobFolder::PathOf(const Digest& digest) const {
   return JoinPath(directory_, StrCat(digest.Hex(), kBlobSuffix));
 }
 
-absl::Status BlobFolder::Put(const Digest& digest, std::string_view content, Durability durability) {
-  const bool is_enough = durability == Durability::kMayBeLost || !MayBeLost(digest);
-  if (is_enough && IsSound(digest, content.size()).value_or(false)) return absl::OkStatus();
+absl::Status BlobFolder::Put(const Digest& digest, std::string_view content) {
+  if (IsSound(digest, content.size()).value_or(false)) return absl::OkStatus();
   const std::string path = PathOf(digest);
-  KERNIX_RETURN_IF_ERROR(Write(path, content, durability));
+  KERNIX_RETURN_IF_ERROR(env_.WriteFileDurably(path, content, kBlobMode));
   KERNIX_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(env_, path, /*follow=*/false));
-  Remember(digest, identity, durability);
+  Remember(digest, identity);
   return absl::OkStatus();
-}
-
-// Under its name, a file is always complete. What is left of others goes with the next start.
-absl::Status BlobFolder::Write(const std::string& path, std::string_view content, Durability durability) {
-  if (durability == Durability::kSurvives) return env_.WriteFileDurably(path, content, kBlobMode);
-  const std::string temporary = StrCat(path, ".", ++written_, ".tmp");
-  absl::Status status = env_.WriteFile(temporary, content, kBlobMode);
-  if (status.ok()) status = env_.Rename(temporary, path);
-  if (!status.ok()) env_.RemoveFile(temporary).IgnoreError();
-  return status;
 }
 
 absl::StatusOr<bool> BlobFolder::IsSound(const Digest& digest, uint64_t size) {
@@ -283,11 +272,7 @@ absl::StatusOr<bool> BlobFolder::Verify(const Digest& digest, ReadableFile& file
 }
 
 absl::Status BlobFolder::Remove(const Digest& digest) {
-  {
-    const MutexLock lock(mutex_);
-    verified_.erase(digest);
-    not_awaited_.erase(digest);
-  }
+  Forget(digest);
   const absl::Status status = env_.RemoveFile(PathOf(digest));
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
@@ -306,15 +291,9 @@ absl::StatusOr<absl::flat_hash_set<Digest>> BlobFolder::RemoveAllBut(const absl:
   return kept;
 }
 
-void BlobFolder::Remember(const Digest& digest, const FileIdentity& identity, Durability durability) {
+void BlobFolder::Remember(const Digest& digest, const FileIdentity& identity) {
   const MutexLock lock(mutex_);
   verified_[digest] = identity;
-  durability == Durability::kMayBeLost ? (void)not_awaited_.insert(digest) : (void)not_awaited_.erase(digest);
-}
-
-bool BlobFolder::MayBeLost(const Digest& digest) {
-  const MutexLock lock(mutex_);
-  return not_awaited_.contains(digest);
 }
 
 bool BlobFolder::Remembers(const Digest& digest, const FileIdentity& identity) {

@@ -3,7 +3,6 @@
 // The folder of a store, and the blobs in it.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -58,9 +57,8 @@ class BlobFolder {
   // The path at which a process of this host finds the blob, whether or not it exists.
   std::string PathOf(const Digest& digest) const;
 
-  // Returns once `content` is stored, and survives the end of this process. Keeps a sound blob that already exists;
-  // replaces any other.
-  absl::Status Put(const Digest& digest, std::string_view content, Durability durability);
+  // Returns once `content` is on the disk. Keeps a sound blob that already exists; replaces any other.
+  absl::Status Put(const Digest& digest, std::string_view content);
 
   // Whether the blob exists with the right size and content. A blob that cannot be examined (no descriptor left, a
   // failing disk) is an error, which says nothing about the content.
@@ -84,18 +82,14 @@ class BlobFolder {
   absl::StatusOr<absl::flat_hash_set<Digest>> RemoveAllBut(const absl::flat_hash_set<Digest>& keep);
 
  private:
-  absl::Status Write(const std::string& path, std::string_view content, Durability durability);
   absl::StatusOr<bool> Verify(const Digest& digest, ReadableFile& file);
-  void Remember(const Digest& digest, const FileIdentity& identity, Durability durability = Durability::kSurvives);
+  void Remember(const Digest& digest, const FileIdentity& identity);
   bool Remembers(const Digest& digest, const FileIdentity& identity);
-  bool MayBeLost(const Digest& digest);
 
   Env& env_;
   const std::string directory_;
-  std::atomic<uint64_t> written_{0};
   Mutex mutex_;
   absl::flat_hash_map<Digest, FileIdentity> verified_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<Digest> not_awaited_ ABSL_GUARDED_BY(mutex_);  // of those that this process has written
 };
 
 }  // namespace kernix::cache

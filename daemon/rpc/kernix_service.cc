@@ -153,7 +153,9 @@ absl::Status KernixService::CheckMayHave(const Digest& artifact) const {
 grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
                                           v1::GetCacheStatsResponse* response) {
   *response = backend_.cache.Stats();
-  response->set_held_bytes(backend_.cache.HeldBy(caller_->id()).value_or(0));
+  if (auto holders = backend_.cache.Holders(); holders.ok()) {
+    response->set_held_bytes((*holders)[caller_->id()].bytes);
+  }
   return grpc::Status::OK;
 }
 
