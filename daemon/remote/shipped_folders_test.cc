@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/remote/shipped_folders.h"
+#include "daemon/remote/remote_executor.h"
 
 #include <gtest/gtest.h>
 
