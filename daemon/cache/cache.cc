@@ -12,7 +12,6 @@
 #include "common/base/strings.h"
 #include "daemon/cache/index.h"
 #include "daemon/cache/index_schema.h"
-#include "daemon/cache/layers.h"
 #include "daemon/cache/store_folder.h"
 
 namespace kernix::cache {

@@ -58,7 +58,7 @@ struct CacheOptions {
   Duration lend_time{0};
   // Where the process that opens the store listens, so that others find it; empty: nowhere.
   std::string socket = {};
-  // Stores that are only read: Find() looks there for what this one does not have. See layers.h.
+  // Stores that are only read: Find() looks there for what this one does not have. See store_folder.h.
   std::vector<std::string> read_directories = {};
   uint64_t limit_bytes_per_user = 0;  // see Limits
 };

@@ -388,8 +388,7 @@ TEST_F(CacheContractTest, ABlobThatIsOpenStaysReadableWhenItIsRemoved) {
 }
 
 TEST_F(CacheContractTest, RemovesAllBlobsButThoseToKeep) {
-  for (const char* content : {"a", "b", "c"})
-    ASSERT_THAT(blobs_.Put(DigestOf(content), content), IsOk());
+  for (const char* content : {"a", "b", "c"}) ASSERT_THAT(blobs_.Put(DigestOf(content), content), IsOk());
   ASSERT_THAT(blobs_.RemoveAllBut({DigestOf("b")}), IsOk());
   EXPECT_FALSE(*blobs_.IsSound(DigestOf("a"), 1));
   EXPECT_TRUE(*blobs_.IsSound(DigestOf("b"), 1));

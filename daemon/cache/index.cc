@@ -19,10 +19,9 @@ constexpr char kMatchingTags[] = "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR own
 constexpr char kLastUsed[] = "last_used_unix_ms < ?5";
 
 Statement& BindFilter(Statement& statement, const TagFilter& filter) {
-  return statement.Bind(filter.name.has_value(), filter.name.value_or(""), filter.owner.has_value(),
-                        filter.owner.value_or(UserId{}),
-                        filter.unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()),
-                        filter.spares_pinned);
+  return statement.Bind(
+      filter.name.has_value(), filter.name.value_or(""), filter.owner.has_value(), filter.owner.value_or(UserId{}),
+      filter.unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()), filter.spares_pinned);
 }
 
 // What each user holds of the tags that `which` selects. A tag's name is in the table and in its index.
@@ -174,9 +173,10 @@ absl::StatusOr<std::vector<BuiltFrom>> Index::Recent(const Tag& tag, size_t limi
 absl::StatusOr<std::string> Index::TraceOf(const Digest& key) {
   const MutexLock lock(list_mutex_);
   std::string trace;
-  KERNIX_RETURN_IF_ERROR(lister_.Prepared("SELECT trace FROM build_trace WHERE key = ?")
-                             .Bind(key)
-                             .ForEachRow([&](const Statement& row) { trace = row.Bytes(0); }));
+  KERNIX_RETURN_IF_ERROR(
+      lister_.Prepared("SELECT trace FROM build_trace WHERE key = ?").Bind(key).ForEachRow([&](const Statement& row) {
+        trace = row.Bytes(0);
+      }));
   return trace;
 }
 
@@ -282,10 +282,9 @@ absl::StatusOr<Dropped> Index::Purge(const TagFilter& filter) {
   Dropped dropped;
   Books books = books_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database_));
-  const std::string select = StrCat("SELECT DISTINCT tag.key FROM tag JOIN entry ON entry.key = tag.key ",
-                                    kMatchingTags, "AND ", kLastUsed);
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys,
-                          ReadDigests(BindFilter(database_.Prepared(select), filter)));
+  const std::string select =
+      StrCat("SELECT DISTINCT tag.key FROM tag JOIN entry ON entry.key = tag.key ", kMatchingTags, "AND ", kLastUsed);
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, ReadDigests(BindFilter(database_.Prepared(select), filter)));
   for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(Uncharge(key, books));
   const std::string drop =
       StrCat("DELETE FROM tag ", kMatchingTags, "AND key IN (SELECT key FROM entry WHERE ", kLastUsed, ")");
@@ -360,7 +359,8 @@ absl::StatusOr<Dropped> Index::EvictTo(const Limits& limits, const std::optional
 absl::StatusOr<std::optional<Index::Victim>> Index::FindVictim(const Limits& limits, const std::optional<Digest>& keep,
                                                                const Books& books) {
   constexpr char kOldestOf[] =
-      "SELECT key FROM entry WHERE key <> ?1 AND (SELECT max(pinned) FROM tag WHERE tag.key = entry.key AND owner = ?2) "
+      "SELECT key FROM entry WHERE key <> ?1 AND (SELECT max(pinned) FROM tag WHERE tag.key = entry.key AND owner = "
+      "?2) "
       "= 0 ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1";
   std::vector<std::pair<uint64_t, UserId>> holders;
   for (const auto& [user, held] : *books.of_users) {

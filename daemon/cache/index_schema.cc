@@ -70,9 +70,8 @@ constexpr char kTables[] = R"sql(
 
 absl::Status CheckIntegrity(Database& database) {
   std::string answer = "no answer";
-  KERNIX_RETURN_IF_ERROR(database.Prepared("PRAGMA quick_check(1)").ForEachRow([&](const Statement& row) {
-    answer = row.Text(0);
-  }));
+  KERNIX_RETURN_IF_ERROR(
+      database.Prepared("PRAGMA quick_check(1)").ForEachRow([&](const Statement& row) { answer = row.Text(0); }));
   return answer == "ok" ? absl::OkStatus() : absl::DataLossError(StrCat("integrity check: ", answer));
 }
 

@@ -78,10 +78,8 @@ class Statement {
   };
 
   template <typename Number>
-    requires std::is_integral_v<Number> || std::is_enum_v<Number>
-  void BindAt(int index, Number value) {
-    BindAt(index, static_cast<int64_t>(value));
-  }
+  requires std::is_integral_v<Number> || std::is_enum_v<Number>
+  void BindAt(int index, Number value) { BindAt(index, static_cast<int64_t>(value)); }
   void BindAt(int index, int64_t value);
   void BindAt(int index, std::string_view value);
   void BindAt(int index, Blob value);

@@ -39,7 +39,8 @@ TEST_F(SqliteTest, BindsAndReadsEveryType) {
     EXPECT_EQ(row.Bytes(2), bytes);
     EXPECT_EQ(row.Bytes(3), "");
     EXPECT_EQ(row.Bytes(4), DigestOf("x").Raw());
-  }), IsOk());
+  }),
+              IsOk());
   EXPECT_EQ(rows, 1);
 }
 
