@@ -184,8 +184,6 @@ MUTANTS = [
            "Await", without("Renew"), "sharing_test", "*AWaitForAnotherNodes*"),
     Mutant("a write that a renewed token does not try again", "daemon/builder/upstream_cache.cc", "TryToWrite",
            never("IsUnauthenticated"), "sharing_test", "*ExpiredToken*"),
-    Mutant("a write that is tried again with a refused token", "daemon/builder/upstream_cache.cc", "TryToWrite",
-           without("continue"), "sharing_test", "*ATokenThatTheEngineHasRefused"),
     Mutant("a load with compilers that waits for workers", "daemon/builder/flights.cc", "JoinOrMake",
            never("needs_workers"), "builder_test", "SharedBuildTest.*"),
     Mutant("what is known of a runtime header taken for another's", "daemon/builder/runtime_knowledge.cc",

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/app/server.h"
-
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -23,7 +21,6 @@
 #include "daemon/app/options.h"
 #include "daemon/app/own_process.h"
 #include "daemon/app/sharing.h"
-#include "daemon/app/stop_request.h"
 #include "daemon/toolchain/description.h"
 #include "daemon/toolchain/toolchain.h"
 #include "daemon/transport/local_user.h"
@@ -140,8 +137,9 @@ int Serve(Env& env, ServerOptions options, ReadOptions read) {
   return kExitFailure;
 }
 
-}  // namespace
-
+// Runs a daemon to its end: opens the store, binds the socket (or takes it from systemd), serves, reports READY=1, and
+// drains and stops on SIGTERM, SIGINT, Shutdown() or idleness. `read` reads the options again when the daemon is told
+// to; may be null. Logs; returns a KernixdExit.
 int RunServer(Env& env, ServerOptions options, ReadOptions read) {
   const bool is_detached = options.started_by_client && Detach(kStartReport);
   const int exit_code = Serve(env, std::move(options), std::move(read));
@@ -149,9 +147,12 @@ int RunServer(Env& env, ServerOptions options, ReadOptions read) {
   return exit_code;
 }
 
-int Main(int argc, char** argv) {
+int Main(const std::vector<std::string>& arguments) {
   Env& env = Env::Posix();
-  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (arguments == std::vector<std::string>{"--manual"}) {  // for the build
+    std::fputs(Manual().c_str(), stdout);
+    return kExitOk;
+  }
   const ParsedCommandLine parsed = ParseCommandLine(env, ProcessGetEnv, arguments);
   if (!parsed.exit_now) {
     if (parsed.describe) return DescribeTools(env, *parsed.describe);
@@ -162,4 +163,7 @@ int Main(int argc, char** argv) {
   return parsed.exit_code;
 }
 
+}  // namespace
 }  // namespace kernix::server
+
+int main(int argc, char** argv) { return kernix::server::Main({argv + std::min(argc, 1), argv + argc}); }

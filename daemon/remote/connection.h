@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of an engine: with its token, within a time limit, and again if that may help; its errors; and the longest call,
-// an execution. Internal to the room.
+// Calls of an engine: with its token, within a time limit, and again if that may help; its errors; and the longest
+// call, an execution. Internal to the room.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -45,8 +45,8 @@ struct EngineAddress {
 // Reads grpc://HOST:PORT, grpcs://HOST:PORT or unix:///PATH. Otherwise INVALID_REQUEST with the reason.
 absl::StatusOr<EngineAddress> ParseEngineAddress(const std::string& address);
 
-// What an engine answered, as an error for the person who runs kernixd. `status` must not be OK. `asked` says what the engine was to do: "find a result". The code stays that of `status`;
-// upstream.h lists the kinds.
+// What an engine answered, as an error for the person who runs kernixd. `status` must not be OK. `asked` says what the
+// engine was to do: "find a result". The code stays that of `status`; upstream.h lists the kinds.
 absl::Status EngineError(const grpc::Status& status, const UpstreamOptions& options, std::string_view asked);
 
 inline constexpr int kMaxTries = 4;

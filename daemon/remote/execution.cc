@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/remote/connection.h"
-
 #include <grpc/support/time.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/completion_queue.h>
@@ -16,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/exec/remote_execution.h"
+#include "daemon/remote/connection.h"
 
 namespace kernix::remote {
 
@@ -189,9 +188,9 @@ class Running {
   const Limits limits_;
   const ExecuteOptions& options_;
   const gpr_timespec queue_end_;
-  bool waits_ = false;    // the engine has said last that the action waits
+  bool waits_ = false;  // the engine has said last that the action waits
   bool has_run_ = false;
-  bool late_ = false;     // it has waited for too long
+  bool late_ = false;   // it has waited for too long
   std::string name_;    // of the operation; empty: none that could be picked up
   bool heard_ = false;  // something, in this try
   bool was_taken_ = false;

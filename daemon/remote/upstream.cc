@@ -130,8 +130,7 @@ absl::StatusOr<std::unique_ptr<Upstream>> Upstream::Open(Env& env, UpstreamOptio
 }
 
 template <typename Work>
-auto Upstream::Perform(Call call, uint64_t bytes, const Limits& callers, const Work& work)
-    -> decltype(work(callers)) {
+auto Upstream::Perform(Call call, uint64_t bytes, const Limits& callers, const Work& work) -> decltype(work(callers)) {
   const std::optional<CircuitBreaker::Permit> permit = breaker_.Ask();
   if (!permit) {
     metrics_->Count(call, UpstreamOutcome::kRefused);
@@ -185,9 +184,7 @@ absl::StatusOr<UpstreamFacts> Upstream::AskForFacts(const Limits& limits) {
   return *facts_;
 }
 
-UpstreamState Upstream::state() const {
-  return {breaker_.state(), known_facts()};
-}
+UpstreamState Upstream::state() const { return {breaker_.state(), known_facts()}; }
 
 void Upstream::Register(MetricsRegistry& registry) const {
   metrics_->Register(registry);
@@ -213,15 +210,14 @@ absl::StatusOr<std::optional<std::vector<OutputFile>>> Upstream::FindResult(cons
   request.set_instance_name(options_.instance);
   *request.mutable_action_digest() = exec::ToReapi(action);
   request.mutable_inline_output_files()->Assign(along.begin(), along.end());
-  absl::StatusOr<Files> files =
-      Perform(Call::kFindResult, 0, limits, [&](const Limits& own) -> absl::StatusOr<Files> {
-        reapi::ActionResult result;
-        KERNIX_RETURN_IF_ERROR(connection_->Call(own, "find a result", [&](grpc::ClientContext& context) {
-          return connection_->action_cache().GetActionResult(&context, request, &result);
-        }));
-        if (result.exit_code() != 0) return absl::NotFoundError("the result of a command that failed");
-        return FilesOf(options_, result);
-      });
+  absl::StatusOr<Files> files = Perform(Call::kFindResult, 0, limits, [&](const Limits& own) -> absl::StatusOr<Files> {
+    reapi::ActionResult result;
+    KERNIX_RETURN_IF_ERROR(connection_->Call(own, "find a result", [&](grpc::ClientContext& context) {
+      return connection_->action_cache().GetActionResult(&context, request, &result);
+    }));
+    if (result.exit_code() != 0) return absl::NotFoundError("the result of a command that failed");
+    return FilesOf(options_, result);
+  });
   if (files.ok()) return std::make_optional(*std::move(files));
   if (absl::IsNotFound(files.status())) return std::nullopt;
   return files.status();

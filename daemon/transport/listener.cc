@@ -15,7 +15,6 @@
 #include "common/os/posix_error.h"
 #include "common/os/socket_address.h"
 #include "daemon/transport/local_user.h"
-#include "daemon/transport/unix_peer.h"
 
 namespace kernix::server {
 namespace {
