@@ -355,7 +355,10 @@ absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const
   if (!store_is_at_fault) return std::move(attempt.oneshot);
 
   KERNIX_ASSIGN_OR_RETURN(const std::string scratch, PerProcess<ScratchStore>::Get().Path(environment));
-  return TryStore(environment, program, scratch, options.start_timeout, caller).oneshot;
+  // Another container's kernixd may hold the store: what it has is read.
+  const bool is_held = attempt.exit_code == kExitAlreadyRunning;
+  const std::string stores = is_held ? StrCat(scratch, ":", store_directory) : scratch;
+  return TryStore(environment, program, stores, options.start_timeout, caller).oneshot;
 }
 
 }  // namespace kernix

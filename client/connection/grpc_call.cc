@@ -309,7 +309,9 @@ void GrpcCall::Step() {
   const auto left = std::chrono::ceil<milliseconds>(deadline_ - std::chrono::steady_clock::now());
   if (caller_.GaveUp()) return Cancel();
   if (left.count() <= 0) {
-    End(absl::StatusCode::kDeadlineExceeded, "no answer came within the time limit");
+    End(absl::StatusCode::kDeadlineExceeded,
+        "no answer came within the time limit: it hangs, or the machine has too much to do. `kernixctl shutdown` stops "
+        "it, or names the process to kill");
     return connection_.Cancel();
   }
   const absl::Status status = connection_.Exchange(std::min(left, Caller::kInterval));

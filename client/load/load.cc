@@ -244,7 +244,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
                                                        ? FromBundle(daemon, get_env, load, bundled, options)
                                                        : Run(daemon, get_env, load, options, inputs, history);
   if (!module.ok()) {
-    const absl::Status status = WithBundleMiss(WithoutTools(module.status(), load.no_tools), bundled.miss);
+    const absl::Status status = WithBundleMiss(WithoutTools(module.status(), load), bundled.miss);
     return WithPaths(WithCudaAdvice(load.request, status), load);
   }
   if (!bundled.miss.empty()) Warn(options.callbacks, get_env, warning::kNotInBundle, bundled.miss);

@@ -381,8 +381,14 @@ absl::Status WrongTools(const absl::Status& no_tools) {
   return LacksTools(no_tools) ? absl::OkStatus() : no_tools;
 }
 
-absl::Status WithoutTools(const absl::Status& answer, const absl::Status& no_tools) {
-  return LacksTools(answer) && !no_tools.ok() ? no_tools : answer;
+absl::Status WithoutTools(const absl::Status& answer, const RequestToSend& sent) {
+  if (!LacksTools(answer)) return answer;
+  const absl::Status& why = sent.no_tools.ok() ? answer : sent.no_tools;
+  if (!sent.request.only_cached()) return why;
+  return MakeError(v1::ErrorDetail::NOT_CACHED,
+                   StrCat("the cache does not have the kernels of module \"", sent.request.name(),
+                          "\", and the policy \"cached\" compiles nothing. Nothing could, either: ",
+                          GetErrorDetail(why).message()));
 }
 
 }  // namespace kernix

@@ -29,22 +29,20 @@ absl::StatusOr<LoadPolicy> PolicyNamed(std::string_view name, std::string_view w
 // not and must compile.
 absl::StatusOr<LoadPolicy> PolicyOf(const LoadOptions& options, const GetEnv& get_env);
 
-struct PreparedLoad {
+struct RequestToSend {
   v1::LoadRequest request;
+  // Why the request names no compiler. If there is none, kernixd may have the result all the same (see LacksTools());
+  // if the environment names one that is not there, only a bundle serves. OK: the request names one.
+  absl::Status no_tools;
+};
+
+struct PreparedLoad : RequestToSend {
   HeaderScan headers;
   PathNames names;                    // for the daemon's output
   std::vector<LoadWarning> warnings;  // for the user
   // For another machine that repeats the load: see v1::RecordedLoad.
   bool architecture_of_machine = false;
   std::string host_compiler;
-  absl::Status no_tools;  // as in RequestToSend
-};
-
-struct RequestToSend {
-  v1::LoadRequest request;
-  // Why the request names no compiler. If there is none, kernixd may have the result all the same (see LacksTools());
-  // if the environment names one that is not there, only a bundle serves. OK: the request names one.
-  absl::Status no_tools;
 };
 
 // A load's inputs from its process.
@@ -68,7 +66,8 @@ absl::StatusOr<RequestToSend> RequestHere(const LoadSurroundings& surroundings, 
 // `no_tools` (see RequestToSend) if kernixd has no use for the request: the environment names a compiler that is not there.
 absl::Status WrongTools(const absl::Status& no_tools);
 
-// `answer`; or, if kernixd has refused the request because it names no compiler, the reason for that.
-absl::Status WithoutTools(const absl::Status& answer, const absl::Status& no_tools);
+// `answer`; or, if kernixd has refused the request because it names no compiler, the reason for that. If the request is
+// only for what is cached, the error is that it is not.
+absl::Status WithoutTools(const absl::Status& answer, const RequestToSend& sent);
 
 }  // namespace kernix

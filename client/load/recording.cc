@@ -181,7 +181,7 @@ absl::StatusOr<v1::LoadResult> LoadRecorded(DaemonClient& daemon, const Recordin
     return absl::NotFoundError(StrCat("the daemon asks for ", digest.Hex(), ", which this load has not named"));
   };
   absl::StatusOr<v1::LoadResult> result = daemon.SendLoad(request, texts, options.callbacks);
-  if (!result.ok()) return WithoutTools(result.status(), here.no_tools);
+  if (!result.ok()) return WithoutTools(result.status(), here);
   return result;
 }
 

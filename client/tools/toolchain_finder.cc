@@ -63,6 +63,14 @@ std::optional<std::string> FirstCompilerOnPath(Env& env, const GetEnv& get_env, 
 
 // --- Host compiler ---------------------------------------------------------------------------------------------------
 
+// The compiler that serves if the user asks for none.
+std::optional<std::string> AnyCompiler(Env& env, const GetEnv& get_env) {
+  for (const char* name : {"c++", "g++", "clang++"}) {
+    if (std::optional<std::string> found = FirstCompilerOnPath(env, get_env, name)) return found;
+  }
+  return std::nullopt;
+}
+
 // Resolves a compiler that the user asked for: a path, a name on PATH, or a folder that contains g++.
 absl::StatusOr<std::string> ResolveCompiler(Env& env, const GetEnv& get_env, const std::string& asked,
                                             const std::string& from) {
@@ -74,8 +82,9 @@ absl::StatusOr<std::string> ResolveCompiler(Env& env, const GetEnv& get_env, con
   if (!is_path || IsProgram(env, path)) {
     if (std::optional<std::string> found = FirstCompilerOnPath(env, get_env, Basename(asked))) return *std::move(found);
   }
-  return ToolchainError(StrCat(from, " asks for the C++ compiler \"", asked,
-                               "\", but there is no such program. Correct it or unset it."));
+  const std::string missing =
+      StrCat(from, " asks for the C++ compiler \"", asked, "\", but there is no such program. Correct it or unset it.");
+  return AnyCompiler(env, get_env) ? ToolchainError(missing) : NoTool(missing);
 }
 
 absl::StatusOr<std::string> CompilerFromCxx(Env& env, const GetEnv& get_env, const std::string& value) {
@@ -95,9 +104,7 @@ absl::StatusOr<std::string> FindHostCompiler(Env& env, const GetEnv& get_env, co
   }
   const std::optional<std::string> cxx = get_env("CXX");
   if (cxx && !absl::StripAsciiWhitespace(*cxx).empty()) return CompilerFromCxx(env, get_env, *cxx);
-  for (const char* name : {"c++", "g++", "clang++"}) {
-    if (std::optional<std::string> found = FirstCompilerOnPath(env, get_env, name)) return *std::move(found);
-  }
+  if (std::optional<std::string> found = AnyCompiler(env, get_env)) return *std::move(found);
   return NoTool(StrCat(
       "no C++ compiler found. Looked for: $CXX (not set); c++, g++ and clang++ on PATH (",
       get_env("PATH").value_or("not set"),
@@ -177,10 +184,15 @@ class NvccSearch {
       : env_(env), get_env_(get_env), site_packages_(site_packages) {}
 
   absl::StatusOr<FoundNvcc> Find() {
-    if (const std::optional<std::string> asked = get_env_("BRAINEVENT_NVCC_PATH")) {
-      if (IsProgram(env_, *asked)) return FoundNvcc{AbsolutePath(*asked), ToolkitVersion(env_, AbsolutePath(*asked))};
-      return ToolchainError(StrCat("BRAINEVENT_NVCC_PATH=", *asked, " is not a program. Correct it or unset it."));
-    }
+    const std::optional<std::string> asked = get_env_("BRAINEVENT_NVCC_PATH");
+    if (!asked) return FindAny();
+    if (IsProgram(env_, *asked)) return FoundNvcc{AbsolutePath(*asked), ToolkitVersion(env_, AbsolutePath(*asked))};
+    const std::string missing = StrCat("BRAINEVENT_NVCC_PATH=", *asked, " is not a program. Correct it or unset it.");
+    return FindAny().ok() ? ToolchainError(missing) : NoTool(missing);
+  }
+
+ private:
+  absl::StatusOr<FoundNvcc> FindAny() {
     const bool wheels_first = get_env_("BRAINEVENT_NVCC_PREFER").value_or("") == "pip";
     if (FromRootVariable("CUDA_HOME") || FromRootVariable("CUDA_PATH") || (wheels_first && FromWheels()) ||
         FromPath() || Try(StrCat(kSystemToolkit, "/bin/nvcc")) || FromWheels()) {
@@ -196,7 +208,6 @@ class NvccSearch {
                                : ""));
   }
 
- private:
   bool Try(const std::string& path) {
     if (!IsProgram(env_, path)) {
       looked_at_.push_back(path);

@@ -42,7 +42,7 @@ struct ToolchainSearch {
 absl::StatusOr<v1::ToolchainPaths> FindToolchain(Env& env, const GetEnv& get_env, const ToolchainSearch& search);
 
 // Whether `status` says that there is no compiler, by FindToolchain() or by a kernixd that was sent none. Not if a
-// requested compiler is missing.
+// requested compiler is missing beside others.
 bool LacksTools(const absl::Status& status);
 
 // Warnings about $CUDA_HOME and $CUDA_PATH if they have no nvcc.

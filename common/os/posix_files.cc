@@ -143,6 +143,13 @@ absl::Status CreateDirectory(const std::string& path, mode_t mode) {
   return ErrnoStatus(error, "create the folder", path);
 }
 
+// Not of a link that leads to itself.
+bool IsDanglingLink(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_symlink(path, error) &&
+         std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found;
+}
+
 bool IsNetworkFileSystem(uint32_t type) {
   static constexpr uint32_t kTypes[] = {
       0x6969,      // NFS
@@ -227,6 +234,9 @@ absl::StatusOr<std::vector<std::string>> PosixEnv::ListDirectory(const std::stri
 
 absl::Status PosixEnv::CreateDirectories(const std::string& path, mode_t mode) {
   absl::Status status = CreateDirectory(path, mode);
+  if (absl::IsAlreadyExists(status) && IsDanglingLink(path)) {
+    return CreateDirectories(JoinPath(Dirname(path), std::filesystem::read_symlink(path).string()), mode);
+  }
   const std::string parent = Dirname(path);
   if (!absl::IsNotFound(status) || parent == path) return status;
   KERNIX_RETURN_IF_ERROR(CreateDirectories(parent, mode));

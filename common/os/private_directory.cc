@@ -101,7 +101,7 @@ class Walk {
   std::string BelongsTo(uid_t user) const {
     const std::string owner = DescribeUser(owners_.front());
     if (owners_.front() == 0) {
-      return StrCat("it belongs to ", DescribeUser(user), ", not to ", owner, ". Have its owner changed to ", owner);
+      return StrCat("it belongs to ", DescribeUser(user), ", not to ", owner, ". Run this as that user, not as root");
     }
     return StrCat("it belongs to ", DescribeUser(user), ", neither to root nor to ", owner,
                   ". Have its owner changed to one of them");

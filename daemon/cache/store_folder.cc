@@ -70,12 +70,23 @@ absl::Status CheckLayout(const StorePaths& paths, std::string_view text) {
   return StoreError(paths.directory, MadeByAnother("layout", layout, kLayout));
 }
 
+absl::Status OwnerError(const StorePaths& paths, const absl::Status& status) {
+  if (!absl::IsPermissionDenied(status)) return StoreError(paths.directory, status);
+  return Refuse(StrCat(status.message(), ". Or ", kChooseAnother));
+}
+
+// Before the store's folder is made, so that none is left where it may not be: root's in somebody's home, say.
+absl::Status CheckWay(Env& env, const StorePaths& paths) {
+  std::string folder = paths.directory;
+  while (absl::IsNotFound(env.Stat(folder).status()) && Dirname(folder) != folder) folder = Dirname(folder);
+  return OwnerError(paths, GuardedRealPath(env, folder, {::geteuid()}).status());
+}
+
 // Users run the artifacts in a store, so no other user may put files there.
 absl::Status CheckOwner(Env& env, const StorePaths& paths) {
   absl::Status status = GuardedRealPath(env, paths.directory, {::geteuid()}).status();
   if (status.ok()) status = CheckGuardedDirectory(env, paths.directory, ::geteuid());
-  if (!absl::IsPermissionDenied(status)) return StoreError(paths.directory, status);
-  return Refuse(StrCat(status.message(), ". Or ", kChooseAnother));
+  return OwnerError(paths, status);
 }
 
 using IsOurs = bool (*)(std::string_view name);
@@ -178,6 +189,7 @@ StorePaths::StorePaths(const std::string& store)
       scratch(JoinPath(private_directory, "tmp")) {}
 
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths, const std::string& socket) {
+  KERNIX_RETURN_IF_ERROR(CheckWay(env, paths));
   KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.directory, 0700)));
   KERNIX_RETURN_IF_ERROR(CheckOwner(env, paths));
   KERNIX_RETURN_IF_ERROR(HasLayout(env, paths).status());  // before anything is written there

@@ -59,8 +59,8 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.tuning.autotune import autotune as autotune
     from kernix.tuning.result import KernelTuningError as KernelTuningError
     from kernix.tuning.result import TuningResult as TuningResult
-    from kernix.tuning.table import TuningRow as TuningRow
-    from kernix.tuning.table import TuningTable as TuningTable
+    from kernix.tuning.result import TuningRow as TuningRow
+    from kernix.tuning.result import TuningTable as TuningTable
 
     __version__: str
 
@@ -105,8 +105,7 @@ _PLACES = {
     "kernix.loading.trace": ("BuildStep", "BuildTrace"),
     "kernix.loading.watch": ("Watch", "watch"),
     "kernix.tuning.autotune": ("autotune",),
-    "kernix.tuning.result": ("KernelTuningError", "TuningResult"),
-    "kernix.tuning.table": ("TuningRow", "TuningTable"),
+    "kernix.tuning.result": ("KernelTuningError", "TuningResult", "TuningRow", "TuningTable"),
     "kernix.notebook": ("load_ipython_extension",),
 }
 

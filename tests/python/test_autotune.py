@@ -826,6 +826,6 @@ def test_plot():
     ("seconds", "text"), [(3e-9, "3 ns"), (1.5e-6, "1.5 µs"), (0.25, "250 ms"), (12.345, "12.3 s"), (4000, "4000 s")]
 )
 def test_shown_seconds(seconds, text):
-    from kernix.tuning.table import shown_seconds
+    from kernix.tuning.result import shown_seconds
 
     assert shown_seconds(seconds) == text

@@ -14,7 +14,7 @@ import kernels
 import pytest
 
 from kernix import _environment
-from kernix.packaging.manylinux import platform_tag
+from kernix.packaging.project import platform_tag
 from kernix.packaging.project import read_settings
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "python/examples/package"

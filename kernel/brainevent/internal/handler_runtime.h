@@ -111,45 +111,6 @@ const char* TypeName(AttributeType type) {
   return kNames[type];
 }
 
-// The name that NumPy uses. A table compiles faster than dtype_name().
-const char* XlaTypeName(ffi::DataType type) {
-  static constexpr const char* kNames[] = {"nothing",
-                                           "bool",
-                                           "int8",
-                                           "int16",
-                                           "int32",
-                                           "int64",
-                                           "uint8",
-                                           "uint16",
-                                           "uint32",
-                                           "uint64",
-                                           "float16",
-                                           "float32",
-                                           "float64",
-                                           "a tuple",
-                                           "an opaque",
-                                           "complex64",
-                                           "bfloat16",
-                                           "a token",
-                                           "complex128",
-                                           "float8_e5m2",
-                                           "float8_e4m3fn",
-                                           "int4",
-                                           "uint4",
-                                           "float8_e4m3b11fnuz",
-                                           "float8_e5m2fnuz",
-                                           "float8_e4m3fnuz",
-                                           "int2",
-                                           "uint2",
-                                           "float8_e4m3",
-                                           "float8_e3m4",
-                                           "int1",
-                                           "uint1",
-                                           "float4_e2m1fn",
-                                           "float8_e8m0fnu"};
-  return type < sizeof(kNames) / sizeof(kNames[0]) ? kNames[type] : "a type that kernix does not know";
-}
-
 // Reads an integer (or bool) attribute from a scalar of any integer type that holds the same number.
 KERNIX_COLD inline bool ReadInteger(const ffi::Scalar& scalar, AttributeType type, uint64_t& value) {
   const bool is_signed = scalar.dtype >= ffi::kS8 && scalar.dtype <= ffi::kS64;
@@ -208,7 +169,8 @@ bool ReadScalar(const ffi::Scalar& scalar, AttributeType type, AttributeValue& v
   if (type < kFloat16 && real) return ReadWhole(scalar, type, value.integer, problem);
   const bool half = type == kFloat16 || type == kBFloat16;
   if (half && scalar.dtype == ffi::kU16) return ReadInteger(scalar, kUInt16, value.integer);
-  problem = {half ? "must be passed as its bits, an np.uint16, not " : "cannot be made of ", XlaTypeName(scalar.dtype)};
+  problem = {half ? "must be passed as its bits, an np.uint16, not " : "cannot be made of ",
+             BE::dtype_name(BE::internal::DTypeFromXla(scalar.dtype))};
   return false;
 }
 
@@ -273,7 +235,7 @@ inline ffi::DataType ElementType(AttributeType type) {
 
 inline bool ReadArray(const ffi::Array& array, AttributeType type, AttributeValue& value, Problem& problem) {
   value.block = {array.data, array.size};
-  problem = {"is an array of ", XlaTypeName(array.dtype)};
+  problem = {"is an array of ", BE::dtype_name(BE::internal::DTypeFromXla(array.dtype))};
   return array.dtype == ElementType(type);
 }
 

@@ -11,8 +11,9 @@ from kernix import _core
 from kernix.calling.arrays import CPU, CUDA, Library, View, dtype_name, is_array, is_on_gpu, library_of
 from kernix.calling.attributes import Attribute
 from kernix.calling.call import ambiguous, check_spec
+from kernix.jax.interop import imported_jax
 
-__all__ = ["Handler", "call_directly", "common_device", "view_of"]
+__all__ = ["FixedCall", "Handler", "call_directly"]
 
 
 class Handler(NamedTuple):
@@ -43,15 +44,15 @@ def call_directly(
     if platform == CPU and stream is not None:
         raise TypeError(f"{handler.name}() runs on the CPU and takes no stream")
     with library.device(like):
-        views = [view_of(handler, f"argument {i}", array, platform, handle) for i, array in enumerate(arguments)]
+        views = [_view_of(handler, f"argument {i}", array, platform, handle) for i, array in enumerate(arguments)]
         specs = outputs if outputs is not None else [_like_arguments(handler, arguments, views)]
         with library.memory_for(like, handle):
             results = [
                 spec if is_array(spec) else _make(handler, i, library, spec, like) for i, spec in enumerate(specs)
             ]
-        outs = [view_of(handler, f"result {i}", array, platform, handle, True) for i, array in enumerate(results)]
+        outs = [_view_of(handler, f"result {i}", array, platform, handle, True) for i, array in enumerate(results)]
         _check_apart(handler, outs)
-        device = common_device(handler, views + outs)
+        device = _common_device(handler, views + outs)
         _core.call_handler(
             handler.address,
             [view.core() for view in views],
@@ -61,6 +62,53 @@ def call_directly(
             device,
         )
     return results
+
+
+class FixedCall:
+    """A call of a handler on fixed arrays: checked once, made many times, as a measurement needs it.
+
+    Parameters
+    ----------
+    handler : Handler
+        What to call.
+    arguments, results : sequence of arrays
+        The arrays. Unlike in a user's call, a result may be a JAX array; it must be one that nobody else has.
+    attributes : dict
+        Converted attributes.
+    stream : int or None
+        A ``cudaStream_t``; None on the CPU.
+    """
+
+    __slots__ = ("_address", "_arguments", "_attributes", "_device", "_outs", "_results", "_stream", "_views")
+
+    def __init__(
+        self,
+        handler: Handler,
+        arguments: Sequence[Any],
+        results: Sequence[Any],
+        attributes: dict[str, Attribute],
+        stream: int | None,
+    ) -> None:
+        platform = CUDA if handler.platform == CUDA else CPU
+        self._views = [_view_of(handler, f"argument {i}", array, platform, stream) for i, array in enumerate(arguments)]
+        self._outs = [
+            _view_of(handler, f"result {i}", array, platform, stream, not _is_of_jax(array))
+            for i, array in enumerate(results)
+        ]
+        self._address = handler.address
+        self._arguments = [view.core() for view in self._views]
+        self._results = [view.core() for view in self._outs]
+        self._attributes = attributes
+        self._stream = stream
+        self._device = _common_device(handler, self._views + self._outs)
+
+    def __call__(self) -> None:
+        """Make the call. On a GPU, it has only begun then."""
+        _core.call_handler(self._address, self._arguments, self._results, self._attributes, self._stream, self._device)
+
+    def memory(self) -> list[tuple[int, int]]:
+        """Return address and bytes of each result."""
+        return [(view.data, view.nbytes) for view in self._outs]
 
 
 def _first_array(handler: Handler, arguments: Sequence[Any], outputs: Sequence[Any] | None) -> Any:
@@ -76,7 +124,7 @@ def _first_array(handler: Handler, arguments: Sequence[Any], outputs: Sequence[A
     raise TypeError(f"{handler.name}() needs an array to know what memory to run on: pass arrays to write into as out=")
 
 
-def view_of(
+def _view_of(
     handler: Handler, place: str, array: Any, platform: str, stream: int | None, writable: bool = False
 ) -> View:
     """Return the memory of an array of a call. `place` says which array it is, for errors."""
@@ -131,9 +179,14 @@ def _check_apart(handler: Handler, results: Sequence[View]) -> None:
             raise ValueError(f"{handler.name}(): results {names} share memory: pass a separate array for each")
 
 
-def common_device(handler: Handler, views: Sequence[View]) -> int | None:
+def _common_device(handler: Handler, views: Sequence[View]) -> int | None:
     """Return the number of the GPU that has all arrays, or None."""
     devices = sorted({view.device for view in views if view.device is not None})
     if len(devices) > 1:
         raise ValueError(f"{handler.name}(): its arrays are on several devices: {', '.join(map(str, devices))}")
     return devices[0] if devices else None
+
+
+def _is_of_jax(array: Any) -> bool:
+    jax = imported_jax()
+    return jax is not None and isinstance(array, jax.Array)

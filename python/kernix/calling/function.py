@@ -14,8 +14,7 @@ from kernix.calling.arrays import is_array, name_of_dtype, plain_arrays
 from kernix.calling.attributes import Attribute, convert_attributes
 from kernix.calling.by_jax import JaxCalls, is_for_jax, name_of_dtype_in_jax, x64_hint
 from kernix.calling.call import OPTIONS, Call, Function, check_spec, is_spec
-from kernix.calling.direct import Handler, call_directly
-from kernix.calling.fixed import FixedCall
+from kernix.calling.direct import FixedCall, Handler, call_directly
 from kernix.calling.launch import LAUNCH, LAUNCH_DEFAULTS, launch_attributes, split_launch
 from kernix.calling.signature import Signature, calls_of, read_signature
 from kernix.jax.targets import Code, count_replacements

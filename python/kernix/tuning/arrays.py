@@ -13,7 +13,7 @@ from typing import Any
 from kernix._errors import KernelRequestError
 from kernix.calling.arrays import CUDA, is_array, is_on_gpu, library_of, name_of_dtype
 from kernix.calling.call import ambiguous, check_spec
-from kernix.calling.fixed import FixedCall
+from kernix.calling.direct import FixedCall
 from kernix.calling.function import KernelFunction
 from kernix.jax.interop import imported_jax, is_tracing
 from kernix.tuning import driver
@@ -111,8 +111,7 @@ class Arrays:
         if not self._copies:
             self._copies = self._make_copies(function.__qualname__)
         calls = [
-            function._fixed_call(arguments, results, attributes, self._stream())
-            for arguments, results in self._copies
+            function._fixed_call(arguments, results, attributes, self._stream()) for arguments, results in self._copies
         ]
         following = itertools.cycle(calls)
         return lambda: next(following)()

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from kernix import _core
 from kernix.loading.connection import store_override
 from kernix.tuning import driver
+from kernix.tuning.result import TuningRow, TuningTable
 from kernix.tuning.space import Settings
-from kernix.tuning.table import TuningRow, TuningTable
 
 __all__ = ["Memory", "Remembered", "describe_machine"]
 

@@ -1,20 +1,163 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tuning returns, and the error of one that finds nothing."""
+"""What a tuning returns: the best variant, and a table of all; the error of one that finds nothing."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernix._errors import KernelError
 from kernix.calling.call import OPTIONS
 from kernix.loading.module import CompiledModule
 from kernix.tuning.space import Settings, shown_settings
-from kernix.tuning.table import TuningRow, TuningTable, shown_seconds
 
-__all__ = ["KernelTuningError", "TuningResult", "bound_function", "nothing_found"]
+__all__ = [
+    "KernelTuningError",
+    "TuningResult",
+    "TuningRow",
+    "TuningTable",
+    "bound_function",
+    "nothing_found",
+    "shown_seconds",
+]
+
+_MOST_SHOWN = 40
+
+
+class TuningRow(NamedTuple):
+    """What :func:`kernix.autotune` has found out about one variant.
+
+    Attributes
+    ----------
+    settings : dict
+        The value of each name of the space.
+    outcome : str
+        ``"best"``; ``"tied"``, as fast within the spread: its quartiles and those of the best overlap; ``"slower"``;
+        ``"cut short"``, much slower, and so timed only a few times; ``"compiled"`` (with ``compile_only=True``);
+        ``"does not compile"``; ``"spills"`` or ``"does not fit"``, and so was not run; ``"wrong"``, the check failed;
+        ``"failed"``, the call failed.
+    seconds : float or None
+        The median of one call; None if it was not timed.
+    low, high : float or None
+        The quartiles: half of the measurements lie between them.
+    repeats : int
+        The number of measurements.
+    reason : str
+        Why it was not timed.
+    registers, shared_memory, spills : int or None
+        Of its CUDA kernel (the largest, if there are several), as :class:`kernix.KernelResources` has them: registers
+        per thread, bytes per block, and bytes stored and loaded for want of registers.
+    """
+
+    settings: Settings
+    outcome: str
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    repeats: int = 0
+    reason: str = ""
+    registers: int | None = None
+    shared_memory: int | None = None
+    spills: int | None = None
+
+
+TuningRow.__module__ = "kernix"
+
+
+class TuningTable(list[TuningRow]):
+    """The rows of all variants, in the order of the search. As text, the fastest come first."""
+
+    __module__ = "kernix"
+
+    def __init__(self, rows: Iterable[TuningRow] = ()) -> None:
+        super().__init__(rows)
+
+    def by_time(self) -> list[TuningRow]:
+        """Return the rows: the best, the others by their times, and those without one."""
+        return sorted(
+            self, key=lambda row: (row.outcome != "best", row.seconds is None, row.seconds or 0.0, row.outcome)
+        )
+
+    def __str__(self) -> str:
+        cells = self._cells()
+        if not cells:
+            return "no variants"
+        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in cells]
+        return "\n".join([line.rstrip() for line in lines] + self._left_out())
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head, *body = self._cells() or [["no variants"]]
+        rows = [_html_row("th", head, escape), *(_html_row("td", row, escape) for row in body)]
+        return f"<table>{''.join(rows)}</table>{escape(''.join(self._left_out()))}"
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the times of the variants, the fastest first, with their quartiles. Needs matplotlib.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw. Default: new axes.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        if axes is None:
+            from matplotlib import pyplot  # type: ignore[import-not-found,unused-ignore]
+
+            _, axes = pyplot.subplots()
+        timed = [row for row in self.by_time() if row.seconds is not None]
+        middle = [(row.seconds or 0.0) * 1e6 for row in timed]
+        below = [mid - (row.low or 0.0) * 1e6 for mid, row in zip(middle, timed, strict=True)]
+        above = [(row.high or 0.0) * 1e6 - mid for mid, row in zip(middle, timed, strict=True)]
+        axes.errorbar(range(len(timed)), middle, yerr=[below, above], fmt=".")
+        axes.set_xlabel("variant, the fastest first")
+        axes.set_ylabel("µs")
+        return axes
+
+    def _cells(self) -> list[list[str]]:
+        """Return the texts of a head and of the rows."""
+        if not self:
+            return []
+        has_resources = any(row.registers is not None for row in self)
+        names = list(self[0].settings)
+        resources = ["registers", "shared", "spills"] if has_resources else []
+        head = [*names, "time", "quartiles", *resources, ""]
+        return [head, *(_texts(row, has_resources) for row in self.by_time()[:_MOST_SHOWN])]
+
+    def _left_out(self) -> list[str]:
+        return [f"... and {len(self) - _MOST_SHOWN} more"] if len(self) > _MOST_SHOWN else []
+
+
+def shown_seconds(seconds: float) -> str:
+    """Return a time with three digits and its unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}" if seconds < 1000 * size else f"{seconds:.0f} s"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def _texts(row: TuningRow, has_resources: bool) -> list[str]:
+    quartiles = ""
+    if row.low is not None and row.high is not None:
+        quartiles = f"{shown_seconds(row.low)} to {shown_seconds(row.high)}"
+    numbers: Sequence[int | None] = [row.registers, row.shared_memory, row.spills] if has_resources else []
+    return [
+        *map(str, row.settings.values()),
+        "" if row.seconds is None else shown_seconds(row.seconds),
+        quartiles,
+        *("" if number is None else str(number) for number in numbers),
+        f"{row.outcome}: {row.reason}" if row.reason else row.outcome,
+    ]
+
+
+def _html_row(tag: str, texts: Sequence[str], escape: Any) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(text)}</{tag}>' for text in texts)}</tr>"
 
 
 class KernelTuningError(KernelError):

@@ -18,9 +18,8 @@ from kernix.tuning.fit import fit_of
 from kernix.tuning.loads import Arrival, Loads
 from kernix.tuning.measure import Timing, measure, measure_in_turn
 from kernix.tuning.plan import Plan, only_function
-from kernix.tuning.result import KernelTuningError, nothing_found
+from kernix.tuning.result import KernelTuningError, TuningRow, TuningTable, nothing_found, shown_seconds
 from kernix.tuning.space import shown_settings
-from kernix.tuning.table import TuningRow, TuningTable, shown_seconds
 
 __all__ = ["Search"]
 
@@ -126,9 +125,7 @@ class Search:
             return
         best = self._timings[self._best()].median if self._timings else None
         try:
-            self._timings[number] = measure(
-                arrays.calls_to_time(function, self._plan.attributes[number]), clock, best
-            )
+            self._timings[number] = measure(arrays.calls_to_time(function, self._plan.attributes[number]), clock, best)
         except KernelCallError as error:
             self._note_failure(number, error, arrays)
 
