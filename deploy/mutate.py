@@ -96,7 +96,7 @@ MUTANTS = [
            instead("Raw", "Hex"), "remote_engine_test", "DocumentedResult*"),
     Mutant("an engine's bytes taken unseen", "daemon/remote/blob_transfer.cc", "ReadStream", without("BlobDigestOf"),
            "remote_engine_test", "UpstreamFaultTest.OtherBytes*"),
-    Mutant("an engine's token read once", "daemon/remote/token_file.cc", "Update", always("now == seen_"),
+    Mutant("an engine's token read once", "daemon/remote/connection.cc", "TokenFile::Value", always("now == seen_"),
            "remote_test", "TokenFileTest.*"),
     Mutant("a breaker that never opens", "daemon/remote/circuit_breaker.cc", "Failed", always("kFailuresToOpen"),
            "remote_test", "CircuitBreakerTest.*"),
@@ -184,8 +184,6 @@ MUTANTS = [
            "Await", without("Renew"), "sharing_test", "*AWaitForAnotherNodes*"),
     Mutant("a write that a renewed token does not try again", "daemon/builder/upstream_cache.cc", "TryToWrite",
            never("IsUnauthenticated"), "sharing_test", "*ExpiredToken*"),
-    Mutant("a write that is tried again with a refused token", "daemon/builder/upstream_cache.cc", "TryToWrite",
-           without("continue"), "sharing_test", "*ATokenThatTheEngineHasRefused"),
     Mutant("a load with compilers that waits for workers", "daemon/builder/flights.cc", "JoinOrMake",
            never("needs_workers"), "builder_test", "SharedBuildTest.*"),
     Mutant("what is known of a runtime header taken for another's", "daemon/builder/runtime_knowledge.cc",
@@ -234,7 +232,7 @@ MUTANTS = [
            without("pause_"), "remote_test", "CircuitBreakerTest.*"),
     Mutant("queries that the breaker hears nothing of", "daemon/remote/shared_results.cc", "SharedResults::Find",
            without("NoteQuery"), "remote_engine_test", "UpstreamFaultTest.AnEngineWithWhich*"),
-    Mutant("an action that waits for a worker for ever", "daemon/remote/execution.cc", "EndIfLate", never("rang"),
+    Mutant("an action that waits for a worker for ever", "daemon/remote/execution.cc", "HasWorked", never("TIMEOUT"),
            "remote_engine_test", "RemoteExecutorTest.AnActionThatNoWorker*:RemoteExecutorTest.TheQueueLimit*"),
     Mutant("an action that runs and is given up for its wait", "daemon/remote/execution.cc", "TellStage",
            always("QUEUED"), "remote_engine_test", "RemoteExecutorTest.AnActionThatRuns*"),
@@ -253,8 +251,6 @@ MUTANTS = [
            without("CheckRan"), "remote_engine_test", "RemoteExecutorTest.AnEngineThatDoesNotRunAnew*"),
     Mutant("a lack of workers taken for an engine's failure", "daemon/remote/upstream.cc", "IsAnswer",
            never("IsNoWorker"), "remote_engine_test", "RemoteExecutorTest.APrecondition*"),
-    Mutant("another token that has no version of its own", "daemon/remote/token_file.cc", "Update",
-           without("version_"), "remote_test", "TokenFileTest.*"),
 ]  # fmt: skip
 
 

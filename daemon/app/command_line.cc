@@ -13,7 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
-#include "daemon/app/server.h"
+#include "common/wire/kernixd_exit.h"
 #include "daemon/app/settings.h"
 
 namespace kernix::server {

@@ -108,11 +108,6 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
       background_(env, exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
       builder_(env, BuilderOptions(options), registry_, executor_, *cache_, &background_,
                sharing_ ? &sharing_->cache() : nullptr),
-      policy_(env, options.shared, options.toolchains, !options.toolchain_description.empty()),
-      loads_(env, "loads", "max_loads_per_user", options.BoundsPerUser().loads),
-      fetches_(env, "fetches of artifacts", "max_fetches_per_user", options.BoundsPerUser().fetches),
-      requests_(options.BoundsPerUser().request_bytes),
-      uploads_(options.BoundsPerUser().request_bytes),
       backend_{.env = env,
                .options = {.shared = options.shared,
                            .max_request_bytes = options.max_request_bytes,
@@ -129,13 +124,11 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
                .upstream = sharing_ ? &sharing_->upstream() : nullptr,
                .pause = sharing_ ? &sharing_->pause() : nullptr,
                .compilers = registry_,
-               .toolchains = policy_,
-               .gate = gate_,
-               .loads = loads_,
-               .fetches = fetches_,
-               .requests = requests_,
-               .uploads = uploads_,
-               .metrics = service_metrics_,
+               .toolchains{env, options.shared, options.toolchains, !options.toolchain_description.empty()},
+               .loads{env, "loads", "max_loads_per_user", options.BoundsPerUser().loads},
+               .fetches{env, "fetches of artifacts", "max_fetches_per_user", options.BoundsPerUser().fetches},
+               .requests = exec::ByteQuota(options.BoundsPerUser().request_bytes),
+               .uploads = exec::ByteQuota(options.BoundsPerUser().request_bytes),
                .registry = metrics_,
                .started_at = env.Now(),
                .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); },
@@ -145,7 +138,7 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
   background_.Register(metrics_, {{"pool", "lessons"}});
   builder_.Register(metrics_);
   if (sharing_) sharing_->Register(metrics_);
-  service_metrics_.Register(metrics_);
+  backend_.metrics.Register(metrics_);
   metrics_.AddGauge("kernix_sandbox", "1, labelled with what keeps compilers from the machine.", [] { return 1; },
                     {{"rung", std::string(exec::RungName(options.found_sandbox.rung))}});
   const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();
@@ -168,9 +161,9 @@ void DaemonParts::Flush() {
 
 void DaemonParts::Apply(const ServerOptions& options) {
   cache_->SetLimits({.bytes = options.cache_limit_bytes, .bytes_per_user = options.cache_limit_per_user});
-  loads_.SetMost(options.BoundsPerUser().loads);
-  fetches_.SetMost(options.BoundsPerUser().fetches);
-  policy_.Replace(options.toolchains);
+  backend_.loads.SetMost(options.BoundsPerUser().loads);
+  backend_.fetches.SetMost(options.BoundsPerUser().fetches);
+  backend_.toolchains.Replace(options.toolchains);
   CheckToolchains(options);
 }
 

@@ -28,7 +28,7 @@
 #include "daemon/builder/upstream_cache.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
-#include "daemon/request/load_warnings.h"
+#include "daemon/request/request.h"
 
 namespace kernix::build {
 namespace {

@@ -21,7 +21,7 @@
 #include "common/os/elf_file.h"
 #include "common/wire/artifact_texts.h"
 #include "common/wire/quick_lookup.h"
-#include "daemon/request/load_warnings.h"
+#include "daemon/request/request.h"
 #include "daemon/toolchain/tool_query.h"
 #include "tests/support/await.h"
 #include "tests/support/inline_executor.h"

@@ -59,8 +59,7 @@ class UpstreamCache {
 
   // How much may wait to be written. Results beyond that are lost to others.
   static constexpr uint64_t kMostWaitingBytes = 256 << 20;
-  // How often to try to write a result, with longer and longer pauses. Tries are skipped while the token file holds a
-  // token that the engine has refused.
+  // How often to try to write a result, with longer and longer pauses.
   static constexpr int kMostTries = 6;
   // How long the waiting results may be written at the end, if the upstream answers.
   static constexpr Duration kLastWrites{5'000};
@@ -114,7 +113,6 @@ class UpstreamCache {
   remote::SharedResults& results_;
   const UpstreamCacheOptions options_;
   MetricCounter lost_;
-  MetricCounter renewed_;
 
   // One of the questions that are asked at once.
   class Question;

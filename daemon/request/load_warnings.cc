@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/request/load_warnings.h"
-
 #include <algorithm>
 #include <map>
 #include <string>
@@ -11,6 +9,7 @@
 #include "common/base/utf8.h"
 #include "common/flags/languages.h"
 #include "daemon/language/read/writable_inputs.h"
+#include "daemon/request/request.h"
 
 namespace kernix::build {
 namespace {

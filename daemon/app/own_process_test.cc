@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/app/log_file.h"
+#include "daemon/app/own_process.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
