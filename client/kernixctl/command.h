@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernixctl's commands are values: parsing, help, the shells' completions and the manual page all come from them.
+// kernixctl's commands are values: parsing, help and the shells' completions all come from them.
 #pragma once
 
 #include <cstdint>
