@@ -22,16 +22,16 @@ constexpr const char* kOrders[] = {"time", "name", "user"};
 std::string Percent(uint64_t part, uint64_t whole) { return whole == 0 ? "-" : StrCat(100 * part / whole, " %"); }
 
 std::vector<std::string> Head(const TopData& data) {
-  const CacheStats& stats = data.stats;
-  const std::string limit = stats.limit_bytes == 0 ? "" : " of " + FormatBytes(stats.limit_bytes);
-  return {
-      StrCat("kernixd ", data.info.version, ", running for ",
-             FormatDuration(std::chrono::milliseconds(data.info.uptime_ms)), ", ", data.info.address),
-      StrCat("jobs: ", data.info.running_jobs, " running, ", data.info.queued_jobs,
-             " queued   loads: ", data.status.load_size(), ", and ", data.status.hidden_loads(), " of other users"),
-      StrCat("hits ", stats.hits, " (", Percent(stats.hits, stats.hits + stats.misses), ")   misses ", stats.misses,
-             "   builds ", stats.builds, "   failed ", stats.failures, "   cache ", FormatBytes(stats.bytes), limit),
-      ""};
+  const v1::GetCacheStatsResponse& stats = data.stats;
+  const std::string limit = stats.limit_bytes() == 0 ? "" : " of " + FormatBytes(stats.limit_bytes());
+  return {StrCat("kernixd ", data.info.version, ", running for ",
+                 FormatDuration(std::chrono::milliseconds(data.info.uptime_ms)), ", ", data.info.address),
+          StrCat("jobs: ", data.info.running_jobs, " running, ", data.info.queued_jobs,
+                 " queued   loads: ", data.status.load_size(), ", and ", data.status.hidden_loads(), " of other users"),
+          StrCat("hits ", stats.hits(), " (", Percent(stats.hits(), stats.hits() + stats.misses()), ")   misses ",
+                 stats.misses(), "   builds ", stats.builds(), "   failed ", stats.failures(), "   cache ",
+                 FormatBytes(stats.bytes()), limit),
+          ""};
 }
 
 bool Matches(const v1::RunningLoad& load, const std::string& filter) {

@@ -66,12 +66,6 @@ class StandIn : public DaemonClient {
   absl::StatusOr<std::string> OwnFolder(const std::string& name) override { return folder_ / name; }
 
   absl::StatusOr<DaemonInfo> Info(bool) override { return DaemonInfo(); }
-  absl::StatusOr<CacheStats> Stats(bool) override { return CacheStats(); }
-  absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string&, bool) override {
-    return std::vector<CacheEntryInfo>();
-  }
-  absl::StatusOr<PurgeResult> Purge(const PurgeFilter&, bool) override { return PurgeResult(); }
-  absl::StatusOr<BuildTrace> Trace(const std::string&, bool) override { return BuildTrace(); }
   absl::Status Call(std::string_view, const google::protobuf::MessageLite&, bool,
                     google::protobuf::MessageLite&) override {
     return absl::OkStatus();

@@ -100,11 +100,11 @@ ClientWorld::~ClientWorld() {
   }
 }
 
-std::unique_ptr<Client> ClientWorld::MakeClient(ClientOptions options) {
+std::unique_ptr<DaemonClient> ClientWorld::MakeClient(ClientOptions options) {
   options.start_timeout = std::chrono::minutes(2);
   absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(std::move(options));
   EXPECT_TRUE(client.ok()) << client.status();
-  return client.ok() ? *std::move(client) : nullptr;
+  return std::unique_ptr<DaemonClient>(client.ok() ? static_cast<DaemonClient*>(client->release()) : nullptr);
 }
 
 RunFolder ClientWorld::RunFolderOfStore() const {

@@ -10,6 +10,7 @@
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/reports.h"
 #include "client/kernixctl/web/open_metrics.h"
+#include "client/load/trace.h"
 #include "common/base/digest.h"
 #include "common/base/elf_image.h"
 #include "common/base/error.h"
@@ -151,8 +152,8 @@ absl::StatusOr<HttpResponse> WebAnswers::Find(const HttpRequest& request) {
   if (path == "/api/kernel.json") json = Kernel(of);
   if (path == "/api/trace.json") json = Trace(of);
   if (path == "/api/entries.json") {
-    KERNIX_ASSIGN_OR_RETURN(const std::vector<CacheEntryInfo> entries, client_.List("", /*start=*/false));
-    json = EntriesJson(entries);
+    KERNIX_ASSIGN_OR_RETURN(const auto found, client_.Ask<v1::ListCacheResponse>("ListCache", v1::ListCacheRequest()));
+    json = EntriesJson(found.entry());
   }
   if (!json.ok()) return json.status();
   return JsonResponse(*std::move(json));
@@ -181,14 +182,14 @@ std::string WebAnswers::NowEvent() {
 
 void WebAnswers::Sample() {
   const absl::StatusOr<DaemonInfo> info = client_.Info(/*start=*/false);
-  const absl::StatusOr<CacheStats> stats = client_.Stats(/*start=*/false);
+  const absl::StatusOr<v1::GetCacheStatsResponse> stats = client_.Stats(/*start=*/false);
   if (!info.ok() || !stats.ok()) return;
   of_private_daemon_ = !info->shared;
   samples_.push_back(JsonObject()
                          .Number("unix_ms", Env::Posix().UnixMillis())
-                         .Number("hits", stats->hits)
-                         .Number("misses", stats->misses)
-                         .Number("builds", stats->builds)
+                         .Number("hits", stats->hits())
+                         .Number("misses", stats->misses())
+                         .Number("builds", stats->builds())
                          .Number("running_jobs", uint64_t{info->running_jobs})
                          .Number("queued_jobs", uint64_t{info->queued_jobs})
                          .Str());
@@ -229,7 +230,7 @@ absl::StatusOr<v1::ArtifactTexts> WebAnswers::TextsOf(const v1::CacheEntry& entr
 }
 
 absl::StatusOr<std::string> WebAnswers::Trace(const std::string& key) {
-  KERNIX_ASSIGN_OR_RETURN(const BuildTrace trace, client_.Trace(key, /*start=*/false));
+  KERNIX_ASSIGN_OR_RETURN(const v1::BuildTrace trace, client_.Trace(key, /*start=*/false));
   return ChromeTrace(trace, key);
 }
 
