@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "client/connection/unix_socket.h"
@@ -17,46 +16,10 @@
 #include "common/os/private_directory.h"
 #include "common/os/user_entry.h"
 
-// Header-only, because Debian builds the shared library of toml++ with exceptions.
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 namespace kernix {
 namespace {
 
 absl::Status Invalid(const std::string& message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
-
-std::string UsualPath(const GetEnv& get_env) {
-  if (const std::optional<std::string> config = get_env("XDG_CONFIG_HOME")) {
-    return JoinPath(*config, "kernix/client.toml");
-  }
-  const std::optional<std::string> home = get_env("HOME");
-  return home ? JoinPath(*home, ".config/kernix/client.toml") : "";
-}
-
-std::string LineIn(const std::string& path, const toml::source_region& source) {
-  return StrCat(path, ":", source.begin.line);
-}
-
-absl::StatusOr<ConfigFile> Parse(const std::string& path, const std::string& text) {
-  const toml::parse_result parsed = toml::parse(text, path);
-  if (!parsed) {
-    return Invalid(StrCat(LineIn(path, parsed.error().source()), ": ", parsed.error().description()));
-  }
-  ConfigFile config{.path = path};
-  for (const auto& [key, value] : parsed.table()) {
-    if (key.str() != "address") {
-      return Invalid(
-          StrCat(LineIn(path, value.source()), ": unknown key \"", key.str(), "\"; the known key is: address"));
-    }
-    const std::optional<std::string> address = value.value_exact<std::string>();
-    if (!address)
-      return Invalid(StrCat(LineIn(path, value.source()), ": address must be a string such as \"unix:/path\""));
-    config.address = *address;
-  }
-  return config;
-}
 
 constexpr std::string_view kUnixScheme = "unix:";
 
@@ -155,16 +118,6 @@ std::string SocketElsewhere(const ClientEnvironment& environment, const Endpoint
 
 }  // namespace
 
-absl::StatusOr<ConfigFile> ReadConfigFile(const ClientEnvironment& environment) {
-  const std::optional<std::string> asked = environment.get_env("KERNIX_CONFIG");
-  const std::string path = asked ? *asked : UsualPath(environment.get_env);
-  if (path.empty()) return ConfigFile{};
-  const absl::StatusOr<std::string> text = environment.env->ReadFile(path);
-  if (text.ok()) return Parse(path, *text);
-  if (!asked && absl::IsNotFound(text.status())) return ConfigFile{};
-  return Invalid(StrCat(asked ? "KERNIX_CONFIG: " : "", text.status().message()));
-}
-
 absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
   return EndpointAt(FindRunFolderForStore, environment, options);
 }
@@ -182,8 +135,6 @@ absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, c
   if (const std::optional<std::string> address = environment.get_env("KERNIX_ADDRESS")) {
     return NamedEndpoint(*address, "$KERNIX_ADDRESS");
   }
-  KERNIX_ASSIGN_OR_RETURN(const ConfigFile config, ReadConfigFile(environment));
-  if (!config.address.empty()) return NamedEndpoint(config.address, config.path);
   if (environment.get_env("KERNIX_CACHE_DIR")) return OwnEndpoint(environment, options);
   return ServiceOrOwn(environment, options);
 }

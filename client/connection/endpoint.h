@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which daemon a client connects to. The environment of the process, the config file and the client's options say so.
+// Which daemon a client connects to. The environment of the process and the client's options say so.
 #pragma once
 
 #include <sys/types.h>
@@ -32,19 +32,6 @@ struct ClientEnvironment {
   std::chrono::milliseconds lookup_patience{1'000};
 };
 
-// The client's config file: $KERNIX_CONFIG, else $XDG_CONFIG_HOME/kernix/client.toml, else
-// ~/.config/kernix/client.toml.
-//
-//     address = "unix:/run/kernix/kernixd.sock"
-struct ConfigFile {
-  std::string path;     // empty: there is no file
-  std::string address;  // empty: not set
-};
-
-// Returns INVALID_REQUEST, with file and line, for invalid TOML, an unknown key, a value of the wrong type, or an
-// unreadable file that $KERNIX_CONFIG names. A missing file at a default path is not an error.
-absl::StatusOr<ConfigFile> ReadConfigFile(const ClientEnvironment& environment);
-
 enum class EndpointKind {
   kNamed,    // the user named its address; used as it is, never started or replaced
   kService,  // the machine's; what it cannot do, the user's own daemon does
@@ -67,12 +54,11 @@ struct Endpoint {
 };
 
 // Uses the first of these that is set: ClientOptions::address; ClientOptions::store_directory (with this user's own
-// daemon); $KERNIX_ADDRESS; `address` in the config file; $KERNIX_CACHE_DIR (with this user's own daemon); the
-// machine's service, if its socket exists and this user may use it; this user's own daemon on the default store. Warns
-// if the last one is used because the service's socket belongs to a stranger.
+// daemon); $KERNIX_ADDRESS; $KERNIX_CACHE_DIR (with this user's own daemon); the machine's service, if its socket
+// exists and this user may use it; this user's own daemon on the default store. Warns if the last one is used because
+// the service's socket belongs to a stranger.
 //
-// Returns INVALID_REQUEST for an address that this version cannot use, a broken config file, and an address together
-// with a store.
+// Returns INVALID_REQUEST for an address that this version cannot use, and for an address together with a store.
 absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
 
 // This user's own daemon, whatever the environment names. If another user owns the run folder, `warning`

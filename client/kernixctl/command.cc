@@ -19,8 +19,8 @@ constexpr char kDetails[] = R"(Exit codes:
   0 done    1 failed    2 bad flags    3 no daemon    4 the code does not compile    5 no usable compiler
   6 not in the cache, and the policy forbids compiling    130 Ctrl-C
 
-The daemon is the first of: --address, --store, $KERNIX_ADDRESS, `address` in ~/.config/kernix/client.toml, the
-machine's service, this user's own.
+The daemon is the first of: --address, --store, $KERNIX_ADDRESS, $KERNIX_CACHE_DIR, the machine's service, this user's
+own.
 
 Environment:
   KERNIX_ADDRESS          as --address

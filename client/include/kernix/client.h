@@ -17,8 +17,8 @@ namespace kernix {
 
 // Where to find the daemon and the compilers. Every field has a useful default.
 struct ClientOptions {
-  // "unix:/path" or a plain path. If empty: $KERNIX_ADDRESS, the config file, the machine's service, or a daemon of
-  // this user that is started on demand, in this order.
+  // "unix:/path" or a plain path. If empty: $KERNIX_ADDRESS, the machine's service, or a daemon of this user that is
+  // started on demand, in this order.
   std::string address;
   // A separate store, served by a daemon of this user. If empty: the user's default store.
   std::string store_directory;
