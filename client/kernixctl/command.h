@@ -130,6 +130,11 @@ int Main(int argc, char** argv);
 // Prints `status` and the compiler's output on stderr, and returns the matching exit code.
 int Fail(const absl::Status& status);
 
+// Runs `words`, the first of which is found on PATH, with this process's terminal and files, and waits for its end.
+// Ctrl-C is for the command; SIGTERM and SIGHUP are passed on. Returns its exit code, 128 + N if signal N ended it.
+// kNotFound or kPermissionDenied if it cannot be started. Call it in a process that has no other thread.
+absl::StatusOr<int> RunInForeground(std::vector<std::string> words, std::vector<std::string> environment);
+
 // Prints "kernixctl: " and `message` on stderr, and returns kUsage.
 int RefuseUsage(std::string_view message);
 

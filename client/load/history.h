@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +28,7 @@ inline constexpr char kHistoriesFolder[] = "history";
 // What is not used for this long before the last run is of no use.
 inline constexpr std::chrono::hours kHistoryAge{30 * 24};
 
-// If there is more, the least recently used goes first.
+// A full history begins anew, unless all of it is of the same run; of programs, the least recently used goes first.
 struct HistoryBounds {
   size_t programs = 32;
   size_t loads = 512;         // of each program
@@ -45,8 +44,8 @@ struct ProgramRun {
   std::atomic<bool> full = false;  // the history has room for no further load of this run
 };
 
-// The history of one program: a folder with its path, and with each load as a file. The name of the file is known
-// before its content, and its modification time is a use of the last hour in which there was one: the millisecond in
+// The history of one program: a folder with each load as a file. The name of the file is known before its
+// content, and its modification time is a use of the last hour in which there was one: the millisecond in
 // which that run began, and the number of the use in it, as nanoseconds. Processes share the folder without a lock.
 class History {
  public:
@@ -66,8 +65,6 @@ class History {
   // Somebody who warms up holds it. kNotFound: nobody has noted anything. kUnavailable: somebody else holds it.
   absl::StatusOr<std::unique_ptr<FileLock>> Lock();
 
-  absl::Status Forget() { return env_.RemoveTree(folder_); }
-
   struct File {
     std::string name;
     uint64_t size = 0;
@@ -76,10 +73,8 @@ class History {
 
  private:
   absl::Status EnsureFolder();
-  bool IsTooLarge(const std::vector<File>& files) const;
+  bool IsFull(const std::vector<File>& files) const;
   void ForgetOlder(const std::vector<File>& files, std::string_view file, int64_t before_ns);
-  std::set<std::string> FilesToKeep(const std::vector<File>& files);
-  void Trim(const std::vector<File>& files, ProgramRun& run);
 
   Env& env_;
   const std::string histories_;
@@ -87,14 +82,5 @@ class History {
   const std::string folder_;
   const HistoryBounds bounds_;
 };
-
-struct KnownProgram {
-  std::string path;
-  size_t loads = 0;
-  int64_t last_run_unix_ms = 0;
-};
-
-// The one with the latest run comes first.
-std::vector<KnownProgram> KnownPrograms(Env& env, const std::string& histories);
 
 }  // namespace kernix
