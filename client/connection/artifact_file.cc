@@ -4,8 +4,8 @@
 #include <memory>
 #include <optional>
 
+#include "client/connection/endpoint.h"
 #include "client/connection/grpc_call.h"
-#include "client/connection/unix_socket.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

@@ -12,7 +12,6 @@
 #include "client/kernixctl/batch.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/compile_module.h"
-#include "client/kernixctl/module_report.h"
 #include "client/kernixctl/progress_line.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"

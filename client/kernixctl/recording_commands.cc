@@ -2,7 +2,7 @@
 //
 // The commands that note loads and repeat them: `kernixctl record` runs a user's command in the foreground, and writes
 // a manifest of its loads; `kernixctl prefetch` puts the kernels of a manifest into this machine's cache; `kernixctl
-// warmup` does so with a program's history (client/load/own_history.h starts it, too).
+// warmup` does so with a program's history (client/load/history.h starts it, too).
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>

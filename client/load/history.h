@@ -9,15 +9,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/connection/daemon_client.h"
 #include "client/load/load_request.h"
 #include "client/load/recording.h"
+#include "common/base/paths.h"
 #include "common/os/env.h"
+#include "kernix/load.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix {
 
@@ -81,6 +86,31 @@ class History {
   const std::string program_;
   const std::string folder_;
   const HistoryBounds bounds_;
+};
+
+// The part of one load of this process in the history of its program. It does nothing if the load or the environment
+// says so, if nobody knows the program, or if this user cannot have a history.
+class OwnHistory {
+ public:
+  // `variables`: the load's environment, which `get_env` reads. References must outlive this object.
+  OwnHistory(DaemonClient& daemon, const std::vector<std::string>& variables, const GetEnv& get_env,
+             const LoadOptions& options);
+
+  // `callbacks`, with which the program's other loads are built in the background, once in a process, as soon as a load
+  // that its history knows must be built. Not if nobody expects a build.
+  LoadCallbacks WithWarmUp(const v1::LoadRequest& request, LoadCallbacks callbacks);
+
+  // Notes the load. Returns a warning if that has failed, but none if this user may not write there.
+  std::string Note(const PreparedLoad& load, const std::string& key);
+
+ private:
+  void WarmUp() const;
+
+  const DaemonClient& daemon_;
+  const std::vector<std::string>& variables_;
+  const GetEnv& get_env_;
+  std::string program_;
+  std::optional<History> history_;
 };
 
 }  // namespace kernix

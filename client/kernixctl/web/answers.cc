@@ -7,9 +7,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_split.h"
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/reports.h"
-#include "client/kernixctl/web/open_metrics.h"
 #include "client/load/trace.h"
 #include "common/base/digest.h"
 #include "common/base/elf_image.h"
@@ -250,6 +250,19 @@ absl::StatusOr<std::string> WebAnswers::Kernel(const std::string& key) {
       .Json("trace", trace.ok() ? *trace : "null")
       .Json("texts", texts.ok() ? Json(*texts) : "null")
       .Str();
+}
+
+std::string ToOpenMetrics(std::string_view metrics) {
+  constexpr std::string_view kTotal = "_total";
+  std::string text;
+  for (const absl::string_view piece : absl::StrSplit(ToAbsl(metrics), '\n', absl::SkipEmpty())) {
+    const std::string_view line = ToStd(piece);
+    const size_t name = line.find(' ', 2);  // after "# HELP", "# TYPE"
+    const size_t end = line.find(' ', name + 1);
+    const bool of_counter = line.starts_with('#') && line.substr(0, end).ends_with(kTotal);
+    StrAppend(&text, of_counter ? line.substr(0, end - kTotal.size()) : line, of_counter ? line.substr(end) : "", "\n");
+  }
+  return text + "# EOF\n";
 }
 
 }  // namespace kernix::ctl
