@@ -20,7 +20,7 @@
 #include "client/bundle/gpu_targets.h"
 #include "common/base/digest.h"
 #include "common/os/env.h"
-#include "common/wire/signature.h"
+#include "common/wire/statement.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix {

@@ -19,7 +19,6 @@
 #include "common/os/folders.h"
 #include "common/os/private_directory.h"
 #include "common/os/socket_address.h"
-#include "common/os/user_entry.h"
 
 namespace kernix {
 namespace {

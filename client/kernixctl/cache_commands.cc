@@ -191,11 +191,6 @@ constexpr char kDetails[] = R"(Examples:
 
 std::string KeyOf(const v1::CacheEntry& entry) { return absl::BytesToHexString(entry.key()); }
 
-absl::StatusOr<std::string> Metrics(DaemonClient& client) {
-  KERNIX_ASSIGN_OR_RETURN(auto response, client.Ask<v1::GetMetricsResponse>("GetMetrics", v1::GetMetricsRequest()));
-  return std::move(*response.mutable_text());
-}
-
 absl::StatusOr<std::string> CacheStatsJson(DaemonClient& client, bool start) {
   KERNIX_ASSIGN_OR_RETURN(const auto stats, client.Stats(start));
   return Json(stats);

@@ -297,6 +297,11 @@ std::string ProgressText(const v1::Progress& progress) {
   return StrCat(progress.step(), ", ", progress.steps_done(), " of ", progress.steps_total(), " steps done");
 }
 
+absl::StatusOr<std::string> Metrics(DaemonClient& client) {
+  KERNIX_ASSIGN_OR_RETURN(auto response, client.Ask<v1::GetMetricsResponse>("GetMetrics", v1::GetMetricsRequest()));
+  return std::move(*response.mutable_text());
+}
+
 absl::StatusOr<std::string> StatusJson(DaemonClient& client) {
   KERNIX_ASSIGN_OR_RETURN(const Report report, Ask(client));
   return Json(report);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/base/strings.h"
-#include "common/os/user_entry.h"
+#include "common/os/private_directory.h"
 
 namespace kernix::server {
 namespace {
