@@ -34,25 +34,7 @@ Examples:
   kernixctl cache stats --json
   kernixctl --store /scratch/kernix cache stats)";
 
-std::string Json(const v1::GetCacheStatsResponse& stats) {
-  return JsonObject()
-             .Number("builds", stats.builds())
-             .Number("hits", stats.hits())
-             .Number("misses", stats.misses())
-             .Number("joined", stats.joined())
-             .Number("failures", stats.failures())
-             .Number("evictions", stats.evictions())
-             .Number("cancelled", stats.cancelled())
-             .Number("upstream_hits", stats.upstream_hits())
-             .Number("entries", stats.entries())
-             .Number("bytes", stats.bytes())
-             .Number("limit_bytes", stats.limit_bytes())
-             .Number("held_bytes", stats.held_bytes())
-             .Number("limit_bytes_per_user", stats.limit_bytes_per_user())
-             .Text("store_directory", stats.store_directory())
-             .Str() +
-         "\n";
-}
+std::string Json(const v1::GetCacheStatsResponse& stats) { return FieldsOf(stats).Str() + "\n"; }
 
 std::string AtMost(uint64_t bytes, uint64_t limit) {
   return FormatBytes(bytes) + (limit == 0 ? "" : " of at most " + FormatBytes(limit));
@@ -92,20 +74,12 @@ struct ListFlags {
 };
 
 std::string Json(const v1::CacheEntry& entry) {
-  return JsonObject()
+  return FieldsOf(entry)
       .Text("key", KeyOf(entry))
-      .Text("name", entry.name())
+      .Text("user", DescribeUser(entry.owner()))
       .Text("language", TraitsOf(entry.language()).id)
       .Json("architectures", JsonOfTexts(entry.architecture()))
       .Json("functions", JsonOfTexts(entry.function()))
-      .Number("size", entry.size())
-      .Number("created_unix_ms", entry.created_unix_ms())
-      .Number("last_used_unix_ms", entry.last_used_unix_ms())
-      .Number("hits", entry.hits())
-      .Number("owner", uint64_t{entry.owner()})
-      .Text("user", DescribeUser(entry.owner()))
-      .Number("build_ms", entry.build_ms())
-      .Boolean("pinned", entry.pinned())
       .Str();
 }
 

@@ -92,12 +92,7 @@ std::string Json(const v1::ArtifactTexts& texts) {
         .Str();
   };
   const auto kept_json = [](const v1::KeptText& kept) {
-    return JsonObject()
-        .Text("kind", NameOf(kept.kind()))
-        .Number("unit", uint64_t{kept.unit()})
-        .Text("architecture", kept.architecture())
-        .Text("text", kept.text())
-        .Str();
+    return FieldsOf(kept).Text("kind", NameOf(kept.kind())).Text("text", kept.text()).Str();
   };
   return JsonObject()
       .Json("units", JsonOfAll(texts.unit(), unit_json))

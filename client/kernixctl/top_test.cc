@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/kernixctl/top_view.h"
+#include "client/kernixctl/top.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
