@@ -165,7 +165,7 @@ MUTANTS = [
     Mutant("what takes longest does not begin first", "daemon/builder/build_rank.cc", "ExperienceWith",
            without("work"), "builder_test", "*TookLong*"),
     Mutant("files watched without a second look", "common/os/file_identity.cc", "FileChecker::Watch",
-           always("Unchanged"), "common_test", "LookoutTest.*"),
+           always("Unchanged"), "common_test", "FileCheckerTest.*"),
     Mutant("watches that miss what is put in a file's place", "common/os/posix_watch.cc", "kFileEvents",
            instead("IN_ATTRIB", "0"), "common_test", "*PosixWatch*"),
     Mutant("watches that miss folders on the way", "common/os/posix_watch.cc", "kFolderEvents",
