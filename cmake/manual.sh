@@ -23,7 +23,7 @@ describe() {
 }
 
 printf '.TH %s %s "" "kernix %s"\n.SH NAME\n%s \\- ' "${name^^}" "$section" "$version" "$name"
-"${program[@]}" --help | sed -n '/./{s/\.$//p;q}'
+"${program[@]}" --help | awk '/./ && !seen++ { sub(/\.$/, ""); print }'
 printf '.SH SYNOPSIS\n%s [options]\n.SH DESCRIPTION\n.nf\n' "$name"
 describe
 printf '.fi\n.SH "SEE ALSO"\n%s\n' "$see_also"
