@@ -79,10 +79,12 @@ absl::Status History::Note(ProgramRun& run, const PreparedLoad& load, const std:
   }
   if (run.full) return absl::OkStatus();
   const std::vector<File> files = FilesOf(env_, folder_);
-  if (IsFull(files)) {
-    // A program with more loads than that would write its history at each start.
+  if (const Fullness full = FullnessOf(files); full != Fullness::kHasRoom) {
+    // A program that fills its history in each run would write it anew at each start. Texts of forgotten loads are
+    // older.
     run.full = std::all_of(files.begin(), files.end(), [&](const File& file) {
-      return !IsLoad(file) || file.used_ns > run.began_ns - kUseAccuracy.count();
+      const bool counts = IsLoad(file) || (full == Fullness::kOfBytes && file.name != kLockFile);
+      return !counts || file.used_ns > run.began_ns - kUseAccuracy.count();
     });
     if (run.full) return absl::OkStatus();
     KERNIX_RETURN_IF_ERROR(env_.RemoveTree(folder_));
@@ -111,11 +113,12 @@ absl::Status History::EnsureFolder() {
   return env_.CreateDirectories(folder_, 0700);
 }
 
-bool History::IsFull(const std::vector<File>& files) const {
+History::Fullness History::FullnessOf(const std::vector<File>& files) const {
   uint64_t bytes = 0;
   for (const File& file : files) bytes += file.size;
-  return bytes >= bounds_.bytes ||
-         static_cast<size_t>(std::count_if(files.begin(), files.end(), IsLoad)) >= bounds_.loads;
+  const auto loads = static_cast<size_t>(std::count_if(files.begin(), files.end(), IsLoad));
+  if (loads >= bounds_.loads) return Fullness::kOfLoads;
+  return bytes >= bounds_.bytes ? Fullness::kOfBytes : Fullness::kHasRoom;
 }
 
 // Of the loads with the name of this one, those that no run since then has used.

@@ -78,7 +78,8 @@ class History {
 
  private:
   absl::Status EnsureFolder();
-  bool IsFull(const std::vector<File>& files) const;
+  enum class Fullness { kHasRoom, kOfLoads, kOfBytes };
+  Fullness FullnessOf(const std::vector<File>& files) const;
   void ForgetOlder(const std::vector<File>& files, std::string_view file, int64_t before_ns);
 
   Env& env_;

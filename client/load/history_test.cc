@@ -181,6 +181,22 @@ TEST_F(HistoryTest, BytesAreBoundedAndTextsGoWithTheirLoads) {
   EXPECT_THAT(Files(".text"), SizeIs(1));
 }
 
+TEST_F(HistoryTest, TextsOfForgottenLoadsMakeRoom) {
+  const auto source = [](char letter) { return StrCat("void f() {}  // ", std::string(7'000, letter), "\n"); };
+  History history = Of(kProgram, {.bytes = 14'000});
+  for (const char letter : {'1', '2'}) {
+    env_.now_s += 7200;
+    ProgramRun run(env_);
+    EXPECT_THAT(history.Note(run, Prepare("a", source(letter)), std::string(1, letter)), IsOk());
+  }
+  for (const std::string& text : Files(".text")) EXPECT_THAT(env_.SetModificationTime(text, 0), IsOk());
+  env_.now_s += 7200;
+  ProgramRun run(env_);
+  EXPECT_THAT(history.Note(run, Prepare("a", source('2')), "2"), IsOk());
+  EXPECT_THAT(history.Note(run, Prepare("b", source('b')), "key"), IsOk());
+  EXPECT_THAT(Names(history.Read()), ElementsAre("b"));
+}
+
 TEST_F(HistoryTest, TheProgramThatWasUsedLeastRecentlyGoesFirst) {
   for (const char* program : {"/1.py", "/2.py", "/3.py"}) {
     History history = Of(program, {.programs = 2});
