@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "client/bundle/kernel_files.pb.h"
+#include "client/bundle/bundled_kernel.pb.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_join.h"
 #include "client/bundle/bundle.h"
-#include "client/bundle/kernel_files.pb.h"
 #include "client/connection/daemon_client.h"
+#include "client/load/library_file.pb.h"
 #include "client/runtime/handlers.h"
 #include "client/runtime/library.h"
 #include "client/tools/environment.h"
