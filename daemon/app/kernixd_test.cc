@@ -13,7 +13,7 @@
 #include "common/base/error.h"
 #include "common/base/version.h"
 #include "common/os/env.h"
-#include "common/os/user_entry.h"
+#include "common/os/private_directory.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/kernixd_exit.h"
 #include "tests/support/kernixd_fixture.h"

@@ -149,10 +149,6 @@ int RunServer(Env& env, ServerOptions options, ReadOptions read) {
 
 int Main(const std::vector<std::string>& arguments) {
   Env& env = Env::Posix();
-  if (arguments == std::vector<std::string>{"--manual"}) {  // for the build
-    std::fputs(Manual().c_str(), stdout);
-    return kExitOk;
-  }
   const ParsedCommandLine parsed = ParseCommandLine(env, ProcessGetEnv, arguments);
   if (!parsed.exit_now) {
     if (parsed.describe) return DescribeTools(env, *parsed.describe);

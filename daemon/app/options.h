@@ -148,7 +148,4 @@ ParsedCommandLine ParseCommandLine(Env& env, const GetEnv& get_env, const std::v
 // it may.
 absl::Status CheckSandbox(const ServerOptions& options, const exec::Sandbox& found);
 
-// The page kernixd(8), from the texts of --help.
-std::string Manual();
-
 }  // namespace kernix::server

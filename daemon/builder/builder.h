@@ -14,7 +14,7 @@
 #include "common/base/identity.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
+#include "common/os/file_identity.h"
 #include "daemon/builder/load_observer.h"
 #include "daemon/cache/cache.h"
 #include "daemon/exec/executor.h"

@@ -16,7 +16,7 @@
 #include "common/base/identity.h"
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
-#include "common/os/file_check.h"
+#include "common/os/file_identity.h"
 #include "daemon/request/request.h"
 #include "daemon/toolchain/toolchain.h"
 #include "kernix/v1/kernix.pb.h"

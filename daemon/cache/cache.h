@@ -43,7 +43,7 @@
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
+#include "common/os/file_identity.h"
 #include "daemon/cache/entry.h"
 #include "daemon/cache/journal.h"
 #include "kernix/v1/kernix.pb.h"

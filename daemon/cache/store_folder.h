@@ -16,7 +16,6 @@
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
 #include "common/os/file_identity.h"
 #include "daemon/cache/entry.h"
 #include "daemon/cache/index.h"

@@ -19,7 +19,7 @@
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
+#include "common/os/file_identity.h"
 #include "daemon/toolchain/file_digests.h"
 #include "kernix/v1/kernix.pb.h"
 

@@ -15,7 +15,7 @@
 
 #include "common/base/strings.h"
 #include "common/os/posix_error.h"
-#include "common/os/user_entry.h"
+#include "common/os/private_directory.h"
 
 namespace kernix::server {
 

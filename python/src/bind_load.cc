@@ -20,7 +20,7 @@
 #include "client/tools/environment.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
+#include "common/os/file_identity.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
 #include "kernix/module.h"

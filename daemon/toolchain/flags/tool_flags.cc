@@ -13,7 +13,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/flags/flag_table.h"
-#include "common/flags/flag_words.h"
 
 namespace kernix::toolchain {
 namespace {

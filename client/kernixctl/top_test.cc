@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/kernixctl/top_view.h"
+#include "client/kernixctl/top.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,10 @@ void AddLoad(TopData& data, uint64_t id, const std::string& name, uint64_t elaps
 TopData Data() {
   TopData data;
   data.info = {.address = "unix:/run/kernix/kernixd.sock", .version = "0.1.0", .running_jobs = 2, .queued_jobs = 7};
-  data.stats = {.builds = 1, .hits = 3, .misses = 1, .bytes = 2048};
+  data.stats.set_builds(1);
+  data.stats.set_hits(3);
+  data.stats.set_misses(1);
+  data.stats.set_bytes(2048);
   data.status.set_hidden_loads(4);
   AddLoad(data, 1, "charlie", 9'000);
   AddLoad(data, 2, "alpha", 70'000);

@@ -15,7 +15,7 @@ namespace kernix::ctl {
 
 struct TopData {
   DaemonInfo info;
-  CacheStats stats;
+  v1::GetCacheStatsResponse stats;
   v1::GetStatusResponse status;
 };
 

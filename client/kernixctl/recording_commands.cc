@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands of manifests: `kernixctl record` runs a user's command in the foreground, and writes a manifest of its
-// loads; `kernixctl prefetch` puts the kernels of a manifest into this machine's cache.
+// The commands that note loads and repeat them: `kernixctl record` runs a user's command in the foreground, and writes
+// a manifest of its loads; `kernixctl prefetch` puts the kernels of a manifest into this machine's cache; `kernixctl
+// warmup` does so with a program's history (client/load/history.h starts it, too).
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -17,80 +18,94 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/kernixctl/batch.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/manifest.h"
 #include "client/kernixctl/progress_line.h"
-#include "client/kernixctl/replay.h"
+#include "client/load/history.h"
 #include "client/load/load_request.h"
+#include "client/load/module.h"
 #include "client/load/recording.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "common/base/paths.h"
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/os/env.h"
+#include "common/os/private_directory.h"
 
 namespace kernix::ctl {
 namespace {
 
-// --- Record
+// --- Loads that are repeated
 
-constexpr int kOfTheTerminal[] = {SIGINT, SIGQUIT};
-constexpr int kPassedOn[] = {SIGTERM, SIGHUP};
+struct ReplayFlags {
+  std::vector<std::string> site_packages;
+  uint32_t at_once = kLoadsAtOnce;
+  bool json = false;
+};
 
-volatile sig_atomic_t command = 0;
-
-void PassOn(int signal) {
-  if (command > 0) kill(command, signal);
+std::string Line(const v1::RecordedLoad& load, const std::string& key, const v1::LoadResult& result) {
+  // The same sources and options have another key where the compilers, the GPU or kernixd are others.
+  const std::string recorded = load.key() == key ? "" : ", recorded as " + load.key();
+  const std::string built = result.build_ms() == 0 ? "" : StrCat(" in ", result.build_ms(), " ms");
+  return Printable(StrCat(load.request().name(), " (", InWords(OriginOf(result)), built, ") ", key, recorded));
 }
 
-// From its construction on, this process does about signals what is right while a command runs.
-class Signals {
- public:
-  Signals() {
-    sigemptyset(&defaults_);
-    sigset_t held;
-    sigemptyset(&held);
-    for (const int signal : kPassedOn) sigaddset(&held, signal);
-    sigprocmask(SIG_BLOCK, &held, &mask_);  // until the command is there
-    for (const int signal : kOfTheTerminal) Handle(signal, SIG_IGN);
-    for (const int signal : kPassedOn) Handle(signal, PassOn);
-  }
+std::string Json(const v1::RecordedLoad& load, const std::string& key, const v1::LoadResult& result) {
+  return JsonObject()
+      .Text("name", load.request().name())
+      .Text("key", key)
+      .Text("recorded_key", load.key())
+      .Boolean("cache_hit", result.cache_hit())
+      .Boolean("from_upstream", result.from_upstream())
+      .Boolean("joined", result.joined())
+      .Number("build_ms", result.build_ms())
+      .Str();
+}
 
-  // Starts the command, with the signal actions that this process had before. Returns 0 or an errno.
-  int Spawn(std::vector<std::string> words, std::vector<std::string> environment) const {
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &mask_);
-    posix_spawnattr_setsigdefault(&attributes, &defaults_);
-    pid_t pid = 0;
-    const int error =
-        posix_spawnp(&pid, words[0].c_str(), nullptr, &attributes, ToArgv(words).data(), ToArgv(environment).data());
-    posix_spawnattr_destroy(&attributes);
-    command = pid;
-    sigprocmask(SIG_SETMASK, &mask_, nullptr);
-    return error;
-  }
+Option JsonPerModule(bool& json) { return {"--json", &json, "Print one JSON object per module"}; }
 
- private:
-  // A signal that is ignored, as by nohup, stays ignored.
-  void Handle(int signal, void (*handler)(int)) {
-    struct sigaction before {
-    }, now{};
-    sigaction(signal, nullptr, &before);
-    if (before.sa_handler == SIG_IGN) return;
-    now.sa_handler = handler;
-    now.sa_flags = SA_RESTART;
-    sigaction(signal, &now, nullptr);
-    sigaddset(&defaults_, signal);
-  }
+// WithClient() for a replay, which Ctrl-C cancels.
+int WithReplayClient(const ClientOptions& options, const ReplayFlags& flags,
+                     const std::function<int(DaemonClient&)>& use) {
+  ClientOptions with_packages = options;
+  with_packages.site_packages = flags.site_packages;
+  CatchInterrupt();
+  return WithClient(with_packages, use);
+}
 
-  sigset_t mask_;
-  sigset_t defaults_;
-};
+// Has the daemon build or find all loads, in this order, and prints each one and a report, as RunBatch() does. Without
+// `policy`, $KERNIX_POLICY counts.
+int Replay(DaemonClient& daemon, const Recording& recording, std::optional<LoadPolicy> policy,
+           const ReplayFlags& flags) {
+  std::vector<BatchItem> items;
+  for (const v1::RecordedLoad& load : recording.loads) {
+    const auto run = [&, policy](const LoadCallbacks& callbacks) -> absl::StatusOr<BatchResult> {
+      LoadOptions options;
+      options.policy = policy;
+      options.callbacks = callbacks;
+      KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result, LoadRecorded(daemon, recording, load, options));
+      KERNIX_ASSIGN_OR_RETURN(const Digest key, Digest::FromRaw(result.key()));
+      return BatchResult{flags.json ? Json(load, key.Hex(), result) : Line(load, key.Hex(), result),
+                         InWords(OriginOf(result))};
+    };
+    items.push_back({Printable(load.request().name()), run});
+  }
+  return RunBatch(items, flags.at_once, /*verbose=*/false);
+}
+
+// --- Record
+
+volatile sig_atomic_t child = 0;
+
+// The terminal tells the command of a Ctrl-C itself.
+void PassOn(int signal) {
+  if (child > 0 && (signal == SIGTERM || signal == SIGHUP)) kill(child, signal);
+}
 
 std::vector<std::string> EnvironmentWith(const std::string& variable) {
   const std::string beginning = variable.substr(0, variable.find('=') + 1);
@@ -98,26 +113,6 @@ std::vector<std::string> EnvironmentWith(const std::string& variable) {
   std::erase_if(variables, [&](const std::string& other) { return other.starts_with(beginning); });
   variables.push_back(variable);
   return variables;
-}
-
-int WaitForCommand() {
-  int status = 0;
-  while (waitpid(command, &status, 0) < 0 && errno == EINTR) {
-  }
-  command = 0;
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-// Runs `words`, the first of which is found on PATH, with this process's terminal, files and environment, in which
-// `variable` ("NAME=value") replaces the one of its name, and waits for its end. Ctrl-C is for the command, which the
-// terminal tells as well; SIGTERM and SIGHUP are passed on. Returns its exit code, 128 + N if signal N ended it.
-// kNotFound or kPermissionDenied if it cannot be started. Call it in a process that has no other thread and no other
-// child.
-absl::StatusOr<int> RunInForeground(const std::vector<std::string>& words, const std::string& variable) {
-  const int error = Signals().Spawn(words, EnvironmentWith(variable));
-  if (error == 0) return WaitForCommand();
-  const std::string message = StrCat("cannot run ", words[0], ": ", strerror(error));
-  return error == ENOENT ? absl::NotFoundError(message) : absl::PermissionDeniedError(message);
 }
 
 constexpr char kRecordDetails[] =
@@ -159,7 +154,8 @@ absl::Status Write(const std::string& folder, const std::string& output) {
 
 // With a folder in which the command's processes note their loads.
 int RecordIn(const std::string& folder, const RecordFlags& flags) {
-  const absl::StatusOr<int> code = RunInForeground(flags.command, StrCat(kRecordVariable, "=", folder));
+  const absl::StatusOr<int> code =
+      RunInForeground(flags.command, EnvironmentWith(StrCat(kRecordVariable, "=", folder)));
   if (!code.ok()) {
     Fail(code.status());
     return absl::IsNotFound(code.status()) ? kNotFoundCode : kCannotRunCode;
@@ -249,7 +245,69 @@ int PrefetchWith(DaemonClient& daemon, const PrefetchFlags& flags) {
   return ready.ok() ? kOk : Fail(ready);
 }
 
+// --- Warm-up
+
+constexpr char kWarmupDetails[] =
+    R"(Builds what the last runs of PROGRAM have loaded and the cache lacks, for example after an upgrade of the compiler.
+PROGRAM is the path of a Python script or of an executable. Your other loads go first. Finds compilers as `compile`
+does. A program whose first load must be built starts this in the background, unless KERNIX_HISTORY=0.
+
+Exit codes: 0 all are in the cache, or another warm-up of PROGRAM runs; 1 PROGRAM is not known; else as for `prefetch`.
+
+Examples:
+  kernixctl warmup train.py
+  kernixctl warmup /srv/train.py -j 2)";
+
+struct WarmupFlags {
+  std::string program;
+  ReplayFlags replay = {.at_once = kOneForEachProcessor};
+};
+
+int WarmupWith(DaemonClient& daemon, const WarmupFlags& flags) {
+  const absl::StatusOr<std::string> folder = daemon.OwnFolder(kHistoriesFolder);
+  if (!folder.ok()) return Fail(folder.status());
+  const absl::Status own = CheckPrivateDirectory(Env::Posix(), *folder, geteuid());
+  if (!own.ok() && !absl::IsNotFound(own)) return Fail(own);
+  const std::string program = NormalizePath(AbsolutePath(flags.program));
+  History history(Env::Posix(), *folder, program);
+  const absl::StatusOr<std::unique_ptr<FileLock>> lock = history.Lock();
+  if (absl::IsUnavailable(lock.status())) {
+    std::cerr << "kernixctl: another warm-up of this program is running\n";
+    return kOk;
+  }
+  if (absl::IsNotFound(lock.status())) {
+    return Fail(MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                          StrCat("no run of ", Printable(program), " has loaded kernels through this cache")));
+  }
+  if (!lock.ok()) return Fail(lock.status());
+  return Replay(daemon, history.Read(), /*policy=*/std::nullopt, flags.replay);
+}
+
+int RunWarmup(ClientOptions options, const WarmupFlags& flags) {
+  options.allow_oneshot = false;  // one kernixd for each load would build all of them side by side
+  return WithReplayClient(options, flags.replay, [&flags](DaemonClient& daemon) { return WarmupWith(daemon, flags); });
+}
+
 }  // namespace
+
+absl::StatusOr<int> RunInForeground(std::vector<std::string> words, std::vector<std::string> environment) {
+  pid_t pid = 0;
+  const int error =
+      posix_spawnp(&pid, words[0].c_str(), nullptr, nullptr, ToArgv(words).data(), ToArgv(environment).data());
+  if (error != 0) {
+    const std::string message = StrCat("cannot run ", words[0], ": ", strerror(error));
+    return error == ENOENT ? absl::NotFoundError(message) : absl::PermissionDeniedError(message);
+  }
+  child = pid;
+  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) {
+    if (signal(number, PassOn) == SIG_IGN) signal(number, SIG_IGN);  // as nohup wants it
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  child = 0;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
 
 Command RecordCommand() {
   const auto flags = std::make_shared<RecordFlags>();
@@ -285,6 +343,19 @@ Command PrefetchCommand(const ClientOptions& options) {
             return WithReplayClient(options, flags->replay,
                                     [&flags](DaemonClient& daemon) { return PrefetchWith(daemon, *flags); });
           }};
+}
+
+Command WarmupCommand(const ClientOptions& options) {
+  const auto flags = std::make_shared<WarmupFlags>();
+  return {
+      .name = "warmup",
+      .summary = "Build what a program has loaded before",
+      .details = kWarmupDetails,
+      .options = {{"program", &flags->program, "A script or an executable", {.required = true, .names = Names::kFiles}},
+                  AtOnce(flags->replay.at_once),
+                  SitePackages(flags->replay.site_packages),
+                  JsonPerModule(flags->replay.json)},
+      .run = [&options, flags] { return RunWarmup(options, *flags); }};
 }
 
 }  // namespace kernix::ctl
