@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/flight.h"
@@ -91,7 +92,7 @@ class Flights {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int work_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<Key, FlightPtr> flights_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<Digest, EmptyQuery> empty_queries_ ABSL_GUARDED_BY(mutex_);
+  Lru<Digest, EmptyQuery> empty_queries_ ABSL_GUARDED_BY(mutex_){1024};
 };
 
 }  // namespace kernix::build
