@@ -162,8 +162,6 @@ MUTANTS = [
            "plan_test", "NvccPhasesTest.*"),
     Mutant("warnings with another text's lines", "daemon/builder/nvcc_compiler.cc", "RunSteps",
            never("MayHoldOtherLines"), "build_test", "StepRunnerTest.*"),
-    Mutant("what takes longest does not begin first", "daemon/builder/build_rank.cc", "ExperienceWith",
-           without("work"), "builder_test", "*TookLong*"),
     Mutant("files watched without a second look", "common/os/file_check.cc", "FileChecker::Watch", always("Unchanged"),
            "common_test", "LookoutTest.*"),
     Mutant("watches that miss what is put in a file's place", "common/os/posix_watch.cc", "kFileEvents",

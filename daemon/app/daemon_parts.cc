@@ -104,9 +104,9 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
     : cache_(std::move(cache)),
       registry_(registry),
       sharing_(Started(std::move(sharing), env, registry_.digests())),
-      executor_(env, MakeExecutor(env, options, *cache_, sharing_.get(), metrics_)),
-      background_(env, exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
-      builder_(env, BuilderOptions(options), registry_, executor_, *cache_, &background_,
+      executor_(MakeExecutor(env, options, *cache_, sharing_.get(), metrics_)),
+      background_(exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
+      builder_(env, BuilderOptions(options), registry_, *executor_, *cache_, background_.get(),
                sharing_ ? &sharing_->cache() : nullptr),
       policy_(env, options.shared, options.toolchains, !options.toolchain_description.empty()),
       loads_(env, "loads", "max_loads_per_user", options.BoundsPerUser().loads),
@@ -124,7 +124,7 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
                            .inherited = options.inherited,
                            .sandbox = options.found_sandbox},
                .cache = *cache_,
-               .executor = executor_,
+               .executor = *executor_,
                .builder = builder_,
                .upstream = sharing_ ? &sharing_->upstream() : nullptr,
                .pause = sharing_ ? &sharing_->pause() : nullptr,
@@ -141,8 +141,6 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
                .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); },
                .reload = std::move(reload)} {
   cache_->Register(metrics_);
-  executor_.Register(metrics_);
-  background_.Register(metrics_, {{"pool", "lessons"}});
   builder_.Register(metrics_);
   if (sharing_) sharing_->Register(metrics_);
   service_metrics_.Register(metrics_);

@@ -125,7 +125,7 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   if (!can_build && load->force) return NothingToBuildWith(*load->request.toolchain);
   if (request.only_cached() || !can_build) load->effort = Effort::kWait;
   if (load->effort != Effort::kBuild && !load->request.refusal.ok()) return load->request.refusal;
-  KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, LimitsFor(load->max_parallel)));
+  KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, plan_limits()));
   for (Unit& unit : load->request.units) unit.functions = {};  // they are in the unit's text, and among the request's
   load->known = std::make_shared<const KnownLoad>(
       KnownLoad{LoadKey(load->request, load->plan), load->request.toolchain, LoadWarnings(load->request)});

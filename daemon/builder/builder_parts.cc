@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/builder_parts.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -50,17 +49,6 @@ v1::LoadResult BuilderParts::ResultOf(const KnownLoad& load, const cache::Entry&
     result.add_other_file(std::move(path));
   }
   return result;
-}
-
-PlanLimits BuilderParts::LimitsFor(size_t max_parallel) const {
-  const exec::ExecutorLoad pool = executor.load();
-  // An action with nearly all jobs of the pool waits until the pool is free, and so does everybody behind it. An
-  // explicit bound on a load states how much of the pool the load may take.
-  const size_t wanted = max_parallel > 0 ? max_parallel : static_cast<size_t>(std::max(1, pool.max_jobs / 2));
-  return {.step_timeout = options.step_timeout,
-          .max_jobs = static_cast<int>(std::min<size_t>(wanted, pool.max_jobs)),
-          .max_memory_bytes = pool.memory_budget_bytes,
-          .workers = options.workers};
 }
 
 }  // namespace kernix::build

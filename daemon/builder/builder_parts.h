@@ -38,7 +38,7 @@ struct BuilderParts {
   std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
   v1::LoadResult ResultOf(const KnownLoad& load, const cache::Entry& entry) const;
 
-  PlanLimits LimitsFor(size_t max_parallel) const;
+  PlanLimits plan_limits() const { return {.step_timeout = options.step_timeout, .workers = options.workers}; }
   bool CanBuildWith(const toolchain::Toolchain& tools) const {
     return tools.described == nullptr || options.builds_described;
   }

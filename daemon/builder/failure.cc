@@ -86,6 +86,11 @@ std::string FirstError(std::string_view output) {
   return "";
 }
 
+bool WouldEndAgain(const absl::Status& status) {
+  const ErrorKind kind = KindOf(status);
+  return kind == v1::ErrorDetail::CANCELLED || kind == v1::ErrorDetail::RESOURCE;
+}
+
 absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result) {
   std::string output = WithUsersNames(result.output, action.links);
   const std::string error = FirstError(output);

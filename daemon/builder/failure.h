@@ -19,6 +19,10 @@ std::string FirstError(std::string_view output);
 // library of CUDA, or an array with wrong indices; otherwise empty.
 std::string AdviceForFailure(std::string_view error);
 
+// Whether another way to make a step's outputs would meet the same end, later: the step is cancelled, or the machine
+// has no room.
+bool WouldEndAgain(const absl::Status& status);
+
 // Makes a COMPILATION error with the complete output and the command. `result` must have a nonzero exit code.
 absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result);
 

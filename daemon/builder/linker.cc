@@ -91,13 +91,13 @@ bool FoundAll(const Imported& imported, const SmallLibraries& small) {
 
 exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
   if (run.toolchain != nullptr) step.action = WithDriverFunctions(std::move(step.action), *run.toolchain);
-  if (step.kind != StepKind::kPlainLink || !takes_stubs_) return runner_.RunCommand(step.action, run);
+  if (step.kind != StepKind::kPlainLink || !takes_stubs_) return runner_.RunCommand(step.action, step.kind, run);
   const absl::StatusOr<SmallLibraries> small =
       CatchExceptions(kNoSmallLink, [&] { return SmallLibrariesFor(step, run.toolchain); });
   if (!small.ok()) Log(LogLevel::kDebug, "small_libraries_failed", {{"reason", ToStd(small.status().message())}});
   if (small.ok() && run.mode != CompileMode::kWhole) {
     MutedStep muted(run.observer);
-    exec::ActionEnd end = RunSmall(step, *small, run, muted);
+    exec::ActionEnd end = RunSmall(step, *small, run, &muted);
     const absl::StatusOr<Imported> imported = Analyse(step, end);
     if (imported.ok() && FoundAll(*imported, *small)) {
       with_stubs_.Add();
@@ -109,12 +109,11 @@ exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
          {"output", end.ok() ? end->output : std::string(end.status().message())}});
   }
   whole_.Add();
-  exec::ActionEnd whole = runner_.RunCommand(step.action, run);
+  exec::ActionEnd whole = runner_.RunCommand(step.action, step.kind, run);
   const absl::StatusOr<Imported> imported = Analyse(step, whole);
   if (!imported.ok() || !small.ok() || run.mode != CompileMode::kWhole) return whole;
   // Once more, for the bytes of the other modes.
-  QuietStep quiet(run.observer);
-  exec::ActionEnd again = RunSmall(step, *small, run, quiet);
+  exec::ActionEnd again = RunSmall(step, *small, run, /*observer=*/nullptr);
   const absl::StatusOr<Imported> imported_again = Analyse(step, again);
   if (!imported_again.ok() || *imported_again != *imported) return whole;
   again->output = whole->output;
@@ -134,12 +133,12 @@ absl::StatusOr<SmallLibraries> Linker::SmallLibrariesFor(const Step& step,
 }
 
 exec::ActionEnd Linker::RunSmall(const Step& step, const SmallLibraries& small, StepRunner::Run run,
-                                 StepObserver& observer) {
-  run.observer = &observer;
+                                 exec::ActionObserver* observer) {
+  run.observer = observer;
   exec::Action action = step.action;
   action.inputs.insert(action.inputs.end(), small.files.begin(), small.files.end());
   action.argv.push_back(StrCat("-L", kSmallLibraries));
-  return runner_.RunCommand(action, run);
+  return runner_.RunCommand(action, step.kind, run);
 }
 
 void Linker::Register(MetricsRegistry& registry) const {

@@ -37,7 +37,8 @@ class Linker {
  private:
   // The libraries for a link, if it may have them.
   absl::StatusOr<SmallLibraries> SmallLibrariesFor(const Step& step, const toolchain::ToolchainPtr& toolchain) const;
-  exec::ActionEnd RunSmall(const Step& step, const SmallLibraries& small, StepRunner::Run run, StepObserver& observer);
+  exec::ActionEnd RunSmall(const Step& step, const SmallLibraries& small, StepRunner::Run run,
+                           exec::ActionObserver* observer);
 
   Env& env_;
   StepRunner& runner_;

@@ -2,7 +2,6 @@
 #include "daemon/builder/nvcc_compiler.h"
 
 #include <algorithm>
-#include <atomic>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
+#include "daemon/builder/failure.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/unit_texts.h"
 #include "daemon/exec/action_digest.h"
@@ -33,25 +33,16 @@ using language::RuntimeParts;
 // Shows phases to the observer of the step that they make up.
 class PhaseObserver : public PlanObserver {
  public:
-  explicit PhaseObserver(StepObserver* observer) : observer_(observer) {}
+  explicit PhaseObserver(exec::ActionObserver* observer) : observer_(observer) {}
   void OnQueued(const std::string&, int actions_ahead) override {
     if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
   }
   void OnStarted(const exec::Action& action) override {
     if (observer_ != nullptr) observer_->OnStarted(action);
   }
-  void OnStepEnded(const StepTimes& times) override {
-    const bool was_run = times.way == v1::TracedStep::RUN || times.way == v1::TracedStep::REMOTE;
-    if (!was_run && times.kind == StepKind::kCicc) has_reused_device_code_ = true;
-    if (observer_ != nullptr) observer_->OnStepEnded(times);
-  }
-
-  // Whether a cicc's result was made for another compile.
-  bool has_reused_device_code() const { return has_reused_device_code_; }
 
  private:
-  StepObserver* const observer_;
-  std::atomic<bool> has_reused_device_code_ = false;
+  exec::ActionObserver* const observer_;
 };
 
 template <typename T>
@@ -68,8 +59,6 @@ void AddInputs(Step& step, const PlanOutputs& made) {
     return true;
   });
 }
-
-bool IsSamePhase(const Step& one, const Step& other) { return one.action.step == other.action.step; }
 
 // What stands before an error: "k.cu(3): error: no", "k.cu(3): error #20011-D: no", "k.cu:3:5: error: no [-Werror=no]".
 constexpr absl::string_view kError = ": error";
@@ -185,9 +174,8 @@ class NvccCompiler::Compile {
     const exec::Action question = DryRunOf(step_);
     const Digest digest = exec::DigestOfAction(question, {}).hash;
     if (std::optional<DryRunPtr> known = compiler_.dry_runs_.Find(digest)) return *std::move(known);
-    QuietStep observer(run_.observer);
     const exec::ActionEnd end = compiler_.runner_.RunCommand(
-        question, {.askers = run_.askers, .observer = &observer, .cancellation = run_.cancellation});
+        question, StepKind::kOther, {.askers = run_.askers, .trace = run_.trace, .cancellation = run_.cancellation});
     if (!end.ok() && WouldEndAgain(end.status())) return end.status();
     if (!end.ok() || end->exit_code != 0) return nullptr;
     // The question's digest names the tool that was identified.
@@ -318,7 +306,7 @@ class NvccCompiler::Compile {
   bool MayHoldOtherLines(const Phases& phases) const {
     return std::any_of(phases.compile.begin(), phases.compile.end(), [&](const Step& step) {
       return step.reuse && !step.reuse->device_unit.empty() &&
-             (step.reuse->host_bodies_count || observer_.has_reused_device_code());
+             (step.reuse->host_bodies_count || has_reused_device_code_);
     });
   }
 
@@ -360,8 +348,10 @@ class NvccCompiler::Compile {
   PlanEnd RunPhases(std::vector<Step> steps) {
     StepRunner::Run run = run_;
     run.outputs = held_;
-    return RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode, .in_order = true},
-                   compiler_.runner_, std::move(run), observer_);
+    PlanEnd end = RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode, .in_order = true},
+                          compiler_.runner_, std::move(run), observer_);
+    if (end.reused.contains(StepKind::kCicc)) has_reused_device_code_ = true;
+    return end;
   }
 
   // All that nvcc runs before the phase that failed has succeeded. So what the phase says is nvcc's message, if it has
@@ -376,7 +366,7 @@ class NvccCompiler::Compile {
     const std::string& words = detail.compiler_output();
     const bool is_cicc = failed.kind == StepKind::kCicc;
     const bool lacks_lines = is_cicc && failed.reuse->host_bodies_count && !failed.reuse->device_unit.empty();
-    if (lacks_lines || (IsSamePhase(failed, phases.host_compile) && MayHoldOtherLines(phases))) {
+    if (lacks_lines || (failed.kind == StepKind::kHostCompile && MayHoldOtherLines(phases))) {
       return RunAgainForLines();
     }
     printed_ = exec::MakeContent(StrCat(*printed_, ended.printed));
@@ -421,7 +411,7 @@ class NvccCompiler::Compile {
   exec::ActionEnd RunWhole(MetricCounter& reason) {
     reason.Add();
     LetGo();
-    return compiler_.runner_.RunCommand(step_.action, run_);
+    return compiler_.runner_.RunCommand(step_.action, step_.kind, run_);
   }
 
   NvccCompiler& compiler_;
@@ -430,7 +420,8 @@ class NvccCompiler::Compile {
   const HeldOutputsPtr held_;
   const bool lines_count_;
   PhaseObserver observer_{run_.observer};
-  Phases phases_;  // with the whole header
+  bool has_reused_device_code_ = false;  // that was made for another compile
+  Phases phases_;                        // with the whole header
   std::optional<RuntimeParts> to_learn_;
   KnownRuntimePtr stand_in_;  // null: all passes read the whole header
   bool has_std_ = false;      // see RuntimeChoice

@@ -45,7 +45,6 @@ struct Action {
   Work work = Work::kOther;
   bool needs_worker = false;                       // it can run nowhere else, whatever kind of work it is
   std::vector<InputLink> links;                    // to tools
-  std::vector<std::string> local_words;            // appended to argv; they do not change the outputs
   std::map<std::string, std::string> local_paths;  // values of the placeholders in argv and environment
   // The tool passes its arguments, and the root's path in double quotes, to a shell. The executor refuses the action if
   // the shell would interpret any of them (see shell_words.h).
@@ -55,7 +54,6 @@ struct Action {
   // Of a user's actions that wait, those of lower rank start first, and among equals in order of submission.
   uint64_t rank = 0;
   uint64_t batch_rank = 0;  // the same for a user who asks for it in a batch only
-  int jobs = 1;             // how many of the pool's jobs it counts as: the number of threads that it keeps busy
 };
 
 // The command line and the environment for this machine, with kRootPlaceholder not yet replaced.
@@ -76,6 +74,7 @@ struct ActionResult {
   uint64_t peak_memory_bytes = 0;          // resident, of the command's largest process; 0: not known
   bool ran_on_worker = false;              // of an engine, now or for an earlier request
   bool ran_earlier = false;                // there, for an earlier request
+  bool is_reused = false;                  // no command has run for it: another action of the same effect has made it
 };
 
 // Receives the events of one action: OnQueued() from a thread of the executor's, the others from the caller's. Never

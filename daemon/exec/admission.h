@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides how many actions may run at once, by jobs and by memory.
+// Decides how many actions may run at once, by number and by memory.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,19 @@ class Admission {
 
   // Whether an action with this estimate may start now. An action that exceeds a whole limit may start when nothing
   // else runs.
-  bool MayStart(uint64_t estimate, int jobs = 1) const {
+  bool MayStart(uint64_t estimate) const {
     if (running_ == 0) return true;
-    return jobs_ < max_jobs_ && jobs <= max_jobs_ - jobs_ && used_ <= budget_ && estimate <= budget_ - used_;
+    return running_ < max_jobs_ && used_ <= budget_ && estimate <= budget_ - used_;
   }
 
-  void Start(uint64_t estimate, int jobs = 1) {
+  void Start(uint64_t estimate) {
     ++running_;
-    jobs_ += jobs;
     used_ += estimate;
   }
 
-  // Must be called with the values passed to Start().
-  void Finish(uint64_t estimate, int jobs = 1) {
+  // Must be called with the value passed to Start().
+  void Finish(uint64_t estimate) {
     --running_;
-    jobs_ -= jobs;
     used_ -= estimate;
   }
 
@@ -40,7 +38,6 @@ class Admission {
   const int max_jobs_;
   const uint64_t budget_;
   int running_ = 0;
-  int jobs_ = 0;
   uint64_t used_ = 0;
 };
 

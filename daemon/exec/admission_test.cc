@@ -42,17 +42,5 @@ TEST(AdmissionTest, HugeEstimatesDoNotOverflow) {
   EXPECT_FALSE(admission.MayStart(UINT64_MAX));
 }
 
-TEST(AdmissionTest, AnActionMayBeWorthSeveralJobs) {
-  Admission admission(4, 0);
-  EXPECT_TRUE(admission.MayStart(1, 9));  // allowed because it runs alone
-  admission.Start(1, 3);
-  EXPECT_FALSE(admission.MayStart(1, 2));
-  EXPECT_TRUE(admission.MayStart(1));
-  EXPECT_EQ(admission.running(), 1);
-  admission.Finish(1, 3);
-  admission.Start(1, 9);
-  EXPECT_FALSE(admission.MayStart(1));
-}
-
 }  // namespace
 }  // namespace kernix::exec

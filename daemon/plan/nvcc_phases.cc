@@ -185,8 +185,9 @@ class PhaseMaker {
     phases_.toolkit_headers = ToolkitHeaders(command);
     phases_.dependencies.push_back(dependencies);
     phases_.preprocessed.push_back(output);
-    return AddStep(phases_.preprocess.emplace_back(), name, std::move(command), kPreprocessMemory,
-                   {output, dependencies}, std::nullopt);
+    Step& step = phases_.preprocess.emplace_back();
+    step.kind = StepKind::kPreprocess;
+    return AddStep(step, name, std::move(command), kPreprocessMemory, {output, dependencies}, std::nullopt);
   }
 
   // The last folder of those that are searched first, if the compile's own command does not have it.
@@ -267,6 +268,7 @@ class PhaseMaker {
       if (Basename(made) == stub_) included.push_back(made);
     }
     if (included.size() != fatbins_.size() + 1) return false;
+    phases_.host_compile.kind = StepKind::kHostCompile;
     const bool added = AddStep(phases_.host_compile, "host compile", std::move(command), kHostCompileMemory, outputs,
                                std::move(reuse), included);
     phases_.host_compile.action.batch_rank = compile_.nvcc->host_batch_rank;
@@ -280,12 +282,8 @@ class PhaseMaker {
     step.action = compile_.action;
     step.action.step = StrCat(name, unit_);
     step.action.argv = WithPlaceholders(std::move(command));
-    step.action.local_words.clear();
     step.action.tool_uses_shell = false;
-    step.action.jobs = 1;
     step.action.memory_estimate_bytes = memory_bytes;
-    step.memory_before = compile_.memory_before;
-    UseExperience(step);
     step.action.outputs = outputs;
     step.inputs_from_steps = included;
     for (const std::string& made : made_) {
@@ -343,8 +341,6 @@ exec::Action DryRunOf(const Step& compile) {
   action.inputs.clear();
   action.trees = nullptr;
   action.outputs.clear();
-  action.local_words.clear();
-  action.jobs = 1;
   action.memory_estimate_bytes = 64 * kMiB;
   return action;
 }

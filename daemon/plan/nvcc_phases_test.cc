@@ -90,9 +90,7 @@ Step CompileStep() {
   step.action.step = "compile";
   step.action.argv = {"toolchain/cuda/bin/nvcc", "-c", "-ccbin", "{kernix-host-compiler}", "-Ikernix", "u/unit.cu"};
   step.action.local_paths = {{"{kernix-host-compiler}", "toolchain/host/g++"}, {"{kernix-host-0}", "/usr/include"}};
-  step.action.local_words = {"--threads=2"};
   step.action.tool_uses_shell = true;
-  step.action.jobs = 2;
   step.action.inputs = {exec::MakeInput("u/unit.cu", "text"), exec::MakeInput("u/keep/.keep", "")};
   step.action.outputs = {"u/unit.o", "u/unit.d", "u/as.d"};
   step.object = "u/unit.o";
@@ -154,22 +152,6 @@ TEST(NvccPhasesTest, NvccsOwnProgramsGetWhatTheyRead) {
   EXPECT_EQ(phases->host_compile.action.inputs.size(), compile.action.inputs.size()) << "it shows lines of the source";
 }
 
-TEST(NvccPhasesTest, MemoryIsThatOfExperienceWhereThereIsAny) {
-  constexpr uint64_t kMiB = 1 << 20;
-  Step compile = CompileStep();
-  const auto untaught = PhasesOf(compile, kOneArchitecture);
-  compile.memory_before =
-      std::make_shared<const MemoryByName>(MemoryByName{{"cicc compute_90", 4000 * kMiB}, {"compile", 100 * kMiB}});
-  const auto phases = PhasesOf(compile, kOneArchitecture);
-  ASSERT_TRUE(untaught.has_value() && phases.has_value());
-  for (auto& [name, step] : ByName(*phases)) {
-    const uint64_t before = ByName(*untaught).at(name).action.memory_estimate_bytes;
-    EXPECT_EQ(step.action.memory_estimate_bytes, name == "cicc compute_90" ? 5000 * kMiB : before) << name;
-  }
-  UseExperience(compile);
-  EXPECT_EQ(compile.action.memory_estimate_bytes, 250 * kMiB) << "it runs two such processes";
-}
-
 TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {
   const auto phases = PhasesOf(CompileStep(), kOneArchitecture);
   ASSERT_TRUE(phases.has_value());
@@ -211,8 +193,6 @@ TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {
   EXPECT_THAT(host.action.argv, Contains("-ffile-prefix-map={kernix-host-0}=host"));
   for (const auto& [name, step] : steps) {
     EXPECT_FALSE(step.action.tool_uses_shell) << name;
-    EXPECT_THAT(step.action.local_words, IsEmpty()) << name;
-    EXPECT_EQ(step.action.jobs, 1) << name;
     EXPECT_FALSE(step.nvcc) << name;
   }
 }
@@ -407,7 +387,6 @@ TEST(NvccPhasesTest, TheQuestionNeedsNoFile) {
   EXPECT_EQ(question.argv.back(), "--dryrun");
   EXPECT_THAT(question.inputs, IsEmpty());
   EXPECT_THAT(question.outputs, IsEmpty());
-  EXPECT_THAT(question.local_words, IsEmpty());
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
-#include "daemon/exec/measured_executor.h"
 #include "daemon/remote/remote_executor.h"
 #include "daemon/remote/upstream.h"
 
@@ -88,25 +87,25 @@ absl::Status LacksTool(std::string_view tool, const exec::ActionResult& there) {
 
 WaitEstimate::Entry WaitEstimate::Enter(const exec::Action& action) {
   const MutexLock lock(mutex_);
-  Entry entry{.kind = exec::KindOfStep(action.step), .jobs = std::clamp(action.jobs, 1, max_jobs_)};
-  entry.cost = expected_.try_emplace(entry.kind, kFirstGuess).first->second;
-  jobs_ += entry.jobs;
-  cost_ += entry.cost * entry.jobs;
+  Entry entry{.work = action.work};
+  entry.cost = expected_.try_emplace(entry.work, kFirstGuess).first->second;
+  ++jobs_;
+  cost_ += entry.cost;
   return entry;
 }
 
 void WaitEstimate::Leave(const Entry& entry, const absl::StatusOr<exec::ActionResult>& result) {
   const MutexLock lock(mutex_);
-  jobs_ -= entry.jobs;
-  cost_ -= entry.cost * entry.jobs;
+  --jobs_;
+  cost_ -= entry.cost;
   if (!result.ok()) return;
-  Duration& expected = expected_.at(entry.kind);
+  Duration& expected = expected_.at(entry.work);
   expected = Adjusted(expected, result->wall);
 }
 
-Duration WaitEstimate::WaitFor(int jobs) const {
+Duration WaitEstimate::Wait() const {
   const MutexLock lock(mutex_);
-  if (jobs_ + std::clamp(jobs, 1, max_jobs_) <= max_jobs_) return Duration(0);
+  if (jobs_ < max_jobs_) return Duration(0);
   return cost_ / max_jobs_;
 }
 
@@ -179,7 +178,7 @@ bool PlacingExecutor::RunsThere(const exec::Action& action) {
   const Placement placement = PlacementOf(action);
   if (placement == Placement::kLocal) return false;
   if (placement == Placement::kRemote) return true;  // the remote executor says what cannot be
-  if (placement == Placement::kOverflow && !FlowsOver(action)) return false;
+  if (placement == Placement::kOverflow && !FlowsOver()) return false;
   if (CheckRunsRemotely(action).ok()) return true;
   only_here_.Add();
   return false;
@@ -187,9 +186,9 @@ bool PlacingExecutor::RunsThere(const exec::Action& action) {
 
 // The queue of the workers is only that of this machine's actions: what others have them do shows in how long these
 // take.
-bool PlacingExecutor::FlowsOver(const exec::Action& action) const {
-  const Duration here = here_wait_.WaitFor(action.jobs);
-  return here > options_.overflow_after && here >= there_wait_.WaitFor(action.jobs);
+bool PlacingExecutor::FlowsOver() const {
+  const Duration here = here_wait_.Wait();
+  return here > options_.overflow_after && here >= there_wait_.Wait();
 }
 
 exec::ActionEnd PlacingExecutor::RunHere(const Job& job) {
@@ -247,7 +246,7 @@ void PlacingExecutor::NoteDifference(const exec::Action& action, const exec::Act
   failed_there_alone_.Add();
   {
     const MutexLock lock(mutex_);
-    if (!warned_of_.insert(exec::KindOfStep(action.step)).second) return;
+    if (!warned_of_.insert(action.work).second) return;
   }
   Log(LogLevel::kWarning, "worker_lacks_tool",
       {{"step", action.step},
