@@ -138,7 +138,7 @@ exec::ActionEnd Linker::RunSmall(const Step& step, const SmallLibraries& small, 
   exec::Action action = step.action;
   action.inputs.insert(action.inputs.end(), small.files.begin(), small.files.end());
   action.argv.push_back(StrCat("-L", kSmallLibraries));
-  return runner_.RunCommand(action, step.kind, run);
+  return runner_.RunCommand(action, run);
 }
 
 void Linker::Register(MetricsRegistry& registry) const {
