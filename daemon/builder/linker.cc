@@ -100,7 +100,7 @@ exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
     exec::ActionEnd end = RunSmall(step, *small, run, &muted);
     const absl::StatusOr<Imported> imported = Analyse(step, end);
     if (imported.ok() && FoundAll(*imported, *small)) {
-      with_stubs_.Add();
+      links_["stubs"].Add();
       if (run.observer != nullptr && !end->output.empty()) run.observer->OnOutput(end->output);
       return end;
     }
@@ -108,7 +108,7 @@ exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
         {{"reason", imported.ok() ? "it needs the whole libraries" : imported.status().message()},
          {"output", end.ok() ? end->output : std::string(end.status().message())}});
   }
-  whole_.Add();
+  links_["whole"].Add();
   exec::ActionEnd whole = runner_.RunCommand(step.action, step.kind, run);
   const absl::StatusOr<Imported> imported = Analyse(step, whole);
   if (!imported.ok() || !small.ok() || run.mode != CompileMode::kWhole) return whole;
@@ -138,14 +138,7 @@ exec::ActionEnd Linker::RunSmall(const Step& step, const SmallLibraries& small, 
   exec::Action action = step.action;
   action.inputs.insert(action.inputs.end(), small.files.begin(), small.files.end());
   action.argv.push_back(StrCat("-L", kSmallLibraries));
-  return runner_.RunCommand(action, run);
-}
-
-void Linker::Register(MetricsRegistry& registry) const {
-  registry.AddCounters(
-      "kernix_plain_links_total",
-      "Links with libraries of the toolchain only: with stubs of the libraries, or with the whole ones.", "how",
-      {{"stubs", &with_stubs_}, {"whole", &whole_}});
+  return runner_.RunCommand(action, step.kind, run);
 }
 
 }  // namespace kernix::build

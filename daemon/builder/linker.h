@@ -32,7 +32,7 @@ class Linker {
   exec::ActionEnd Run(Step step, const StepRunner::Run& run);
 
   // The registry must not be read after the linker is destroyed.
-  void Register(MetricsRegistry& registry) const;
+  void Register(MetricsRegistry& registry) const { links_.Register(registry); }
 
  private:
   // The libraries for a link, if it may have them.
@@ -43,8 +43,11 @@ class Linker {
   Env& env_;
   StepRunner& runner_;
   const bool takes_stubs_;
-  MetricCounter with_stubs_;
-  MetricCounter whole_;
+  CounterFamily links_{
+      "kernix_plain_links_total",
+      "Links with libraries of the toolchain only: with stubs of the libraries, or with the whole ones.",
+      "how",
+      {"stubs", "whole"}};
 };
 
 }  // namespace kernix::build

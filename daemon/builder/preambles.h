@@ -79,9 +79,10 @@ class Preambles {
   StepCache& cache_;
   Learning& learning_;
   const bool is_disabled_;
-  MetricCounter kept_;
-  MetricCounter not_kept_;
-  MetricCounter none_;
+  CounterFamily passes_{"kernix_preambles_total",
+                        "Passes of nvcc's preprocessor: with a kept preamble, or without one, and why.",
+                        "how",
+                        {"kept", "not_known_yet", "none"}};
   MetricCounter does_not_fit_;
   SharedLru<Digest, bool> misfits_{1024};  // users' units of #includes whose text does not join with the preamble's
 };

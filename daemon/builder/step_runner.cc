@@ -141,7 +141,7 @@ exec::ActionEnd StepRunner::RunReusable(const Step& step, const Run& run) {
 exec::ActionEnd StepRunner::FindOrRun(const Reusable& reusable) {
   const Run& run = reusable.run;
   if (std::optional<exec::ActionResult> kept = cache_.Find(reusable.key, *run.toolchain)) {
-    reused_.Add();
+    reusable_["reused"].Add();
     reusable.timed.TakesResult(v1::TracedStep::REUSED);
     kept->is_reused = true;
     return *std::move(kept);
@@ -149,14 +149,14 @@ exec::ActionEnd StepRunner::FindOrRun(const Reusable& reusable) {
   std::optional<exec::ActionResult> found =
       cache_.FindUpstream(reusable.key, reusable.step, run.toolchain, run.budget, run.cancellation);
   if (!found) return RunAndKeep(reusable);
-  upstream_.Add();
+  reusable_["upstream"].Add();
   reusable.timed.TakesResult(v1::TracedStep::UPSTREAM);
   found->is_reused = true;
   return *std::move(found);
 }
 
 exec::ActionEnd StepRunner::RunAndKeep(const Reusable& reusable) {
-  run_.Add();
+  reusable_["run"].Add();
   const Run& run = reusable.run;
   const BuildStart start = cache_.Now();
   const auto execute = [&](const exec::Action& action) {
@@ -188,11 +188,7 @@ void StepRunner::Register(MetricsRegistry& registry) const {
   if (lessons_ != nullptr) add_steps_of(*lessons_, {{"pool", "lessons"}});
   registry.AddGauge("kernix_lessons", "Preparations of shortcuts for later builds: running and waiting.",
                     [this] { return static_cast<int64_t>(LessonsLeft()); });
-  registry.AddCounters(
-      "kernix_reusable_steps_total",
-      "Steps whose result can serve other builds: taken from an earlier build or from another node, or "
-      "run.",
-      "how", {{"reused", &reused_}, {"upstream", &upstream_}, {"run", &run_}});
+  reusable_.Register(registry);
 }
 
 }  // namespace kernix::build

@@ -82,9 +82,12 @@ class StepRunner {
   StepCache& cache_;
   StepRunner* const lessons_;
   const Shortcuts disabled_;
-  MetricCounter reused_;
-  MetricCounter upstream_;
-  MetricCounter run_;
+  StepMetrics metrics_;
+  CounterFamily reusable_{
+      "kernix_reusable_steps_total",
+      "Steps whose result can serve other builds: taken from an earlier build or from another node, or run.",
+      "how",
+      {"reused", "upstream", "run"}};
 
   struct Parts;
   const std::unique_ptr<Parts> parts_;  // last: they may be learning

@@ -134,13 +134,8 @@ PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::uni
       remote_(std::move(remote)) {}
 
 void PlacingExecutor::Register(MetricsRegistry& registry) const {
-  registry.AddCounters("kernix_placed_steps_total", "Steps given to this machine, or to the workers of the upstream.",
-                       "place", {{"local", &here_}, {"remote", &there_}});
-  registry.AddCounters(
-      "kernix_steps_run_here_instead_total",
-      "Steps that ran here instead of on a worker: the engine failed them, no worker took earlier ones, their command "
-      "failed there, or no worker can run them.",
-      "why", {{"engine", &fell_back_}, {"pause", &held_}, {"command", &ran_again_}, {"step", &only_here_}});
+  placed_.Register(registry);
+  run_here_instead_.Register(registry);
   registry.AddCounter("kernix_steps_failed_on_workers_alone_total",
                       "Steps that failed on a worker and succeeded here: the worker lacks a tool, or has another one.",
                       failed_there_alone_);
@@ -153,7 +148,7 @@ exec::ActionEnd PlacingExecutor::Run(const exec::Action& action, const exec::Ask
   if (PlacementOf(action) == Placement::kRemote) return RunOnlyThere(job);
   const WorkerPause::Answer answer = pause_.Ask();
   if (answer != WorkerPause::Answer::kHold) return TryThere(job, answer == WorkerPause::Answer::kProbe);
-  held_.Add();
+  run_here_instead_["pause"].Add();
   return RunHere(job);
 }
 
@@ -180,7 +175,7 @@ bool PlacingExecutor::RunsThere(const exec::Action& action) {
   if (placement == Placement::kRemote) return true;  // the remote executor says what cannot be
   if (placement == Placement::kOverflow && !FlowsOver()) return false;
   if (CheckRunsRemotely(action).ok()) return true;
-  only_here_.Add();
+  run_here_instead_["step"].Add();
   return false;
 }
 
@@ -192,7 +187,7 @@ bool PlacingExecutor::FlowsOver() const {
 }
 
 exec::ActionEnd PlacingExecutor::RunHere(const Job& job) {
-  here_.Add();
+  placed_["local"].Add();
   return RunIn(*local_, here_wait_, job.action, job.askers, job.observer, job.cancellation);
 }
 
@@ -217,7 +212,7 @@ exec::ActionEnd PlacingExecutor::TryThere(const Job& job, bool is_probe) {
     return RunHere(job);
   }
   if (there.ok() && there->exit_code != 0) {
-    ran_again_.Add();
+    run_here_instead_["command"].Add();
     exec::ActionEnd here = RunHere(job);
     if (here.ok() && here->exit_code == 0) NoteDifference(job.action, *there);
     return here;
@@ -228,7 +223,7 @@ exec::ActionEnd PlacingExecutor::TryThere(const Job& job, bool is_probe) {
 }
 
 exec::ActionEnd PlacingExecutor::SendThere(exec::Action action, const Job& job) {
-  there_.Add();
+  placed_["remote"].Add();
   exec::ActionEnd end = RunIn(*remote_, there_wait_, action, job.askers, job.observer, job.cancellation);
   if (IsNoWorker(end.status())) pause_.NotTaken(GetErrorDetail(end.status()).message());
   if (end.ok() && !end->ran_earlier) pause_.Taken();
@@ -236,7 +231,7 @@ exec::ActionEnd PlacingExecutor::SendThere(exec::Action action, const Job& job) 
 }
 
 void PlacingExecutor::NoteFallBack(const exec::Action& action, const absl::Status& why) {
-  fell_back_.Add();
+  run_here_instead_["engine"].Add();
   if (falling_back_.exchange(true)) return;
   Log(LogLevel::kWarning, "workers_fail",
       {{"step", action.step}, {"error", GetErrorDetail(why).message()}, {"instead", "steps run here"}});

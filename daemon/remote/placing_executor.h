@@ -108,12 +108,16 @@ class PlacingExecutor final : public exec::Executor {
 
   const PlacingOptions options_;
   WorkerPause& pause_;
-  MetricCounter here_;
-  MetricCounter there_;
-  MetricCounter only_here_;
-  MetricCounter fell_back_;
-  MetricCounter held_;
-  MetricCounter ran_again_;
+  CounterFamily placed_{"kernix_placed_steps_total",
+                        "Steps given to this machine, or to the workers of the upstream.",
+                        "place",
+                        {"local", "remote"}};
+  CounterFamily run_here_instead_{
+      "kernix_steps_run_here_instead_total",
+      "Steps that ran here instead of on a worker: the engine failed them, no worker took earlier ones, their command "
+      "failed there, or no worker can run them.",
+      "why",
+      {"engine", "pause", "command", "step"}};
   MetricCounter failed_there_alone_;
   std::atomic<bool> falling_back_ = false;
   Mutex mutex_;
