@@ -67,7 +67,6 @@ class BuildTurns {
   // Whether an end is still to be said.
   bool HasNews() const { return ends_ > 0; }
 
-  // The registry must not be read after the object is destroyed.
   void Register(MetricsRegistry& registry) const { turns_.Register(registry); }
 
  private:

@@ -19,7 +19,6 @@
 #include "daemon/builder/flights.h"
 #include "daemon/builder/header_cache.h"
 #include "daemon/builder/known_loads.h"
-#include "daemon/builder/planned_load.h"
 #include "daemon/cache/cache.h"
 #include "daemon/exec/byte_quota.h"
 #include "daemon/exec/executor.h"
@@ -39,7 +38,7 @@ class Builder : private BuilderParts {
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
-  // Must be called before the first Load(). The registry must not be read after the builder is destroyed.
+  // Must be called before the first Load().
   void Register(MetricsRegistry& registry) const;
 
   // The number of running and waiting lessons.

@@ -12,7 +12,6 @@
 #include "common/os/env.h"
 #include "daemon/builder/flights.h"
 #include "daemon/builder/known_loads.h"
-#include "daemon/builder/planned_load.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/builder/upstream_cache.h"

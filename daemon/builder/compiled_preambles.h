@@ -50,7 +50,6 @@ class CompiledPreambles {
   // `object`: the output of the whole compile.
   void Teach(const Prepared& prepared, exec::Content object, toolchain::ToolchainPtr toolchain, UserId user);
 
-  // The registry must not be read after the object is destroyed.
   void Register(MetricsRegistry& registry) const { compiles_.Register(registry); }
 
  private:

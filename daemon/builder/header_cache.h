@@ -9,7 +9,7 @@
 #include "common/base/digest.h"
 #include "common/base/identity.h"
 #include "common/base/lru.h"
-#include "daemon/builder/load_observer.h"
+#include "daemon/builder/flight.h"
 
 namespace kernix::build {
 

@@ -41,7 +41,6 @@ class NvccCompiler {
   // phase names is nvcc's; if a stand-in may have changed it, the phase has read the whole header.
   exec::ActionEnd Run(const Step& step, const StepRunner::Run& run);
 
-  // The registry must not be read after the compiler is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:

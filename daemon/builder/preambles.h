@@ -61,7 +61,6 @@ class Preambles {
   // Learns missing preambles from the outputs of their passes, when they come a second time.
   void Teach(const Preprocessing& preprocessing, const PlanOutputs& outputs, toolchain::ToolchainPtr toolchain);
 
-  // The registry must not be read after the object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:

@@ -59,7 +59,6 @@ class StepRunner {
   // How many lessons run or wait.
   size_t LessonsLeft() const;
 
-  // The registry must not be read after the runner is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:

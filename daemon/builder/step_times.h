@@ -26,8 +26,7 @@ class StepMetrics {
   // `end`: of a step whose command was started.
   void Observe(StepKind kind, const StepTimes& times, const exec::ActionEnd& end);
 
-  // Must be called before the first step. The registry must not be read after this object is destroyed. `labels` tell
-  // several runners apart.
+  // Must be called before the first step. `labels` tell several runners apart.
   void Register(MetricsRegistry& registry, const MetricsRegistry::Labels& labels) const;
 
  private:

@@ -4,10 +4,14 @@
 // API, so that a remote executor can run it too.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,12 +25,58 @@ namespace kernix::exec {
 // use the placeholder only where a relative path does not work.
 inline constexpr std::string_view kRootPlaceholder = "{kernix-action-root}";
 
-// What kind of work an action is. Decides where it may run (placement.h).
+// What kind of work an action is. Decides where it may run.
 enum class Work {
   kOther,          // a question that kernixd asks a tool
   kHostCompile,    // the host compiler takes part: C++ units, preprocessing, whole calls of nvcc
   kDeviceCompile,  // nvcc's own programs: cudafe++, cicc, ptxas, fatbinary
   kLink,
+};
+
+// Where actions may run: on this machine, or on the workers of an engine.
+enum class Placement {
+  kLocal,
+  kRemote,        // on workers alone: without them, the step fails
+  kPreferRemote,  // on workers; here, if the engine fails
+  kOverflow,      // here; on workers, if the step would wait here for too long
+};
+
+inline constexpr std::string_view kPlacementNames[] = {"local", "remote", "prefer-remote", "overflow"};
+
+constexpr std::string_view PlacementName(Placement placement) {
+  return kPlacementNames[static_cast<size_t>(placement)];
+}
+
+inline std::optional<Placement> FindPlacement(std::string_view name) {
+  const auto* const found = std::find(std::begin(kPlacementNames), std::end(kPlacementNames), name);
+  if (found == std::end(kPlacementNames)) return std::nullopt;
+  return static_cast<Placement>(found - std::begin(kPlacementNames));
+}
+
+// For each kind of work. Steps of Work::kOther always run here.
+struct Placements {
+  Placement host_compiles = Placement::kLocal;
+  Placement device_compiles = Placement::kLocal;
+  Placement links = Placement::kLocal;
+
+  Placement Of(Work work) const {
+    switch (work) {
+      case Work::kOther:
+        break;
+      case Work::kHostCompile:
+        return host_compiles;
+      case Work::kDeviceCompile:
+        return device_compiles;
+      case Work::kLink:
+        return links;
+    }
+    return Placement::kLocal;
+  }
+  bool Has(Placement placement) const {
+    return host_compiles == placement || device_compiles == placement || links == placement;
+  }
+  bool AllLocal() const { return *this == Placements(); }
+  bool operator==(const Placements&) const = default;
 };
 
 struct Action {

@@ -18,7 +18,6 @@
 #include "common/base/exceptions.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
-#include "daemon/exec/admission.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/fair_queue.h"
 #include "daemon/exec/machine_limits.h"
@@ -118,10 +117,7 @@ class PoolExecutor : public Executor {
 
   ExecutorLoad load() const override {
     const MutexLock lock(mutex_);
-    return {.running = admission_.running(),
-            .queued = static_cast<int>(queue_.size()),
-            .max_jobs = max_jobs_,
-            .memory_budget_bytes = memory_budget_};
+    return {.running = admission_.running(), .queued = static_cast<int>(queue_.size()), .max_jobs = max_jobs_};
   }
 
  private:

@@ -5,9 +5,7 @@
 //
 // The input root of every compile step:
 //   kernix-unit/         the translation unit, perhaps with its prologue; `#line` puts the user's labels into
-//                        diagnostics. With several units,
-//   each
-//                        has a folder in it, "0-a.cu", "1-b.cpp", ...
+//                        diagnostics. With several units, each has a folder in it, "0-a.cu", "1-b.cpp", ...
 //   kernix-source/       another copy of the sources, from which the compiler reads the lines that it shows
 //   kernix/              our kernel headers, searched first: a user's folder "brainevent" cannot replace ours; a link
 //   kernix/compat/       kernel headers whose names other packages may use, too; searched last

@@ -14,7 +14,6 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/exec/executor.h"
-#include "daemon/exec/placement.h"
 #include "daemon/remote/circuit_breaker.h"
 
 namespace kernix::remote {
