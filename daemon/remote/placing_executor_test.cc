@@ -360,7 +360,6 @@ TEST_F(PlacingExecutorTest, AFullMachineSendsWorkAway) {
   EXPECT_EQ(load.running, 1);
   EXPECT_EQ(load.queued, 1);
   EXPECT_EQ(load.max_jobs, 1);
-  EXPECT_EQ(load.memory_budget_bytes, 1000);
   release.set_value();
   EXPECT_THAT(AwaitValue("the first", std::move(first)), IsOk());
   EXPECT_THAT(AwaitValue("the one that waits", std::move(waits)), IsOk());
