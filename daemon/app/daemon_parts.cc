@@ -104,9 +104,9 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
     : cache_(std::move(cache)),
       registry_(registry),
       sharing_(Started(std::move(sharing), env, registry_.digests())),
-      executor_(env, MakeExecutor(env, options, *cache_, sharing_.get(), metrics_)),
-      background_(env, exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
-      builder_(env, BuilderOptions(options), registry_, executor_, *cache_, &background_,
+      executor_(MakeExecutor(env, options, *cache_, sharing_.get(), metrics_)),
+      background_(exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
+      builder_(env, BuilderOptions(options), registry_, *executor_, *cache_, background_.get(),
                sharing_ ? &sharing_->cache() : nullptr),
       backend_{.env = env,
                .options = {.shared = options.shared,
@@ -119,7 +119,7 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
                            .inherited = options.inherited,
                            .sandbox = options.found_sandbox},
                .cache = *cache_,
-               .executor = executor_,
+               .executor = *executor_,
                .builder = builder_,
                .upstream = sharing_ ? &sharing_->upstream() : nullptr,
                .pause = sharing_ ? &sharing_->pause() : nullptr,
@@ -134,8 +134,6 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
                .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); },
                .reload = std::move(reload)} {
   cache_->Register(metrics_);
-  executor_.Register(metrics_);
-  background_.Register(metrics_, {{"pool", "lessons"}});
   builder_.Register(metrics_);
   if (sharing_) sharing_->Register(metrics_);
   backend_.metrics.Register(metrics_);

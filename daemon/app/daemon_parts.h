@@ -14,7 +14,7 @@
 #include "daemon/app/sharing.h"
 #include "daemon/builder/builder.h"
 #include "daemon/cache/cache.h"
-#include "daemon/exec/measured_executor.h"
+#include "daemon/exec/executor.h"
 #include "daemon/rpc/backend.h"
 #include "daemon/toolchain/toolchain.h"
 
@@ -72,8 +72,8 @@ class DaemonParts {
   const std::unique_ptr<cache::Cache> cache_;
   toolchain::ToolchainRegistry& registry_;
   const std::unique_ptr<Sharing> sharing_;
-  exec::MeasuredExecutor executor_;
-  exec::MeasuredExecutor background_;
+  const std::unique_ptr<exec::Executor> executor_;
+  const std::unique_ptr<exec::Executor> background_;
   build::Builder builder_;
   Backend backend_;
 };

@@ -16,7 +16,7 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
-#include "daemon/exec/placement.h"
+#include "daemon/exec/action.h"
 #include "daemon/exec/sandbox.h"
 #include "daemon/plan/shortcuts.h"
 #include "daemon/remote/upstream.h"

@@ -382,7 +382,6 @@ absl::Status ReadOptions(Env& env, const v1::Options& options, toolchain::FlagPo
   request.definitions = std::move(flags.definitions);
   request.link_flags = std::move(flags.link);
   request.flag_files = std::move(flags.files);
-  request.nvcc_threads = flags.nvcc_threads;
   request.relocatable_device_code = flags.relocatable_device_code;
   request.optimization_level = static_cast<int>(options.optimization_level());
   request.use_fast_math = options.use_fast_math();

@@ -57,7 +57,6 @@ struct BuildRequest {
   bool keep = false;                     // CUDA: the artifact includes the compiler's intermediate results
   std::string disassembler;              // for `keep`: nvdisasm, which is also among `flag_files`; empty: not available
   bool relocatable_device_code = false;  // CUDA: the device code is linked in a step of its own
-  int nvcc_threads = 0;                  // CUDA: upper limit from a flag; 0: no flag. Not part of the key
   std::vector<toolchain::FlagFile> flag_files;  // libraries and similar files that flags name; their content is input
   uint32_t include_root_count = 0;
   std::vector<HeaderRef> headers;  // sorted by root, then in the order of a walk of the tree

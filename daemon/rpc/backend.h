@@ -17,7 +17,6 @@
 #include "daemon/cache/cache.h"
 #include "daemon/exec/byte_quota.h"
 #include "daemon/exec/executor.h"
-#include "daemon/exec/placement.h"
 #include "daemon/exec/sandbox.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/upstream.h"
