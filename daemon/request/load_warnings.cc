@@ -10,7 +10,6 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/flags/languages.h"
-#include "daemon/language/read/writable_inputs.h"
 
 namespace kernix::build {
 namespace {
@@ -64,14 +63,6 @@ v1::LoadWarning OnlyResults(const FunctionSpec& function) {
                         " for an input; or, if there are none, name the tokens: // @BE ", function.name, tokens));
 }
 
-v1::LoadWarning Writable(const std::string& label, const language::WritableInput& input) {
-  return Warning(warning::kWritableInput,
-                 StrCat(label, ":", input.line, ": '", input.name,
-                        "' is an input, but this pointer can write to it. Other code may use the same memory. Write "
-                        "'const T* p = ",
-                        input.name, ".data_ptr<const T>()', or take a BE::In<T>."));
-}
-
 // A request may have thousands of functions.
 void Shorten(std::vector<v1::LoadWarning>& warnings) {
   std::map<std::string, size_t> counts;
@@ -89,13 +80,6 @@ std::vector<v1::LoadWarning> LoadWarnings(const BuildRequest& request) {
   for (const FunctionSpec& function : request.functions) {
     if (TraitsOf(request.language).runs_on_gpu && LacksStream(function)) warnings.push_back(WithoutStream(function));
     if (HasOnlyResults(function)) warnings.push_back(OnlyResults(function));
-  }
-  for (const Unit& unit : request.units) {
-    for (const language::SourceText& source : unit.sources) {
-      for (const language::WritableInput& input : language::FindWritableInputs(source.text)) {
-        warnings.push_back(Writable(source.label, input));
-      }
-    }
   }
   Shorten(warnings);
   return warnings;
