@@ -165,7 +165,6 @@ struct UnitText {
     // read, except for functions that CUDA declares once more.
     kLibrary,
   };
-  std::string_view label;
   std::string_view text;
   Kind kind = Kind::kUser;
 };
@@ -185,7 +184,6 @@ struct UnitTexts {
 // The header to compile a unit with.
 struct RuntimeChoice {
   bool full = false;   // the whole header
-  std::string why;     // if `full`: "k.cu:12: std::vector"
   RuntimeParts parts;  // to add to the stand-in that the names are for; none if it fits
   // Whether the unit can have objects of types of namespace std. Messages about an operator then list those of std that
   // the whole header declares, though they are not for such types.
