@@ -83,7 +83,7 @@ def jit():
     "wrong arch": f"%%cuda gpu --arch sm_900\n{CUDA}",
     "wrong": f"%%cpp\n{WRONG}",
     "command": "sys.last_value.command",
-    "command again": "!{sys.last_value.command}",
+    "command again": "!{sys.last_value.save('failed')}",
     "very wrong": f"%%cpp\n{VERY_WRONG}",
     "all of it": "sys.last_value.compiler_output.count('error: ')",
     "wrong cuda": f"%%cuda --arch=sm_90\n{WRONG}",
