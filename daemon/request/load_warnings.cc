@@ -8,7 +8,6 @@
 
 #include "common/base/load_warning.h"
 #include "common/base/strings.h"
-#include "common/base/utf8.h"
 #include "common/flags/languages.h"
 
 namespace kernix::build {
@@ -20,7 +19,7 @@ using language::ParameterKind;
 v1::LoadWarning Warning(std::string_view name, std::string text) {
   v1::LoadWarning warning;
   warning.set_name(std::string(name));
-  warning.set_text(ToValidUtf8(text));
+  warning.set_text(std::move(text));
   return warning;
 }
 
