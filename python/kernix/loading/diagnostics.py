@@ -1,67 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A summary of kernix' environment, for users and for bug reports."""
+"""What ``kernixctl doctor`` finds, for users and for bug reports."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-
-from kernix import _core, _environment
-from kernix._errors import KernelError
+from kernix import _environment
 from kernix.jax.targets import list_registered_targets
-from kernix.loading import connection
+from kernix.loading.connection import store_override
 
-__all__ = ["print_diagnostics"]
+__all__ = ["doctor", "print_diagnostics"]
 
 
 def print_diagnostics() -> None:
-    """Print versions, daemon, cache and registered targets to ``sys.stdout``. Starts a daemon if none is running."""
-    for label, value in _facts():
-        print(f"{label + ':':<20} {value}")
+    """Print to ``sys.stdout`` what ``kernixctl doctor`` finds, and the targets that JAX knows.
+
+    It examines compilers, GPU, daemon and store, and compiles small kernels. It starts a daemon if none is running.
+    ``python -m kernix`` examines Python and JAX, too.
+    """
+    print(doctor()[1], end="")
+    print(f"{'':<6}{'targets':<14}{', '.join(list_registered_targets()) or 'none registered'}")
 
 
-def _facts() -> Iterator[tuple[str, str]]:
-    yield "kernix", f"{_core.version()} (build {_core.build_id()[:12]})"
-    yield "Python", f"{sys.version.split()[0]} at {sys.executable}"
-    for package in ("jax", "jaxlib"):
-        yield package, _version(package)
-    yield "XLA FFI headers", ", ".join(_environment.jax_include_paths()) or "not found"
-    yield "host compiler", _or_reason(_core.find_host_compiler)
-    yield "nvcc", _or_reason(lambda: _core.find_nvcc(_environment.site_packages()))
-    yield "GPU architecture", _or_reason(_core.gpu_architecture)
-    yield from _daemon()
-    yield "registered targets", ", ".join(list_registered_targets()) or "none"
+def doctor() -> tuple[int, str]:
+    """Run ``kernixctl doctor`` for the store of this process. Return its exit code and its lines."""
+    import subprocess  # here: it would make `import kernix` slower
 
-
-def _version(package: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version  # here: it would double the time of `import kernix`
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def _or_reason(find: Callable[[], str]) -> str:
-    try:
-        return find()
-    except KernelError as error:
-        return str(error).partition("\n")[0]
-
-
-def _daemon() -> Iterator[tuple[str, str]]:
-    try:
-        client = connection.client()
-        info = client.info()
-        stats = client.stats()
-    except KernelError as error:
-        yield "kernixd", f"not reachable: {error}"
-        return
-    kind = "shared" if info.shared else "of this user"
-    yield "kernixd", f"{info.version} (build {info.build_id[:12]}), {kind}, process {info.pid}, {info.address}"
-    size = f"{_megabytes(stats.bytes)} of {_megabytes(stats.limit_bytes)}"
-    yield "cache", f"{info.store_directory}: {stats.entries} entries, {size}, {stats.hits} hits, {stats.builds} builds"
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB"
+    program = _environment.program("kernixctl")
+    if not program:
+        return 1, "fail  kernixctl     this installation of kernix lacks it: install kernix again\n"
+    environment = _environment.for_kernixctl()
+    if store := store_override():
+        environment["KERNIX_CACHE_DIR"] = store
+    done = subprocess.run([program, "doctor"], env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    return done.returncode, done.stdout
