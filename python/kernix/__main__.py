@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 from kernix import _core, _environment
-from kernix.loading.diagnostics import doctor
+from kernix.loading.connection import doctor
 from kernix.packaging.bundle import bundle, has_gpu
 from kernix.packaging.image import image
 from kernix.tuning.command import tune
