@@ -16,7 +16,7 @@
 #include "common/base/shell_words.h"
 #include "common/base/strings.h"
 #include "daemon/exec/root_path.h"
-#include "daemon/language/write/kernel_headers.h"
+#include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/tool_paths.h"
 

@@ -8,8 +8,8 @@
 #include "common/base/artifact_symbols.h"
 #include "common/base/strings.h"
 #include "common/flags/languages.h"
+#include "daemon/language/spec/arg_spec.h"
 #include "daemon/language/spec/function_spec.h"
-#include "daemon/language/spec/scratch_expression.h"
 #include "daemon/language/spec/source_text.h"
 
 namespace kernix::language {

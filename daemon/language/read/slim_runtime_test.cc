@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stand-ins for the runtime header, with a real toolkit: which one a kernel takes, and that nvcc then makes the same.
-#include "daemon/language/write/slim_runtime.h"
 
 #include <filesystem>
 #include <map>
