@@ -17,7 +17,7 @@
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/builder/upstream_cache.h"
-#include "daemon/language/read/reading.h"
+#include "daemon/language/read/resolve.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/language/write/handler.h"
 #include "daemon/language/write/translation_unit.h"

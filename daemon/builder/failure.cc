@@ -22,7 +22,7 @@
 #include "common/base/utf8.h"
 #include "daemon/builder/driver_functions.h"
 #include "daemon/exec/root_path.h"
-#include "daemon/language/write/kernel_headers.h"
+#include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/tool_paths.h"
 #include "daemon/toolchain/description.h"

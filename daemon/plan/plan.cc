@@ -16,7 +16,6 @@
 #include "common/wire/input_root.h"
 #include "daemon/exec/action_digest.h"
 #include "daemon/language/spec/source_text.h"
-#include "daemon/language/write/kernel_headers.h"
 #include "daemon/language/write/prologue.h"
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan_parts.h"

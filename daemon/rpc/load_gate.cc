@@ -10,7 +10,7 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/flags/languages.h"
-#include "daemon/language/read/reading.h"
+#include "daemon/language/read/resolve.h"
 
 namespace kernix::server {
 
@@ -197,7 +197,7 @@ constexpr uint64_t kHeader = 500;
 constexpr uint64_t kPathCopies = 3;
 constexpr uint64_t kAllocation = 16;
 // A function as it was resolved, and the text of its handler. Only reading the sources shows its parameters, of which
-// language/read/reading.h allows so many.
+// language/read/resolve.h allows so many.
 constexpr uint64_t kFunction = 2000;
 constexpr uint64_t kParameter = 200;
 constexpr uint64_t kParameters = language::ReadingBudget().parameters;

@@ -97,15 +97,9 @@ uint64_t Purge(Client& client, const std::string& name) {
 
 std::string DefaultStore() { return ValueOrThrow(DefaultStoreDirectory(Env::Posix(), ProcessGetEnv, getuid())); }
 
-v1::ToolchainPaths Find(v1::Language language, const std::vector<std::string>& site_packages) {
-  const ToolchainSearch search{.language = language, .site_packages = site_packages};
-  return ValueOrThrow(FindToolchain(Env::Posix(), ProcessGetEnv, search));
-}
-
-std::string FindHostCompiler() { return Find(v1::LANGUAGE_CPP, {}).host_compiler(); }
-
 std::string FindNvcc(const std::vector<std::string>& site_packages) {
-  return Find(v1::LANGUAGE_CUDA, site_packages).nvcc();
+  const ToolchainSearch search{.language = v1::LANGUAGE_CUDA, .site_packages = site_packages};
+  return ValueOrThrow(FindToolchain(Env::Posix(), ProcessGetEnv, search)).nvcc();
 }
 
 std::string GpuArchitecture() { return ValueOrThrow(DetectGpuArchitecture()); }
@@ -139,7 +133,6 @@ void BindClient(py::module_& module) {
           py::arg("key"))
       .def("purge", &Purge, py::arg("name") = "")
       .def("shutdown", [](Client& client) { ThrowIfError(CallWithoutGil([&] { return client.Shutdown(); })); });
-  module.def("find_host_compiler", &FindHostCompiler);
   module.def("find_nvcc", &FindNvcc, py::arg("site_packages"));
   module.def("gpu_architecture", &GpuArchitecture);
 }

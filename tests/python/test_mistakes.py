@@ -538,10 +538,6 @@ WARNINGS = {
         lambda _: cpp(function("BE::Tensor x, BE::Tensor y")),
         "mistake:3: all arrays of function 'f' are results.*Write 'const BE::Tensor'.*// @BE f ret ret",
     ),
-    "writable-input": (
-        lambda _: cpp(function(body="\nfloat* p = x.data_ptr<float>();")),
-        r"mistake:4: 'x' is an input, but this pointer can write.*x.data_ptr<const T>\(\)",
-    ),
     "hidden-function": (
         lambda _: cpp(function(name="path")),
         r"function 'path' is hidden by CompiledModule.path. Call it as module\[\"path\"\]",

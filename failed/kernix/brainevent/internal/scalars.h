@@ -11,6 +11,9 @@ namespace kernix_handler {
 
 KERNIX_RUNTIME const char* TypeName(AttributeType type);
 
+// The name that NumPy uses.
+KERNIX_RUNTIME const char* XlaTypeName(ffi::DataType type);
+
 // Stores the value of `scalar` as `type`. If it does not fit, describes why in `problem` and returns false.
 KERNIX_RUNTIME bool ReadScalar(const ffi::Scalar& scalar, AttributeType type, AttributeValue& value, Problem& problem);
 
