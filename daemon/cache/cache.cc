@@ -117,6 +117,7 @@ Cache::~Cache() {
 
 absl::Status Cache::Start() {
   before_ = index_->totals();
+  KERNIX_RETURN_IF_ERROR(index_->CorrectLaterUses(env_.UnixMillis()));
   KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> named, index_->Artifacts());
   KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> kept, blobs_->RemoveAllBut(named));
   for (const Digest& artifact : named) {
@@ -283,7 +284,19 @@ absl::StatusOr<Pinned> Cache::SetPinned(const TagFilter& filter, bool pinned) {
 
 absl::StatusOr<Dropped> Cache::Purge(const TagFilter& filter) {
   FlushIfPossible();
-  KERNIX_ASSIGN_OR_RETURN(Dropped dropped, Wrap(index_->Purge(filter)));
+  absl::StatusOr<Dropped> purged = index_->Purge(filter);
+  if (absl::IsResourceExhausted(purged.status())) {
+    // On a full disk, the copy of the index makes room for the index's own changes. There will be another one.
+    env_.RemoveFile(StorePaths(options_.directory).index_copy).IgnoreError();
+    purged = index_->Purge(filter);
+  }
+  if (absl::IsResourceExhausted(purged.status())) {
+    return MakeError(v1::ErrorDetail::RESOURCE,
+                     StrCat("the disk of the store ", options_.directory, " has no room to note what is purged (",
+                            ToStd(purged.status().message()),
+                            "): run `kernixctl shutdown`, which makes some, and purge again"));
+  }
+  KERNIX_ASSIGN_OR_RETURN(Dropped dropped, Wrap(std::move(purged)));
   NoteChanges(dropped.keys);
   RemoveBlobs(dropped.artifacts);
   return dropped;

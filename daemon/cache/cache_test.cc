@@ -108,6 +108,17 @@ TEST_F(CacheTest, EvictsTheLeastRecentlyUsed) {
   EXPECT_FALSE(env_.Stat(BlobOf(2)).ok());
 }
 
+TEST_F(CacheTest, WhatWasUsedWhileTheClockWasAheadIsEvictedToo) {
+  Open(/*limit_bytes=*/2000);
+  env_.now += 1'000'000;
+  Insert(1);
+  env_.now -= 1'000'000;
+  Open(/*limit_bytes=*/2000);
+  for (int i = 2; i < 4; ++i) Insert(i);
+  EXPECT_FALSE(Has(1));
+  EXPECT_TRUE(Has(2) && Has(3));
+}
+
 TEST_F(CacheTest, WhoLoadsManyPushesOutOnlyTheirOwn) {
   Open(/*limit_bytes=*/1 << 20);
   cache_->SetLimits({.bytes = 1 << 20, .bytes_per_user = 4000});

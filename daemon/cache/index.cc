@@ -96,6 +96,12 @@ absl::StatusOr<std::unique_ptr<Index>> Index::Open(const std::string& path) {
   return index;
 }
 
+absl::Status Index::CorrectLaterUses(int64_t now_unix_ms) {
+  const MutexLock lock(write_mutex_);
+  constexpr char kCorrect[] = "UPDATE entry SET last_used_unix_ms = ?1 WHERE last_used_unix_ms > ?1";
+  return database_.Prepared(kCorrect).Bind(now_unix_ms).Run();
+}
+
 absl::Status Index::Start(const std::string& path) {
   const MutexLock write_lock(write_mutex_);
   const MutexLock read_lock(read_mutex_);

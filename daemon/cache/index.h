@@ -32,6 +32,9 @@ class Index {
   // another kernix made it.
   static absl::StatusOr<std::unique_ptr<Index>> Open(const std::string& path);
 
+  // What was used later than now, when the clock was ahead, was used now. Otherwise it would never be evicted.
+  absl::Status CorrectLaterUses(int64_t now_unix_ms);
+
   // --- The action cache: maps each key to the artifact that answers it.
 
   // nullopt: a miss.
