@@ -62,7 +62,7 @@ WRONG_CALLS = {
 
 CELLS = {
     "start": """%load_ext kernix
-import sys, jax, numpy as np, kernix, kernix.loading.console
+import sys, tempfile, jax, numpy as np, kernix, kernix.loading.console
 kernix.loading.console._PROGRESS_AFTER_SECONDS = 0
 X = np.zeros(1, np.float32)
 def jit():
@@ -83,7 +83,7 @@ def jit():
     "wrong arch": f"%%cuda gpu --compute-capability sm_900\n{CUDA}",
     "wrong": f"%%cpp\n{WRONG}",
     "command": "sys.last_value.command",
-    "command again": "!{sys.last_value.save('failed')}",
+    "command again": "!{sys.last_value.save(tempfile.mkdtemp())}",
     "very wrong": f"%%cpp\n{VERY_WRONG}",
     "all of it": "sys.last_value.compiler_output.count('error: ')",
     "wrong cuda": f"%%cuda --compute-capability=sm_90\n{WRONG}",

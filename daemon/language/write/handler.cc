@@ -454,7 +454,7 @@ void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_c
   AppendScratchFunctions(spec, out);
   StrAppend(&out, "#line 1 ", Literal(StrCat(kHandlerOf, spec.name, ">")), "\n");
   AppendCallFunction(on_gpu, spec, out);
-  const std::string table = StrCat("kernix_handler_of_", spec.name);
+  const std::string table = StrCat("kernix_table_of_", spec.name);
   AppendTable(on_gpu, spec, allow_cuda_graph, table, out);
   // As XLA calls it, and with the module's name (artifact_symbols.h).
   constexpr char kExported[] = "extern \"C\" __attribute__((visibility(\"default\")))\nkernix_ffi_abi::Error* ";

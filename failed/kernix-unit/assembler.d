@@ -1,1 +1,0 @@
-kernix-unit/unit.o: unit.cc
