@@ -222,7 +222,8 @@ absl::StatusOr<Bundle> Bundle::Open(Env& env, std::string path) {
   if (*format == kFormat) return Bundle(env, std::move(path), std::move(folder));
   if (!format->starts_with(kFormatBegins)) return NoBundle(path, StrCat("its file ", kFormatFile, " is damaged"));
   return MakeError(v1::ErrorDetail::LOAD,
-                   StrCat(path, " was made by a newer kernix: update kernix, or make the bundle with this one"));
+                   StrCat(path, " was made by a newer kernix: update kernix, or make the bundle with this one"),
+                   absl::StatusCode::kUnimplemented);
 }
 
 absl::StatusOr<std::vector<BundledKernel>> Bundle::Find(const Digest& key, const TrustedKeys& trusted) const {
@@ -250,7 +251,8 @@ absl::StatusOr<std::vector<BundledKernel>> Bundle::ReadKernels(const std::string
   KERNIX_ASSIGN_OR_RETURN(const std::string content, env_->ReadFile(JoinPath(folder_, name)));
   const absl::StatusOr<Digest> key = Digest::FromHex(name.substr(0, name.size() - kKernelSuffix.size()));
   internal::KernelFile file;
-  if (!key.ok() || !file.ParseFromString(content)) return Damaged(name, "it is damaged");
+  const bool is_whole = key.ok() && file.ParseFromString(content) && !file.statement().empty();
+  if (!is_whole) return Damaged(name, "it is damaged");
   std::vector<BundledKernel> kernels;
   for (const std::string& bytes : file.statement()) {
     const absl::StatusOr<Statement> statement = DecodeStatement(bytes, trusted);

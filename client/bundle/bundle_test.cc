@@ -98,6 +98,17 @@ TEST_F(BundleTest, AnotherBundleTakesItsPlaceAndNothingElseDoes) {
   EXPECT_EQ(env_.ReadFile("/home/me/thesis").value(), "text");
 }
 
+TEST_F(BundleTest, AFileThatHasLostItsStatementsIsDamaged) {
+  BundleFiles files;
+  AddKernel(Kernel("add", "code"), "code", nullptr, files);
+  Write(files);
+  const std::string name = NameOf(Kernel("add", "code"));
+  Change(name, "");
+  const Digest key = BundleKey(Kernel("add", "code").load);
+  EXPECT_THAT(ErrorOf(Open().Find(key, {}).status()), HasSubstr(StrCat(name, ": it is damaged")));
+  EXPECT_THAT(ErrorOf(Open().All({}).status()), HasSubstr(StrCat(name, ": it is damaged")));
+}
+
 TEST_F(BundleTest, WhatIsDamagedIsToldWithItsFile) {
   const BundledKernel kernel = Kernel("add", "code");
   BundleFiles files;

@@ -5,12 +5,14 @@
 #include <minizip/zip.h>
 
 #include <array>
+#include <cerrno>
 #include <climits>
 #include <memory>
 #include <type_traits>
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/posix_error.h"
 
 namespace kernix {
 namespace {
@@ -27,12 +29,14 @@ absl::Status Damaged(const std::string& path) {
   return absl::DataLossError(StrCat(path, " is no zip file, or damaged, or has folders"));
 }
 
-absl::Status WriteEntry(zipFile file, const std::string& name, const std::string& content) {
+absl::Status CannotWrite(const std::string& path) { return ErrnoStatus(errno == 0 ? EIO : errno, "write", path); }
+
+bool WriteEntry(zipFile file, const std::string& name, const std::string& content) {
   int result = zipOpenNewFileInZip64(file, name.c_str(), &kNoDate, nullptr, 0, nullptr, 0, nullptr, kStored, 0,
                                      content.size() >= UINT_MAX ? 1 : 0);
   if (result == ZIP_OK) result = zipWriteInFileInZip(file, content.data(), static_cast<unsigned>(content.size()));
   if (result == ZIP_OK) result = zipCloseFileInZip(file);
-  return result == ZIP_OK ? absl::OkStatus() : absl::InternalError(StrCat("zip error ", result));
+  return result == ZIP_OK;
 }
 
 // The entry at which `file` stands.
@@ -54,13 +58,14 @@ absl::Status ReadEntry(unzFile file, std::map<std::string, std::string>& content
 }  // namespace
 
 absl::Status WriteZip(const std::string& path, const std::map<std::string, std::string>& contents) {
+  errno = 0;
   zipFile file = zipOpen64(path.c_str(), APPEND_STATUS_CREATE);
-  if (file == nullptr) return absl::InternalError(StrCat("cannot write ", path));
+  if (file == nullptr) return CannotWrite(path);
   absl::Status status;
   for (const auto& [name, content] : contents) {
-    if (status.ok()) status = WriteEntry(file, name, content);
+    if (status.ok() && !WriteEntry(file, name, content)) status = CannotWrite(path);
   }
-  if (zipClose(file, nullptr) != ZIP_OK) status.Update(absl::InternalError(StrCat("cannot write ", path)));
+  if (zipClose(file, nullptr) != ZIP_OK) status.Update(CannotWrite(path));
   return status;
 }
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "common/os/env.h"
 #include "tests/support/client_support.h"
@@ -52,7 +53,14 @@ TEST_F(ZipFileTest, FoldersAreRefused) {
 }
 
 TEST_F(ZipFileTest, NothingIsWrittenWhereNothingCanBe) {
-  EXPECT_FALSE(WriteZip(folder_ / "none/a.zip", {{"a", "1"}}).ok());
+  const absl::Status status = WriteZip(folder_ / "none/a.zip", {{"a", "1"}});
+  EXPECT_THAT(std::string(status.message()), HasSubstr("none/a.zip: No such file or directory"));
+}
+
+TEST_F(ZipFileTest, AFullDiskIsNamed) {
+  ASSERT_EQ(symlink("/dev/full", (folder_ / "full.zip").c_str()), 0);
+  const absl::Status status = WriteZip(folder_ / "full.zip", {{"a", std::string(100'000, 'x')}});
+  EXPECT_THAT(std::string(status.message()), HasSubstr("full.zip: No space left on device"));
 }
 
 }  // namespace
