@@ -22,6 +22,7 @@ constexpr std::pair<int, std::string_view> kSignals[] = {{SIGTERM, "SIGTERM"}, {
 
 absl::StatusOr<StopSignals> StopSignals::Take() {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a limit that was inherited: a write beyond it says so
   sigset_t signals;
   sigemptyset(&signals);
   for (const auto& [number, name] : kSignals) sigaddset(&signals, number);
