@@ -20,7 +20,6 @@
 #include "common/base/utf8.h"
 #include "common/os/file_identity.h"
 #include "common/os/private_directory.h"
-#include "common/os/user_entry.h"
 
 namespace kernix {
 

@@ -115,7 +115,7 @@ TEST_F(CacheTest, WhoLoadsManyPushesOutOnlyTheirOwn) {
   for (int i = 1; i < 9; ++i) Insert(i);
   EXPECT_TRUE(Has(0) && Has(8));
   EXPECT_FALSE(Has(1));
-  EXPECT_LE(cache_->HeldBy(UserId{1000}).value(), 4000u);
+  EXPECT_LE(cache_->Holders().value()[UserId{1000}].bytes, 4000u);
 }
 
 TEST_F(CacheTest, AUserWhoUsesWhatOthersBuildKeepsTheirLimit) {
@@ -125,8 +125,8 @@ TEST_F(CacheTest, AUserWhoUsesWhatOthersBuildKeepsTheirLimit) {
   for (int i = 0; i < 6; ++i) cache_->Touch(TestKey(i), {"module", UserId{7}});
   cache_->SetLimits({.bytes = 1 << 20, .bytes_per_user = 4000});
   ASSERT_THAT(cache_->Flush(), IsOk());
-  EXPECT_LE(cache_->HeldBy(UserId{7}).value(), 4000u);
-  EXPECT_LE(cache_->HeldBy(UserId{1000}).value(), 4000u);
+  EXPECT_LE(cache_->Holders().value()[UserId{7}].bytes, 4000u);
+  EXPECT_LE(cache_->Holders().value()[UserId{1000}].bytes, 4000u);
 }
 
 TEST_F(CacheTest, NeverEvictsTheEntryJustMade) {

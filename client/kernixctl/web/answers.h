@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -62,5 +63,9 @@ class WebAnswers {
   MonotonicTime ask_again_;          // not before
   bool of_private_daemon_ = false;
 };
+
+// `metrics`, in Prometheus' text format, as OpenMetrics 1.0: a counter's family has no "_total", and a line ends the
+// text.
+std::string ToOpenMetrics(std::string_view metrics);
 
 }  // namespace kernix::ctl
