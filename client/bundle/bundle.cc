@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <climits>
 #include <cstdint>
 #include <map>
@@ -23,6 +24,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/folders.h"
+#include "common/os/posix_error.h"
 #include "common/os/private_directory.h"
 #include "common/wire/statement.h"
 
@@ -230,7 +232,8 @@ absl::StatusOr<Bundle> Bundle::Open(Env& env, std::string path) {
   if (*format == kFormat) return Bundle(env, std::move(path), std::move(folder));
   if (!format->starts_with(kFormatBegins)) return NoBundle(path, StrCat("its file ", kFormatFile, " is damaged"));
   return MakeError(v1::ErrorDetail::LOAD,
-                   StrCat(path, " was made by a newer kernix: update kernix, or make the bundle with this one"));
+                   StrCat(path, " was made by a newer kernix: update kernix, or make the bundle with this one"),
+                   absl::StatusCode::kUnimplemented);
 }
 
 absl::StatusOr<std::vector<BundledKernel>> Bundle::Find(const Digest& key, const TrustedKeys& trusted) const {
@@ -258,7 +261,8 @@ absl::StatusOr<std::vector<BundledKernel>> Bundle::ReadKernels(const std::string
   KERNIX_ASSIGN_OR_RETURN(const std::string content, env_->ReadFile(JoinPath(folder_, name)));
   const absl::StatusOr<Digest> key = Digest::FromHex(name.substr(0, name.size() - kKernelSuffix.size()));
   internal::KernelFile file;
-  if (!key.ok() || !file.ParseFromString(content)) return Damaged(name, "it is damaged");
+  const bool is_whole = key.ok() && file.ParseFromString(content) && !file.statement().empty();
+  if (!is_whole) return Damaged(name, "it is damaged");
   std::vector<BundledKernel> kernels;
   for (const std::string& bytes : file.statement()) {
     const absl::StatusOr<Statement> statement = DecodeStatement(bytes, trusted);
@@ -420,12 +424,14 @@ absl::Status Damaged(const std::string& path) {
   return absl::DataLossError(StrCat(path, " is no zip file, or damaged, or has folders"));
 }
 
-absl::Status WriteEntry(zipFile file, const std::string& name, const std::string& content) {
+absl::Status CannotWrite(const std::string& path) { return ErrnoStatus(errno == 0 ? EIO : errno, "write", path); }
+
+bool WriteEntry(zipFile file, const std::string& name, const std::string& content) {
   int result = zipOpenNewFileInZip64(file, name.c_str(), &kNoDate, nullptr, 0, nullptr, 0, nullptr, kStored, 0,
                                      content.size() >= UINT_MAX ? 1 : 0);
   if (result == ZIP_OK) result = zipWriteInFileInZip(file, content.data(), static_cast<unsigned>(content.size()));
   if (result == ZIP_OK) result = zipCloseFileInZip(file);
-  return result == ZIP_OK ? absl::OkStatus() : absl::InternalError(StrCat("zip error ", result));
+  return result == ZIP_OK;
 }
 
 // The entry at which `file` stands.
@@ -447,13 +453,14 @@ absl::Status ReadEntry(unzFile file, std::map<std::string, std::string>& content
 }  // namespace
 
 absl::Status WriteZip(const std::string& path, const std::map<std::string, std::string>& contents) {
+  errno = 0;
   zipFile file = zipOpen64(path.c_str(), APPEND_STATUS_CREATE);
-  if (file == nullptr) return absl::InternalError(StrCat("cannot write ", path));
+  if (file == nullptr) return CannotWrite(path);
   absl::Status status;
   for (const auto& [name, content] : contents) {
-    if (status.ok()) status = WriteEntry(file, name, content);
+    if (status.ok() && !WriteEntry(file, name, content)) status = CannotWrite(path);
   }
-  if (zipClose(file, nullptr) != ZIP_OK) status.Update(absl::InternalError(StrCat("cannot write ", path)));
+  if (zipClose(file, nullptr) != ZIP_OK) status.Update(CannotWrite(path));
   return status;
 }
 

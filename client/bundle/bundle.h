@@ -50,7 +50,7 @@ absl::Status WriteBundle(Env& env, std::string path, BundleFiles files);
 class Bundle {
  public:
   // kNotFound if there is nothing at `path`. LOAD errors: it is no bundle, or of a format that this kernix does not
-  // have. A zip file is unpacked beside the user's store, once.
+  // have (kUnimplemented). A zip file is unpacked beside the user's store, once.
   static absl::StatusOr<Bundle> Open(Env& env, std::string path);
 
   const std::string& path() const { return path_; }

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <functional>
 
@@ -99,6 +100,17 @@ TEST_F(BundleTest, AnotherBundleTakesItsPlaceAndNothingElseDoes) {
   ASSERT_THAT(env_.WriteFile("/home/me/thesis", "text", 0644), IsOk());
   EXPECT_THAT(ErrorOf(WriteBundle(env_, "/home/me", files)), HasSubstr("will not replace /home/me"));
   EXPECT_EQ(env_.ReadFile("/home/me/thesis").value(), "text");
+}
+
+TEST_F(BundleTest, AFileThatHasLostItsStatementsIsDamaged) {
+  BundleFiles files;
+  AddKernel(Kernel("add", "code"), "code", nullptr, files);
+  Write(files);
+  const std::string name = NameOf(Kernel("add", "code"));
+  Change(name, "");
+  const Digest key = BundleKey(Kernel("add", "code").load);
+  EXPECT_THAT(ErrorOf(Open().Find(key, {}).status()), HasSubstr(StrCat(name, ": it is damaged")));
+  EXPECT_THAT(ErrorOf(Open().All({}).status()), HasSubstr(StrCat(name, ": it is damaged")));
 }
 
 TEST_F(BundleTest, WhatIsDamagedIsToldWithItsFile) {
@@ -291,7 +303,14 @@ TEST_F(ZipFileTest, FoldersAreRefused) {
 }
 
 TEST_F(ZipFileTest, NothingIsWrittenWhereNothingCanBe) {
-  EXPECT_FALSE(WriteZip(folder_ / "none/a.zip", {{"a", "1"}}).ok());
+  const absl::Status status = WriteZip(folder_ / "none/a.zip", {{"a", "1"}});
+  EXPECT_THAT(std::string(status.message()), HasSubstr("none/a.zip: No such file or directory"));
+}
+
+TEST_F(ZipFileTest, AFullDiskIsNamed) {
+  ASSERT_EQ(symlink("/dev/full", (folder_ / "full.zip").c_str()), 0);
+  const absl::Status status = WriteZip(folder_ / "full.zip", {{"a", std::string(100'000, 'x')}});
+  EXPECT_THAT(std::string(status.message()), HasSubstr("full.zip: No space left on device"));
 }
 
 }  // namespace

@@ -28,8 +28,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A daemon with a large store on a slow disk may take a while to list or purge it.
-constexpr milliseconds kCallTimeout{60'000};
 // How long to wait for a daemon that drains with its own timeout: longer than its default.
 constexpr milliseconds kDefaultDrain{30'000};
 constexpr milliseconds kDrainMargin{5'000};
@@ -60,8 +58,8 @@ class ConnectedClient : public DaemonClient {
     std::string socket;
     KERNIX_RETURN_IF_ERROR(WithSession(start, [&](const Session& session, Caller& caller) {
       socket = session.socket;
-      return CallOnce(*session.connection, session.peer, "GetInfo", v1::GetInfoRequest(), response, kCallTimeout,
-                      caller);
+      return CallOnce(*session.connection, session.peer, "GetInfo", v1::GetInfoRequest(), response,
+                      options().call_timeout, caller);
     }));
     return DaemonInfo{.address = StrCat("unix:", socket),
                       .version = response.version(),
@@ -93,7 +91,7 @@ class ConnectedClient : public DaemonClient {
   absl::Status Call(std::string_view method, const google::protobuf::MessageLite& request, bool start,
                     google::protobuf::MessageLite& response) override {
     absl::Status status = WithSession(start, [&](const Session& session, Caller& caller) {
-      return CallOnce(*session.connection, session.peer, method, request, response, kCallTimeout, caller);
+      return CallOnce(*session.connection, session.peer, method, request, response, options().call_timeout, caller);
     });
     if (method == "PurgeCache") ++cache_removals;  // even if it failed: it may have begun
     return status;
@@ -144,7 +142,7 @@ class ConnectedClient : public DaemonClient {
   template <typename Attempt>
   absl::Status WithSession(bool start, Attempt attempt) {
     Endpoint endpoint = endpoint_;
-    const MonotonicTime deadline = std::chrono::steady_clock::now() + kCallTimeout;
+    const MonotonicTime deadline = std::chrono::steady_clock::now() + options().call_timeout;
     const Connector::Need need = start ? Connector::Need::kFit : Connector::Need::kAnyDaemon;
     bool lost_before = false;
     while (true) {

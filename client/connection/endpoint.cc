@@ -62,10 +62,11 @@ std::string StrangersService(const ClientEnvironment& environment) {
       "that you want.");
 }
 
-// For a user who is not in the service's group. Empty: there is no service, or no group may use it.
-std::string HowToJoin(const ClientEnvironment& environment) {
+// For a user who is not in the group of the service at `socket`. Empty: there is no service, or no group may use it.
+// `instead`: what serves that user.
+std::string HowToJoin(const ClientEnvironment& environment, const std::string& socket, std::string_view instead) {
   constexpr mode_t kGroupMayUse = 0060;
-  const absl::StatusOr<FileInfo> info = environment.env->Stat(environment.service_socket);
+  const absl::StatusOr<FileInfo> info = environment.env->Stat(socket);
   if (!info.ok() || (info->mode & kGroupMayUse) != kGroupMayUse) return "";
   if (!IsTrustedUser(info->uid, environment.uid)) return "";
   if (info->gid == 0) return "";  // nobody should become a member of that
@@ -75,10 +76,9 @@ std::string HowToJoin(const ClientEnvironment& environment) {
   const bool known = getgrgid_r(info->gid, &entry, names, sizeof names, &found) == 0 && found != nullptr;
   const std::string group = known ? found->gr_name : StrCat(info->gid);
   const std::string user = LookUpUser(environment.uid).name;
-  return StrCat("this machine has a kernixd for the members of the group ", group, " (", environment.service_socket,
-                "), which share what they compile; you are not in it, and use a kernixd of your own. To join: sudo "
-                "usermod -aG ",
-                group, " ", user.empty() ? "USER" : user, ", then log in again.");
+  return StrCat("this machine has a kernixd for the members of the group ", group, " (", socket,
+                "), which share what they compile; you are not in it", instead, ". To join: sudo usermod -aG ", group,
+                " ", user.empty() ? "USER" : user, ", then log in again.");
 }
 
 absl::StatusOr<Endpoint> ServiceOrOwn(const ClientEnvironment& environment, const ClientOptions& options) {
@@ -89,7 +89,9 @@ absl::StatusOr<Endpoint> ServiceOrOwn(const ClientEnvironment& environment, cons
         .kind = EndpointKind::kService, .socket = environment.service_socket, .origin = "the machine's service"};
   }
   KERNIX_ASSIGN_OR_RETURN(Endpoint own, OwnEndpoint(environment, options));
-  if (!is_for_us) own.hint = HowToJoin(environment);
+  if (!is_for_us) {
+    own.hint = HowToJoin(environment, environment.service_socket, ", and use a kernixd of your own");
+  }
   if (is_for_us) own.warning = own.warning.empty() ? warning : StrCat(warning, "\n", own.warning);
   return own;
 }
@@ -111,6 +113,14 @@ absl::StatusOr<Endpoint> EndpointAt(decltype(FindRunFolderForStore)& run_folder,
   endpoint.socket = endpoint.run_folder.socket;
   endpoint.warning = endpoint.run_folder.warning;
   return endpoint;
+}
+
+// `denied`, with what to do about it if only the members of a group may connect.
+absl::Status WithHowToJoin(const ClientEnvironment& environment, const Endpoint& endpoint, const absl::Status& denied) {
+  if (access(endpoint.socket.c_str(), R_OK | W_OK) == 0) return denied;  // a stranger listens
+  const std::string hint = HowToJoin(environment, endpoint.socket, "");
+  if (hint.empty()) return denied;
+  return MakeError(KindOf(denied), StrCat(denied.message(), ": ", hint), denied.code());
 }
 
 // Where the daemon that holds the endpoint's store listens, if not at the endpoint's own socket; else empty.
@@ -150,6 +160,7 @@ std::optional<pid_t> HolderOf(const ClientEnvironment& environment, const Endpoi
 
 absl::StatusOr<PeerSocket> ConnectTo(const ClientEnvironment& environment, const Endpoint& endpoint) {
   absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint.socket, environment.uid);
+  if (absl::IsPermissionDenied(peer.status())) return WithHowToJoin(environment, endpoint, peer.status());
   if (!absl::IsNotFound(peer.status())) return peer;
   const std::string elsewhere = SocketElsewhere(environment, endpoint);
   if (elsewhere.empty()) return peer;

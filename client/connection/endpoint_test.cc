@@ -140,7 +140,7 @@ TEST_F(EndpointTest, AServiceSocketOfSomebodyElseIsRefusedByName) {
   EXPECT_THAT(endpoint->warning, HasSubstr("set KERNIX_ADDRESS"));
 }
 
-// What ResolveEndpoint() says to a user without any group of the service.
+// What ResolveEndpoint(), or ConnectTo() of a named address, says to a user without any group of the service.
 std::string HintForAnother(ClientEnvironment environment) {
   constexpr uid_t kAnother = 65534;
   int ends[2];
@@ -150,7 +150,11 @@ std::string HintForAnother(ClientEnvironment environment) {
     environment.uid = kAnother;
     const bool left = setgroups(0, nullptr) == 0 && setgid(kAnother) == 0 && setuid(kAnother) == 0;
     const absl::StatusOr<Endpoint> endpoint = ResolveEndpoint(environment, {});
-    const std::string hint = !left ? "still root" : endpoint.ok() ? endpoint->hint : endpoint.status().ToString();
+    const std::string hint = !left            ? "still root"
+                             : !endpoint.ok() ? endpoint.status().ToString()
+                             : endpoint->kind != EndpointKind::kNamed
+                                 ? endpoint->hint
+                                 : std::string(ConnectTo(environment, *endpoint).status().message());
     _exit(write(ends[1], hint.data(), hint.size()) == static_cast<ssize_t>(hint.size()) ? 0 : 1);
   }
   close(ends[1]);
@@ -174,6 +178,11 @@ TEST_F(EndpointTest, WhoIsNotInTheGroupOfTheServiceIsToldHowToJoin) {
   ASSERT_EQ(chown(environment_.service_socket.c_str(), 0, 4), 0);
   EXPECT_THAT(HintForAnother(environment_), AllOf(HasSubstr("the group adm "), HasSubstr(environment_.service_socket),
                                                   HasSubstr("usermod -aG adm nobody"), HasSubstr("log in again")));
+  variables_["KERNIX_ADDRESS"] = environment_.service_socket;
+  EXPECT_THAT(HintForAnother(environment_),
+              AllOf(HasSubstr("Permission denied"), HasSubstr("the group adm "),
+                    HasSubstr("you are not in it. To join: sudo usermod -aG adm nobody")));
+  variables_.erase("KERNIX_ADDRESS");
   ASSERT_EQ(chmod(environment_.service_socket.c_str(), 0666), 0);
   EXPECT_EQ(HintForAnother(environment_), "") << "it serves everybody";
   ASSERT_EQ(Resolve()->hint, "") << "root may use it";

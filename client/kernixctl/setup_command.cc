@@ -198,6 +198,16 @@ absl::Status Run(const Words& command, bool only_print) {
 
 // --- All of it
 
+// Before anything is changed.
+absl::Status CheckUsers(const std::vector<std::string>& users) {
+  for (const std::string& user : users) {
+    if (getpwnam(user.c_str()) != nullptr) continue;
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("--user: this machine has no user \"", user, "\": create it first, or leave it out"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckMachine(bool dry_run) {
   if (geteuid() != 0 && !dry_run) {
     return MakeError(v1::ErrorDetail::INVALID_REQUEST, "setup changes this machine: run it as root, or with --dry-run");
@@ -229,6 +239,7 @@ absl::Status WriteConfig(const SetupFlags& flags, bool& is_new) {
 absl::Status SetUp(const SetupFlags& flags) {
   umask(022);  // the service reads what this makes
   KERNIX_RETURN_IF_ERROR(CheckMachine(flags.dry_run));
+  KERNIX_RETURN_IF_ERROR(CheckUsers(flags.users));
   bool has_new_config = false;
   KERNIX_RETURN_IF_ERROR(WriteConfig(flags, has_new_config));
   for (const Words& command : CommandsFor(flags, has_new_config)) {

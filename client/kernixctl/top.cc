@@ -16,6 +16,7 @@
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/reports.h"
 #include "common/base/error.h"
+#include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -144,7 +145,7 @@ namespace {
 
 constexpr char kDetails[] =
     R"(Shows the running loads, the queue and the cache, as `kernixctl status` does, once a second. Without a
-terminal, prints them once. Users see their own loads; administrators see all. Keys: q ends it; s sorts by time, name
+terminal, or with TERM=dumb, prints them once. Users see their own loads; administrators see all. Keys: q ends it; s sorts by time, name
 or user; / shows only loads with a text in their name or user; the arrows, or j and k, select a load; c cancels it. Never
 starts a daemon: exit code 3 means that none is running.
 
@@ -229,7 +230,8 @@ int Watch(DaemonClient& client, TopData data) {
   while (true) {
     winsize size{};
     ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-    terminal.Show(view.Draw(data, size.ws_col, size.ws_row, message));
+    // A serial line does not know its size.
+    terminal.Show(view.Draw(data, size.ws_col == 0 ? 80 : size.ws_col, size.ws_row == 0 ? 24 : size.ws_row, message));
     message.clear();
     const TopKey key = view.Press(terminal.Key(kPeriodMs));
     if (key == TopKey::kQuit) return kOk;
@@ -243,10 +245,13 @@ int Watch(DaemonClient& client, TopData data) {
   }
 }
 
+// Whether there is a screen: one that moves its cursor.
+bool HasScreen() { return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && ProcessGetEnv("TERM") != "dumb"; }
+
 int Run(DaemonClient& client) {
   absl::StatusOr<TopData> data = Ask(client);
   if (!data.ok()) return Fail(data.status());
-  if (isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) return Watch(client, *std::move(data));
+  if (HasScreen()) return Watch(client, *std::move(data));
   constexpr size_t kWidth = 1000;
   const size_t height = 6 + static_cast<size_t>(data->status.load_size());
   std::cout << absl::StrJoin(TopView(/*keys=*/false).Draw(*data, kWidth, height, ""), "\n") << "\n";

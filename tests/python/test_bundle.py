@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import sysconfig
+import warnings
 import zipfile
 
 import conftest
@@ -309,9 +310,10 @@ def test_only_kernels_that_a_trusted_key_has_signed(place, folder, bare, tmp_pat
     unsigned = make(place, tmp_path / "unsigned", folder)
     assert bare(folder / "add.cpp", is_signed, KERNIX_BUNDLE_KEYS=f"{mallorys},{owners}").returncode == 0
     assert bare(folder / "add.cpp", is_signed, KERNIX_BUNDLE_KEYS=mallorys).returncode != 0
-    assert "no key of KERNIX_BUNDLE_KEYS has signed it" in bare(
-        folder / "add.cpp", unsigned, KERNIX_BUNDLE_KEYS=owners
-    ).stderr
+    assert (
+        "no key of KERNIX_BUNDLE_KEYS has signed it"
+        in bare(folder / "add.cpp", unsigned, KERNIX_BUNDLE_KEYS=owners).stderr
+    )
     [artifact] = is_signed.glob("*.so")
     content = artifact.read_bytes()
     artifact.write_bytes(content[:-1] + b"x")
@@ -337,8 +339,37 @@ def test_damage_is_told_with_its_file_and_hides_nothing(place, folder, bare, tmp
     verified = place.kernixctl("bundle", "verify", str(bundle), check=False)
     assert f"{artifact}: its content has changed" in verified.stderr
     artifact.write_bytes(content)
+    [statement] = bundle.glob("*.kernel")
+    statement.unlink()
+    verified = place.kernixctl("bundle", "verify", str(bundle), check=False)
+    assert (verified.returncode, f"has lost what it says about {artifact.name}" in verified.stderr) == (1, True)
     (bundle / "kernix-bundle").write_text("kernix bundle, format 9\n")
     assert "was made by a newer kernix" in bare(folder / "add.cpp", bundle).stderr
+    bundle.rename(folder / "add.kernix")
+    assert "was made by a newer kernix" in bare(folder / "add.cpp").stderr
+
+
+def test_an_error_says_what_the_bundles_lack(place, folder, bare, tmp_path, forget):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mul.cpp").write_text(ADD_N)
+    (other / "n.h").write_text("#define N 5\n")
+    bundle = make(place, tmp_path / "b.kernix", other)
+    failed = bare(folder / "add.cpp", bundle, KERNIX_BUNDLES="/nonexistent")
+    says = f'Besides, the bundle {bundle} has nothing named "add"; there is no bundle /nonexistent.'
+    assert says in failed.stderr
+    with pytest.warns(kernix.KernelWarning, match='has nothing named "add"'):
+        kernix.load_cpp_file(folder / "add.cpp", bundle=bundle, auto_register=False)
+    forget()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as in a clone of a package
+        kernix.load_cpp_file(folder / "add.cpp", bundle=tmp_path / "none", auto_register=False)
+
+
+def test_what_a_bundle_has_built_counts_as_built(own_place, folder, tmp_path):
+    make_it = ("bundle", "make", str(folder), "-o", str(tmp_path / "b.kernix"))
+    assert "1 module: 1 built, in" in own_place.kernixctl(*make_it).stderr
+    assert "1 module: 1 from the cache, in" in own_place.kernixctl(*make_it).stderr
 
 
 REFUSED = {

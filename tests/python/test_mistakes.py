@@ -884,3 +884,22 @@ def test_the_developer_mode_keeps_all_frames():
         for mode in ([], ["-X", "dev"])
     ]
     assert lengths[0] == 2 < lengths[1]
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "completion bash", "bundle --help"])
+def test_output_that_cannot_be_written_is_a_failure_of_kernixctl(arguments):
+    command = [_environment.program("kernixctl"), *arguments.split()]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "kernixctl: cannot write the output: No space left on device\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert done.stderr == b"", "who closes a pipe has read enough"
+
+
+def test_setup_knows_its_users_before_it_begins(place):
+    done = place.kernixctl("setup", "--dry-run", "--user", "nosuch", check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert 'this machine has no user "nosuch"' in done.stderr

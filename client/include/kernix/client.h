@@ -30,6 +30,8 @@ struct ClientOptions {
   // (docs/production.md). nullopt: this process's executable. Empty: none.
   std::optional<std::string> program;
   std::chrono::milliseconds start_timeout{30'000};
+  // Of a call other than a load. A daemon with a large store on a slow disk may take a while to list or purge it.
+  std::chrono::milliseconds call_timeout{60'000};
   bool allow_start = true;    // start a daemon if none answers
   bool allow_oneshot = true;  // if no daemon can be started, start a private kernixd for each load
 };
