@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kernix.autotune: which variants it drops and why, what it takes for the fastest, and what it remembers."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -9,6 +10,7 @@ import re
 import subprocess
 import sys
 import time
+from unittest.mock import Mock
 
 import conftest
 import jax
@@ -18,6 +20,8 @@ import numpy as np
 import pytest
 
 import kernix
+from kernix.loading.one_load import PreparedLoad
+from kernix.tuning import command as tuning_command
 from kernix.tuning import driver, fit, measure
 from kernix.tuning.loads import Loads
 
@@ -287,6 +291,49 @@ def test_other_errors_end_the_search(fresh_name, monkeypatch):
         tune({"WORK": [1, 2]}, name=fresh_name)
 
 
+@pytest.mark.parametrize("how", ["freeze", "policy", "variable"])
+def test_a_search_that_may_not_compile_ends_and_keeps_nothing(fresh_name, how, monkeypatch):
+    tune({"WORK": [HEAVY]}, name=fresh_name)
+    if how == "variable":
+        monkeypatch.setenv("KERNIX_POLICY", "cached")
+    options = {"policy": "cached"} if how == "policy" else {}
+    frozen = kernix.freeze() if how == "freeze" else contextlib.nullcontext()
+    with frozen, pytest.raises(kernix.KernelNotCachedError):
+        tune({"WORK": [1, HEAVY]}, name=fresh_name, **options)
+    monkeypatch.delenv("KERNIX_POLICY", raising=False)
+    result = tune({"WORK": [1, HEAVY]}, name=fresh_name)
+    assert (result.best, result.from_memory) == ({"WORK": 1}, False)
+
+
+def test_a_build_that_reached_a_limit_is_no_result_to_keep(fresh_name, monkeypatch):
+    fetch = PreparedLoad.fetch
+    full = kernix.KernelResourceError("the disk is full")
+    monkeypatch.setattr(PreparedLoad, "fetch", Mock(side_effect=full))
+    with pytest.raises(kernix.KernelTuningError, match="1 could not be built; WORK=1: the disk is full"):
+        tune({"WORK": [1]}, name=fresh_name)
+
+    def fetch_some(load):
+        if next(numbers) == 1:
+            raise full
+        return fetch(load)
+
+    numbers = itertools.count()
+    monkeypatch.setattr(PreparedLoad, "fetch", fetch_some)
+    result = tune({"WORK": [2, 1]}, name=fresh_name, at_once=1)
+    assert outcomes(result) == ["best", "not built"]
+    assert result.table[1].reason == "the disk is full"
+    monkeypatch.setattr(PreparedLoad, "fetch", fetch)
+    assert not tune({"WORK": [2, 1]}, name=fresh_name).from_memory
+
+
+def test_ctrl_c_keeps_what_was_found_out(fresh_name):
+    with pytest.raises(KeyboardInterrupt) as caught:
+        tune({"WORK": [1], "BROKEN": [1, 0]}, name=fresh_name, check=Mock(side_effect=KeyboardInterrupt), at_once=1)
+    (note,) = caught.value.__notes__
+    assert note.startswith(f"{fresh_name}: stopped after\nWORK  BROKEN")
+    assert "does not compile" in note
+
+
 def test_ctrl_c_cancels_what_compiles(fresh_name, counters):
     def check(result):
         raise KeyboardInterrupt
@@ -327,7 +374,7 @@ def test_progress_names_the_best_so_far(fresh_name, monkeypatch):
     monkeypatch.setattr("kernix.tuning.search._PROGRESS_AFTER_SECONDS", 0)
     monkeypatch.setattr("kernix.loading.console.SharedLine.show", lambda self, text: drawn.append(text))
     tune({"WORK": [1, HEAVY]}, name=fresh_name, at_once=1)
-    assert any(text.startswith(f"kernix: tuning {fresh_name}: 1 of 2 variants, best ") for text in drawn), drawn
+    assert any("] 1 of 2 variants, best " in text for text in drawn), drawn
     assert "with WORK=1, " in drawn[-1]
 
 
@@ -763,6 +810,23 @@ def test_command(tmp_path):
     assert "none.cpp" in missing.stderr.splitlines()[-1]
 
 
+def test_ctrl_c_prints_the_table_so_far(monkeypatch, tmp_path, capsys):
+    stop = KeyboardInterrupt()
+    stop.__notes__ = ["the table"]
+    monkeypatch.setattr(tuning_command, "autotune", Mock(side_effect=stop))
+    (tmp_path / "kernel.cpp").write_text("void f();\n")
+    assert tuning_command.tune([str(tmp_path / "kernel.cpp"), "--space", "A=1"]) == 130
+    assert capsys.readouterr().out == "the table\n"
+
+
+def test_messages_name_options_of_the_command(monkeypatch, tmp_path, capsys):
+    error = kernix.KernelToolchainError("pass compile_only=True, or compute_capability")
+    monkeypatch.setattr(tuning_command, "autotune", Mock(side_effect=error))
+    (tmp_path / "kernel.cpp").write_text("void f();\n")
+    assert tuning_command.tune([str(tmp_path / "kernel.cpp"), "--space", "A=1"]) == 1
+    assert "pass --compile-only, or --arch" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -771,6 +835,10 @@ def test_command(tmp_path):
         (["--space", "A"], 2, "'A' is not of the form NAME=VALUE"),
         (["--space", "A=1", "--launch", "grid=1+"], 2, "'1+' is not a Python expression"),
         (["--space", "A=1", "--launch", "grid=x"], 1, "--launch: 'x' fails with A=1: name 'x' is not defined"),
+        (["--space", "A=1", "--space", "A=2"], 2, "--space names A twice"),
+        (["--space", "A=1", "--attribute", "b=1", "--attribute", "b=2"], 2, "--attribute names b twice"),
+        (["--space", "A=1", "--arg", "float32[10000000000000]"], 1, "Unable to allocate"),
+        (["--space", "A=1", "--arg", "float32[1]", "--arg", "float32[2]"], 1, "needs --out, the shape"),
         (["--space", "A=1", "none.cpp"], 2, "unrecognized arguments: none.cpp"),
     ],
 )

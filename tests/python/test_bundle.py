@@ -264,6 +264,15 @@ def test_an_image_of_a_bundle(place, folder, bare, tmp_path):
     subprocess.run(["tar", "-xf", str(layer), "-C", str(tmp_path / "root")], check=True)
     loaded = bare(folder / "add.cpp", KERNIX_BUNDLES=str(tmp_path / "root" / "models" / "kernels"))
     assert loaded.stdout.split()[1] == "5.0", loaded.stderr
+    doubled = [*command[:-1], str(tmp_path / "doubled"), "--prefix", "/models//./kernels/"]
+    subprocess.run(doubled, check=True)
+    blobs = [{path.name for path in (tmp_path / image / "blobs/sha256").iterdir()} for image in ("image", "doubled")]
+    assert blobs[0] == blobs[1]
+    outside = subprocess.run(
+        [*command[:-1], str(tmp_path / "outside"), "--prefix", "../../etc"], capture_output=True, text=True
+    )
+    assert (outside.returncode, (tmp_path / "outside").exists()) == (1, False)
+    assert "the prefix ../../etc must be a folder in the image" in outside.stderr
     again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode == 1
     assert "exists" in again.stderr

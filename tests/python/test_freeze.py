@@ -108,6 +108,16 @@ def test_a_block_ends_as_it_began():
     assert action() == "frozen (coun"
 
 
+def test_blocks_of_threads_end_for_themselves():
+    blocks = [kernix.freeze("warn"), kernix.freeze(), kernix.freeze("count")]
+    for ended, action in ((0, "coun"), (2, "rais"), (1, None)):  # in another order than they began
+        blocks[ended].__exit__(None, None, None)
+        assert kernix.report().frozen[:12] == (f"frozen ({action}" if action else "")
+    with kernix.freeze():
+        blocks[0].__exit__(None, None, None)
+        assert kernix.report().frozen
+
+
 def test_a_load_that_asks_for_a_build_gets_it(fresh_name, recwarn):
     for action in ("raise", "warn"):
         kernix.freeze(action)

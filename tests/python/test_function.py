@@ -701,8 +701,8 @@ void every(BE::In<float, 2> weights, const BE::Tensor bias, const BE::Tensor* ma
 // @BE rest arg args... arg:int32 rets... scratch:1024 ret.token
 void rest(const BE::Tensor first, BE::Span<const BE::Tensor> all, BE::In<int> last, BE::Span<BE::Tensor> outs,
           BE::Scratch memory) {}
-// @BE clash arg arg ret attr.n:int32
-void clash(const BE::Tensor out, const BE::Tensor x, BE::Tensor y, int n) {}
+// @BE clash arg arg arg arg ret attr.n:int32
+void clash(const BE::Tensor out, const BE::Tensor in, const BE::Tensor out_, const BE::Tensor, BE::Tensor y, int n) {}
 """
 
 
@@ -713,7 +713,7 @@ def test_signatures_show_the_names_of_cpp(fresh_name):
     )
     assert str(module.rest).removeprefix(f"{fresh_name}.") == "rest(first, *args, out=None)"
     assert str(inspect.signature(module.rest)).startswith("(first, /, *args, out")
-    assert str(module.clash).removeprefix(f"{fresh_name}.") == "clash(arg0, arg1, /, *, n: int32, out=None)"
+    assert str(module.clash).removeprefix(f"{fresh_name}.") == "clash(out_, in_, out__, arg3, /, *, n: int32, out=None)"
     every, rest = module.every._signature, module.rest._signature
     assert (every.arguments, every.results, every.defaults) == (Count(2, 3), Count(1, 1), {"x"})
     assert (rest.arguments, rest.results, rest.order_tokens) == (Count(2, None), Count(0, None), ("ret.token",))

@@ -51,9 +51,9 @@ def test_an_array_may_be_named_like_a_part_of_the_launch(fresh_name):
     module = kernix.load_cuda_inline(fresh_name, source, compute_capability="sm_90", auto_register=False)
     assert (
         str(module.f)
-        == f"{fresh_name}.f(arg0: float32, /, *, grid, block, shared=0, cluster=None, cooperative=False, out=None)"
+        == f"{fresh_name}.f(grid_: float32, /, *, grid, block, shared=0, cluster=None, cooperative=False, out=None)"
     )
-    assert list(inspect.signature(module.f).parameters)[:3] == ["arg0", "grid", "block"]
+    assert list(inspect.signature(module.f).parameters)[:3] == ["grid_", "grid", "block"]
 
 
 def test_tokens_say_order_and_kind(fresh_name):

@@ -335,6 +335,8 @@ void scale(BE::In<float> x, BE::Out<float> y, int factor) {}
 void fail(BE::In<float> x, BE::Out<float> y) { throw std::runtime_error("oh"); }
 // @BE fail_oddly
 void fail_oddly(BE::In<float> x, BE::Out<float> y) { throw 7; }
+// @BE any
+void any(const BE::Tensor x, BE::Tensor y) {}
 // @BE check
 void check(BE::In<float> x, BE::Out<float> y) { BE_CHECK(x.size() > 99) << "x is too short"; }
 """
@@ -370,6 +372,34 @@ CALLS = {
     "number": (lambda m: m.scale(1.0, factor=1), TE, "argument 0"),
     "string": (lambda m: m.scale("x", factor=1), TE, "argument 0"),
     "None": (lambda m: m.scale(None, factor=1), TE, "argument 0"),
+    "description as an argument": (
+        lambda m: m.scale(jnp.asarray(X), jax.ShapeDtypeStruct((4,), np.float32), factor=1),
+        TE,
+        r"scale\(\) takes 1 array, .* argument 1 only describes an array: pass the description of a result as out=",
+    ),
+    "description for an argument": (
+        lambda m: m.add(X, jax.ShapeDtypeStruct((4,), np.float32)),
+        TE,
+        "argument 1 only describes an array: pass the description of a result as out=",
+    ),
+    "class of a description": (
+        lambda m: m.scale(jnp.asarray(X), factor=1, out=jax.ShapeDtypeStruct),
+        TE,
+        r"out 0 is <class 'jax.ShapeDtypeStruct'>; it must have shape and dtype",
+    ),
+    "class of a description, with a gradient": (
+        lambda m: m.scale.with_vjp("add")(jnp.asarray(X), factor=1, out=jax.ShapeDtypeStruct),
+        TE,
+        r"out 0 is <class 'jax.ShapeDtypeStruct'>; it must have shape and dtype",
+    ),
+    "negative shape": (
+        lambda m: m.scale(jnp.asarray(X), factor=1, out=jax.ShapeDtypeStruct((-1,), np.float32)),
+        VE,
+        r"scale\(\): out 0 has the shape \(-1,\)",
+    ),
+    "key": (lambda m: m.any(jax.random.key(0)), TE, r"argument 0 is a PRNG key: pass jax.random.key_data\(key\)"),
+    "traced key": (lambda m: jax.jit(m.any)(jax.random.key(0)), TE, "argument 0 is a PRNG key"),
+    "packed elements": (lambda m: m.any(X.astype("int4")), TE, "element type int4, .*: pass a JAX array"),
     "attribute left out": (lambda m: m.scale(X), TE, "factor"),
     "attribute that is not there": (lambda m: m.scale(X, factr=2), TE, "factr|factor"),
     "attribute as a fraction": (lambda m: m.scale(X, factor=1.5), VE, "'factor' is 1.5; it must be a whole number"),
@@ -389,14 +419,14 @@ CALLS = {
     "function that is not there": (
         lambda m: m.scal,
         AttributeError,
-        "^no function 'scal' in module 'called'; it has add, scale, fail, fail_oddly, check. Did you mean scale\\?$",
+        "^no function 'scal' in module 'called'; it has add, scale, fail, .*, check. Did you mean scale\\?$",
     ),
-    "function of a quite different name": (lambda m: m.softmax, AttributeError, "fail_oddly, check$"),
+    "function of a quite different name": (lambda m: m.softmax, AttributeError, "fail_oddly, any, check$"),
     "attribute with a typing error": (lambda m: m.functon_names, AttributeError, r"Did you mean function_names\?$"),
     "item that is not there": (
         lambda m: m["scal"],
         KeyError,
-        "no function 'scal' in module 'called'; it has add, scale, fail, fail_oddly, check. Did you mean scale\\?",
+        "no function 'scal' in module 'called'; it has add, scale, fail, fail_oddly, any, check. Did you mean scale\\?",
     ),
     "text of a source that is not there": (lambda m: m.source("x"), KeyError, "no source 'x'"),
     "gradient": (
@@ -463,7 +493,7 @@ PATHS = {
 @pytest.mark.parametrize("path", PATHS)
 def test_a_check_that_fails_in_a_first_call_is_jaxs_error_on_every_path(path):
     """JAX 0.5.0, 0.7.2, 0.10.2 and 0.12.0 do the same; what stands before the function's name differs."""
-    with pytest.raises(JE, match="check: check failed at called:12: .*x is too short"):
+    with pytest.raises(JE, match="check: check failed at called:14: .*x is too short"):
         jax.block_until_ready(PATHS[path](jnp.asarray(X)))
 
 
@@ -817,6 +847,8 @@ UNENCODABLE = {
     "label": lambda: cpp().source(ODD),
     "name in the cache": lambda: kernix.clear_cache(ODD),
     "cache": lambda: kernix.set_cache_dir(f"/tmp/{ODD}"),
+    "policy": lambda: cpp(policy=f"cached{ODD}"),
+    "architecture": lambda: cuda(compute_capability=f"sm_90{ODD}"),
 }
 
 
@@ -825,6 +857,16 @@ def test_other_texts_that_cannot_be_encoded_are_named_with_the_character(place):
     with pytest.raises(kernix.KernelRequestError, match=r"\\ud[8c][0e][09]") as caught:
         UNENCODABLE[place]()
     assert "incompatible" not in str(caught.value)
+
+
+def test_a_text_that_is_none_is_named():
+    for call, what in (
+        (lambda: kernix.clear_cache(3), "clear_cache: the name"),
+        (lambda: cpp(policy=3), "policy"),
+        (lambda: kernix.register_ffi_target(3, cpp(), "f"), "target_name"),
+    ):
+        with pytest.raises(TypeError, match=f"^{what} must be a string, not 3$"):
+            call()
 
 
 def test_a_file_whose_name_names_no_module_asks_for_one(tmp_path):
@@ -859,6 +901,13 @@ FROM_ABOVE = {
     "a call by JAX": lambda m: m.fail(jnp.asarray(X)),
     "a call under jit": lambda m: jax.jit(m.scale)(X),
     "a gradient": lambda m: m.scale.with_vjp("nothing"),
+    "a backward function": lambda m: jax.grad(lambda x: m.check.with_vjp("fail")(x).sum())(jnp.zeros(100, np.float32)),
+    "an item": lambda m: m["nothing"],
+    "tokens": lambda m: m.arg_spec("nothing"),
+    "a handler": lambda m: m.get_handler("nothing"),
+    "a target": lambda m: kernix.register_ffi_target("called.add", m, "scale"),
+    "a name in the cache": lambda _: kernix.clear_cache(3),
+    "a cache": lambda _: kernix.set_cache_dir(3),
 }
 
 
@@ -873,6 +922,15 @@ def test_a_traceback_has_one_frame_of_kernix(called, action):
     if action != "a call under jit":  # where JAX calls what calls kernix
         assert paths[-1].startswith(package)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_errors_of_many_loads_have_no_frame_of_kernix():
+    loads = [{"name": "m", "cpp_sources": function(body="nonsense;")}, "/no/such/file.cpp"]
+    later = kernix.load_cpp_inline("m", function(body="nonsense;"), wait=False).exception()
+    for wait in (True, False):
+        with pytest.raises(kernix.KernelBatchError) as caught:
+            kernix.load_many(loads) if wait else kernix.load_many(loads, wait=False).result()
+        assert [traceback.extract_tb(one.__traceback__) for one in (*caught.value.exceptions, later)] == [[], [], []]
 
 
 def test_the_developer_mode_keeps_all_frames():

@@ -9,6 +9,8 @@ import sys
 
 import kernels
 import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
 from notebooks import run_cells
 from test_docs import on_page
 
@@ -216,6 +218,21 @@ def test_help_names_the_parameters_of_loads(cells):
     parameters = inspect.signature(kernix.load_cuda_inline).parameters
     assert len(set(options)) > 10
     assert {option.replace("-", "_") for option in options} <= set(parameters)
+
+
+@pytest.mark.parametrize("use_jedi", [True, False])
+def test_options_of_cells_complete(use_jedi):
+    shell = InteractiveShell()
+    shell.run_line_magic("load_ext", "kernix")
+    shell.Completer.use_jedi = use_jedi
+
+    def completed(text):
+        with provisionalcompleter():
+            return [one.text for one in shell.Completer.completions(text, len(text))]
+
+    assert {"--debug", "--define", "--policy", "--verbose"} < set(completed("%%cpp --"))
+    assert completed("%%cuda mine --keep -D A=1 --ar") == ["--arch"]
+    assert "--arch" not in completed("%%cpp -")
 
 
 def test_ipython_on_a_terminal(place, tmp_path):

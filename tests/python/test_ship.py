@@ -14,8 +14,7 @@ import kernels
 import pytest
 
 from kernix import _environment
-from kernix.packaging.project import platform_tag
-from kernix.packaging.project import read_settings
+from kernix.packaging.project import platform_tag, read_settings
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "python/examples/package"
 TAG = re.compile(r"py3-none-manylinux_2_\d+_x86_64")
@@ -147,9 +146,16 @@ def use_setuptools(project):
 
 
 def test_both_backends_put_the_same_bundle_into_the_same_wheel(project, place, tmp_path):
+    earlier = project / "src/kernix_example/kernels.kernix"  # as `python -m kernix bundle` makes one
+    earlier.mkdir()
+    (earlier / "kernix-bundle").write_text("another\n")
+    (earlier / "old.so").touch()
     by_hatchling = build_wheel(project, place)
+    shutil.rmtree(earlier)
     other = pathlib.Path(shutil.copytree(project, tmp_path / "other", ignore=shutil.ignore_patterns("dist")))
     use_setuptools(other)
+    settings = (other / "pyproject.toml").read_text()
+    (other / "pyproject.toml").write_text(settings.replace("kernels.kernix", "./kernels.kernix/"))
     by_setuptools = build_wheel(other, place)
     assert by_setuptools.name == by_hatchling.name
     assert tags_of(by_setuptools) == tags_of(by_hatchling)
@@ -187,6 +193,7 @@ def test_a_kernel_that_does_not_compile_ends_the_build(project, place):
         ('bundle = "p/k.kernix"', "lacks 'load'"),
         ('load = "p"\nbundle = "p/k.kernix"', "load .* must be a list of strings"),
         ('load = ["p"]\nbundle = "../k.kernix"', "is a path inside the wheel, not ../k.kernix"),
+        ('load = ["p"]\nbundle = "p/.."', "is a path inside the wheel, not p/.."),
         ('load = ["p"]\nbundle = "p/k.kernix"\narchs = []', "has 'archs'; it may have load, bundle, architectures"),
     ],
 )

@@ -164,9 +164,14 @@ def test_numbers_of_arguments(module):
         module.multiply.with_vjp("multiply_backward", argnums=(0, -2))
 
 
-def test_forward_mode_is_refused(module):
-    with pytest.raises(TypeError, match="custom_vjp"):
-        jax.jvp(lambda a: module.multiply.with_vjp("multiply_backward")(a, B, scale=1), (A,), (A,))
+def test_each_rule_alone_asks_for_the_other(module, cubes):
+    multiply = module.multiply.with_vjp("multiply_backward")
+    with pytest.raises(TypeError, match=r"multiply\(\) has no tangents, which jax.jvp and .*\.with_jvp\("):
+        jax.jvp(lambda a: multiply(a, B, scale=1), (A,), (A,))
+    cube = of_kernel(cubes.cube.with_jvp("cube_along"))
+    for gradient in (jax.grad(lambda x: cube(x).sum()), jax.jit(jax.grad(lambda x: cube(x).sum())), jax.jacrev(cube)):
+        with pytest.raises(ValueError, match=r"cube\(\) has no backward function, which jax.grad .*\.with_vjp\("):
+            gradient(V)
 
 
 def test_shard_map_over_four_devices(run_python):
@@ -269,6 +274,20 @@ def test_both_derivatives_and_second_ones(cubes, order, wrap):
     assert_equal(wrap(jax.vmap(jax.hessian(total)))(batch), jax.vmap(jax.hessian(total_of_jax))(batch))
     assert "with the backward function cube_backward and the tangents cube_along" in repr(both)
     assert_equal(both(np.asarray(V), scale=2), of_jax(V))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["plain", "jit"])
+def test_reverse_over_reverse(cubes, wrap):
+    cube = of_kernel(cubes.cube.with_vjp(cubes.cube_backward.with_vjp("second_backward")))
+    for function in (
+        lambda f: jax.grad(lambda x: (jax.grad(lambda x: f(x).sum())(x) * x).sum()),
+        lambda f: jax.jacrev(jax.jacrev(f)),
+        lambda f: jax.grad(lambda x: (jax.vjp(f, x)[1](x)[0] ** 2).sum()),
+    ):
+        assert_equal(wrap(function(cube))(V), function(of_jax)(V))
+    once = of_kernel(cubes.cube.with_vjp("cube_backward"))
+    with pytest.raises(ValueError, match=r"cubes.cube_backward\(\) cannot be differentiated"):
+        wrap(jax.grad(lambda x: jax.grad(lambda x: once(x).sum())(x).sum()))(V)
 
 
 def test_integers_have_no_tangents(cubes):

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 from kernix import _core
-from kernix.jax.interop import imported_jax
+from kernix.jax.interop import ONLY_DESCRIBES, imported_jax, is_description
 
 __all__ = [
     "CPU",
@@ -55,6 +55,8 @@ _XLA_TYPES = {
     "float8_e3m4": 29,
     "float8_e8m0fnu": 33,
 }
+#: Smaller than a byte: JAX packs them for a kernel, and no other library does.
+_ONLY_IN_JAX = ("float4_e2m1fn", "int2", "int4", "uint2", "uint4")
 _NAMES = {number: name for name, number in _XLA_TYPES.items()}
 
 # DLDataTypeCode (dlpack.h): kinds whose names end with the number of bits, and kinds with a fixed name.
@@ -145,6 +147,8 @@ def library_of(array: Any) -> Library:
         if module is not None and library.owns(module, array):
             found: Library = library(module)
             return found
+    if is_description(array):
+        raise TypeError(ONLY_DESCRIBES)
     for method in _DLPACK_METHODS:
         if not hasattr(array, method):
             raise TypeError(f"is of type {type(array).__qualname__}, which is not an array: it has no {method}()")
@@ -393,6 +397,8 @@ def _xla_type(name: str) -> int:
     try:
         return _XLA_TYPES[name]
     except KeyError:
+        if name in _ONLY_IN_JAX:
+            raise TypeError(f"has the element type {name}, which only calls by JAX have: pass a JAX array") from None
         raise TypeError(f"has the element type {name}, which kernels do not support") from None
 
 

@@ -54,7 +54,7 @@ class JaxCalls:
         ffi_call = None if key is None else self._kept.get(key)
         if ffi_call is not None:
             return self._run_ffi_call(ffi_call, arguments, values)
-        arguments = arrays_for_jax(self._name, arguments)
+        arguments = arrays_for_jax(self._name, arguments, outputs or ())
         outputs = self._infer_output(arguments) if outputs is None else outputs
         arguments = vary_alike(arguments, outputs)
         if not self._on_host:  # on the CPU, JAX would begin the call, and fail when its results are read
@@ -126,6 +126,9 @@ class JaxCalls:
     def _infer_output(self, arguments: Sequence[Any]) -> list[Any]:
         import jax
 
+        for i, argument in enumerate(arguments):
+            if jax.numpy.issubdtype(argument.dtype, jax.dtypes.prng_key):
+                raise TypeError(f"{self._name}(): argument {i} is a PRNG key: pass jax.random.key_data(key)")
         kinds = {(name_of_dtype_in_jax(argument.dtype), argument.shape): argument for argument in arguments}
         if len(kinds) != 1:
             raise ambiguous(self._name, [f"{dtype}{list(shape)}" for dtype, shape in kinds])
@@ -134,7 +137,6 @@ class JaxCalls:
         return [next((argument for argument in arguments if isinstance(argument, jax.Array)), described)]
 
     def _spec(self, index: int, out: Any, arguments: Sequence[Any]) -> Any:
-        check_spec(self._name, index, out)
         if is_array(out) and not _describes(out):
             is_numpy = isinstance(out, sys.modules["numpy"].ndarray)
             kind = "a NumPy array" if is_numpy else f"of type {type(out).__qualname__}"
@@ -177,10 +179,12 @@ def x64_hint(takes: str, given: str) -> str:
     return f'. JAX makes {takes} {given} unless jax_enable_x64 is set: jax.config.update("jax_enable_x64", True)'
 
 
-def arrays_for_jax(name: str, arguments: Sequence[Any]) -> Sequence[Any]:
-    """Check that JAX accepts all arguments as arrays, and return them."""
+def arrays_for_jax(name: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> Sequence[Any]:
+    """Check that JAX accepts all arguments as arrays, and that `outputs` describe results. Return the arguments."""
     import jax
 
+    for i, out in enumerate(outputs):
+        check_spec(name, i, out)
     for i, argument in enumerate(arguments):
         if not isinstance(argument, jax.Array):
             try:

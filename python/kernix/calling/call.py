@@ -99,12 +99,14 @@ def is_spec(out: Any) -> bool:
 
 
 def check_spec(name: str, index: int, out: Any) -> None:
-    """Raise ``TypeError`` unless result number `index` is described by a value with shape and element type."""
+    """Refuse a description of result number `index` that has no shape and element type, or no possible shape."""
     if not is_spec(out):
         raise TypeError(
             f"{name}(): out {index} is {_shown(out)}; it must have shape and dtype. out= describes the result, "
             'such as jax.ShapeDtypeStruct((3, 4), "float32"), or an array; for several results, a tuple of them'
         )
+    if any(isinstance(size, int) and size < 0 for size in out.shape):
+        raise ValueError(f"{name}(): out {index} has the shape {tuple(out.shape)}; no size of a result is negative")
 
 
 def _shown(value: Any) -> str:

@@ -86,19 +86,29 @@ class DifferentiableFunction(Function):
         self._check_call(arguments, call.attributes)
         differentiable = self._with_rules(forward, call)
         # Do this before JAX differentiates, so that JAX sums the whole gradient of a replicated argument.
-        return differentiable(*vary_alike(arrays_for_jax(self.__qualname__, arguments), outputs or ()))
+        varied = vary_alike(arrays_for_jax(self.__qualname__, arguments, outputs or ()), outputs or ())
+        try:
+            return differentiable(*varied)
+        except TypeError as error:
+            if self._tangents is None and "to a custom_vjp function" in str(error):  # JAX does not say of which
+                raise TypeError(self._lacks("tangents", "jax.jvp and jax.jacfwd", "with_jvp")) from None
+            raise
 
     def _with_rules(self, forward: Callable[..., Any], call: Call) -> Any:
         import jax
 
         if self._tangents is None:
             with_backward = jax.custom_vjp(forward)
-            with_backward.defvjp(
-                lambda *arrays: self._save(arrays, forward(*arrays)),
-                lambda saved, cotangents: self._call_backward(saved, _of_floats(_sequence(cotangents)), call),
-            )
+
+            @short_errors
+            def backward(saved: Any, cotangents: Any) -> tuple[Any, ...]:
+                return self._call_backward(saved, _of_floats(_sequence(cotangents)), call)
+
+            # The forward rule may be differentiated, too.
+            with_backward.defvjp(lambda *arrays: self._save(arrays, with_backward(*arrays)), backward)
             return with_backward
 
+        @short_errors
         def differentiate(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             results = function(*primals)
             changes = self._changes(primals, _sequence(results), _of_floats(tangents), call)
@@ -123,18 +133,17 @@ class DifferentiableFunction(Function):
             saved = residuals[count:] if self._saves["tangents"] else ()
             return self._call_derivative(self._tangents, [*residuals[:count], *saved, *inputs], out, call)
 
+        @short_errors
         def transposed(residuals: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
+            if self._backward is None:
+                raise ValueError(self._lacks("backward function", "jax.grad and jax.vjp", "with_vjp"))
             gradients = self._call_backward((residuals[:count], residuals[count:]), cotangents, call)
             zeros = [jax.numpy.zeros_like(residuals[place]) for place in floats]
             pairs = zip(floats, zeros, strict=True)
             return [zero if gradients[place] is None else gradients[place] for place, zero in pairs]
 
         residuals = [*arguments, *(results if any(self._saves.values()) else ())]
-        along_floats = iter(
-            along(residuals, tangents)
-            if self._backward is None
-            else _call_linear(along, transposed, residuals, tangents)
-        )
+        along_floats = iter(_call_linear(along, transposed, residuals, tangents))
         return [
             next(along_floats) if _is_float(result) else np.zeros(result.shape, jax.dtypes.float0) for result in results
         ]
@@ -165,6 +174,12 @@ class DifferentiableFunction(Function):
         attributes = {name: call.attributes[name] for name in names}
         results: Sequence[Any] = derivative(*arrays, out=out, vmap_method=call.vmap_method, attributes=attributes)
         return results
+
+    def _lacks(self, derivative: str, users: str, method: str) -> str:
+        """Return the message for a differentiation that needs the other `derivative`."""
+        return (
+            f'{self.__qualname__}() has no {derivative}, which {users} need: add .{method}("{derivative.split()[0]}")'
+        )
 
     def _normalised(self, argnums: int | Sequence[int] | None) -> tuple[int, ...] | None:
         """Return `argnums` counted from the first argument. Each must exist and be named once."""

@@ -17,6 +17,7 @@ from kernix.calling.call import OPTIONS, Call, Function, check_spec, is_spec
 from kernix.calling.direct import FixedCall, Handler, call_directly
 from kernix.calling.launch import LAUNCH, LAUNCH_DEFAULTS, launch_attributes, split_launch
 from kernix.calling.signature import Signature, calls_of, read_signature
+from kernix.jax.interop import ONLY_DESCRIBES, is_description
 from kernix.jax.targets import Code, count_replacements
 
 if TYPE_CHECKING:
@@ -245,6 +246,8 @@ class KernelFunction(Function):
         most = signature.arguments.most
         if most is None or len(args) <= most:
             return ""
+        if is_description(args[most]):
+            return f": argument {most} {ONLY_DESCRIBES}"
         extra, left_out = args[most], [name for name in signature.attributes if name not in given]
         if left_out and not (is_array(extra) and getattr(extra, "shape", ()) != ()):
             shown = f"{left_out[0]}={extra!r}" if isinstance(extra, (int, float, str)) else f"{left_out[0]}=..."

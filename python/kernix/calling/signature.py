@@ -112,7 +112,7 @@ class Signature(NamedTuple):
     defaults: frozenset[str] = frozenset()  # the last attributes, which a call may omit
     argument_types: ArrayTypes = ArrayTypes()
     result_types: ArrayTypes = ArrayTypes()
-    argument_names: tuple[str, ...] = ()  # of the arguments before `args...`: the C++ name or "arg0", "arg1", ...
+    argument_names: tuple[str, ...] = ()  # of the arguments before `args...`, as help shows them
 
     def expected(self, function: str, given: Mapping[str, object]) -> Mapping[str, str]:
         """Return the `attributes` that a call with the attributes `given` must have.
@@ -200,9 +200,11 @@ def _before_rest(arrays: Sequence[_core.Parameter]) -> int:
 
 
 def _names_of(arguments: Sequence[_core.Parameter], taken: set[str]) -> tuple[str, ...]:
-    """Return the names that help shows: "arg0", "arg1" ..., unless the C++ names are valid in Python."""
-    single = [each.name for each in arguments[: _before_rest(arguments)]]
-    usable = all(name.isidentifier() and not keyword.iskeyword(name) for name in single)
-    if usable and len({*single, "args"}) == len(single) + 1 and not taken.intersection(single):
-        return tuple(single)
-    return tuple(f"arg{place}" for place in range(len(single)))
+    """Return the names that help shows: those of C++, as ``in_`` if Python or a call uses one, or else ``arg0``."""
+    names: list[str] = []
+    for place, each in enumerate(arguments[: _before_rest(arguments)]):
+        name = each.name if each.name.isidentifier() else f"arg{place}"
+        while keyword.iskeyword(name) or name in {*taken, *names, "args"}:
+            name += "_"
+        names.append(name)
+    return tuple(names)

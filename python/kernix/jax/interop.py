@@ -8,8 +8,21 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
-__all__ = ["check_numpy_for_jax", "imported_jax", "is_tracing", "make_spec", "plain_kinds", "platform_of", "vary_alike"]
+__all__ = [
+    "ONLY_DESCRIBES",
+    "check_numpy_for_jax",
+    "imported_jax",
+    "is_description",
+    "is_tracing",
+    "make_spec",
+    "plain_kinds",
+    "platform_of",
+    "vary_alike",
+]
 
+
+#: The end of a message about an argument for which :func:`is_description` holds.
+ONLY_DESCRIBES = "only describes an array: pass the description of a result as out="
 
 _ready: ModuleType | None = None  # the JAX module, once its import is known to be complete
 
@@ -23,6 +36,12 @@ def imported_jax() -> ModuleType | None:
             return None
         _ready = jax
     return jax
+
+
+def is_description(value: Any) -> bool:
+    """Return whether a value only describes an array: a ``jax.ShapeDtypeStruct``."""
+    jax = imported_jax()
+    return jax is not None and isinstance(value, jax.ShapeDtypeStruct)
 
 
 def vary_alike(arguments: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]:
@@ -88,6 +107,8 @@ def check_numpy_for_jax(array: Any) -> None:
     """Refuse arrays that JAX does not accept. Errors are ``TypeError`` or ``ValueError`` without a position."""
     import numpy as np
 
+    if is_description(array):
+        raise TypeError(ONLY_DESCRIBES)
     if not isinstance(array, (np.ndarray, np.generic)):
         raise TypeError(
             f"is of type {type(array).__qualname__} in a call by JAX; "

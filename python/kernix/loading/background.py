@@ -20,6 +20,7 @@ from kernix._errors import (
     KernelNotCachedError,
     add_note,
     short_errors,
+    shortened,
     user_line,
     warn,
     warning_listener,
@@ -163,6 +164,11 @@ class LoadFuture(BackgroundWork[_Result]):
         finally:
             if self.done():
                 self.give_warnings()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return what :meth:`result` raises, or None; wait if necessary."""
+        error = super().exception(timeout)
+        return None if error is None else shortened(error)
 
     def __await__(self) -> Generator[Any, None, _Result]:
         """Wait in a coroutine. If its task is cancelled, so is the load."""

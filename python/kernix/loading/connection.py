@@ -7,10 +7,10 @@ import os
 import sys
 
 from kernix import _core, _environment
-from kernix._errors import KernelDaemonError, KernelResourceError
+from kernix._errors import KernelDaemonError, KernelResourceError, short_errors
 from kernix._lock import ForkSafeLock
 from kernix.loading.module import forget_modules
-from kernix.loading.request import check_text
+from kernix.loading.request import check_text, folder_path
 
 __all__ = [
     "clear_cache",
@@ -67,6 +67,7 @@ def _program() -> bytes:
     return os.path.abspath(os.fsencode(path))
 
 
+@short_errors
 def clear_cache(name: str | None = None) -> int:
     """Remove compiled kernels from the cache, but no pinned ones. Modules that this process has loaded stay loaded.
 
@@ -87,6 +88,7 @@ def clear_cache(name: str | None = None) -> int:
     return removed
 
 
+@short_errors
 def set_cache_dir(path: str | os.PathLike[str]) -> None:
     """Keep the compiled kernels of this process in a separate folder, served by a separate daemon.
 
@@ -102,7 +104,7 @@ def set_cache_dir(path: str | os.PathLike[str]) -> None:
     KernelResourceError
         If the folder cannot be created.
     """
-    given = check_text("set_cache_dir: the path", os.fsdecode(path))
+    given = check_text("set_cache_dir: the path", folder_path(path, "set_cache_dir"))
     directories = [os.path.abspath(os.path.expanduser(part)) for part in given.split(os.pathsep)]
     try:
         os.makedirs(directories[0], exist_ok=True)
@@ -111,6 +113,7 @@ def set_cache_dir(path: str | os.PathLike[str]) -> None:
     use_store(os.pathsep.join(directories))
 
 
+@short_errors
 def get_cache_dir() -> str:
     """Return the folder of compiled kernels.
 

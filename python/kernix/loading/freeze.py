@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple, get_args
 
 from kernix import _core
 from kernix._errors import KernelCompilationError, KernelNotCachedError, user_line, warn
+from kernix._lock import ForkSafeLock
 from kernix.loading.report import LoadReport
 
 __all__ = ["Action", "Freeze", "freeze", "freeze_load", "frozen", "unfreeze"]
@@ -48,17 +49,15 @@ class Freeze(NamedTuple):
             warn(shown)
 
 
-_frozen: Freeze | None = None
-
-
 def frozen() -> Freeze | None:
-    """Return whether this process is frozen, and how. A forked child inherits it."""
-    return _frozen
+    """Return whether this process is frozen, and how: as the latest freeze says. A forked child inherits it."""
+    latest = next(reversed(_live), None)
+    return None if latest is None else latest.freeze
 
 
 def freeze_load(request: _core.Request, policy: str | None) -> Freeze | None:
     """Prepare a load with this `policy` for the freeze of this process. Return how it is frozen, if it is."""
-    if (state := _frozen) is None:
+    if (state := frozen()) is None:
         return None
     request.frozen = True
     if policy is not None:
@@ -88,21 +87,33 @@ def freeze(action: Action = "raise") -> AbstractContextManager[object]:
     Returns
     -------
     context manager
-        At its end, the process is as it was before the call.
+        At its end, this freeze ends. Another one that goes on, in another thread or around it, then holds again.
     """
     if action not in get_args(Action):
         raise ValueError(f'action is {action!r}. It takes "raise", "warn" and "count".')
-    thaw = ExitStack()
-    thaw.callback(_become, _frozen)
-    _become(Freeze(action, f"by {user_line()} at {time.strftime('%Y-%m-%d %H:%M:%S')}"))
-    return thaw
+    one = _Live(Freeze(action, f"by {user_line()} at {time.strftime('%Y-%m-%d %H:%M:%S')}"))
+    with _lock:
+        _live.append(one)
+    return one
 
 
 def unfreeze() -> None:
-    """End what :func:`freeze` began: later loads may build."""
-    _become(None)
+    """End all that :func:`freeze` began: later loads may build."""
+    with _lock:
+        _live.clear()
 
 
-def _become(state: Freeze | None) -> None:
-    global _frozen
-    _frozen = state
+class _Live(AbstractContextManager[None]):
+    """A freeze that holds until its end."""
+
+    def __init__(self, freeze: Freeze) -> None:
+        self.freeze = freeze
+
+    def __exit__(self, *_: object) -> None:
+        with _lock:
+            if self in _live:
+                _live.remove(self)
+
+
+_lock = ForkSafeLock()
+_live: list[_Live] = []  # the freezes that hold; the latest decides

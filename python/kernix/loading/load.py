@@ -14,6 +14,7 @@ from kernix.loading.one_load import Policy, PreparedLoad, public_load
 from kernix.loading.request import (
     Defines,
     Functions,
+    check_text,
     define_flags,
     file_source,
     file_sources,
@@ -430,6 +431,8 @@ def prepare(what: str, is_cuda: bool | None, parameters: dict[str, Any]) -> Prep
     if is_cuda:
         request.max_parallel_jobs = _job_limit(take("ninja_workers", None))
         if (capability := take("compute_capability", None)) is not None:
+            if isinstance(capability, str):
+                check_text("compute_capability", capability)
             request.compute_capability = capability
     for option in _CUDA_ATTRIBUTES if is_cuda else _CPP_ATTRIBUTES:
         if option in parameters:

@@ -13,7 +13,7 @@ from concurrent.futures import wait as wait_for
 from contextvars import copy_context
 from typing import Any
 
-from kernix._errors import KernelError, add_note, warning_listener
+from kernix._errors import KernelError, add_note, shortened, warning_listener
 from kernix.loading.background import BackgroundWork, LoadFuture, start
 from kernix.loading.console import ProgressLine, SharedLine, bar, line_of_context, write_to
 from kernix.loading.load import prepare
@@ -111,7 +111,7 @@ class _OneOfMany:
         except TypeError:
             raise  # a mistake in the call, not in a kernel
         except Exception as error:
-            self.error = error
+            self.error = shortened(error)
         else:
             self._prepared.request.batch = True
             self.name = self._prepared.request.name
@@ -131,7 +131,7 @@ class _OneOfMany:
             self._fetched = self.work.result()
             self.module = self._prepared.deliver(self._fetched)
         except Exception as error:
-            self.error = error
+            self.error = shortened(error)
         self.work.give_warnings()
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 from kernix import _core
-from kernix._errors import KernelRequestError, short_in_notebook
+from kernix._errors import KernelRequestError, short_errors, short_in_notebook, shortened
 from kernix._lock import ForkSafeLock
 from kernix.jax.targets import Code
 from kernix.loading.request import check_text
@@ -127,7 +127,10 @@ class CompiledModule:
         if name not in self._functions:
             from kernix.calling.function import KernelFunction  # only calls need it, not loads
 
-            self._functions.setdefault(name, KernelFunction(self._code, name))
+            try:
+                self._functions.setdefault(name, KernelFunction(self._code, name))
+            except KeyError as error:
+                raise shortened(error)  # noqa: B904 (it is the same error)
         return self._functions[name]
 
     def __contains__(self, name: object) -> bool:
@@ -215,6 +218,7 @@ class CompiledModule:
         """
         return self._code.core.miss_reason or None
 
+    @short_errors
     def arg_spec(self, name: str) -> list[str]:
         """Return the tokens of a function, with all types.
 
@@ -230,6 +234,7 @@ class CompiledModule:
         """
         return list(self._code.info(name).tokens)
 
+    @short_errors
     def get_handler(self, name: str) -> Any:
         """Return the XLA FFI handler of a function.
 
@@ -256,6 +261,7 @@ class CompiledModule:
         self._code.check(name)
         return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(self._code.core.address(name))
 
+    @short_errors
     def source(self, label: str | None = None) -> str:
         """Return the compiled source text: the sources, then a handler for each function.
 
@@ -270,6 +276,7 @@ class CompiledModule:
             raise KeyError(f"no source {label!r} in module {self.name!r}; it has {self._code.core.source_labels}")
         return text.decode(errors="replace")
 
+    @short_errors
     def ptx(self, architecture: str | None = None) -> str:
         """Return the PTX from which the machine code was made. For modules that were loaded with ``keep=True``.
 
@@ -280,6 +287,7 @@ class CompiledModule:
         """
         return self._code.core.ptx(_architecture(architecture)).decode(errors="replace")
 
+    @short_errors
     def sass(self, architecture: str | None = None) -> str:
         """Return the disassembled machine code, as nvdisasm prints it. For modules that were loaded with ``keep=True``.
 
@@ -290,6 +298,7 @@ class CompiledModule:
         """
         return self._code.core.sass(_architecture(architecture)).decode(errors="replace")
 
+    @short_errors
     def resources(self) -> list[KernelResources]:
         """Return the resources of each kernel (registers, shared memory, spills), for each architecture.
 
@@ -304,6 +313,7 @@ class CompiledModule:
         """
         return [KernelResources(*fields) for fields in self._code.core.resources()]
 
+    @short_errors
     def trace(self) -> BuildTrace:
         """Return the times of the library's build, by step. ``print()`` draws them.
 
@@ -334,6 +344,7 @@ class CompiledModule:
         return f"<b>{escape(self.name)}</b> on {self.platform}, {origin}<table>{rows}</table>"
 
 
+@short_errors
 def register_ffi_target(
     target_name: str,
     module: CompiledModule,

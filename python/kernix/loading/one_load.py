@@ -85,6 +85,7 @@ class PreparedLoad:
         if replace:
             request.begin_anew = True
         if policy is not None:
+            check_text("policy", policy)
             request.policy = policy
         if bundle is not None:
             request.bundles = bundle_paths(bundle)

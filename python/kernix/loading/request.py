@@ -71,6 +71,8 @@ def make_request(
 
 def check_text(what: str, text: str) -> str:
     """Return `text`. Refuse one that UTF-8 cannot encode, such as a name that ``os.fsdecode`` made of other bytes."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} must be a string, not {text!r}")
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -36,11 +36,18 @@ _SHORT = {"defines": ["-D"], "extra_include_paths": ["-I"], "optimization_level"
 def add_magics(shell: Any) -> None:
     """Register the magics with IPython's `shell`."""
     for magic, load in (("cpp", load_cpp_inline), ("cuda", load_cuda_inline)):
-        shell.register_magic_function(_cell_magic(shell, magic, load), magic_kind="cell", magic_name=magic)
+        parser = _CellParser(magic, load)
+        shell.register_magic_function(_cell_magic(shell, parser, load), magic_kind="cell", magic_name=magic)
+        shell.set_hook("complete_command", _completer(parser), str_key=f"%%{magic}")
 
 
-def _cell_magic(shell: Any, magic: str, load: Callable[..., CompiledModule]) -> Callable[[str, str], None]:
-    parser = _CellParser(magic, load)
+def _completer(parser: ArgumentParser) -> Callable[[Any, Any], list[str]]:
+    """Return what completes the options of a cell's first line. IPython picks those that fit the word at the cursor."""
+    options = sorted(parser._option_string_actions)
+    return lambda shell, event: options
+
+
+def _cell_magic(shell: Any, parser: _CellParser, load: Callable[..., CompiledModule]) -> Callable[[str, str], None]:
     loaded: dict[str, str] = {}  # the content of what the latest cell of each name has loaded
 
     def run(line: str, cell: str) -> None:

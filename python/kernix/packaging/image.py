@@ -44,7 +44,7 @@ def image(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     try:
         write_image(chosen.bundle, chosen.output, prefix=chosen.prefix, tag=chosen.tag)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         print(f"python -m kernix image: {error}", file=sys.stderr)
         return 1
     return 0
@@ -68,8 +68,13 @@ def write_image(bundle: str, output: str, *, prefix: str = "", tag: str = "lates
     ------
     OSError
         If there is no bundle, or if the folder exists or cannot be written.
+    ValueError
+        If `prefix` leads out of the image, or is too long.
     """
-    layer = _layer(bundle, prefix.strip("/"))
+    parts = [part for part in prefix.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise ValueError(f"the prefix {prefix} must be a folder in the image, without ..")
+    layer = _layer(bundle, parts)
     os.makedirs(os.path.join(output, "blobs", "sha256"))
     config = {
         "architecture": _architecture(bundle),
@@ -98,12 +103,12 @@ def _architecture(bundle: str) -> str:
     return "amd64"
 
 
-def _layer(bundle: str, prefix: str) -> bytes:
+def _layer(bundle: str, parts: Sequence[str]) -> bytes:
+    """Return the tar file with the bundle's files in the folder that `parts` name."""
     if not os.path.isfile(os.path.join(bundle, "kernix-bundle")):
         raise FileNotFoundError(f"{bundle} is no folder of a bundle: it lacks the file kernix-bundle")
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        parts = prefix.split("/") if prefix else []
         for count in range(1, len(parts) + 1):
             folder = tarfile.TarInfo("/".join(parts[:count]))
             folder.type, folder.mode = tarfile.DIRTYPE, 0o755

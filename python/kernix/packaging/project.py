@@ -76,7 +76,7 @@ def read_settings(root: str) -> Settings | None:
     default_path = "src" if os.path.isdir(os.path.join(root, "src")) else "."
     return Settings(
         load=table["load"],
-        bundle=table["bundle"],
+        bundle=os.path.normpath(table["bundle"]),
         architectures=table.get("architectures", []),
         python_path=table.get("python-path", [default_path]),
         sign_with_env=table.get("sign-with-env", ""),
@@ -147,7 +147,7 @@ def _check(table: dict[str, Any]) -> None:
         if not table.get(name):
             raise ValueError(f"[tool.kernix] lacks {name!r}")
     path = table["bundle"]
-    if os.path.isabs(path) or os.path.normpath(path).startswith(".."):
+    if os.path.isabs(path) or os.path.normpath(path).split("/")[0] in (".", ".."):
         raise ValueError(f"bundle of [tool.kernix] is a path inside the wheel, not {path}")
 
 

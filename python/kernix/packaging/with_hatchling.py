@@ -30,6 +30,12 @@ class KernixBuildHook(BuildHookInterface[BuilderConfig]):
         build_data["tag"] = build_bundle(self.root, settings, output)
         build_data["pure_python"] = False
         build_data["force_include"][output] = settings.bundle
+        # It replaces what lies there among the sources, such as an earlier bundle.
+        config = self.build_config
+        config.target_config["exclude"] = [
+            *config.target_config.get("exclude", config.build_config.get("exclude", [])),
+            f"**/{settings.bundle}",
+        ]
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what the wheel has a copy of."""

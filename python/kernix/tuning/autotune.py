@@ -106,6 +106,8 @@ def autotune(
         If the space is empty, too large, or has names or values that cannot be macros.
     KernelTuningError
         If no variant compiles, runs, and passes the check; or if one has left the GPU unusable.
+    KernelNotCachedError
+        If a variant would have to be compiled, and the process or its loads may not.
     KernelError
         If no variant can be compiled here at all, as a load says it.
     """
@@ -164,7 +166,8 @@ def _searched(plan: Plan, arrays: Arrays, memory: Memory) -> TuningResult:
     winner = search.winner()
     module = _load_winner(plan, winner)
     found = Remembered(winner, module.key, table)
-    memory.keep(found)
+    if all(row.outcome != "not built" for row in table):  # another search may be able to build it
+        memory.keep(found)
     return _result(plan, arrays, found, module, from_memory=False)
 
 

@@ -19,11 +19,20 @@ from kernix.tuning.space import Settings, shown_settings
 
 __all__ = ["tune"]
 
+#: What messages call an argument of :func:`kernix.autotune`, and the option of the command for it.
+_OPTIONS = {
+    "compile_only=True": "--compile-only",
+    "compute_capability": "--arch",
+    "function=": "--function",
+    "out=": "--out",
+}
+
 _EPILOG = """\
 Values of --space, --attribute and --launch are Python literals, or else text. The arrays have random elements between
 0 and 1, of integers between 0 and 99. Nothing checks the results: kernix.autotune() has check=.
 
-exit codes: 0 there is a best variant; 1 there is none; 2 the arguments are wrong
+exit codes: 0 there is a best variant; 1 there is none; 2 the arguments are wrong; 130 Ctrl-C, which prints what was
+found out so far
 
 examples:
   python -m kernix tune total.cpp --space UNROLL=1,2,4,8 --arg float32[100000] --out float32[1]
@@ -37,9 +46,9 @@ def tune(arguments: Sequence[str]) -> int:
     parser = _parser()
     chosen = parser.parse_args(arguments)
     try:
-        space = {name: _values(values) for name, values in map(_split, chosen.space)}
-        launch = {name: _formula(text) for name, text in map(_split, chosen.launch)}
-        attributes = {name: _literal(value) for name, value in map(_split, chosen.attribute)}
+        space = {name: _values(values) for name, values in _named("--space", chosen.space)}
+        launch = {name: _formula(text) for name, text in _named("--launch", chosen.launch)}
+        attributes = {name: _literal(value) for name, value in _named("--attribute", chosen.attribute)}
         args, out = (list(map(_spec, texts)) for texts in (chosen.arg, chosen.out))
     except ValueError as error:
         parser.error(str(error))
@@ -58,8 +67,11 @@ def tune(arguments: Sequence[str]) -> int:
             force=chosen.force,
             **options,
         )
-    except (KernelError, OSError, TypeError, ValueError) as error:
-        print(f"python -m kernix tune: {error}", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print("\n".join(getattr(stop, "__notes__", [])))
+        return 130
+    except (KernelError, MemoryError, OSError, TypeError, ValueError) as error:
+        print(f"python -m kernix tune: {_in_words_of_command(str(error))}", file=sys.stderr)
         return 1
     print(result)
     return 0
@@ -87,11 +99,23 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _split(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise ValueError(f"{text!r} is not of the form NAME=VALUE")
-    return name, value
+def _in_words_of_command(message: str) -> str:
+    for argument, option in _OPTIONS.items():
+        message = re.sub(rf"(?<!\w){argument}", option, message)
+    return message
+
+
+def _named(option: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the names and values that `option` was given."""
+    values: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise ValueError(f"{text!r} is not of the form NAME=VALUE")
+        if name in values:
+            raise ValueError(f"{option} names {name} twice: give it once, with all that it has")
+        values[name] = value
+    return list(values.items())
 
 
 def _values(text: str) -> list[Any]:

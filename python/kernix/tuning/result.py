@@ -37,8 +37,8 @@ class TuningRow(NamedTuple):
     outcome : str
         ``"best"``; ``"tied"``, as fast within the spread: its quartiles and those of the best overlap; ``"slower"``;
         ``"cut short"``, much slower, and so timed only a few times; ``"compiled"`` (with ``compile_only=True``);
-        ``"does not compile"``; ``"spills"`` or ``"does not fit"``, and so was not run; ``"wrong"``, the check failed;
-        ``"failed"``, the call failed.
+        ``"does not compile"``; ``"not built"``, its build took too long or the disk is full; ``"spills"`` or
+        ``"does not fit"``, and so was not run; ``"wrong"``, the check failed; ``"failed"``, the call failed.
     seconds : float or None
         The median of one call; None if it was not timed.
     low, high : float or None
@@ -255,6 +255,9 @@ def nothing_found(name: str, table: TuningTable) -> KernelTuningError:
 
 def _verb(outcome: str) -> str:
     """Return how a message says that variants had an outcome."""
-    return {"wrong": "gave a wrong result", "spills": "spilled", "failed": "failed"}.get(
-        outcome, outcome.replace("does", "did")
-    )
+    return {
+        "wrong": "gave a wrong result",
+        "spills": "spilled",
+        "failed": "failed",
+        "not built": "could not be built",
+    }.get(outcome, outcome.replace("does", "did"))

@@ -6,7 +6,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from kernix._errors import KernelCallError, KernelDaemonError, KernelError, KernelToolchainError
+from kernix._errors import (
+    KernelCallError,
+    KernelCompilationError,
+    KernelError,
+    KernelLoadError,
+    KernelRequestError,
+    KernelResourceError,
+    add_note,
+)
 from kernix.calling.function import KernelFunction
 from kernix.loading.console import SharedLine, bar, line_of_context
 from kernix.loading.module import CompiledModule
@@ -26,7 +34,7 @@ __all__ = ["Search"]
 _PROGRESS_AFTER_SECONDS = 1.0
 _MOST_FINALISTS = 16
 _FINALIST_WITHIN = 1.25  # of the best
-_FOR_ALL = (KernelToolchainError, KernelDaemonError)  # a load's errors that every load would have
+_OF_VARIANT = (KernelCompilationError, KernelRequestError, KernelLoadError)  # a load's errors that another may not have
 
 
 class Search:
@@ -62,6 +70,10 @@ class Search:
                     self._judge_all(clock)
                     self._line.erase()
                     self._time_again(clock)
+        except KeyboardInterrupt as stop:
+            if self._rows:
+                add_note(stop, f"{self._plan.source.name}: stopped after\n{self._table()}")
+            raise
         finally:
             self._line.end()
         return self._table()
@@ -90,11 +102,10 @@ class Search:
         group = self._groups[arrival.number]
         try:
             module = arrival.module()
-        except _FOR_ALL:
-            raise
-        except KernelError as error:
+        except (*_OF_VARIANT, KernelResourceError) as error:
+            outcome = "not built" if isinstance(error, KernelResourceError) else "does not compile"
             for number in group:
-                self._note(number, "does not compile", reason=_in_a_line(error))
+                self._note(number, outcome, reason=_in_a_line(error))
             return
         for number in group:
             self._judge(number, module, clock)
