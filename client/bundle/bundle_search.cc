@@ -9,8 +9,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/bundle/bundle_key.h"
-#include "client/connection/unix_socket.h"
+#include "client/bundle/bundle.h"
+#include "client/connection/endpoint.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -55,9 +55,11 @@ std::string OtherTargets(const Bundle& bundle, const std::vector<BundledKernel>&
                     CudaVersion(DriverFor(of_kernel, asked.options().architectures(0))),
                     " or later, and this machine's is of CUDA ", CudaVersion(driver));
     }
-    targets.insert(targets.end(), of_kernel.machine_code.begin(), of_kernel.machine_code.end());
-    for (const std::string& ptx : of_kernel.ptx) targets.push_back(StrCat("PTX of ", ptx));
+    std::vector<std::string> own = of_kernel.machine_code;
+    for (const std::string& ptx : of_kernel.ptx) own.push_back(StrCat("PTX of ", ptx));
+    targets.push_back(Listed(own));
   }
+  std::sort(targets.begin(), targets.end());
   return StrCat("the bundle ", bundle.path(), " has \"", asked.name(), "\" for ", Listed(targets), ", not for ",
                 absl::StrJoin(asked.options().architectures(), ", "));
 }
@@ -117,35 +119,51 @@ std::vector<std::string> NearestDifferences(const v1::RecordedLoad& load, const 
 
 std::optional<std::string> BundleBeside(Env& env, const std::string& source, const std::string& name) {
   std::string path = JoinPath(Dirname(source), StrCat(name, kFolderSuffix));
-  const absl::StatusOr<FileInfo> bundle = env.Stat(path, /*follow=*/false);
+  const absl::StatusOr<FileInfo> of_source = env.Stat(source, /*follow=*/false);
+  const absl::StatusOr<FileInfo> entry = env.Stat(path, /*follow=*/false);  // may be a link
+  const absl::StatusOr<FileInfo> bundle = env.Stat(path);
   constexpr mode_t kWritableByAll = 0002;
   if (!bundle.ok() || bundle->type != FileType::kDirectory || (bundle->mode & kWritableByAll) != 0) return std::nullopt;
-  const absl::StatusOr<FileInfo> of_source = env.Stat(source, /*follow=*/false);
-  const bool is_trusted = IsTrustedUser(bundle->uid, geteuid()) || (of_source.ok() && of_source->uid == bundle->uid);
-  // Nobody has named it: what is no bundle, or not for this user, is none.
-  return is_trusted && Bundle::Open(env, path).ok() ? std::optional(std::move(path)) : std::nullopt;
+  for (const auto* owned : {&entry, &bundle}) {
+    const bool is_trusted =
+        owned->ok() && (IsTrustedUser((*owned)->uid, geteuid()) || (of_source.ok() && of_source->uid == (*owned)->uid));
+    if (!is_trusted) return std::nullopt;
+  }
+  // Nobody has named it: what is no bundle, or not for this user, is none. One of a newer kernix is meant.
+  const absl::Status opened = Bundle::Open(env, path).status();
+  return opened.ok() || absl::IsUnimplemented(opened) ? std::optional(std::move(path)) : std::nullopt;
 }
 
 absl::StatusOr<BundleAnswer> AskBundles(Env& env, const std::vector<std::string>& bundles, const TrustedKeys& trusted,
                                         const v1::RecordedLoad& load, unsigned driver) {
   Best best;
   BundleAnswer answer;
+  std::vector<std::string> without_name;
   for (const std::string& path : bundles) {
     const absl::StatusOr<Bundle> bundle = Bundle::Open(env, path);
-    if (absl::IsNotFound(bundle.status())) continue;
+    if (absl::IsNotFound(bundle.status())) {
+      without_name.push_back(StrCat("there is no bundle ", path));
+      continue;
+    }
     if (!bundle.ok()) return bundle.status();
+    answer.asked.push_back(path);
     KERNIX_ASSIGN_OR_RETURN(std::vector<BundledKernel> kernels, bundle->Find(BundleKey(load), trusted));
     for (BundledKernel& kernel : kernels) {
       const int fit = Fit(kernel, load.request().options(), driver);
       if (fit > best.fit) best = {fit, *bundle, kernel};
     }
-    if (best.fit > 0 || !answer.miss.empty()) continue;
+    if (best.fit > 0 || answer.has_name) continue;
     KERNIX_ASSIGN_OR_RETURN(answer.miss, WhyNot(*bundle, trusted, load, kernels, driver));
+    answer.has_name = !answer.miss.empty();
+    without_name.push_back(StrCat("the bundle ", path, " has nothing named \"", load.request().name(), "\""));
   }
-  if (!best.bundle) return answer;
+  if (!best.bundle) {
+    if (!answer.has_name) answer.miss = absl::StrJoin(without_name, "; ");
+    return answer;
+  }
   // A signature is worth nothing if it is not that of the content.
   const Bundle::Compare compare = trusted.empty() ? Bundle::Compare::kSize : Bundle::Compare::kContent;
-  BundleAnswer found{.result = std::move(best.kernel.result), .bundle = best.bundle->path(), .miss = ""};
+  BundleAnswer found{.result = std::move(best.kernel.result), .bundle = best.bundle->path()};
   found.result->set_cache_hit(true);
   KERNIX_ASSIGN_OR_RETURN(const std::string artifact, best.bundle->Artifact(*found.result, compare));
   found.result->set_artifact_path(artifact);

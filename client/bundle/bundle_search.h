@@ -11,7 +11,7 @@
 #include "client/bundle/bundle.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
-#include "common/wire/signature.h"
+#include "common/wire/statement.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix {
@@ -27,8 +27,8 @@ inline constexpr char kBundleKeysVariable[] = "KERNIX_BUNDLE_KEYS";
 absl::StatusOr<TrustedKeys> BundleKeysOf(const GetEnv& get_env);
 
 // The bundle beside a source file, "kernels/NAME.kernix" for a module NAME of kernels/k.cu; nullopt if there is none.
-// In a folder where everybody may make files, a stranger's bundle must not count: it does only if it belongs to the
-// source's owner, to this user or to root.
+// In a folder where everybody may make files, a stranger's bundle must not count: it (and a link to it) does only if it
+// belongs to the source's owner, to this user or to root.
 std::optional<std::string> BundleBeside(Env& env, const std::string& source, const std::string& name);
 
 // What a load differs in from the most similar kernel of its module's name. Empty if there is none of that name.
@@ -36,8 +36,10 @@ std::vector<std::string> NearestDifferences(const v1::RecordedLoad& load, const 
 
 struct BundleAnswer {
   std::optional<v1::LoadResult> result;  // with the path of the artifact
-  std::string bundle;                    // that it is from
-  std::string miss;  // why no bundle has the kernel, for people; empty if no bundle has one of this module's name
+  std::string bundle = {};               // that it is from
+  std::string miss = {};                 // why no bundle has the kernel, for people; empty if none was to be asked
+  bool has_name = false;                 // whether `miss` is about a kernel of this module's name
+  std::vector<std::string> asked = {};   // the bundles that are there
 };
 
 // Finds the kernel in `bundles` that fits this machine's GPU best; of equal ones, the first. Skips bundles that do not

@@ -14,6 +14,7 @@
 namespace kernix {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -106,8 +107,12 @@ TEST_F(BundleSearchTest, AMissSaysWhatDiffers) {
   EXPECT_THAT(Ask({"/a"}, LoadOf("k", "other text", "sm_80")).miss,
               HasSubstr("\"k\" from other inputs, which differ in source k.cu"));
   EXPECT_THAT(Ask({"/a"}, LoadOf("k", "text", "sm_90")).miss, HasSubstr("\"k\" for sm_80, not for sm_90"));
-  EXPECT_THAT(Ask({"/a"}, LoadOf("other", "other text", "sm_80")).miss, IsEmpty());
-  EXPECT_THAT(Ask({"/none"}, LoadOf("k", "text", "sm_80")).miss, IsEmpty());
+  EXPECT_TRUE(Ask({"/none", "/a"}, LoadOf("k", "text", "sm_90")).has_name);
+  const BundleAnswer other = Ask({"/none", "/a"}, LoadOf("other", "other text", "sm_80"));
+  EXPECT_EQ(other.miss, "there is no bundle /none; the bundle /a has nothing named \"other\"");
+  EXPECT_FALSE(other.has_name);
+  EXPECT_THAT(other.asked, ElementsAre("/a"));
+  EXPECT_THAT(Ask({}, LoadOf("k", "text", "sm_80")).miss, IsEmpty());
 }
 
 TEST_F(BundleSearchTest, WithKeysOnlySignedKernelsCount) {
@@ -143,8 +148,24 @@ TEST(BundleBesideTest, OnlyABundleOfTheSourcesOwnerCounts) {
   ASSERT_EQ(chmod(bundle.c_str(), 0777), 0);
   EXPECT_FALSE(found());
   ASSERT_EQ(chmod(bundle.c_str(), 0755), 0);
-  ASSERT_THAT(Env::Posix().RemoveFile(JoinPath(bundle, "kernix-bundle")), IsOk());
+  const std::string format = JoinPath(bundle, "kernix-bundle");
+  ASSERT_THAT(Env::Posix().WriteFile(format, "kernix bundle, format 9\n", 0644), IsOk());
+  EXPECT_TRUE(found()) << "one of a newer kernix is told of";
+  ASSERT_THAT(Env::Posix().RemoveFile(format), IsOk());
   EXPECT_FALSE(found()) << "what is no bundle is none";
+}
+
+TEST(BundleBesideTest, ALinkIsFollowedUnlessAStrangerHasMadeIt) {
+  const ScratchDirectory folder;
+  const std::string source = folder / "k.cu";
+  const std::string link = folder / "k.kernix";
+  ASSERT_THAT(Env::Posix().WriteFile(source, "text", 0644), IsOk());
+  ASSERT_THAT(WriteBundle(Env::Posix(), folder / "real", {}), IsOk());
+  ASSERT_EQ(symlink("real", link.c_str()), 0);
+  EXPECT_TRUE(BundleBeside(Env::Posix(), source, "k").has_value());
+  if (geteuid() != 0) GTEST_SKIP() << "needs root: makes files of other users";
+  ASSERT_EQ(lchown(link.c_str(), 4711, 4711), 0);
+  EXPECT_FALSE(BundleBeside(Env::Posix(), source, "k").has_value());
 }
 
 }  // namespace

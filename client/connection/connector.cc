@@ -71,14 +71,14 @@ absl::StatusOr<Connector::Meeting> Connector::Meet(PeerSocket peer, Caller& call
 }
 
 // A daemon that exits after the connection and before its first answer has not received a request. The request then
-// goes to the next one.
+// goes to the next one. One that turns connections away gets time.
 absl::StatusOr<Connector::Meeting> Connector::Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted,
                                                     Caller& caller) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + options_.start_timeout;
   while (true) {
     absl::StatusOr<Meeting> meeting = MeetOrStart(endpoint, unwanted, caller);
-    if (!DaemonWasLost(meeting.status()) || caller.GaveUp()) return meeting;
-    if (std::chrono::steady_clock::now() >= deadline) return meeting;
+    const bool is_lost = DaemonWasLost(meeting.status()) && RetryAfter(meeting.status()).count() == 0;
+    if (!is_lost || caller.GaveUp() || std::chrono::steady_clock::now() >= deadline) return meeting;
     std::this_thread::sleep_for(milliseconds(2));
   }
 }

@@ -19,7 +19,6 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/flags/languages.h"
 #include "common/os/folders.h"
 #include "common/os/private_directory.h"
 #include "common/wire/call_status.h"
@@ -29,8 +28,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A daemon with a large store on a slow disk may take a while to list or purge it.
-constexpr milliseconds kCallTimeout{60'000};
 // How long to wait for a daemon that drains with its own timeout: longer than its default.
 constexpr milliseconds kDefaultDrain{30'000};
 constexpr milliseconds kDrainMargin{5'000};
@@ -38,57 +35,6 @@ constexpr milliseconds kDrainMargin{5'000};
 std::atomic<uint64_t> cache_removals = 0;
 
 void IgnoreWarning(std::string_view) {}
-
-CacheEntryInfo EntryInfo(const v1::CacheEntry& entry) {
-  CacheEntryInfo info;
-  if (const absl::StatusOr<Digest> key = Digest::FromRaw(entry.key()); key.ok()) info.key = key->Hex();
-  info.name = entry.name();
-  info.language = TraitsOf(entry.language()).id;
-  info.architectures.assign(entry.architecture().begin(), entry.architecture().end());
-  info.functions.assign(entry.function().begin(), entry.function().end());
-  info.size = entry.size();
-  info.created_unix_ms = entry.created_unix_ms();
-  info.last_used_unix_ms = entry.last_used_unix_ms();
-  info.hits = entry.hits();
-  info.owner = entry.owner();
-  info.build_ms = entry.build_ms();
-  info.pinned = entry.pinned();
-  return info;
-}
-
-CacheStats StatsFrom(const v1::GetCacheStatsResponse& response) {
-  return {.builds = response.builds(),
-          .hits = response.hits(),
-          .misses = response.misses(),
-          .joined = response.joined(),
-          .failures = response.failures(),
-          .evictions = response.evictions(),
-          .cancelled = response.cancelled(),
-          .upstream_hits = response.upstream_hits(),
-          .entries = response.entries(),
-          .bytes = response.bytes(),
-          .limit_bytes = response.limit_bytes(),
-          .store_directory = response.store_directory(),
-          .held_bytes = response.held_bytes(),
-          .limit_bytes_per_user = response.limit_bytes_per_user()};
-}
-
-// A value that a newer kernixd has added is treated as run.
-TracedStep::How HowOf(v1::TracedStep::How how) {
-  return how > v1::TracedStep::RUN && how <= v1::TracedStep::REMOTE ? static_cast<TracedStep::How>(how)
-                                                                    : TracedStep::How::kRun;
-}
-
-BuildTrace TraceFrom(const v1::BuildTrace& from) {
-  using std::chrono::microseconds;
-  BuildTrace trace{.began_unix_ms = from.began_unix_ms(), .total = microseconds(from.total_us())};
-  for (const v1::TracedStep& step : from.step()) {
-    trace.steps.push_back({step.name(), HowOf(step.how()), microseconds(step.begin_us()),
-                           microseconds(step.waited_us()), microseconds(step.took_us()), step.peak_memory_bytes()});
-  }
-  trace.left_out = from.left_out();
-  return trace;
-}
 
 bool AwaitGone(const DaemonWatch& watch, milliseconds timeout) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + timeout;
@@ -112,8 +58,8 @@ class ConnectedClient : public DaemonClient {
     std::string socket;
     KERNIX_RETURN_IF_ERROR(WithSession(start, [&](const Session& session, Caller& caller) {
       socket = session.socket;
-      return CallOnce(*session.connection, session.peer, "GetInfo", v1::GetInfoRequest(), response, kCallTimeout,
-                      caller);
+      return CallOnce(*session.connection, session.peer, "GetInfo", v1::GetInfoRequest(), response,
+                      options().call_timeout, caller);
     }));
     return DaemonInfo{.address = StrCat("unix:", socket),
                       .version = response.version(),
@@ -125,46 +71,6 @@ class ConnectedClient : public DaemonClient {
                       .draining = response.draining(),
                       .running_jobs = response.running_jobs(),
                       .queued_jobs = response.queued_jobs()};
-  }
-
-  absl::StatusOr<CacheStats> Stats(bool start) override {
-    KERNIX_ASSIGN_OR_RETURN(const auto response,
-                            Ask<v1::GetCacheStatsResponse>("GetCacheStats", v1::GetCacheStatsRequest(), start));
-    return StatsFrom(response);
-  }
-
-  absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name, bool start) override {
-    v1::ListCacheRequest request;
-    request.set_name(name);
-    KERNIX_ASSIGN_OR_RETURN(const auto response, Ask<v1::ListCacheResponse>("ListCache", request, start));
-    std::vector<CacheEntryInfo> entries;
-    for (const v1::CacheEntry& entry : response.entry()) entries.push_back(EntryInfo(entry));
-    return entries;
-  }
-
-  absl::StatusOr<BuildTrace> Trace(const std::string& key, bool start) override {
-    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromHex(key));
-    v1::GetTraceRequest request;
-    request.set_key(digest.Raw());
-    KERNIX_ASSIGN_OR_RETURN(const auto response, Ask<v1::GetTraceResponse>("GetTrace", request, start));
-    return TraceFrom(response.trace());
-  }
-
-  absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start) override {
-    v1::PurgeCacheRequest request;
-    if (!filter.name.empty()) {
-      request.set_name(filter.name);
-    } else if (filter.not_used_for.count() == 0) {
-      request.set_all(true);
-    }
-    request.set_older_than_ms(filter.not_used_for.count());
-    request.set_pinned(filter.pinned);
-    const auto response = Ask<v1::PurgeCacheResponse>("PurgeCache", request, start);
-    ++cache_removals;  // even if it failed: it may have begun
-    if (!response.ok()) return response.status();
-    return PurgeResult{.entries = response->removed_entries(),
-                       .bytes = response->removed_bytes(),
-                       .kept_entries = response->kept_entries()};
   }
 
   absl::Status Shutdown(milliseconds drain_timeout) override {
@@ -184,9 +90,11 @@ class ConnectedClient : public DaemonClient {
 
   absl::Status Call(std::string_view method, const google::protobuf::MessageLite& request, bool start,
                     google::protobuf::MessageLite& response) override {
-    return WithSession(start, [&](const Session& session, Caller& caller) {
-      return CallOnce(*session.connection, session.peer, method, request, response, kCallTimeout, caller);
+    absl::Status status = WithSession(start, [&](const Session& session, Caller& caller) {
+      return CallOnce(*session.connection, session.peer, method, request, response, options().call_timeout, caller);
     });
+    if (method == "PurgeCache") ++cache_removals;  // even if it failed: it may have begun
+    return status;
   }
 
   void AnnounceLoad() override {
@@ -234,7 +142,7 @@ class ConnectedClient : public DaemonClient {
   template <typename Attempt>
   absl::Status WithSession(bool start, Attempt attempt) {
     Endpoint endpoint = endpoint_;
-    const MonotonicTime deadline = std::chrono::steady_clock::now() + kCallTimeout;
+    const MonotonicTime deadline = std::chrono::steady_clock::now() + options().call_timeout;
     const Connector::Need need = start ? Connector::Need::kFit : Connector::Need::kAnyDaemon;
     bool lost_before = false;
     while (true) {
@@ -275,6 +183,14 @@ class ConnectedClient : public DaemonClient {
 }  // namespace
 
 uint64_t CacheRemovals() { return cache_removals; }
+
+absl::StatusOr<v1::BuildTrace> DaemonClient::Trace(const std::string& key, bool start) {
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromHex(key));
+  v1::GetTraceRequest request;
+  request.set_key(digest.Raw());
+  KERNIX_ASSIGN_OR_RETURN(auto response, Ask<v1::GetTraceResponse>("GetTrace", request, start));
+  return std::move(*response.mutable_trace());
+}
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
   ClientEnvironment environment;

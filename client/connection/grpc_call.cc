@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
@@ -191,6 +192,7 @@ absl::Status Http2Connection::Receive(bool& received) {
   const ssize_t size = recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (size < 0) return WouldBlock(errno) ? absl::OkStatus() : Ended(strerror(errno));
   if (size == 0) return Ended("the other end has closed it");
+  has_heard_ = true;
   const ssize_t used = nghttp2_session_mem_recv(session_.get(), bytes.data(), static_cast<size_t>(size));
   if (used < 0) return Ended(nghttp2_strerror(static_cast<int>(used)));
   received = true;
@@ -217,6 +219,9 @@ using std::chrono::milliseconds;
 
 // Before each message: whether it is compressed (never: we do not offer it), and its length, the highest byte first.
 constexpr size_t kPrefixBytes = 5;
+
+// How long whom kernixd turns away stays away.
+constexpr milliseconds kPause{400};
 
 // The protocol allows eight digits.
 constexpr milliseconds kLongestTimeout{99'999'999};
@@ -300,6 +305,14 @@ void GrpcCall::End(absl::StatusCode code, std::string_view message) {
   if (!status_) status_ = CallStatus{code, std::string(message), ""};
 }
 
+void GrpcCall::EndBy(const absl::Status& error) {
+  if (connection_.HasHeard()) return End(error.code(), ToStd(error.message()));
+  v1::ErrorDetail busy = GetErrorDetail(MakeBusyError(
+      "kernixd closes new connections at once: too many may be open (see max_connections_per_user)", Jittered(kPause)));
+  busy.set_code(static_cast<int>(error.code()));
+  if (!status_) status_ = ToCallStatus(MakeError(std::move(busy)));
+}
+
 void GrpcCall::Cancel() {
   End(absl::StatusCode::kCancelled, "the client has ended the call");
   connection_.Cancel();
@@ -316,7 +329,7 @@ void GrpcCall::Step() {
   }
   const absl::Status status = connection_.Exchange(std::min(left, Caller::kInterval));
   // Frames that arrived with the end of the connection are valid.
-  if (!status.ok() && !connection_.response().ended) End(status.code(), ToStd(status.message()));
+  if (!status.ok() && !connection_.response().ended) EndBy(status);
 }
 
 bool GrpcCall::Write(const google::protobuf::MessageLite& message, bool last) {

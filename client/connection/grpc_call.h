@@ -80,6 +80,9 @@ class Http2Connection {
   absl::Status Begin(std::span<const Field> fields);
   Response& response() { return response_; }
 
+  // Whether the peer has said anything yet. A server greets whomever it lets in.
+  bool HasHeard() const { return has_heard_; }
+
   // Queues a piece of the body. `last`: nothing follows.
   void Queue(std::string_view data, bool last);
   // Whether all pieces have been handed to the system.
@@ -112,6 +115,7 @@ class Http2Connection {
   std::string body_;    // not in frames yet
   size_t taken_ = 0;    // of `body_`
   bool last_ = false;
+  bool has_heard_ = false;
   Response response_;
 };
 
@@ -142,6 +146,8 @@ class GrpcCall {
   void End(absl::StatusCode code, std::string_view message);
   // Lets the connection work; waits if there is nothing to do.
   void Step();
+  // The connection is at its end.
+  void EndBy(const absl::Status& error);
   // The next message's bytes, without their prefix. Nullopt if they have not all arrived.
   std::optional<std::string> NextMessage();
   CallStatus StatusOfResponse();
@@ -152,7 +158,9 @@ class GrpcCall {
   std::optional<CallStatus> status_;
 };
 
-// A call with one request and one response. `peer` is for messages.
+// A call with one request and one response. `peer` is for messages. If the connection ended before the peer had said
+// anything, DaemonWasLost() of the status is true, and RetryAfter() above zero: a daemon that has too many connections
+// turns new ones away.
 absl::Status CallOnce(Http2Connection& connection, std::string_view peer, std::string_view method,
                       const google::protobuf::MessageLite& request, google::protobuf::MessageLite& response,
                       std::chrono::milliseconds time_limit, Caller& caller);

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "client/connection/endpoint.h"
 #include "client/connection/load_runner.h"
-#include "client/connection/unix_socket.h"
 #include "common/base/error.h"
 #include "common/wire/grpc_status.h"
 #include "kernix/v1/kernix.grpc.pb.h"
@@ -174,7 +174,9 @@ TEST_F(GrpcCallTest, ACallThatNobodyWaitsForEndsForBothSides) {
 TEST_F(GrpcCallTest, AServerThatEndsIsLost) {
   session_.connection = std::make_unique<Http2Connection>(std::move(MakeSocketPair()->first));
   v1::GetInfoResponse info;
-  EXPECT_TRUE(DaemonWasLost(Call("GetInfo", v1::GetInfoRequest(), info)));
+  const absl::Status status = Call("GetInfo", v1::GetInfoRequest(), info);
+  EXPECT_TRUE(DaemonWasLost(status));
+  EXPECT_GT(RetryAfter(status).count(), 0) << "it has said nothing: it may have turned this client away";
 }
 
 TEST_F(GrpcCallTest, APeerThatSpeaksSomethingElseIsLost) {
@@ -182,7 +184,9 @@ TEST_F(GrpcCallTest, APeerThatSpeaksSomethingElseIsLost) {
   ASSERT_EQ(send(theirs.get(), "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL), 28);
   session_.connection = std::make_unique<Http2Connection>(std::move(ours));
   v1::GetInfoResponse info;
-  EXPECT_TRUE(DaemonWasLost(Call("GetInfo", v1::GetInfoRequest(), info)));
+  const absl::Status status = Call("GetInfo", v1::GetInfoRequest(), info);
+  EXPECT_TRUE(DaemonWasLost(status));
+  EXPECT_EQ(RetryAfter(status).count(), 0);
 }
 
 TEST_F(GrpcCallTest, AChildDoesNotTouchItsParentsConnection) {

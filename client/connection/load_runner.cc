@@ -168,20 +168,23 @@ class Attempts {
 
   bool ShallRepeat(const ConversationOutcome& outcome) {
     if (outcome.result.ok()) return false;
+    if (TakesPause(outcome)) return true;
     if (outcome.daemon_lost) {
       connector_.Distrust();
       return !std::exchange(lost_before_, true);
     }
-    if (TakesPause(outcome.result.status())) return true;
     return endpoint_.kind == EndpointKind::kService &&
            KindOf(outcome.result.status()) == v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN &&
            FallBack(ToStd(outcome.result.status().message()));
   }
 
-  // Whether there is one to make, because this user has too much under way.
-  bool TakesPause(const absl::Status& status) {
+  // Whether there is one to make, because this user has too much under way. A daemon that says nothing about it, but
+  // ends each connection, may be none.
+  bool TakesPause(const ConversationOutcome& outcome) {
+    constexpr std::chrono::minutes kMostWithoutAWord{5};
+    const absl::Status& status = outcome.result.status();
     pause_ = RetryAfter(status);
-    if (pause_.count() == 0) return false;
+    if (pause_.count() == 0 || (outcome.daemon_lost && waited_ >= kMostWithoutAWord)) return false;
     const bool is_first = waited_.count() == 0;
     waited_ += pause_;
     v1::Progress queued;

@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_join.h"
 #include "client/bundle/bundle.h"
-#include "client/bundle/bundle_key.h"
 #include "client/bundle/bundle_search.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
@@ -122,6 +121,19 @@ absl::Status VerifyArtifact(const Bundle& bundle, const BundledKernel& kernel) {
   return Damaged(StrCat(path, " has code for other GPUs than the bundle says"));
 }
 
+// Finds artifacts whose statements are lost.
+absl::Status CheckEachIsNamed(const Bundle& bundle, const std::vector<BundledKernel>& kernels) {
+  KERNIX_ASSIGN_OR_RETURN(BundleFiles artifacts, bundle.Files());
+  std::erase_if(artifacts, [](const auto& file) { return !file.first.ends_with(".so"); });
+  for (const BundledKernel& kernel : kernels) {
+    KERNIX_ASSIGN_OR_RETURN(const std::string path, bundle.Artifact(kernel.result, Bundle::Compare::kSize));
+    artifacts.erase(Basename(path));
+  }
+  if (artifacts.empty()) return absl::OkStatus();
+  return Damaged(StrCat(bundle.path(), " has lost what it says about ", artifacts.begin()->first,
+                        ": copy it again from a whole one, or make it again"));
+}
+
 absl::StatusOr<std::string> Verify(const VerifyFlags& flags) {
   KERNIX_ASSIGN_OR_RETURN(const TrustedKeys keys, KeysOf(flags));
   KERNIX_ASSIGN_OR_RETURN(const Bundle bundle, OpenBundle(flags.bundle));
@@ -132,6 +144,7 @@ absl::StatusOr<std::string> Verify(const VerifyFlags& flags) {
                           " have no signature of a trusted key"));
   }
   for (const BundledKernel& kernel : all) KERNIX_RETURN_IF_ERROR(VerifyArtifact(bundle, kernel));
+  KERNIX_RETURN_IF_ERROR(CheckEachIsNamed(bundle, all));
   return StrCat(all.size(), all.size() == 1 ? " kernel" : " kernels", ", whole",
                 keys.empty() ? "" : " and signed by a trusted key", "\n");
 }

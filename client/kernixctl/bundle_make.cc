@@ -160,10 +160,13 @@ class BundleMaker {
  private:
   absl::StatusOr<BatchResult> AddFile(const std::string& file, const LoadCallbacks& callbacks) {
     KERNIX_ASSIGN_OR_RETURN(const RecordingFolder folder, RecordingFolder::Make());
-    KERNIX_RETURN_IF_ERROR(LoadAlone(daemon_, file, flags_.compile, folder.Environment(), callbacks).status());
+    KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<Module> module,
+                            LoadAlone(daemon_, file, flags_.compile, folder.Environment(), callbacks));
     KERNIX_ASSIGN_OR_RETURN(const Recording recording, folder.Read());
     if (recording.loads.empty()) return absl::InternalError(StrCat("the load of ", file, " was not recorded"));
-    return Add(recording, recording.loads.front(), callbacks);
+    KERNIX_ASSIGN_OR_RETURN(BatchResult added, Add(recording, recording.loads.front(), callbacks));
+    added.counts_as = InWords(module->origin());  // the load of the recording has only found it again
+    return added;
   }
 
   absl::StatusOr<BatchResult> Add(const Recording& recording, v1::RecordedLoad load, const LoadCallbacks& callbacks) {

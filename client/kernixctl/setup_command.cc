@@ -3,14 +3,10 @@
 // `kernixctl setup` makes kernixd the service of this machine: what an administrator would do by hand, one command
 // after the other.
 #include <pwd.h>
-#include <spawn.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -18,6 +14,7 @@
 
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
+#include "client/tools/environment.h"
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
@@ -194,19 +191,22 @@ absl::Status Failed(const Words& command, std::string_view how) {
 absl::Status Run(const Words& command, bool only_print) {
   std::cout << "$ " << ShellCommand(command) << std::endl;
   if (only_print) return absl::OkStatus();
-  pid_t child = 0;
-  Words words = command;
-  if (const int error = posix_spawnp(&child, command[0].c_str(), nullptr, nullptr, ToArgv(words).data(), environ);
-      error != 0) {
-    return Failed(command, std::strerror(error));
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status == 0 ? absl::OkStatus() : Failed(command, "has failed");
+  const absl::StatusOr<int> code = RunInForeground(command, ProcessVariables());
+  if (!code.ok()) return Failed(command, ToStd(code.status().message()));
+  return *code == 0 ? absl::OkStatus() : Failed(command, "has failed");
 }
 
 // --- All of it
+
+// Before anything is changed.
+absl::Status CheckUsers(const std::vector<std::string>& users) {
+  for (const std::string& user : users) {
+    if (getpwnam(user.c_str()) != nullptr) continue;
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("--user: this machine has no user \"", user, "\": create it first, or leave it out"));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckMachine(bool dry_run) {
   if (geteuid() != 0 && !dry_run) {
@@ -239,6 +239,7 @@ absl::Status WriteConfig(const SetupFlags& flags, bool& is_new) {
 absl::Status SetUp(const SetupFlags& flags) {
   umask(022);  // the service reads what this makes
   KERNIX_RETURN_IF_ERROR(CheckMachine(flags.dry_run));
+  KERNIX_RETURN_IF_ERROR(CheckUsers(flags.users));
   bool has_new_config = false;
   KERNIX_RETURN_IF_ERROR(WriteConfig(flags, has_new_config));
   for (const Words& command : CommandsFor(flags, has_new_config)) {

@@ -15,7 +15,6 @@
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "common/flags/flag_table.h"
-#include "common/flags/flag_words.h"
 #include "common/flags/languages.h"
 
 namespace kernix {
@@ -80,17 +79,25 @@ std::vector<std::string> FilesOfLibrary(const std::string& folder, const std::st
   return {JoinPath(folder, StrCat("lib", name, ".so")), JoinPath(folder, StrCat("lib", name, ".a"))};
 }
 
-bool LaunchesAt(const std::vector<language::Token>& tokens, size_t i) {
-  return i + 2 < tokens.size() && tokens[i].Is("<") && tokens[i + 1].Is("<") && tokens[i + 2].Is("<") &&
-         !tokens[i + 1].space_before && !tokens[i + 2].space_before;
+// How many '<' stand at `i`, without anything between them.
+size_t RunAt(const std::vector<language::Token>& tokens, size_t i) {
+  size_t length = 0;
+  while (i + length < tokens.size() && tokens[i + length].Is("<") &&
+         (length == 0 || !tokens[i + length].space_before)) {
+    ++length;
+  }
+  return length;
 }
 
 // What the first word of CUDA in `source` is and where, as "add.cpp:7 has '__global__'"; empty if there is none.
 std::string CudaIn(const v1::Source& source) {
   const language::LexedSource lexed = language::Lex(source.text(), 0);
-  for (size_t i = 0; i < lexed.tokens.size(); ++i) {
+  size_t run = 0;
+  for (size_t i = 0; i < lexed.tokens.size(); i += std::max<size_t>(run, 1)) {
+    constexpr size_t kLaunch = 3;  // a conflict marker of Git is longer
+    run = RunAt(lexed.tokens, i);
     const bool is_kernel = lexed.tokens[i].Is("__global__");
-    if (!is_kernel && !LaunchesAt(lexed.tokens, i)) continue;
+    if (!is_kernel && run != kLaunch) continue;
     return StrCat(source.label(), ":", lexed.tokens[i].line, " has '", is_kernel ? "__global__" : "<<<", "'");
   }
   return "";

@@ -120,6 +120,18 @@ TEST(FlagFilesTest, NvccsFlagsAreReadAsNvccReadsThem) {
   }
 }
 
+TEST(CudaAdviceTest, AConflictMarkerIsNoLaunch) {
+  const auto advice = [](const std::string& text) {
+    v1::LoadRequest request;
+    request.set_language(v1::LANGUAGE_CPP);
+    request.add_source()->set_text(text);
+    const absl::Status error = MakeError(v1::ErrorDetail::COMPILATION, "g++ failed");
+    return std::string(WithCudaAdvice(request, error).message());
+  };
+  EXPECT_THAT(advice("\nvoid f() { k<<<1, 2>>>(); }"), HasSubstr(":2 has '<<<', which is CUDA"));
+  EXPECT_EQ(advice("<<<<<<< HEAD\nint x;\n=======\nint y;\n>>>>>>> other\n"), "g++ failed");
+}
+
 }  // namespace
 
 }  // namespace kernix

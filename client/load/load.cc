@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -12,12 +13,12 @@
 #include "client/connection/daemon_client.h"
 #include "client/load/compile_flags.h"
 #include "client/load/diagnostics.h"
+#include "client/load/history.h"
 #include "client/load/kernel_resources.h"
 #include "client/load/load_memo.h"
 #include "client/load/load_request.h"
 #include "client/load/matching_files.h"
 #include "client/load/module.h"
-#include "client/load/own_history.h"
 #include "client/load/recording.h"
 #include "client/runtime/library.h"
 #include "client/tools/environment.h"
@@ -200,6 +201,16 @@ absl::Status WithBundleMiss(const absl::Status& status, const std::string& miss)
   return MakeError(std::move(detail));
 }
 
+// Whether the user should hear of a miss though the load goes on. A bundle of this module's name was made for it, and
+// one that the load itself names should have it; KERNIX_BUNDLES may list bundles of other programs. While a package has
+// no bundle, as in a clone, its loads compile in silence.
+bool IsNotable(const BundleAnswer& bundled, const std::vector<std::string>& named) {
+  const auto was_asked = [&](const std::string& path) {
+    return std::find(bundled.asked.begin(), bundled.asked.end(), AbsolutePath(path)) != bundled.asked.end();
+  };
+  return !bundled.miss.empty() && (bundled.has_name || std::any_of(named.begin(), named.end(), was_asked));
+}
+
 // If a load cannot be recorded, it goes on.
 void Record(const PreparedLoad& load, const Module& module, const GetEnv& get_env, const LoadCallbacks& callbacks) {
   const std::optional<std::string> folder = get_env(kRecordVariable);
@@ -247,7 +258,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
     const absl::Status status = WithBundleMiss(WithoutTools(module.status(), load), bundled.miss);
     return WithPaths(WithCudaAdvice(load.request, status), load);
   }
-  if (!bundled.miss.empty()) Warn(options.callbacks, get_env, warning::kNotInBundle, bundled.miss);
+  if (IsNotable(bundled, options.bundles)) Warn(options.callbacks, get_env, warning::kNotInBundle, bundled.miss);
   WarnOfSpills(**module, options, get_env);
   Record(load, **module, get_env, options.callbacks);
   return module;

@@ -17,9 +17,9 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "common/os/file_identity.h"
 #include "common/os/private_directory.h"
-#include "common/os/user_entry.h"
 
 namespace kernix {
 
@@ -29,8 +29,13 @@ namespace {
 
 constexpr char kSocketName[] = "kernixd.sock";
 
-// kInvalidArgument unless all paths are absolute. `origin`: where the text stands, for the message.
+// kInvalidArgument unless all paths are absolute, and UTF-8 as all texts of messages. `origin`: where the text stands,
+// for the message.
 absl::StatusOr<StoreList> ParseStoreList(std::string_view origin, std::string_view text) {
+  if (!IsValidUtf8(text)) {
+    return absl::InvalidArgumentError(
+        StrCat(origin, " must name a folder whose path is UTF-8; it is \"", ToValidUtf8(text), "\""));
+  }
   StoreList stores;
   for (const absl::string_view path : absl::StrSplit(ToAbsl(text), ':')) {
     if (path.substr(0, 1) != "/") {
@@ -126,7 +131,7 @@ absl::StatusOr<std::string> NodeLocalStore(Env& env, uid_t uid) {
 
 absl::StatusOr<std::string> UnnamedStore(Env& env, const GetEnv& get_env, uid_t uid) {
   const std::optional<std::string> cache = CacheHome(get_env, uid);
-  if (!cache) return NodeLocalStore(env, uid);
+  if (!cache || !IsValidUtf8(*cache)) return NodeLocalStore(env, uid);
   const std::string store = NormalizePath(JoinPath(*cache, "kernix"));
   KERNIX_ASSIGN_OR_RETURN(const bool network, env.OnNetworkFileSystem(store));
   if (network) return NodeLocalStore(env, uid);

@@ -63,15 +63,15 @@ absl::StatusOr<RunFolder> RunFolderForStore(Env& env, const GetEnv& get_env, uid
 absl::StatusOr<RunFolder> FindRunFolderForStore(Env& env, const GetEnv& get_env, uid_t uid,
                                                 const std::string& store_directory);
 
-// The stores of `named`, if it is not empty (`origin`: what names them, for errors); otherwise those of
-// $KERNIX_CACHE_DIR; otherwise DefaultStoreDirectory() alone.
+// kInvalidArgument: a path is not absolute, or not UTF-8. The stores of `named`, if it is not empty (`origin`: what
+// names them, for errors); otherwise those of $KERNIX_CACHE_DIR; otherwise DefaultStoreDirectory() alone.
 absl::StatusOr<StoreList> UserStores(Env& env, const GetEnv& get_env, uid_t uid, std::string_view origin,
                                      std::string_view named);
 
 // The user's store if no other is configured: $KERNIX_CACHE_DIR, otherwise $XDG_CACHE_HOME/kernix, otherwise
-// ~/.cache/kernix. If there is no home, or that folder is on a network file system (and was not named by
-// KERNIX_CACHE_DIR), the store is /var/tmp/kernix-<uid>, which is created and must be private. This function creates no
-// other folder.
+// ~/.cache/kernix. If there is no home, or that folder is on a network file system or its path is not UTF-8 (and it was
+// not named by KERNIX_CACHE_DIR), the store is /var/tmp/kernix-<uid>, which is created and must be private. This
+// function creates no other folder.
 absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_env, uid_t uid);
 
 // The socket of a machine's service.

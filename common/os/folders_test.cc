@@ -174,6 +174,13 @@ TEST_F(FoldersTest, DefaultStoreMustBeAbsolute) {
               HasError(absl::StatusCode::kInvalidArgument, HasSubstr("\"cache\"")));
 }
 
+TEST_F(FoldersTest, AStoreHasAPathOfUtf8) {
+  EXPECT_THAT(
+      DefaultStoreDirectory(env_, Variables({{"KERNIX_CACHE_DIR", "/caf\xe9"}}), kUser),
+      HasError(absl::StatusCode::kInvalidArgument, HasSubstr("KERNIX_CACHE_DIR must name a folder whose path")));
+  EXPECT_EQ(DefaultStoreDirectory(env_, Variables({{"HOME", "/home/caf\xe9"}}), kUser).value(), "/var/tmp/kernix-1000");
+}
+
 TEST_F(FoldersTest, DefaultStoreAvoidsANetworkHomeUnlessAskedFor) {
   env_.AddNetworkFileSystem("/home");
   EXPECT_EQ(DefaultStoreDirectory(env_, Variables({{"HOME", "/home/u"}}), kUser).value(), "/var/tmp/kernix-1000");

@@ -63,9 +63,7 @@ class Tab:
     def look(self, width, height, scheme="light"):
         """Set the window's size and the preferred colours."""
         mobile = width < 600
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile
-        )
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def picture(self):

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import sysconfig
+import warnings
 import zipfile
 
 import conftest
@@ -87,7 +88,7 @@ def test_a_kernel_of_a_bundle_needs_no_compiler_and_no_kernixd(place, folder, ba
 
 def test_a_variable_that_names_no_compiler_matters_only_without_a_bundle(place, folder, bare, tmp_path):
     bundle = make(place, tmp_path / "b.kernix", folder)
-    wrong = {"CXX": "/nonexistent/g++"}
+    wrong = {"CXX": "/nonexistent/g++", "PATH": os.environ["PATH"]}
     loaded = bare(folder / "add.cpp", bundle, **wrong)
     assert loaded.returncode == 0, loaded.stderr
     refused = bare(folder / "add.cpp", **wrong)
@@ -347,8 +348,37 @@ def test_damage_is_told_with_its_file_and_hides_nothing(place, folder, bare, tmp
     verified = place.kernixctl("bundle", "verify", str(bundle), check=False)
     assert f"{artifact}: its content has changed" in verified.stderr
     artifact.write_bytes(content)
+    [statement] = bundle.glob("*.kernel")
+    statement.unlink()
+    verified = place.kernixctl("bundle", "verify", str(bundle), check=False)
+    assert (verified.returncode, f"has lost what it says about {artifact.name}" in verified.stderr) == (1, True)
     (bundle / "kernix-bundle").write_text("kernix bundle, format 9\n")
     assert "was made by a newer kernix" in bare(folder / "add.cpp", bundle).stderr
+    bundle.rename(folder / "add.kernix")
+    assert "was made by a newer kernix" in bare(folder / "add.cpp").stderr
+
+
+def test_an_error_says_what_the_bundles_lack(place, folder, bare, tmp_path, forget):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mul.cpp").write_text(ADD_N)
+    (other / "n.h").write_text("#define N 5\n")
+    bundle = make(place, tmp_path / "b.kernix", other)
+    failed = bare(folder / "add.cpp", bundle, KERNIX_BUNDLES="/nonexistent")
+    says = f'Besides, the bundle {bundle} has nothing named "add"; there is no bundle /nonexistent.'
+    assert says in failed.stderr
+    with pytest.warns(kernix.KernelWarning, match='has nothing named "add"'):
+        kernix.load_cpp_file(folder / "add.cpp", bundle=bundle, auto_register=False)
+    forget()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as in a clone of a package
+        kernix.load_cpp_file(folder / "add.cpp", bundle=tmp_path / "none", auto_register=False)
+
+
+def test_what_a_bundle_has_built_counts_as_built(own_place, folder, tmp_path):
+    make_it = ("bundle", "make", str(folder), "-o", str(tmp_path / "b.kernix"))
+    assert "1 module: 1 built, in" in own_place.kernixctl(*make_it).stderr
+    assert "1 module: 1 from the cache, in" in own_place.kernixctl(*make_it).stderr
 
 
 REFUSED = {

@@ -568,10 +568,6 @@ WARNINGS = {
         lambda _: cpp(function("BE::Tensor x, BE::Tensor y")),
         "mistake:3: all arrays of function 'f' are results.*Write 'const BE::Tensor'.*// @BE f ret ret",
     ),
-    "writable-input": (
-        lambda _: cpp(function(body="\nfloat* p = x.data_ptr<float>();")),
-        r"mistake:4: 'x' is an input, but this pointer can write.*x.data_ptr<const T>\(\)",
-    ),
     "hidden-function": (
         lambda _: cpp(function(name="path")),
         r"function 'path' is hidden by CompiledModule.path. Call it as module\[\"path\"\]",
@@ -683,7 +679,7 @@ def test_every_variable_of_the_page_is_known(monkeypatch):
     page = (conftest.HERE.parents[1] / "docs" / "environment.md").read_text()
     names = set(re.findall(r"KERNIX_[A-Z_]+[A-Z]", page)) - set(os.environ)
     set_for_kernixd = {"KERNIX_FIRST_COMPILER", "KERNIX_STARTED_BY_CLIENT"}  # by the client itself
-    with_effects = {"KERNIX_ADDRESS", "KERNIX_CONFIG", "KERNIX_WARNINGS"} | set_for_kernixd
+    with_effects = {"KERNIX_ADDRESS", "KERNIX_WARNINGS"} | set_for_kernixd
     harmless = names - with_effects
     for name in harmless:
         monkeypatch.setenv(name, "")
@@ -946,3 +942,22 @@ def test_the_developer_mode_keeps_all_frames():
         for mode in ([], ["-X", "dev"])
     ]
     assert lengths[0] == 2 < lengths[1]
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "completion bash", "bundle --help"])
+def test_output_that_cannot_be_written_is_a_failure_of_kernixctl(arguments):
+    command = [_environment.program("kernixctl"), *arguments.split()]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "kernixctl: cannot write the output: No space left on device\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert done.stderr == b"", "who closes a pipe has read enough"
+
+
+def test_setup_knows_its_users_before_it_begins(place):
+    done = place.kernixctl("setup", "--dry-run", "--user", "nosuch", check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert 'this machine has no user "nosuch"' in done.stderr

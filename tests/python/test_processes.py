@@ -176,6 +176,16 @@ def test_loads_above_what_a_user_may_have_at_once_wait(own_place, setting, bound
     assert f'kernix_refusals_total{{reason="{setting}"}}' in turned_away
 
 
+def test_loads_above_the_bound_of_connections_wait(own_place):
+    """Some of those whom kernixd turns away hear why; the others come back as well."""
+    environment = own_place.environment | {"KERNIX_MAX_CONNECTIONS_PER_USER": "3"}
+    command = [sys.executable, SCRIPTS / "load_several.py"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    children = [subprocess.Popen([*command, str(10 * n), "12"], env=environment, **pipes) for n in range(6)]
+    ends = [(*child.communicate(timeout=300), child.returncode) for child in children]
+    assert [(out, code) for out, _, code in ends] == [("12\n", 0)] * 6, ends
+
+
 def test_many_processes_at_once_get_one_daemon_and_one_build(own_place):
     processes = 64  # two hundred of C++ are a test of their own (client_start_test.cc)
     gate_read, gate_write = os.pipe()

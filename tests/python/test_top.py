@@ -115,6 +115,20 @@ def test_without_a_terminal_it_prints_once(own_place, load):
     assert "\x1b" not in text
 
 
+def test_a_terminal_without_a_screen_gets_it_once(own_place, load):
+    command = f"{_environment.program('kernixctl')} top"
+    environment = own_place.environment | {"TERM": "dumb"}
+    text, code = pexpect.run(command, env=environment, withexitstatus=True, encoding="utf-8")
+    assert (code, "endless" in text, "\x1b" in text) == (0, True, False)
+
+
+def test_a_terminal_that_does_not_know_its_size_has_80_columns_and_24_lines(own_place, load):
+    options = {"env": own_place.environment | {"TERM": "vt220"}, "dimensions": (0, 0), "encoding": "utf-8"}
+    terminal = pexpect.spawn(_environment.program("kernixctl"), ["top"], timeout=60, **options)
+    terminal.expect_exact("endless")
+    terminal.close(force=True)
+
+
 def test_without_a_daemon(own_place):
     result = own_place.kernixctl("top", check=False)
     assert (result.returncode, "no kernixd" in result.stderr) == (3, True)

@@ -14,6 +14,7 @@ import signal
 import socket
 import stat
 import subprocess
+import time
 import urllib.error
 import urllib.request
 
@@ -262,6 +263,31 @@ def test_no_web_site_asks_through_a_name_of_its_own(web):
             assert web.ask(path, Host=f"{host}:{port}")[0] == 403
         for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"):
             assert web.ask(path, Host=host)[0] == 200
+
+
+def test_names_and_schemes_in_any_case_and_probes_without_a_host(web):
+    port = web.root.rstrip("/").rpartition(":")[2]
+    assert web.ask("/api/status.json", Host=f"LOCALHOST:{port}", Authorization=f"bearer {web.token}")[0] == 200
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=60) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert b" 200 " in connection.makefile("rb").readline()
+
+
+def test_a_daemon_that_hangs_holds_nobody_up(web, own_place):
+    pid = json.loads(own_place.kernixctl("status", "--json").stdout)["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        for path in ("/healthz", "/readyz", "/metrics", "/api/status.json"):
+            status, _, text = web.ask(path)
+            assert (status, "no answer came within the time limit" in text) == (503, True)
+        assert web.ask("/")[0] == 200
+        assert time.monotonic() - began < 10, "one limit for all"
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    end = time.monotonic() + 60
+    while web.ask("/healthz")[0] != 200:
+        assert time.monotonic() < end
 
 
 def test_streams_that_are_closed_take_no_memory(web):

@@ -7,9 +7,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/reports.h"
-#include "client/kernixctl/web/open_metrics.h"
+#include "client/load/trace.h"
 #include "common/base/digest.h"
 #include "common/base/elf_image.h"
 #include "common/base/error.h"
@@ -23,6 +25,10 @@
 namespace kernix::ctl {
 namespace {
 
+// After an error that has taken this long, kernixd is not asked again for a while: all the requests of a page wait
+// once.
+constexpr std::chrono::seconds kLong{1};
+constexpr std::chrono::seconds kNotAgain{2};
 constexpr size_t kMostSamples = 720;  // an hour, if one is taken every five seconds
 constexpr char kJson[] = "application/json";
 
@@ -37,7 +43,7 @@ HttpResponse JsonResponse(std::string json) { return {.type = kJson, .body = std
 int HttpStatusOf(const absl::Status& status) {
   if (absl::IsNotFound(status)) return 404;
   if (absl::IsInvalidArgument(status)) return 400;
-  return absl::IsUnavailable(status) ? 503 : 500;
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ? 503 : 500;
 }
 
 HttpResponse ErrorResponse(int status, std::string_view path, const std::string& message) {
@@ -59,7 +65,8 @@ std::string WithoutPort(const std::string& address) {
 }
 
 // "127.0.0.1.example.com" is a name of somebody's.
-bool IsLoopback(const std::string& host) {
+bool IsLoopback(const std::string& name) {
+  const std::string host = absl::AsciiStrToLower(name);
   const bool is_address = host.find_first_not_of("0123456789.") == std::string::npos;
   return (is_address && host.starts_with("127.")) || host == "[::1]" || host == "localhost";
 }
@@ -91,12 +98,7 @@ std::string Json(const v1::ArtifactTexts& texts) {
         .Str();
   };
   const auto kept_json = [](const v1::KeptText& kept) {
-    return JsonObject()
-        .Text("kind", NameOf(kept.kind()))
-        .Number("unit", uint64_t{kept.unit()})
-        .Text("architecture", kept.architecture())
-        .Text("text", kept.text())
-        .Str();
+    return FieldsOf(kept).Text("kind", NameOf(kept.kind())).Text("text", kept.text()).Str();
   };
   return JsonObject()
       .Json("units", JsonOfAll(texts.unit(), unit_json))
@@ -115,7 +117,8 @@ HttpResponse WebAnswers::Answer(const HttpRequest& request) {
   if (!MayAsk(request)) {
     return ErrorResponse(401, request.path, "open the page with the address that kernixctl web has printed");
   }
-  absl::StatusOr<HttpResponse> found = Find(request);
+  absl::StatusOr<HttpResponse> found =
+      request.path == "/" ? PageResponse() : Asked<HttpResponse>([&] { return Find(request); });
   HttpResponse response =
       found.ok() ? *std::move(found)
                  : ErrorResponse(HttpStatusOf(found.status()), request.path, GetErrorDetail(found.status()).message());
@@ -125,22 +128,35 @@ HttpResponse WebAnswers::Answer(const HttpRequest& request) {
   return response;
 }
 
-// A web site can lead its own name to this machine, and would then ask as a page of ours.
+// A web site can lead its own name to this machine, and would then ask as a page of ours. Browsers always name a host;
+// a probe that speaks HTTP/1.0 names none.
 bool WebAnswers::IsForUs(const HttpRequest& request) const {
+  if (request.host.empty()) return true;
   const std::string host = WithoutPort(request.host);
   return host_.empty() || host == host_ || IsLoopback(host);
 }
 
 bool WebAnswers::MayAsk(const HttpRequest& request) const {
   if (token_.empty() || !request.path.starts_with("/api/")) return true;
-  const std::string wanted = "Bearer " + token_;
-  return request.authorization.size() == wanted.size() &&
-         CRYPTO_memcmp(request.authorization.data(), wanted.data(), wanted.size()) == 0;
+  constexpr absl::string_view kScheme = "Bearer ";
+  const std::string& given = request.authorization;
+  return absl::StartsWithIgnoreCase(given, kScheme) && given.size() == kScheme.size() + token_.size() &&
+         CRYPTO_memcmp(given.data() + kScheme.size(), token_.data(), token_.size()) == 0;
+}
+
+template <typename T>
+absl::StatusOr<T> WebAnswers::Asked(const std::function<absl::StatusOr<T>()>& ask) {
+  const MonotonicTime began = std::chrono::steady_clock::now();
+  if (!hangs_.ok() && began < ask_again_) return hangs_;
+  absl::StatusOr<T> answer = ask();
+  const MonotonicTime now = std::chrono::steady_clock::now();
+  hangs_ = now - began >= kLong ? answer.status() : absl::OkStatus();
+  ask_again_ = now + kNotAgain;
+  return answer;
 }
 
 absl::StatusOr<HttpResponse> WebAnswers::Find(const HttpRequest& request) {
   const std::string& path = request.path;
-  if (path == "/") return PageResponse();
   if (path == "/metrics") return MetricsFor(request);
   if (path == "/healthz" || path == "/readyz") return Health(path == "/readyz");
   if (path == "/api/events") return Stream();
@@ -151,8 +167,8 @@ absl::StatusOr<HttpResponse> WebAnswers::Find(const HttpRequest& request) {
   if (path == "/api/kernel.json") json = Kernel(of);
   if (path == "/api/trace.json") json = Trace(of);
   if (path == "/api/entries.json") {
-    KERNIX_ASSIGN_OR_RETURN(const std::vector<CacheEntryInfo> entries, client_.List("", /*start=*/false));
-    json = EntriesJson(entries);
+    KERNIX_ASSIGN_OR_RETURN(const auto found, client_.Ask<v1::ListCacheResponse>("ListCache", v1::ListCacheRequest()));
+    json = EntriesJson(found.entry());
   }
   if (!json.ok()) return json.status();
   return JsonResponse(*std::move(json));
@@ -169,7 +185,7 @@ absl::StatusOr<std::string> WebAnswers::Now() {
 }
 
 std::string WebAnswers::NowEvent() {
-  const absl::StatusOr<std::string> now = Now();
+  const absl::StatusOr<std::string> now = Asked<std::string>([this] { return Now(); });
   const auto failed = [&] {
     return JsonObject()
         .Number("unix_ms", Env::Posix().UnixMillis())
@@ -179,19 +195,24 @@ std::string WebAnswers::NowEvent() {
   return StrCat("event: now\ndata: ", now.ok() ? *now : failed(), "\n\n");
 }
 
+absl::StatusOr<std::string> WebAnswers::NewSample() {
+  KERNIX_ASSIGN_OR_RETURN(const DaemonInfo info, client_.Info(/*start=*/false));
+  KERNIX_ASSIGN_OR_RETURN(const v1::GetCacheStatsResponse stats, client_.Stats(/*start=*/false));
+  of_private_daemon_ = !info.shared;
+  return JsonObject()
+      .Number("unix_ms", Env::Posix().UnixMillis())
+      .Number("hits", stats.hits())
+      .Number("misses", stats.misses())
+      .Number("builds", stats.builds())
+      .Number("running_jobs", uint64_t{info.running_jobs})
+      .Number("queued_jobs", uint64_t{info.queued_jobs})
+      .Str();
+}
+
 void WebAnswers::Sample() {
-  const absl::StatusOr<DaemonInfo> info = client_.Info(/*start=*/false);
-  const absl::StatusOr<CacheStats> stats = client_.Stats(/*start=*/false);
-  if (!info.ok() || !stats.ok()) return;
-  of_private_daemon_ = !info->shared;
-  samples_.push_back(JsonObject()
-                         .Number("unix_ms", Env::Posix().UnixMillis())
-                         .Number("hits", stats->hits)
-                         .Number("misses", stats->misses)
-                         .Number("builds", stats->builds)
-                         .Number("running_jobs", uint64_t{info->running_jobs})
-                         .Number("queued_jobs", uint64_t{info->queued_jobs})
-                         .Str());
+  absl::StatusOr<std::string> sample = Asked<std::string>([this] { return NewSample(); });
+  if (!sample.ok()) return;
+  samples_.push_back(*std::move(sample));
   if (samples_.size() > kMostSamples) samples_.pop_front();
 }
 
@@ -229,7 +250,7 @@ absl::StatusOr<v1::ArtifactTexts> WebAnswers::TextsOf(const v1::CacheEntry& entr
 }
 
 absl::StatusOr<std::string> WebAnswers::Trace(const std::string& key) {
-  KERNIX_ASSIGN_OR_RETURN(const BuildTrace trace, client_.Trace(key, /*start=*/false));
+  KERNIX_ASSIGN_OR_RETURN(const v1::BuildTrace trace, client_.Trace(key, /*start=*/false));
   return ChromeTrace(trace, key);
 }
 
@@ -249,6 +270,19 @@ absl::StatusOr<std::string> WebAnswers::Kernel(const std::string& key) {
       .Json("trace", trace.ok() ? *trace : "null")
       .Json("texts", texts.ok() ? Json(*texts) : "null")
       .Str();
+}
+
+std::string ToOpenMetrics(std::string_view metrics) {
+  constexpr std::string_view kTotal = "_total";
+  std::string text;
+  for (const absl::string_view piece : absl::StrSplit(ToAbsl(metrics), '\n', absl::SkipEmpty())) {
+    const std::string_view line = ToStd(piece);
+    const size_t name = line.find(' ', 2);  // after "# HELP", "# TYPE"
+    const size_t end = line.find(' ', name + 1);
+    const bool of_counter = line.starts_with('#') && line.substr(0, end).ends_with(kTotal);
+    StrAppend(&text, of_counter ? line.substr(0, end - kTotal.size()) : line, of_counter ? line.substr(end) : "", "\n");
+  }
+  return text + "# EOF\n";
 }
 
 }  // namespace kernix::ctl

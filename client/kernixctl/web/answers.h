@@ -4,11 +4,15 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <string>
+#include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/connection/daemon_client.h"
 #include "client/kernixctl/web/http_server.h"
+#include "common/os/env.h"
 
 namespace kernix::ctl {
 
@@ -22,7 +26,7 @@ class WebAnswers {
   // for requests with "Authorization: Bearer TOKEN". `at` is the address of the server, or empty for a Unix socket.
   WebAnswers(DaemonClient& client, std::string token, const std::string& at);
 
-  // Errors are plain text, or a JSON object {"error": ...} below /api/. 503: there is no daemon.
+  // Errors are plain text, or a JSON object {"error": ...} below /api/. 503: there is no daemon, or it hangs.
   HttpResponse Answer(const HttpRequest& request);
 
   // The daemon, its loads and its cache now, as a server-sent event "now": {"unix_ms", "status", "cache"}, of which the
@@ -36,8 +40,12 @@ class WebAnswers {
   bool SamplesAlways() const { return !of_private_daemon_; }
 
  private:
+  // What `ask()` returns. If kernixd hangs, that is the answer to all for a while.
+  template <typename T>
+  absl::StatusOr<T> Asked(const std::function<absl::StatusOr<T>()>& ask);
   absl::StatusOr<HttpResponse> Find(const HttpRequest& request);
   absl::StatusOr<std::string> Now();
+  absl::StatusOr<std::string> NewSample();
   absl::StatusOr<HttpResponse> Health(bool ready);
   absl::StatusOr<HttpResponse> MetricsFor(const HttpRequest& request);
   absl::StatusOr<std::string> Trace(const std::string& key);
@@ -51,7 +59,13 @@ class WebAnswers {
   const std::string token_;
   const std::string host_;           // that requests must name; empty: any
   std::deque<std::string> samples_;  // JSON objects
+  absl::Status hangs_;               // the error of a question that has taken long
+  MonotonicTime ask_again_;          // not before
   bool of_private_daemon_ = false;
 };
+
+// `metrics`, in Prometheus' text format, as OpenMetrics 1.0: a counter's family has no "_total", and a line ends the
+// text.
+std::string ToOpenMetrics(std::string_view metrics);
 
 }  // namespace kernix::ctl

@@ -29,6 +29,8 @@ Examples:
 constexpr std::chrono::seconds kNowPeriod{1};
 constexpr std::chrono::seconds kSamplePeriod{5};
 constexpr size_t kTokenBytes = 16;
+// One thread asks kernixd and answers everybody: a kernixd that hangs must not hold up the others for long.
+constexpr std::chrono::seconds kPatience{2};
 
 struct WebFlags {
   std::string listen = "127.0.0.1:9464";
@@ -91,7 +93,9 @@ Command WebCommand(const ClientOptions& options) {
                        {.excludes = "--listen", .names = Names::kFiles}},
                       {"--no-token", &flags->no_token, "Let everybody who can connect see what this user may see"}},
           .run = [&options, flags] {
-            return WithClient(options, [flags](DaemonClient& client) { return Serve(client, *flags); });
+            ClientOptions impatient = options;
+            impatient.start_timeout = impatient.call_timeout = kPatience;
+            return WithClient(impatient, [flags](DaemonClient& client) { return Serve(client, *flags); });
           }};
 }
 

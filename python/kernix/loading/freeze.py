@@ -67,7 +67,7 @@ def freeze_load(request: _core.Request, policy: str | None) -> Freeze | None:
     return state
 
 
-def freeze(action: Action = "raise") -> AbstractContextManager[None]:
+def freeze(action: Action = "raise") -> AbstractContextManager[object]:
     """Expect that no later load of this process needs a build.
 
     Call it when the process has loaded what it needs. It holds for all threads and for forked children, until
