@@ -230,9 +230,9 @@ def test_options_of_cells_complete(use_jedi):
         with provisionalcompleter():
             return [one.text for one in shell.Completer.completions(text, len(text))]
 
-    assert {"--debug", "--define", "--policy", "--verbose"} < set(completed("%%cpp --"))
-    assert completed("%%cuda mine --keep -D A=1 --ar") == ["--arch"]
-    assert "--arch" not in completed("%%cpp -")
+    assert {"--debug", "--defines", "--policy", "--verbose"} < set(completed("%%cpp --"))
+    assert "--compute-capability" in completed("%%cuda mine --keep -D A=1 --comp")
+    assert "--compute-capability" not in completed("%%cpp --comp")
 
 
 def test_ipython_on_a_terminal(place, tmp_path):
