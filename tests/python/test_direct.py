@@ -191,7 +191,7 @@ def test_mistakes_before_the_call(module):
         module.copy(X, out=np.float32)
     with pytest.raises(TypeError, match="argument 0 is a masked array"):
         module.copy(np.ma.masked_equal(X, 1))
-    with pytest.raises(ValueError, match=r"copy\(\): result 0: .*negative"):
+    with pytest.raises(ValueError, match=r"copy\(\): out 0 .*negative"):
         module.copy(X, out=types.SimpleNamespace(shape=(-1,), dtype=np.float32))
     with pytest.raises(TypeError, match=r"copy\(\) has 1 result, but out= names 2"):
         module.copy(X, out=[X, X])
