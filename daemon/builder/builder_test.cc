@@ -1262,23 +1262,6 @@ TEST_F(CudaBuilderTest, HeadersOfTheUserMayUseHalfTypes) {
   EXPECT_THAT(t.Load(request_, observer), IsOk());
 }
 
-// Two architectures count as two jobs, unless the load asks for fewer; the bytes are the same.
-TEST_F(CudaBuilderTest, ArchitecturesAreCompiledSideBySideWithinTheBounds) {
-  request_.mutable_options()->add_architectures("sm_80");
-  request_.set_verbose(true);
-  request_.set_force_rebuild(true);
-  TestBuilder t(TestBuilder::On::kLocalExecutor);
-  RecordingObserver both, one;
-  const auto threaded = t.Load(request_, both);
-  ASSERT_THAT(threaded, IsOk());
-  EXPECT_THAT(both.output, HasSubstr("--threads=2"));
-  request_.set_max_parallel_jobs(1);
-  const auto plain = t.Load(request_, one);
-  ASSERT_THAT(plain, IsOk());
-  EXPECT_EQ(plain->key(), threaded->key());
-  EXPECT_EQ(plain->artifact_digest(), threaded->artifact_digest());
-}
-
 // What each load of a series runs of nvcc's programs.
 TEST_F(CudaBuilderTest, AnEditCostsOnlyTheStepsThatItConcerns) {
   TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kKnown, TestBuilder::Lessons::kAll);
