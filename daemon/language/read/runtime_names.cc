@@ -19,25 +19,25 @@ namespace kernix::language {
 namespace {
 
 constexpr RuntimePartRow kTable[] = {
-    {RuntimePart::kTraits, "traits", "_GLIBCXX_TYPE_TRAITS", /*guarded=*/false},
-    {RuntimePart::kLimits, "limits", "_GLIBCXX_NUMERIC_LIMITS", /*guarded=*/false},
-    {RuntimePart::kAlgorithms, "algorithms",
+    {RuntimePart::kTraits, "_GLIBCXX_TYPE_TRAITS", /*guarded=*/false},
+    {RuntimePart::kLimits, "_GLIBCXX_NUMERIC_LIMITS", /*guarded=*/false},
+    {RuntimePart::kAlgorithms,
      "_STL_ALGOBASE_H _STL_ITERATOR_H _STL_ITERATOR_BASE_TYPES_H _STL_ITERATOR_BASE_FUNCS_H _PTR_TRAITS_H "
      "_FUNCTEXCEPT_H _EXCEPTION_DEFINES_H _GLIBCXX_PREDEFINED_OPS_H _GLIBCXX_DEBUG_MACRO_SWITCH_H "
      "_GLIBCXX_DEBUG_ASSERTIONS_H",
      /*guarded=*/false},
-    {RuntimePart::kVectors, "vectors", "__VECTOR_FUNCTIONS_H__"},
-    {RuntimePart::kChannels, "channels", "__CHANNEL_DESCRIPTOR_H__"},
-    {RuntimePart::kMaths, "maths", "__MATH_FUNCTIONS_H__ __DEVICE_FUNCTIONS_HPP__"},
-    {RuntimePart::kAtomics, "atomics",
+    {RuntimePart::kVectors, "__VECTOR_FUNCTIONS_H__"},
+    {RuntimePart::kChannels, "__CHANNEL_DESCRIPTOR_H__"},
+    {RuntimePart::kMaths, "__MATH_FUNCTIONS_H__ __DEVICE_FUNCTIONS_HPP__"},
+    {RuntimePart::kAtomics,
      "__DEVICE_ATOMIC_FUNCTIONS_H__ __SM_20_ATOMIC_FUNCTIONS_H__ __SM_32_ATOMIC_FUNCTIONS_H__ "
      "__SM_35_ATOMIC_FUNCTIONS_H__ __SM_60_ATOMIC_FUNCTIONS_H__"},
-    {RuntimePart::kIntrinsics, "intrinsics",
+    {RuntimePart::kIntrinsics,
      "__SM_20_INTRINSICS_H__ __SM_30_INTRINSICS_H__ __SM_61_INTRINSICS_H__ "
      "__SM_70_RT_H__ __SM_80_RT_H__ __SM_90_RT_H__ __SM_100_RT_H__"},
-    {RuntimePart::kLoads, "loads", "__SM_32_INTRINSICS_H__ __SM_35_INTRINSICS_H__"},
-    {RuntimePart::kTextures, "textures", "__TEXTURE_INDIRECT_FUNCTIONS_H__ __SURFACE_INDIRECT_FUNCTIONS_H__"},
-    {RuntimePart::kTemplates, "templates",
+    {RuntimePart::kLoads, "__SM_32_INTRINSICS_H__ __SM_35_INTRINSICS_H__"},
+    {RuntimePart::kTextures, "__TEXTURE_INDIRECT_FUNCTIONS_H__ __SURFACE_INDIRECT_FUNCTIONS_H__"},
+    {RuntimePart::kTemplates,
      "__CUDA_RUNTIME_H__ _GLIBCXX_UTILITY _GLIBCXX_UTILITY_H _STL_RELOPS_H _STL_PAIR_H _MOVE_H "
      "_EXT_NUMERIC_TRAITS _CONCEPT_CHECK_H _COMPARE",
      /*guarded=*/false},
@@ -46,14 +46,6 @@ constexpr RuntimePartRow kTable[] = {
 }  // namespace
 
 absl::Span<const RuntimePartRow> RuntimePartTable() { return kTable; }
-
-std::string PartNames(RuntimeParts parts) {
-  std::string names;
-  for (const RuntimePartRow& row : kTable) {
-    if (parts.Has(row.part)) StrAppend(&names, names.empty() ? "" : ", ", row.name);
-  }
-  return names;
-}
 
 namespace {
 

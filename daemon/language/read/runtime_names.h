@@ -71,7 +71,6 @@ class RuntimeParts {
 
 struct RuntimePartRow {
   RuntimePart part;
-  std::string_view name;    // for messages
   std::string_view guards;  // the include guards of the headers that are this part
   // Whether the rest of cuda_runtime.h includes these headers, so that the guards have to be defined to leave them out.
   bool guarded = true;
@@ -88,9 +87,6 @@ inline constexpr std::string_view kAlwaysReadGuards =
     "__VECTOR_TYPES_H__ __LIBRARY_TYPES_H__ __CUDA_RUNTIME_API_H__ __CUDA_DEVICE_RUNTIME_API_H__ "
     "__DRIVER_FUNCTIONS_H__ __HOST_DEFINES_H__ __COMMON_FUNCTIONS_H__ __DEVICE_FUNCTIONS_H__ "
     "__DEVICE_LAUNCH_PARAMETERS_H__ __DEVICE_DOUBLE_FUNCTIONS_H__";
-
-// "atomics, maths"; empty for none.
-std::string PartNames(RuntimeParts parts);
 
 // The host compiler's output for an empty unit (see kRuntimeTextFlag), in one pass: the host's, or that of an
 // architecture.

@@ -10,6 +10,7 @@
 #include "common/os/env.h"
 #include "daemon/language/read/runtime_names.h"
 #include "tests/support/kernel_runner.h"
+#include "tests/support/runtime_parts.h"
 
 namespace kernix::language {
 namespace {
@@ -133,8 +134,6 @@ class Toolkit {
   std::map<uint32_t, RuntimeNames> names_;
   std::map<uint32_t, std::set<std::string>> slim_files_;
 };
-
-std::string Said(const RuntimeChoice& choice) { return choice.full ? "full" : PartNames(choice.parts); }
 
 std::string Kernel(const std::string& statements) {
   return StrCat("// @BE run\n__global__ void run(const float* x, float* y) {\n  const int i = threadIdx.x;\n  ",
