@@ -19,13 +19,12 @@
 #include <climits>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "common/os/env.h"
 #include "daemon/spawn/descendants.h"
 #include "daemon/spawn/problem.h"
 #include "daemon/spawn/wall.h"
@@ -85,8 +84,7 @@ class WritableFolder {
   WritableFolder(const WritableFolder&) = delete;
   WritableFolder& operator=(const WritableFolder&) = delete;
   ~WritableFolder() {
-    std::error_code ignored;
-    if (is_made_) std::filesystem::remove_all(path_, ignored);
+    if (is_made_) Env::Posix().RemoveTree(path_).IgnoreError();
   }
 
   // Empty if nothing keeps the job from writing anywhere, or if no folder can be made.
