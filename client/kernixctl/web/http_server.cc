@@ -27,7 +27,8 @@ namespace {
 constexpr size_t kMostStreams = 64;
 constexpr size_t kMostUnread = 4 << 20;  // bytes that wait for the reader of one stream
 constexpr int kMostHeaderBytes = 16 << 10;
-constexpr int kPatienceSeconds = 60;
+constexpr int kPatienceSeconds = 10;        // with a connection that asks nothing, or does not read its answer
+constexpr int kStreamPatienceSeconds = 60;  // with one that does not read its stream
 constexpr int kBacklog = 64;
 
 template <auto free>
@@ -172,13 +173,14 @@ class HttpServer::Impl {
   void Run() { event_base_dispatch(base_.get()); }
 
  private:
-  // Without a descriptor for the next connection, the listener would be asked again at once.
-  void PauseAfterErrors(evhttp_bound_socket* bound) {
-    evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(bound), [](evconnlistener* listener, void* self) {
+  // Without a descriptor for the next connection, the listener would be asked again at once. The callback's last
+  // argument is the listener's own: evhttp's.
+  static void PauseAfterErrors(evhttp_bound_socket* bound) {
+    evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(bound), [](evconnlistener* listener, void*) {
       constexpr timeval kPause{1, 0};
       evconnlistener_disable(listener);
       event_base_once(
-          static_cast<Impl*>(self)->base_.get(), -1, EV_TIMEOUT,
+          evconnlistener_get_base(listener), -1, EV_TIMEOUT,
           [](evutil_socket_t, short, void* paused) { evconnlistener_enable(static_cast<evconnlistener*>(paused)); },
           listener, &kPause);
     });
@@ -201,6 +203,7 @@ class HttpServer::Impl {
   void StartStream(evhttp_request* request, const HttpResponse& response) {
     evhttp_connection* connection = evhttp_request_get_connection(request);
     streams_[connection] = request;
+    evhttp_connection_set_timeout(connection, kStreamPatienceSeconds);
     evhttp_connection_set_closecb(
         connection, [](evhttp_connection* closed, void* self) { static_cast<Impl*>(self)->Forget(closed); }, this);
     evhttp_send_reply_start(request, response.status, nullptr);
