@@ -40,6 +40,7 @@ namespace {
 
 // Far above the needs of compilers (the most that we have seen is 1.2 GiB and 10 processes).
 constexpr uint64_t kSharedMemory = 8ull << 30;
+constexpr uint64_t kMostListed = 64 << 20;  // bytes of entries, in lists that one user has not read; each may be larger
 constexpr int kSharedProcesses = 256;
 
 exec::LocalExecutorOptions ExecutorOptions(const ServerOptions& options, const cache::Cache& cache) {
@@ -113,6 +114,7 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
       fetches_(env, "fetches of artifacts", "max_fetches_per_user", options.BoundsPerUser().fetches),
       requests_(options.BoundsPerUser().request_bytes),
       uploads_(options.BoundsPerUser().request_bytes),
+      lists_(kMostListed),
       backend_{.env = env,
                .options = {.shared = options.shared,
                            .max_request_bytes = options.max_request_bytes,
@@ -135,6 +137,7 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
                .fetches = fetches_,
                .requests = requests_,
                .uploads = uploads_,
+               .lists = lists_,
                .metrics = service_metrics_,
                .registry = metrics_,
                .started_at = env.Now(),

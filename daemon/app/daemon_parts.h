@@ -83,6 +83,7 @@ class DaemonParts {
   UserLimit fetches_;
   exec::ByteQuota requests_;
   exec::ByteQuota uploads_;
+  exec::ByteQuota lists_;
   ServiceMetrics service_metrics_;
   Backend backend_;
 };

@@ -187,6 +187,11 @@ absl::StatusOr<std::vector<ListedEntry>> Cache::List(const TagFilter& filter) {
   return Wrap(index_->List(filter));
 }
 
+absl::StatusOr<ListWeight> Cache::Weigh(const TagFilter& filter) {
+  FlushIfPossible();
+  return Wrap(index_->Weigh(filter));
+}
+
 absl::StatusOr<std::vector<v1::CacheShare>> Cache::Shares(std::optional<UserId> owner) {
   FlushIfPossible();
   return Wrap(index_->Shares(owner));

@@ -30,10 +30,13 @@ absl::StatusOr<std::unique_ptr<Index>> Index::Open(const std::string& path) {
   KERNIX_RETURN_IF_ERROR(writer->Open(path));
   auto reader = std::make_unique<IndexReader>();
   KERNIX_RETURN_IF_ERROR(reader->Open(path));
+  auto searcher = std::make_unique<IndexReader>();
+  KERNIX_RETURN_IF_ERROR(searcher->Open(path));
   auto lister = std::make_unique<IndexReader>();
   KERNIX_RETURN_IF_ERROR(lister->Open(path));
   KERNIX_ASSIGN_OR_RETURN(const Books books, ReadBooks(*writer));
-  return std::unique_ptr<Index>(new Index(std::move(writer), std::move(reader), std::move(lister), books));
+  return std::unique_ptr<Index>(
+      new Index(std::move(writer), std::move(reader), std::move(searcher), std::move(lister), books));
 }
 
 absl::StatusOr<Index::Books> Index::ReadBooks(IndexWriter& writer) {
@@ -49,8 +52,12 @@ absl::StatusOr<Index::Books> Index::ReadBooks(IndexWriter& writer) {
 }
 
 Index::Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader,
-             std::unique_ptr<IndexReader> lister, const Books& books)
-    : writer_(std::move(writer)), books_(books), reader_(std::move(reader)), lister_(std::move(lister)) {}
+             std::unique_ptr<IndexReader> searcher, std::unique_ptr<IndexReader> lister, const Books& books)
+    : writer_(std::move(writer)),
+      books_(books),
+      reader_(std::move(reader)),
+      searcher_(std::move(searcher)),
+      lister_(std::move(lister)) {}
 
 Index::~Index() = default;
 
@@ -66,19 +73,24 @@ absl::StatusOr<std::vector<ListedEntry>> Index::List(const TagFilter& filter) {
   return lister_->List(filter);
 }
 
+absl::StatusOr<ListWeight> Index::Weigh(const TagFilter& filter) {
+  const MutexLock lock(list_mutex_);
+  return lister_->Weigh(filter);
+}
+
 absl::StatusOr<std::vector<v1::CacheShare>> Index::Shares(std::optional<UserId> owner) {
   const MutexLock lock(list_mutex_);
   return lister_->Shares(owner);
 }
 
 absl::StatusOr<std::vector<BuiltFrom>> Index::Recent(const Tag& tag, size_t limit) {
-  const MutexLock lock(list_mutex_);
-  return lister_->Recent(tag, limit);
+  const MutexLock lock(search_mutex_);
+  return searcher_->Recent(tag, limit);
 }
 
 absl::StatusOr<std::string> Index::TraceOf(const Digest& key) {
-  const MutexLock lock(list_mutex_);
-  return lister_->TraceOf(key);
+  const MutexLock lock(search_mutex_);
+  return searcher_->TraceOf(key);
 }
 
 absl::StatusOr<bool> Index::HasTagOf(UserId owner, const Digest& artifact) {
@@ -95,13 +107,13 @@ absl::StatusOr<bool> Index::IsNamed(const Digest& artifact) {
 }
 
 absl::StatusOr<std::vector<Digest>> Index::KeysOf(const Digest& artifact) {
-  const MutexLock lock(list_mutex_);
-  return lister_->KeysOf(artifact);
+  const MutexLock lock(search_mutex_);
+  return searcher_->KeysOf(artifact);
 }
 
 absl::StatusOr<std::vector<SizedArtifact>> Index::ArtifactsAfter(const Digest& digest, size_t limit) {
-  const MutexLock lock(list_mutex_);
-  return lister_->ArtifactsAfter(digest, limit);
+  const MutexLock lock(search_mutex_);
+  return searcher_->ArtifactsAfter(digest, limit);
 }
 
 absl::StatusOr<absl::flat_hash_set<Digest>> Index::Artifacts() {

@@ -27,8 +27,8 @@ class IndexReader;
 class IndexWriter;
 class Transaction;
 
-// Thread-safe. Find(), List() and Recent() do not wait for the disk while a change does, and Find() does not
-// wait for the other two.
+// Thread-safe. Find(), List() and Recent() do not wait for the disk while a change does. Find() does not wait for the
+// other two, and Recent(), which loads need, does not wait for List().
 class Index {
  public:
   // Opens or creates the file. kDataLoss if it is damaged, kFailedPrecondition if
@@ -64,6 +64,9 @@ class Index {
 
   // Most recently used first. Does not list tags that are not flushed.
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
+
+  // How much List() would return.
+  absl::StatusOr<ListWeight> Weigh(const TagFilter& filter);
 
   // What each user holds, or only `owner`, the largest first. Counts as List() lists.
   absl::StatusOr<std::vector<v1::CacheShare>> Shares(std::optional<UserId> owner);
@@ -132,8 +135,8 @@ class Index {
     Digest key;
   };
 
-  Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader, std::unique_ptr<IndexReader> lister,
-        const Books& books);
+  Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader, std::unique_ptr<IndexReader> searcher,
+        std::unique_ptr<IndexReader> lister, const Books& books);
   static absl::StatusOr<Books> ReadBooks(IndexWriter& writer);
   // Notes in `books` what the index has in use by now.
   static absl::Status Measure(IndexWriter& writer, Books& books);
@@ -172,7 +175,10 @@ class Index {
   Mutex read_mutex_;
   const std::unique_ptr<IndexReader> reader_ ABSL_PT_GUARDED_BY(read_mutex_);
 
-  Mutex list_mutex_;
+  Mutex search_mutex_;
+  const std::unique_ptr<IndexReader> searcher_ ABSL_PT_GUARDED_BY(search_mutex_);
+
+  Mutex list_mutex_;  // of what a user can make long
   const std::unique_ptr<IndexReader> lister_ ABSL_PT_GUARDED_BY(list_mutex_);
 };
 

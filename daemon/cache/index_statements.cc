@@ -32,7 +32,9 @@ absl::Status PrepareAll(Database& database, const std::vector<Query>& queries) {
 }
 
 // The condition of a TagFilter, with the parameters of BindFilter():
-constexpr char kMatchingTags[] = "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) AND (?6 = 0 OR pinned = 0) ";
+constexpr char kMatchingTags[] =
+    "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) AND (?6 = 0 OR pinned = 0) "
+    "AND (?7 = '' OR substr(lower(hex(tag.key)), 1, length(?7)) = ?7) ";
 constexpr char kLastUsed[] = "last_used_unix_ms < ?5";
 
 void BindFilter(Statement& statement, const TagFilter& filter) {
@@ -41,7 +43,8 @@ void BindFilter(Statement& statement, const TagFilter& filter) {
       .BindInt(3, filter.owner.has_value())
       .BindInt(4, ToNumber(filter.owner.value_or(UserId{})))
       .BindInt(5, filter.unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()))
-      .BindInt(6, filter.spares_pinned);
+      .BindInt(6, filter.spares_pinned)
+      .BindText(7, filter.key_prefix);
 }
 
 constexpr char kHasTag[] =
@@ -70,6 +73,12 @@ constexpr char kRecent[] =
     "SELECT entry.key, coalesce(inputs, x'') FROM tag JOIN entry ON entry.key = tag.key "
     "LEFT JOIN build_inputs ON build_inputs.key = entry.key WHERE tag.name = ? AND tag.owner = ? "
     "ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key LIMIT ?";
+
+// SQLite reads no detail to tell its length.
+constexpr char kWeight[] =
+    "SELECT count(*), coalesce(sum(tag.pinned), 0), "
+    "coalesce(sum(length(detail) + length(CAST(tag.name AS BLOB)) + 500), 0) "
+    "FROM entry JOIN tag ON tag.key = entry.key ";
 
 constexpr char kShares[] =
     "SELECT owner, sum(entries), sum(size) FROM (SELECT owner, count(*) AS entries, size FROM tag JOIN entry "
@@ -137,7 +146,7 @@ absl::Status IndexWriter::Open(const std::string& path) {
         StrCat("DELETE FROM tag ", kMatchingTags, "AND key IN (SELECT key FROM entry WHERE ", kLastUsed, ")")},
        {&tagged_, StrCat("SELECT DISTINCT tag.key FROM tag JOIN entry ON entry.key = tag.key ", kMatchingTags, "AND ",
                          kLastUsed)},
-       {&set_pinned_, StrCat("UPDATE tag SET pinned = ?7 ", kMatchingTags)},
+       {&set_pinned_, StrCat("UPDATE tag SET pinned = ?8 ", kMatchingTags)},
        {&is_tagged_, "SELECT 1 FROM tag WHERE key = ? LIMIT 1"},
        {&oldest_of_, kOldestOf},
        {&holders_of_, SelectHolders("WHERE tag.key = ?")},
@@ -233,7 +242,7 @@ absl::StatusOr<std::map<UserId, uint64_t>> IndexWriter::Pinned() {
 
 absl::StatusOr<uint64_t> IndexWriter::SetPinned(const TagFilter& filter, bool pinned) {
   BindFilter(set_pinned_, filter);
-  KERNIX_RETURN_IF_ERROR(set_pinned_.BindInt(7, pinned).Run());
+  KERNIX_RETURN_IF_ERROR(set_pinned_.BindInt(8, pinned).Run());
   return static_cast<uint64_t>(database_.Changes());
 }
 
@@ -348,6 +357,7 @@ absl::Status IndexReader::Open(const std::string& path) {
   constexpr char kOrder[] = " ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key, tag.name, tag.owner";
   return PrepareAll(database_, {{&find_, SelectEntry()},
                                 {&list_, SelectTagged(StrCat(kMatchingTags, "AND ", kLastUsed, kOrder))},
+                                {&weigh_, StrCat(kWeight, kMatchingTags, "AND ", kLastUsed)},
                                 {&shares_, kShares},
                                 {&recent_, kRecent},
                                 {&trace_of_, "SELECT trace FROM build_trace WHERE key = ?"},
@@ -401,6 +411,15 @@ absl::StatusOr<std::vector<ListedEntry>> IndexReader::List(const TagFilter& filt
                   static_cast<UserId>(list_.Int(kEntryColumnCount + 3))};
     listed.pinned = list_.Int(kEntryColumnCount + 4) != 0;
   }
+}
+
+absl::StatusOr<ListWeight> IndexReader::Weigh(const TagFilter& filter) {
+  const ScopedReset reset(weigh_);
+  BindFilter(weigh_, filter);
+  KERNIX_ASSIGN_OR_RETURN(const bool row, weigh_.Step());
+  if (!row) return absl::InternalError("index: the entries cannot be counted");
+  return ListWeight{static_cast<uint64_t>(weigh_.Int(0)), static_cast<uint64_t>(weigh_.Int(1)),
+                    static_cast<uint64_t>(weigh_.Int(2))};
 }
 
 absl::StatusOr<std::vector<BuiltFrom>> IndexReader::Recent(const Tag& tag, size_t limit) {

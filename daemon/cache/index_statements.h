@@ -90,6 +90,7 @@ class IndexReader {
 
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
+  absl::StatusOr<ListWeight> Weigh(const TagFilter& filter);
   absl::StatusOr<std::vector<v1::CacheShare>> Shares(std::optional<UserId> owner);
   absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit);
   absl::StatusOr<std::string> TraceOf(const Digest& key);
@@ -101,7 +102,7 @@ class IndexReader {
 
  private:
   Database database_;
-  Statement find_, list_, shares_, recent_, trace_of_, keys_of_, has_tag_, artifacts_, artifacts_after_, named_;
+  Statement find_, list_, weigh_, shares_, recent_, trace_of_, keys_of_, has_tag_, artifacts_, artifacts_after_, named_;
 };
 
 }  // namespace kernix::cache

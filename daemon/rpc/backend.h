@@ -56,6 +56,7 @@ struct Backend {
   UserLimit& fetches;
   exec::ByteQuota& requests;
   exec::ByteQuota& uploads;  // separate from the requests: a load holds one while it waits for the other
+  exec::ByteQuota& lists;    // of the cache, which clients may be slow to read
   ServiceMetrics& metrics;
   const MetricsRegistry& registry;  // of all metrics
   MonotonicTime started_at;
