@@ -188,7 +188,10 @@ class HttpServer::Impl {
 
   void Answer(evhttp_request* request) {
     HttpResponse response = answer_(Read(request));
-    if (evhttp_request_get_command(request) == EVHTTP_REQ_HEAD) response.stream = false;
+    if (evhttp_request_get_command(request) == EVHTTP_REQ_HEAD) {
+      response.stream = false;
+      response.body.clear();  // libevent would send it, and the client take it for the next answer
+    }
     if (response.stream && streams_.size() >= kMostStreams) response = {.status = 503, .body = "too many streams\n"};
     evkeyvalq* headers = evhttp_request_get_output_headers(request);
     evhttp_add_header(headers, "Content-Type", response.type.c_str());
