@@ -377,9 +377,7 @@ absl::StatusOr<RequestToSend> RequestHere(const LoadSurroundings& surroundings, 
   return result;
 }
 
-absl::Status WrongTools(const absl::Status& no_tools) {
-  return LacksTools(no_tools) ? absl::OkStatus() : no_tools;
-}
+absl::Status WrongTools(const absl::Status& no_tools) { return LacksTools(no_tools) ? absl::OkStatus() : no_tools; }
 
 absl::Status WithoutTools(const absl::Status& answer, const RequestToSend& sent) {
   if (!LacksTools(answer)) return answer;

@@ -17,7 +17,6 @@
 #include "daemon/cache/cache.h"
 #include "daemon/exec/byte_quota.h"
 #include "daemon/exec/executor.h"
-#include "daemon/exec/placement.h"
 #include "daemon/exec/sandbox.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/upstream.h"
@@ -50,14 +49,14 @@ struct Backend {
   const remote::Upstream* upstream;  // null: nothing is shared with other nodes
   const remote::WorkerPause* pause;  // of the upstream; null with it
   toolchain::ToolchainRegistry& compilers;
-  ToolchainPolicy& toolchains;
-  LoadGate& gate;
-  UserLimit& loads;  // each costs a thread, and no user may take them all
-  UserLimit& fetches;
-  exec::ByteQuota& requests;
-  exec::ByteQuota& uploads;  // separate from the requests: a load holds one while it waits for the other
-  exec::ByteQuota& lists;    // of the cache, which clients may be slow to read
-  ServiceMetrics& metrics;
+  ToolchainPolicy toolchains;
+  LoadGate gate{};
+  UserLimit loads;  // each costs a thread, and no user may take them all
+  UserLimit fetches;
+  exec::ByteQuota requests;
+  exec::ByteQuota uploads;          // separate from the requests: a load holds one while it waits for the other
+  exec::ByteQuota lists{64 << 20};  // of the cache, that a user has not read; each may be larger
+  ServiceMetrics metrics{};
   const MetricsRegistry& registry;  // of all metrics
   MonotonicTime started_at;
   // Asks the daemon to drain and stop. `drain_timeout` 0: the daemon's own setting.

@@ -12,7 +12,6 @@
 #include "daemon/language/spec/source_text.h"
 #include "daemon/language/spec/words.h"
 #include "daemon/language/write/handler.h"
-#include "daemon/language/write/kernel_headers.h"
 #include "daemon/language/write/prologue.h"
 
 namespace kernix::language {
