@@ -97,9 +97,13 @@ class ToolchainList {
   const std::vector<Toolchain>& list() const { return list_; }
 
  private:
-  // Whoever can change a compiler decides what all members get.
+  // Whoever can change a compiler, or what it reads, decides what all members get.
   static bool IsRoots(const v1::ToolchainPaths& paths) {
-    for (const std::string& path : {paths.host_compiler(), paths.nvcc()}) {
+    Words read = {paths.host_compiler(), paths.nvcc()};
+    for (const auto& folders : {paths.cuda_include_directories(), paths.cuda_library_directories()}) {
+      read.insert(read.end(), folders.begin(), folders.end());
+    }
+    for (const std::string& path : read) {
       if (path.empty()) continue;
       const absl::Status guarded = GuardedRealPath(Env::Posix(), path, {0}).status();
       if (guarded.ok()) continue;

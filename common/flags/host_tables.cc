@@ -9,6 +9,7 @@ namespace {
 constexpr std::string_view kMechanics = "kernix decides what the compiler makes, and where";
 constexpr std::string_view kTools = "it replaces parts of the compiler: choose another compiler with CXX instead";
 constexpr std::string_view kSideFiles = "it reads or writes files beside the object, which kernix does not keep";
+constexpr std::string_view kReport = "its report differs from run to run, and an artifact keeps what compilers print";
 constexpr std::string_view kCommandLine = "it writes the command line, with this machine's paths, into the artifact";
 constexpr std::string_view kPrefixMaps = "kernix itself keeps paths out of the artifact";
 constexpr std::string_view kNoOtherOutput = "an artifact is a shared library";
@@ -56,6 +57,7 @@ constexpr Rule kCompilerRules[] = {
     Nobody("-fsave-optimization-record*|-foptimization-record*|-ftime-trace*", kSideFiles),
     Nobody("-fmodule*|-fprebuilt-module*|-fpch*", kSideFiles),
     Nobody("-fcrash-diagnostics*|-fvtable-verify*|-gsplit-dwarf*|-aux-info*|-time*", kSideFiles),
+    Nobody("-ftime-report*|-fmem-report*|-fpre-ipa-mem-report|-fpost-ipa-mem-report|-fproc-stat-report*|-Q", kReport),
     Nobody("-fcompare-debug*", kMechanics),
     Nobody("-frecord-*|-grecord-*", kCommandLine),
     Nobody("-fdebug-prefix-map*|-fmacro-prefix-map*|-ffile-prefix-map*|-fdebug-compilation-dir*", kPrefixMaps),
@@ -91,6 +93,7 @@ constexpr std::string_view kRunPath =
     "you load the module (ctypes.CDLL(path); the library needs a name of its own, set with -Wl,-soname)";
 constexpr std::string_view kLinkerFile = "the linker would read or write a file that kernix cannot track";
 constexpr std::string_view kByItself = "pass it by itself, not through -Wl or -Xlinker";
+constexpr std::string_view kRandom = "it is another one in each run: write --build-id=sha1";
 constexpr std::string_view kName = "artifacts have no name of their own";
 
 constexpr Rule kLinkRules[] = {
@@ -108,6 +111,8 @@ constexpr Rule kLinkerRules[] = {
     Anyone("-Bstatic", Meaning::kStaticLibraries),
     Anyone("-Bdynamic", Meaning::kSharedLibraries),
     OwnDaemon("-thread*|-thinlto-jobs*", kLinkThreads),
+    Nobody("-stats", kReport),
+    Nobody("-bu=uuid|-bui=uuid|-buil=uuid|-build=uuid|-build-=uuid|-build-i=uuid|-build-id=uuid", kRandom),
     Nobody("-rp*|-R*", kRunPath),
     Nobody("-L*|-library*|-l*", kByItself),
     Nobody("-T*|-script*|-default-script*|-version-script*|-dynamic-list|-dynamic-list=*", kLinkerFile),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -262,11 +263,90 @@ absl::Status PosixEnv::RemoveFile(const std::string& path) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// So that a folder can be emptied and moved although its owner has shut it. Where that fails, what follows says why.
+void LetOwnerIn(int parent, const char* name) {
+  const UniqueFd folder(openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info;
+  if (!folder.ok() || fstat(folder.get(), &info) != 0 || (info.st_mode & S_IRWXU) == S_IRWXU) return;
+  (void)chmod(StrCat("/proc/self/fd/", folder.get()).c_str(), (info.st_mode & 07777u) | S_IRWXU);
+}
+
+// Removes a folder whose tree may be of any depth, and whose folders may have any modes: a compiler that a text has
+// taken over leaves what it likes. A folder with something in it moves up to the top, so that neither descriptors nor
+// the stack go with the depth.
+class TreeRemover {
+ public:
+  explicit TreeRemover(const std::string& path) : path_(path) {}
+
+  absl::Status Remove() {
+    LetOwnerIn(AT_FDCWD, path_.c_str());
+    top_.reset(open(path_.c_str(), kOpen));
+    if (!top_.ok()) return errno == ENOENT ? absl::OkStatus() : Failed();
+    if (!Empty(".")) return Failed();
+    while (!waiting_.empty()) {
+      const std::string name = std::move(waiting_.back());
+      waiting_.pop_back();
+      if (!Empty(name) || !Succeeds(unlinkat(top_.get(), name.c_str(), AT_REMOVEDIR))) return Failed();
+    }
+    return Succeeds(rmdir(path_.c_str())) ? absl::OkStatus() : Failed();
+  }
+
+ private:
+  static constexpr int kOpen = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+  absl::Status Failed() const { return ErrnoStatus(errno, "remove", path_); }
+
+  // Somebody else may remove the same tree.
+  static bool Succeeds(int result) { return result == 0 || errno == ENOENT; }
+
+  // Of a folder in the top one, "." for itself. False, with errno, if something stays.
+  bool Empty(const std::string& folder) {
+    const int fd = openat(top_.get(), folder.c_str(), kOpen);
+    if (fd < 0) return errno == ENOENT;
+    const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(fd), &closedir);
+    if (listing == nullptr) return close(fd), false;
+    while (true) {
+      errno = 0;
+      const dirent* const entry = readdir(listing.get());
+      if (entry == nullptr) return errno == 0;
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != ".." && !RemoveEntry(fd, entry->d_name, folder == ".")) return false;
+    }
+  }
+
+  bool RemoveEntry(int folder, const char* name, bool is_in_top) {
+    if (Succeeds(unlinkat(folder, name, 0))) return true;
+    if (errno != EISDIR) return false;
+    if (Succeeds(unlinkat(folder, name, AT_REMOVEDIR))) return true;
+    if (errno != ENOTEMPTY && errno != EEXIST) return false;
+    LetOwnerIn(folder, name);
+    if (!is_in_top) return MoveUp(folder, name);
+    waiting_.emplace_back(name);
+    return true;
+  }
+
+  bool MoveUp(int folder, const char* name) {
+    while (true) {
+      std::string moved = StrCat("moved-", ++moved_);
+      if (renameat(folder, name, top_.get(), moved.c_str()) == 0) return waiting_.push_back(std::move(moved)), true;
+      if (errno == ENOENT) return true;
+      if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) return false;  // else: the name is taken
+    }
+  }
+
+  const std::string path_;
+  UniqueFd top_;
+  std::vector<std::string> waiting_;  // folders in the top one
+  uint64_t moved_ = 0;
+};
+
+}  // namespace
+
 absl::Status PosixEnv::RemoveTree(const std::string& path) {
-  std::error_code error;
-  std::filesystem::remove_all(path, error);
-  if (error) return ErrnoStatus(error.value(), "remove", path);
-  return absl::OkStatus();
+  if (unlink(path.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return absl::OkStatus();
+  return errno == EISDIR ? TreeRemover(path).Remove() : ErrnoStatus(errno, "remove", path);
 }
 
 absl::Status PosixEnv::Rename(const std::string& from, const std::string& to) {

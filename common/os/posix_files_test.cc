@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <pwd.h>
+#include <sys/fsuid.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "common/base/strings.h"
 #include "common/os/posix_env.h"
 #include "common/os/posix_error.h"
+#include "common/os/unique_fd.h"
 #include "tests/support/test_util.h"
 
 namespace kernix {
@@ -30,6 +37,50 @@ class PosixFilesTest : public testing::Test {
 
 TEST_F(PosixFilesTest, ErrorsNameThePathAndTheSystemsWords) {
   EXPECT_EQ(env_.ReadFile("/no/such").status().message(), "cannot open /no/such: No such file or directory");
+}
+
+// What a compiler that a text has taken over could leave. The thread acts as a user for whom modes count.
+TEST_F(PosixFilesTest, RemovesFoldersThatTheirOwnerHasShut) {
+  constexpr uid_t kNobody = 65534;
+  const std::string tree = scratch_ / "tree";
+  for (const char* folder : {"", "/shut", "/shut/in", "/in/shut", "/in/shut/more", "/empty"}) {
+    ASSERT_THAT(env_.CreateDirectories(tree + folder), IsOk());
+    ASSERT_THAT(env_.WriteFile(StrCat(tree, folder, "/file"), "x", 0400), IsOk());
+  }
+  ASSERT_THAT(env_.RemoveFile(tree + "/empty/file"), IsOk());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(tree)) {
+    ASSERT_TRUE(geteuid() != 0 || lchown(entry.path().c_str(), kNobody, kNobody) == 0);
+  }
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(tree.c_str(), kNobody, kNobody), 0);
+    ASSERT_EQ(chmod(scratch_.path().c_str(), 0777), 0);
+  }
+  for (const char* shut : {"/shut/in", "/shut", "/in/shut", "/empty", ""}) {
+    ASSERT_EQ(chmod((tree + shut).c_str(), 0), 0) << shut;
+  }
+  if (geteuid() == 0) setfsuid(kNobody);
+  EXPECT_THAT(env_.RemoveTree(tree), IsOk());
+  setfsuid(geteuid());
+  EXPECT_THAT(env_.Stat(tree), HasError(absl::StatusCode::kNotFound, HasSubstr("")));
+}
+
+TEST_F(PosixFilesTest, RemovesATreeThatIsDeeperThanThereAreDescriptors) {
+  const UniqueFd here(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_THAT(env_.CreateDirectories(scratch_ / "tree"), IsOk());
+  ASSERT_EQ(chdir((scratch_ / "tree").c_str()), 0);
+  for (int i = 0; i < 3000; ++i) ASSERT_TRUE(mkdir("moved-1", 0700) == 0 && chdir("moved-1") == 0);
+  ASSERT_EQ(fchdir(here.get()), 0);
+  ASSERT_THAT(env_.CreateDirectories(scratch_ / "tree/moved-2/in"), IsOk());
+  ASSERT_THAT(env_.CreateDirectories(scratch_ / "kept"), IsOk());
+  ASSERT_THAT(env_.CreateSymlink(scratch_ / "kept", scratch_ / "tree/moved-2/link"), IsOk());
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{static_cast<rlim_t>(here.get()) + 8, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  EXPECT_THAT(env_.RemoveTree(scratch_ / "tree"), IsOk());
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_THAT(env_.Stat(scratch_ / "tree"), HasError(absl::StatusCode::kNotFound, HasSubstr("")));
+  EXPECT_THAT(env_.Stat(scratch_ / "kept"), IsOk());
 }
 
 // Of a scratch file system that was emptied, say.

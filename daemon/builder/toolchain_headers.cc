@@ -87,11 +87,11 @@ class Record {
 
   HeadersRead Finish() {
     if (!first_unsure_.empty()) {
-      Log(LogLevel::kWarning, "header_not_recorded",
-          {{"path", first_unsure_},
-           {"reason", why_},
-           {"files", unsure_},
-           {"effect", "the next load of this entry builds it again"}});
+      LogOf("header_not_recorded", LogLevel::kWarning, "header_not_recorded",
+            {{"path", first_unsure_},
+             {"reason", why_},
+             {"files", unsure_},
+             {"effect", "the next load of this entry builds it again"}});
     }
     return std::move(read_);
   }

@@ -187,6 +187,11 @@ absl::StatusOr<std::vector<ListedEntry>> Cache::List(const TagFilter& filter) {
   return Wrap(index_->List(filter));
 }
 
+absl::StatusOr<ListWeight> Cache::Weigh(const TagFilter& filter) {
+  FlushIfPossible();
+  return Wrap(index_->Weigh(filter));
+}
+
 absl::StatusOr<std::map<UserId, Held>> Cache::Holders() {
   FlushIfPossible();
   return Wrap(index_->Holders());
@@ -291,10 +296,10 @@ absl::StatusOr<Dropped> Cache::Purge(const TagFilter& filter) {
     purged = index_->Purge(filter);
   }
   if (absl::IsResourceExhausted(purged.status())) {
-    return MakeError(v1::ErrorDetail::RESOURCE,
-                     StrCat("the disk of the store ", options_.directory, " has no room to note what is purged (",
-                            ToStd(purged.status().message()),
-                            "): run `kernixctl shutdown`, which makes some, and purge again"));
+    return MakeError(
+        v1::ErrorDetail::RESOURCE,
+        StrCat("the disk of the store ", options_.directory, " has no room to note what is purged (",
+               ToStd(purged.status().message()), "): run `kernixctl shutdown`, which makes some, and purge again"));
   }
   KERNIX_ASSIGN_OR_RETURN(Dropped dropped, Wrap(std::move(purged)));
   NoteChanges(dropped.keys);

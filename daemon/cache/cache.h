@@ -128,6 +128,9 @@ class Cache {
   // One element for each matching tag, most recently used first.
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
 
+  // How much List() would return: it reads all of that into memory.
+  absl::StatusOr<ListWeight> Weigh(const TagFilter& filter);
+
   // What each user holds.
   absl::StatusOr<std::map<UserId, Held>> Holders();
 

@@ -207,7 +207,25 @@ TEST_F(IndexTest, AListDoesNotReadToolchainHeaders) {
   EXPECT_THAT(index_->List({}), IsOk());
 }
 
-TEST_F(IndexTest, HitsDoNotWaitForAList) {
+TEST_F(IndexTest, AListOfOneKeyReadsNoOther) {
+  Put(1);
+  Put(2);
+  auto database = Database::Open(path(), 1000);
+  ASSERT_THAT(database, IsOk());
+  ASSERT_THAT(database->Execute("UPDATE entry SET detail = 'damaged'"), IsOk());
+  Put(3);
+  for (const size_t digits : {64, 20}) {
+    const TagFilter one{.key_prefix = TestKey(3).Hex().substr(0, digits)};
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(index_->List(one)->size(), 1u);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "another entry was read";
+    EXPECT_EQ(index_->Weigh(one)->entries, 1u);
+  }
+  EXPECT_EQ(index_->Weigh({})->entries, 3u);
+  EXPECT_EQ(index_->Weigh({.key_prefix = "no key"})->entries, 0u);
+}
+
+TEST_F(IndexTest, LoadsDoNotWaitForAList) {
   for (int i = 0; i < 5; ++i) {
     Put(i);
     for (int tag = 0; tag < 400; ++tag) index_->AddTag(TestKey(i), TestTag(StrCat("tag ", tag)));
@@ -227,6 +245,7 @@ TEST_F(IndexTest, HitsDoNotWaitForAList) {
   Await("several hits during one list", [&] {
     const int list = begun;
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(index_->Find(TestKey(i))->has_value());
+    EXPECT_THAT(index_->Recent(TestTag("tag 1"), 1), IsOk());
     return list == begun && list == ended + 1;
   });
   stop = true;

@@ -15,13 +15,16 @@ namespace kernix::cache {
 namespace {
 
 // The condition of a TagFilter, with the parameters of BindFilter():
-constexpr char kMatchingTags[] = "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) AND (?6 = 0 OR pinned = 0) ";
+constexpr char kMatchingTags[] =
+    "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) AND (?6 = 0 OR pinned = 0) "
+    "AND (?7 = '' OR substr(lower(hex(tag.key)), 1, length(?7)) = ?7) ";
 constexpr char kLastUsed[] = "last_used_unix_ms < ?5";
 
 Statement& BindFilter(Statement& statement, const TagFilter& filter) {
-  return statement.Bind(
-      filter.name.has_value(), filter.name.value_or(""), filter.owner.has_value(), filter.owner.value_or(UserId{}),
-      filter.unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()), filter.spares_pinned);
+  return statement.Bind(filter.name.has_value(), filter.name.value_or(""), filter.owner.has_value(),
+                        filter.owner.value_or(UserId{}),
+                        filter.unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()), filter.spares_pinned,
+                        filter.key_prefix);
 }
 
 // What each user holds of the tags that `which` selects. A tag's name is in the table and in its index.
@@ -105,10 +108,12 @@ absl::Status Index::CorrectLaterUses(int64_t now_unix_ms) {
 absl::Status Index::Start(const std::string& path) {
   const MutexLock write_lock(write_mutex_);
   const MutexLock read_lock(read_mutex_);
+  const MutexLock search_lock(search_mutex_);
   const MutexLock list_lock(list_mutex_);
   KERNIX_ASSIGN_OR_RETURN(database_, OpenIndexConnection(path));
   KERNIX_RETURN_IF_ERROR(PrepareIndex(database_));
   KERNIX_ASSIGN_OR_RETURN(reader_, OpenIndexConnection(path));
+  KERNIX_ASSIGN_OR_RETURN(searcher_, OpenIndexConnection(path));
   KERNIX_ASSIGN_OR_RETURN(lister_, OpenIndexConnection(path));
   KERNIX_ASSIGN_OR_RETURN(books_.holdings.tags, database_.QueryInt("SELECT count(*) FROM tag"));
   KERNIX_ASSIGN_OR_RETURN(
@@ -159,14 +164,29 @@ absl::StatusOr<std::vector<ListedEntry>> Index::List(const TagFilter& filter) {
   return entries;
 }
 
-absl::StatusOr<std::vector<BuiltFrom>> Index::Recent(const Tag& tag, size_t limit) {
+// SQLite reads no detail to tell its length.
+absl::StatusOr<ListWeight> Index::Weigh(const TagFilter& filter) {
   const MutexLock lock(list_mutex_);
+  const std::string sql = StrCat("SELECT count(*), coalesce(sum(tag.pinned), 0), ",
+                                 "coalesce(sum(length(detail) + length(CAST(tag.name AS BLOB)) + 500), 0) ",
+                                 "FROM entry JOIN tag ON tag.key = entry.key ", kMatchingTags, "AND ", kLastUsed);
+  ListWeight weight;
+  KERNIX_RETURN_IF_ERROR(BindFilter(lister_.Prepared(sql), filter).ForEachRow([&](const Statement& row) {
+    weight = {.entries = static_cast<uint64_t>(row.Int(0)),
+              .pinned = static_cast<uint64_t>(row.Int(1)),
+              .bytes = static_cast<uint64_t>(row.Int(2))};
+  }));
+  return weight;
+}
+
+absl::StatusOr<std::vector<BuiltFrom>> Index::Recent(const Tag& tag, size_t limit) {
+  const MutexLock lock(search_mutex_);
   constexpr char kRecent[] =
       "SELECT entry.key, coalesce(inputs, x'') FROM tag JOIN entry ON entry.key = tag.key "
       "LEFT JOIN build_inputs ON build_inputs.key = entry.key WHERE tag.name = ? AND tag.owner = ? "
       "ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key LIMIT ?";
   std::vector<BuiltFrom> recent;
-  Statement& select = lister_.Prepared(kRecent).Bind(tag.name, tag.owner, limit);
+  Statement& select = searcher_.Prepared(kRecent).Bind(tag.name, tag.owner, limit);
   KERNIX_RETURN_IF_ERROR(select.ForEachRow([&](const Statement& row) -> absl::Status {
     BuiltFrom& built = recent.emplace_back();
     KERNIX_ASSIGN_OR_RETURN(built.key, Digest::FromRaw(row.Bytes(0)));
@@ -177,10 +197,10 @@ absl::StatusOr<std::vector<BuiltFrom>> Index::Recent(const Tag& tag, size_t limi
 }
 
 absl::StatusOr<std::string> Index::TraceOf(const Digest& key) {
-  const MutexLock lock(list_mutex_);
+  const MutexLock lock(search_mutex_);
   std::string trace;
   KERNIX_RETURN_IF_ERROR(
-      lister_.Prepared("SELECT trace FROM build_trace WHERE key = ?").Bind(key).ForEachRow([&](const Statement& row) {
+      searcher_.Prepared("SELECT trace FROM build_trace WHERE key = ?").Bind(key).ForEachRow([&](const Statement& row) {
         trace = row.Bytes(0);
       }));
   return trace;
@@ -202,16 +222,16 @@ absl::StatusOr<bool> Index::IsNamed(const Digest& artifact) {
 }
 
 absl::StatusOr<std::vector<Digest>> Index::KeysOf(const Digest& artifact) {
-  const MutexLock lock(list_mutex_);
-  return ReadKeysOf(lister_, artifact);
+  const MutexLock lock(search_mutex_);
+  return ReadKeysOf(searcher_, artifact);
 }
 
 absl::StatusOr<std::vector<SizedArtifact>> Index::ArtifactsAfter(const Digest& digest, size_t limit) {
-  const MutexLock lock(list_mutex_);
+  const MutexLock lock(search_mutex_);
   constexpr char kArtifactsAfter[] =
       "SELECT DISTINCT artifact, size FROM entry WHERE artifact > ? ORDER BY artifact LIMIT ?";
   std::vector<SizedArtifact> artifacts;
-  Statement& select = lister_.Prepared(kArtifactsAfter).Bind(digest, limit);
+  Statement& select = searcher_.Prepared(kArtifactsAfter).Bind(digest, limit);
   KERNIX_RETURN_IF_ERROR(select.ForEachRow([&](const Statement& row) -> absl::Status {
     KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(row.Bytes(0)));
     artifacts.push_back({artifact, static_cast<uint64_t>(row.Int(1))});

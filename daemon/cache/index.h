@@ -24,8 +24,8 @@
 
 namespace kernix::cache {
 
-// Thread-safe. Find(), List() and Recent() do not wait for the disk while a change does, and Find() does not
-// wait for the other two.
+// Thread-safe. Find(), List() and Recent() do not wait for the disk while a change does. Find() does not wait for the
+// other two, and Recent(), which loads need, does not wait for List().
 class Index {
  public:
   // Opens or creates the file. kDataLoss if it is damaged, kFailedPrecondition if
@@ -62,6 +62,9 @@ class Index {
 
   // Most recently used first. Does not list tags that are not flushed.
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
+
+  // How much List() would return.
+  absl::StatusOr<ListWeight> Weigh(const TagFilter& filter);
 
   // The entries of one tag, most recently used first, at most `limit`. Leaves out tags that are not flushed.
   absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit);
@@ -170,7 +173,10 @@ class Index {
   Mutex read_mutex_;
   Database reader_ ABSL_GUARDED_BY(read_mutex_);
 
-  Mutex list_mutex_;
+  Mutex search_mutex_;
+  Database searcher_ ABSL_GUARDED_BY(search_mutex_);
+
+  Mutex list_mutex_;  // of what a user can make long
   Database lister_ ABSL_GUARDED_BY(list_mutex_);
 };
 

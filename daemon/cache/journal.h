@@ -43,6 +43,7 @@ struct ListedEntry {
 struct TagFilter {
   std::optional<std::string> name;
   std::optional<UserId> owner;
+  std::string key_prefix = {};                  // of the key's hexadecimal digits
   std::optional<int64_t> unused_since_unix_ms;  // keys that were last used before that time
   bool spares_pinned = false;
 };
@@ -51,6 +52,13 @@ struct TagFilter {
 // user; other users are not affected. So it is with the tags that wait for the next Flush(), of all keys.
 inline constexpr int kMaxTagsPerOwner = 1000;
 inline constexpr int kMaxPendingTagsPerOwner = 10'000;
+
+// The elements of a list, before it is read.
+struct ListWeight {
+  uint64_t entries = 0;
+  uint64_t pinned = 0;
+  uint64_t bytes = 0;  // roughly, that they take in memory
+};
 
 // What the cache may hold.
 struct Limits {

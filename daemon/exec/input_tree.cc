@@ -50,7 +50,8 @@ absl::StatusOr<std::string> MakeScratchFolder(Env& env, const std::string& scrat
 
 void RemoveScratchFolder(Env& env, const std::string& folder) {
   const absl::Status removed = env.RemoveTree(folder);
-  if (!removed.ok()) Log(LogLevel::kWarning, "scratch_not_removed", {{"error", removed.ToString()}});
+  if (removed.ok()) return;
+  LogOf("scratch_not_removed", LogLevel::kWarning, "scratch_not_removed", {{"error", removed.ToString()}});
 }
 
 InputTree::~InputTree() {

@@ -57,6 +57,15 @@ TEST_F(InputTreeTest, NothingIsLeftOfAFailureAndTheNextCallerTriesAgain) {
   EXPECT_EQ(env_.ReadFile(Stage(tree) + "/sub/deep/b.h").value(), "b");
 }
 
+TEST_F(InputTreeTest, WhatCannotBeRemovedDoesNotFillTheLog) {
+  env_.Inject({.operation = Operation::kRemoveTree, .times = 0, .error = absl::InternalError(std::string(4000, 'x'))});
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 200; ++i) RemoveScratchFolder(env_, scratch_ / "none");
+  const std::string logged = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(logged, HasSubstr("scratch_not_removed"));
+  EXPECT_LT(logged.size(), 300'000u);
+}
+
 TEST_F(InputTreeTest, ItsFilesCanBeReadBeforeAndAfterItIsWritten) {
   InputTree tree(Files());
   const auto expect_contents = [&] {

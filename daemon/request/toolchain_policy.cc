@@ -2,10 +2,14 @@
 #include "daemon/request/toolchain_policy.h"
 
 #include <algorithm>
+#include <memory>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_join.h"
 #include "common/base/error.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace kernix::server {
@@ -19,7 +23,27 @@ bool Fits(const v1::ToolchainPaths& registered, const v1::ToolchainPaths& asked,
   return !toolchain::LacksTools(registered, language) && std::equal(ours.begin(), ours.end(), theirs.begin(), same);
 }
 
+absl::StatusOr<Digest> DigestOfStart(ReadableFile& file, uint64_t size) {
+  constexpr size_t kPieceBytes = 256 << 10;
+  Sha256 sha;
+  std::string piece(kPieceBytes, '\0');
+  for (uint64_t offset = 0; offset < size;) {
+    const size_t most = std::min<uint64_t>(size - offset, piece.size());
+    KERNIX_ASSIGN_OR_RETURN(const size_t count, file.ReadAt(offset, std::span(piece).first(most)));
+    if (count == 0) break;
+    sha.Update(std::string_view(piece).substr(0, count));
+    offset += count;
+  }
+  return sha.Finish();
+}
+
 }  // namespace
+
+// A regular file that is open, and what it was then.
+struct ToolchainPolicy::OpenTool {
+  std::unique_ptr<ReadableFile> file;
+  FileIdentity identity;
+};
 
 bool SameToolchains(const std::vector<RegisteredToolchain>& a, const std::vector<RegisteredToolchain>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -30,11 +54,7 @@ bool SameToolchains(const std::vector<RegisteredToolchain>& a, const std::vector
 
 ToolchainPolicy::ToolchainPolicy(Env& env, bool shared, std::vector<RegisteredToolchain> registered,
                                  bool has_description)
-    : env_(env),
-      shared_(shared),
-      has_description_(has_description),
-      registered_(std::move(registered)),
-      digests_(env) {}
+    : env_(env), shared_(shared), has_description_(has_description), registered_(std::move(registered)) {}
 
 std::vector<RegisteredToolchain> ToolchainPolicy::Registered() const {
   const MutexLock lock(mutex_);
@@ -71,15 +91,35 @@ std::optional<v1::ToolchainPaths> ToolchainPolicy::ChooseByName(const v1::Toolch
   return Fits(first, asked, language, same) ? std::optional(first) : std::nullopt;
 }
 
+// A member can exchange and change the file at any time. So all is said of the one file that is open, and no more of it
+// is read than the registered one has.
 bool ToolchainPolicy::SameContent(const std::string& registered, const std::string& asked) {
   if (asked.empty() || asked == registered) return true;
-  // Compares sizes first: a client may name a file of any length, and only one of the same length need be read.
-  const absl::StatusOr<FileInfo> ours = env_.Stat(registered);
-  const absl::StatusOr<FileInfo> theirs = env_.Stat(asked);
-  if (!ours.ok() || !theirs.ok() || theirs->type != FileType::kRegular || ours->size != theirs->size) return false;
-  const absl::StatusOr<Digest> our_digest = digests_.Get(registered);
-  const absl::StatusOr<Digest> their_digest = digests_.Get(asked);
+  const absl::StatusOr<OpenTool> ours = Open(registered);
+  const absl::StatusOr<OpenTool> theirs = Open(asked);
+  if (!ours.ok() || !theirs.ok() || theirs->identity.size != ours->identity.size) return false;
+  if (theirs->identity == ours->identity) return true;
+  const absl::StatusOr<Digest> our_digest = DigestOf(*ours);
+  const absl::StatusOr<Digest> their_digest = DigestOf(*theirs);
   return our_digest.ok() && their_digest.ok() && *our_digest == *their_digest;
+}
+
+absl::StatusOr<Digest> ToolchainPolicy::DigestOf(const OpenTool& tool) {
+  const FileIdentity& identity = tool.identity;
+  const auto key =
+      std::make_tuple(identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns);
+  if (const std::optional<Digest> known = digests_.Find(key)) return *known;
+  const int64_t read_unix_ms = env_.UnixMillis();
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfStart(*tool.file, identity.size));
+  if (identity.SettledAt(read_unix_ms)) digests_.Put(key, digest);
+  return digest;
+}
+
+absl::StatusOr<ToolchainPolicy::OpenTool> ToolchainPolicy::Open(const std::string& path) const {
+  KERNIX_ASSIGN_OR_RETURN(const std::string real, env_.RealPath(path));
+  KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, env_.OpenFile(real));
+  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, file->Stat());
+  return OpenTool{std::move(file), FileIdentity::Of(info)};
 }
 
 absl::Status ToolchainPolicy::NoneFits(const std::vector<RegisteredToolchain>& registered,

@@ -3,15 +3,18 @@
 // Decides which tools a request may be built with.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "daemon/toolchain/file_digests.h"
 #include "daemon/toolchain/toolchain.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -48,7 +51,15 @@ class ToolchainPolicy {
   void Replace(std::vector<RegisteredToolchain> registered);
 
  private:
+  struct OpenTool;
+  // The fields of a FileIdentity.
+  using FileKey = std::tuple<uint64_t, uint64_t, uint64_t, int64_t, int64_t>;
+  // Members can name any number of files. Each of them reads at most as much as a registered tool has.
+  static constexpr size_t kMostDigests = 1024;
+
   bool SameContent(const std::string& registered, const std::string& asked);
+  absl::StatusOr<OpenTool> Open(const std::string& path) const;
+  absl::StatusOr<Digest> DigestOf(const OpenTool& tool);
   absl::Status NoneFits(const std::vector<RegisteredToolchain>& registered, const v1::ToolchainPaths& asked,
                         v1::Language language) const;
   bool IsDescribed(const v1::ToolchainPaths& asked, v1::Language language) const {
@@ -60,7 +71,7 @@ class ToolchainPolicy {
   const bool has_description_;
   mutable Mutex mutex_;
   std::vector<RegisteredToolchain> registered_ ABSL_GUARDED_BY(mutex_);
-  toolchain::FileDigests digests_;
+  SharedLru<FileKey, Digest> digests_{kMostDigests};
 };
 
 }  // namespace kernix::server

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <span>
+
 #include "common/base/error.h"
 #include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
@@ -122,6 +126,63 @@ TEST_F(ToolchainPolicyTest, WhatIsLeftOpenMayBeAny) {
   ToolchainPolicy policy = Shared();
   EXPECT_EQ(policy.Choose(Paths(""), v1::LANGUAGE_CPP)->host_compiler(), "/usr/g++");
   EXPECT_EQ(policy.Choose(Paths(""), v1::LANGUAGE_CUDA)->nvcc(), "/opt/nvcc");
+}
+
+// Whoever names a file can exchange it at any time: the file that is open is the one to look at. And it may grow.
+class GrowingFile : public ReadableFile {
+ public:
+  GrowingFile(uint64_t size, uint64_t& read) : size_(size), read_(read) {}
+  absl::StatusOr<FileInfo> Stat() override { return FileInfo{.type = FileType::kRegular, .size = size_, .inode = 99}; }
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<char> buffer) override {
+    if (offset > 100) return absl::InternalError("read without end");
+    std::fill(buffer.begin(), buffer.end(), 'x');
+    read_ += buffer.size();
+    return buffer.size();
+  }
+
+ private:
+  const uint64_t size_;
+  uint64_t& read_;
+};
+
+class ExchangingEnv : public MemEnv {
+ public:
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) override {
+    if (path == "/home/g++") return std::make_unique<GrowingFile>(size, read);
+    return MemEnv::OpenFile(path);
+  }
+  absl::StatusOr<std::string> ReadFile(const std::string& path) override {
+    ++whole_files;
+    return MemEnv::ReadFile(path);
+  }
+
+  uint64_t size = 6;
+  uint64_t read = 0;
+  int whole_files = 0;
+};
+
+TEST(ToolchainPolicyOfExchangedFilesTest, ReadsNoMoreThanTheRegisteredToolHas) {
+  ExchangingEnv env;
+  for (const char* folder : {"/usr", "/home"}) ASSERT_THAT(env.CreateDirectories(folder, 0755), IsOk());
+  for (const char* path : {"/usr/g++", "/home/g++"}) ASSERT_THAT(env.WriteFile(path, "gcc 12", 0755), IsOk());
+  ToolchainPolicy policy(env, /*shared=*/true, {{.name = "plain", .paths = Paths("/usr/g++")}});
+  EXPECT_EQ(KindOf(policy.Choose(Paths("/home/g++"), v1::LANGUAGE_CPP).status()),
+            v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN);
+  EXPECT_EQ(env.read, 6);
+  env.size = uint64_t{8} << 40;
+  EXPECT_FALSE(policy.Choose(Paths("/home/g++"), v1::LANGUAGE_CPP).ok());
+  EXPECT_EQ(env.read, 6);
+  EXPECT_EQ(env.whole_files, 0);
+}
+
+TEST_F(ToolchainPolicyTest, AnotherNameOfTheSameFileIsTheSame) {
+  ASSERT_THAT(env_.CreateSymlink("/usr/g++", "/home/link"), IsOk());
+  ToolchainPolicy policy = Shared();
+  for (const char* name : {"/usr/./g++", "/usr//g++", "/home/../usr/g++", "/home/link"}) {
+    const auto chosen = policy.Choose(Paths(name), v1::LANGUAGE_CPP);
+    ASSERT_THAT(chosen, IsOk()) << name;
+    EXPECT_EQ(chosen->host_compiler(), "/usr/g++");
+  }
 }
 
 TEST_F(ToolchainPolicyTest, RunsNothing) {

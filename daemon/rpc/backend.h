@@ -54,7 +54,8 @@ struct Backend {
   UserLimit loads;  // each costs a thread, and no user may take them all
   UserLimit fetches;
   exec::ByteQuota requests;
-  exec::ByteQuota uploads;  // separate from the requests: a load holds one while it waits for the other
+  exec::ByteQuota uploads;          // separate from the requests: a load holds one while it waits for the other
+  exec::ByteQuota lists{64 << 20};  // of the cache, that a user has not read; each may be larger
   ServiceMetrics metrics{};
   const MetricsRegistry& registry;  // of all metrics
   MonotonicTime started_at;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/rpc/kernix_service.h"
 
-#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -132,25 +132,55 @@ grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCac
   return grpc::Status::OK;
 }
 
+// Answers can be large, and a client may leave them unread: what it does not read bounds what else it gets.
+grpc::Status KernixService::StreamedListCache(
+    grpc::ServerContext* context, grpc::ServerUnaryStreamer<v1::ListCacheRequest, v1::ListCacheResponse>* stream) {
+  v1::ListCacheRequest request;
+  if (!stream->Read(&request)) return {grpc::StatusCode::INTERNAL, "no request"};
+  const absl::StatusOr<cache::ListWeight> weight = backend_.cache.Weigh(Visible(request.name(), request.key_prefix()));
+  if (!weight.ok()) return ToGrpcStatus(weight.status());
+  const auto room = AwaitRoom(weight->bytes, *context);
+  if (!room.ok()) return ToGrpcStatus(room.status());
+  v1::ListCacheResponse response;
+  grpc::Status status = ListCache(context, &request, &response);
+  if (status.ok()) stream->Write(response);
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<exec::ByteQuota::Share>> KernixService::AwaitRoom(
+    uint64_t bytes, const grpc::ServerContext& context) const {
+  constexpr std::chrono::seconds kPatience{10};
+  constexpr std::chrono::milliseconds kGlance{100};  // whether the client is still there
+  const MonotonicTime deadline = backend_.env.Now() + kPatience;
+  while (!context.IsCancelled()) {
+    const MonotonicTime now = backend_.env.Now();
+    if (now >= deadline) {
+      const std::string whose = StrCat("lists of the cache for user ", caller_->name());
+      return MakeBusyError(StrCat(whose, " wait for clients that do not read them: end these clients"),
+                           std::chrono::seconds(1));
+    }
+    if (auto room = backend_.lists.Await(caller_->id(), bytes, now + kGlance, nullptr)) return room;
+  }
+  return absl::CancelledError("the client has disconnected");
+}
+
 grpc::Status KernixService::ListCache(grpc::ServerContext*, const v1::ListCacheRequest* request,
                                       v1::ListCacheResponse* response) {
-  cache::TagFilter filter;
-  if (!request->name().empty()) filter.name = request->name();
-  const auto entries = Visible(filter);
+  const auto entries = backend_.cache.List(Visible(request->name(), request->key_prefix()));
   if (!entries.ok()) return ToGrpcStatus(entries.status());
-  const std::string& prefix = request->key_prefix();
   for (const cache::ListedEntry& listed : *entries) {
-    if (!listed.entry.key.Hex().starts_with(prefix)) continue;
     v1::CacheEntry& added = *response->add_entry() = ToProto(listed);
-    if (prefix.empty()) continue;
+    if (request->key_prefix().empty()) continue;
     *added.mutable_detail() = DetailOf(listed.entry, backend_.cache.BlobPath(listed.entry.artifact));
   }
   return grpc::Status::OK;
 }
 
-absl::StatusOr<std::vector<cache::ListedEntry>> KernixService::Visible(cache::TagFilter filter) const {
+cache::TagFilter KernixService::Visible(std::string name, std::string key_prefix) const {
+  cache::TagFilter filter{.key_prefix = std::move(key_prefix)};
+  if (!name.empty()) filter.name = std::move(name);
   if (!caller_->IsAdministrator()) filter.owner = caller_->id();
-  return backend_.cache.List(filter);
+  return filter;
 }
 
 grpc::Status KernixService::GetTrace(grpc::ServerContext*, const v1::GetTraceRequest* request,
@@ -164,10 +194,8 @@ grpc::Status KernixService::GetTrace(grpc::ServerContext*, const v1::GetTraceReq
 }
 
 absl::StatusOr<v1::BuildTrace> KernixService::TraceOf(const Digest& key) const {
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<cache::ListedEntry> entries, Visible());
-  const bool visible = std::any_of(entries.begin(), entries.end(),
-                                   [&](const cache::ListedEntry& listed) { return listed.entry.key == key; });
-  if (!visible) {
+  KERNIX_ASSIGN_OR_RETURN(const cache::ListWeight visible, backend_.cache.Weigh(Visible("", key.Hex())));
+  if (visible.entries == 0) {
     return NoTrace(absl::StatusCode::kNotFound,
                    StrCat("the store ", backend_.cache.directory(), " has no entry of yours with the key ", key.Hex(),
                           ", and so no trace of its build: load it again"));
@@ -191,8 +219,8 @@ absl::Status KernixService::Purge(const v1::PurgeCacheRequest& request, v1::Purg
   if (!filter.name && !filter.owner && !filter.unused_since_unix_ms) backend_.builder.ForgetSteps();
   if (filter.spares_pinned) {
     filter.spares_pinned = false;
-    KERNIX_ASSIGN_OR_RETURN(const auto left, backend_.cache.List(filter));
-    response.set_kept_entries(std::count_if(left.begin(), left.end(), [](const auto& each) { return each.pinned; }));
+    KERNIX_ASSIGN_OR_RETURN(const cache::ListWeight left, backend_.cache.Weigh(filter));
+    response.set_kept_entries(left.pinned);
   }
   response.set_removed_entries(dropped.tags);
   response.set_removed_bytes(dropped.bytes);

@@ -5,12 +5,15 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/identity.h"
+#include "daemon/cache/journal.h"
+#include "daemon/exec/byte_quota.h"
 #include "daemon/rpc/backend.h"
 #include "kernix/v1/kernix.grpc.pb.h"
 #include "kernix/v1/kernix.pb.h"
@@ -26,7 +29,9 @@ grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* StartLoadCall(Bac
 absl::StatusOr<v1::GetStatusResponse> StatusFor(const Backend& backend, const Identity& caller);
 
 // Load() uses gRPC's callback interface, which reports at once when the client leaves; the other methods use a thread.
-class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kernix::Service> {
+// ListCache() writes its answer itself, so as to know when the client has read it.
+class KernixService final
+    : public v1::Kernix::WithCallbackMethod_Load<v1::Kernix::WithStreamedUnaryMethod_ListCache<v1::Kernix::Service>> {
  public:
   KernixService(Backend& backend, IdentityPtr caller) : backend_(backend), caller_(std::move(caller)) {}
 
@@ -38,6 +43,9 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
                              grpc::ServerWriter<v1::ArtifactChunk>* writer) override;
   grpc::Status GetCacheStats(grpc::ServerContext* context, const v1::GetCacheStatsRequest* request,
                              v1::GetCacheStatsResponse* response) override;
+  grpc::Status StreamedListCache(
+      grpc::ServerContext* context,
+      grpc::ServerUnaryStreamer<v1::ListCacheRequest, v1::ListCacheResponse>* stream) override;
   grpc::Status ListCache(grpc::ServerContext* context, const v1::ListCacheRequest* request,
                          v1::ListCacheResponse* response) override;
   grpc::Status GetTrace(grpc::ServerContext* context, const v1::GetTraceRequest* request,
@@ -63,8 +71,12 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
   absl::Status SendArtifact(const v1::FetchArtifactRequest& request, grpc::ServerWriter<v1::ArtifactChunk>* writer);
   // Whether the caller may do `what` ("stop") to a shared daemon.
   absl::Status CheckAdministers(std::string_view what) const;
-  // The entries that the caller may see: all of an administrator's daemon, or the caller's own.
-  absl::StatusOr<std::vector<cache::ListedEntry>> Visible(cache::TagFilter filter = {}) const;
+  // Of the entries that the caller may see: all of an administrator's daemon, or the caller's own.
+  cache::TagFilter Visible(std::string name, std::string key_prefix) const;
+  // What an answer of so many bytes holds until the client has read it. Waits for others of the caller's;
+  // MakeBusyError() if they stay unread.
+  absl::StatusOr<std::unique_ptr<exec::ByteQuota::Share>> AwaitRoom(uint64_t bytes,
+                                                                    const grpc::ServerContext& context) const;
   absl::StatusOr<v1::BuildTrace> TraceOf(const Digest& key) const;
   absl::Status CheckMayHave(const Digest& artifact) const;
   absl::StatusOr<cache::TagFilter> FilterFor(const v1::PurgeCacheRequest& request) const;

@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -29,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "daemon/spawn/problem.h"
 #include "daemon/spawn/wall.h"
@@ -182,8 +182,7 @@ class WritableFolder {
   WritableFolder(const WritableFolder&) = delete;
   WritableFolder& operator=(const WritableFolder&) = delete;
   ~WritableFolder() {
-    std::error_code ignored;
-    if (is_made_) std::filesystem::remove_all(path_, ignored);
+    if (is_made_) Env::Posix().RemoveTree(path_).IgnoreError();
   }
 
   // Empty if nothing keeps the job from writing anywhere, or if no folder can be made.

@@ -2,6 +2,7 @@
 """Several CUDA toolkits under one kernixd, with real tools: they never mix, in whatever order they are used."""
 
 import collections
+import os
 import re
 import subprocess
 import sys
@@ -164,3 +165,33 @@ def test_a_distributions_toolkit_runs_in_phases(loads, tmp_path):
         name: value for name, value in loads.counters().items() if name.startswith("kernix_nvcc_compiles_total")
     }
     assert {name for name, value in compiles.items() if value} == {'kernix_nvcc_compiles_total{how="phases"}'}
+
+
+def wheel_of(folder, package, *programs):
+    """Make what a wheel of NVIDIA's has, for kernixctl's search."""
+    for part in ("bin", "include", "lib"):
+        (folder / "nvidia" / package / part).mkdir(parents=True)
+    for program in programs:
+        (folder / "nvidia" / package / "bin" / program).write_text("#!/bin/sh\n")
+        (folder / "nvidia" / package / "bin" / program).chmod(0o755)
+    return folder
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="files of two users")
+def test_setup_registers_no_folder_that_a_member_can_change(tmp_path):
+    ours = wheel_of(tmp_path / "ours", "cuda_nvcc", "nvcc")
+    theirs = wheel_of(tmp_path / "theirs", "cublas")
+
+    def setup():
+        command = [_environment.program("kernixctl"), "setup", "--dry-run"]
+        command += [f"--site-packages={folder}" for folder in (ours, theirs)]
+        environment = {"PATH": "/usr/bin:/bin", "BRAINEVENT_NVCC_PREFER": "pip"}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert f'"{theirs}/nvidia/cublas/include"' in setup()
+    for part in ("include", "lib"):
+        folder = theirs / "nvidia" / "cublas" / part
+        os.chown(folder, 65534, 65534)
+        assert f"# not registered: {folder} (" in setup()
+        assert f'"{folder}"' not in setup()
+        os.chown(folder, 0, 0)

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import select
 import signal
 import socket
@@ -305,6 +306,32 @@ def test_streams_that_are_closed_take_no_memory(web):
     before = resident()
     open_and_close(1000)
     assert resident() - before < 5_000, "KiB; the headers alone would be 10 MB"
+
+
+def test_it_outlives_connections_that_take_all_descriptors(web):
+    most = 40
+    resource.prlimit(web.process.pid, resource.RLIMIT_NOFILE, (most, most))
+    host, _, port = web.root.removeprefix("http://").rstrip("/").rpartition(":")
+    with contextlib.ExitStack() as connections:
+        for _ in range(most + 20):
+            connections.enter_context(socket.create_connection((host, int(port)), timeout=60))
+        with pytest.raises(subprocess.TimeoutExpired):
+            web.process.wait(timeout=2)
+    assert web.ask("/healthz")[0] == 200
+
+
+def test_a_connection_that_asks_nothing_ends_soon(web):
+    host, _, port = web.root.removeprefix("http://").rstrip("/").rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as silent:
+        assert silent.recv(1) == b""
+
+
+def test_a_connection_goes_on_after_head(web):
+    connection = http.client.HTTPConnection(web.root.removeprefix("http://").rstrip("/"), timeout=9)
+    for method, path in [("HEAD", "/api/events"), ("GET", "/healthz"), ("HEAD", "/"), ("GET", "/healthz")]:
+        connection.request(method, path, headers={"Authorization": f"Bearer {web.token}"})
+        response = connection.getresponse()
+        assert (response.status, bool(response.read())) == (200, method == "GET"), (method, path)
 
 
 def test_wrong_addresses(own_place):

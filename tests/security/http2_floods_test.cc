@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "common/base/digest.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
 #include "common/wire/quick_lookup.h"
@@ -153,7 +156,7 @@ class Http2FloodsTest : public SecurityTest {
   }
 
   // "" or how another member or the memory suffers.
-  std::string Harm();
+  std::string Harm(uint64_t most_memory = kMostMemory);
   bool OtherHits();
   bool OtherCalls();
   std::string Stop();
@@ -183,10 +186,10 @@ bool Http2FloodsTest::OtherCalls() {
 }
 
 // A busy machine may be late once, but not three times.
-std::string Http2FloodsTest::Harm() {
+std::string Http2FloodsTest::Harm(uint64_t most_memory) {
   bool answered = false;
   const MonotonicTime end = In(kFlooded);
-  for (int tries = 0; PeakBytes(daemon().pid()) <= kMostMemory; ++tries) {
+  for (int tries = 0; PeakBytes(daemon().pid()) <= most_memory; ++tries) {
     if (answered && std::chrono::steady_clock::now() >= end) return "";
     if (!answered && tries >= 3) return "another member waits for more than a second";
     answered = (OtherHits() && OtherCalls()) || answered;
@@ -233,6 +236,36 @@ TEST_F(Http2FloodsTest, Frames) {
     const Flooder flooder(TheUsers().member, socket(), flood);
     Judge(kFloods, flood.what, Harm());
   }
+}
+
+// The answer to each has 16 MB.
+TEST_F(Http2FloodsTest, ListsThatNobodyReads) {
+  ServeAKernel();
+  std::vector<std::string> flags;
+  for (int i = 0; i < 100; ++i) flags.push_back(StrCat("-DLISTED_", i, "=", std::string(8'000, 'x')));
+  Kernel kernel = CppKernel("int listed;", flags);
+  v1::ListCacheRequest request;
+  for (int i = 0; i < 20; ++i) {
+    kernel.request.set_name(StrCat("listed ", i));
+    const server::LoadOutcome outcome = Load(member(), kernel);
+    ASSERT_TRUE(outcome.result) << Answer(outcome);
+    request.set_key_prefix(Digest::FromRaw(outcome.result->key())->Hex());
+  }
+  const std::string body = request.SerializeAsString();
+  const std::string message = StrCat(std::string(4, '\0'), std::string(1, static_cast<char>(body.size())), body);
+  const auto list = [&](uint32_t id) { return Opened(id, "ListCache") + Frame(kData, kEndStream, id, message); };
+  {
+    const Flooder flooder(TheUsers().member, socket(), {"lists that are not read", "", Calls(list), /*reads=*/false});
+    std::this_thread::sleep_for(2 * kFlooded);
+    Judge(kFloods, "lists that are not read", Harm(3 * kMostMemory));
+    const server::LoadOutcome outcome = Load(*Connect(TheUsers().other), CppKernel("int while_listed;"));
+    JudgeTwin(kFloods, "another's build beside lists that are not read", outcome.result ? "" : Answer(outcome));
+  }
+  grpc::ClientContext context;
+  v1::ListCacheResponse response;
+  const std::unique_ptr<server::TestClient> again = Connect(TheUsers().member);
+  const grpc::Status status = again->stub().ListCache(&context, request, &response);
+  JudgeTwin(kFloods, "the flooder's own list afterwards", status.error_message());
 }
 
 TEST_F(Http2FloodsTest, HonestOnesAreServed) {

@@ -27,7 +27,8 @@ namespace {
 constexpr size_t kMostStreams = 64;
 constexpr size_t kMostUnread = 4 << 20;  // bytes that wait for the reader of one stream
 constexpr int kMostHeaderBytes = 16 << 10;
-constexpr int kPatienceSeconds = 60;
+constexpr int kPatienceSeconds = 10;        // with a connection that asks nothing, or does not read its answer
+constexpr int kStreamPatienceSeconds = 60;  // with one that does not read its stream
 constexpr int kBacklog = 64;
 
 using Buffer = std::unique_ptr<evbuffer, void (*)(evbuffer*)>;
@@ -160,13 +161,14 @@ void HttpServer::Publish(std::string_view text) {
 
 void HttpServer::Run() { event_base_dispatch(base_.get()); }
 
-// Without a descriptor for the next connection, the listener would be asked again at once.
+// Without a descriptor for the next connection, the listener would be asked again at once. The callback's last argument
+// is the listener's own: evhttp's.
 void HttpServer::PauseAfterErrors(evhttp_bound_socket* bound) {
-  evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(bound), [](evconnlistener* listener, void* self) {
+  evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(bound), [](evconnlistener* listener, void*) {
     constexpr timeval kPause{1, 0};
     evconnlistener_disable(listener);
     event_base_once(
-        static_cast<HttpServer*>(self)->base_.get(), -1, EV_TIMEOUT,
+        evconnlistener_get_base(listener), -1, EV_TIMEOUT,
         [](evutil_socket_t, short, void* paused) { evconnlistener_enable(static_cast<evconnlistener*>(paused)); },
         listener, &kPause);
   });
@@ -174,7 +176,10 @@ void HttpServer::PauseAfterErrors(evhttp_bound_socket* bound) {
 
 void HttpServer::Answer(evhttp_request* request) {
   HttpResponse response = answer_(Read(request));
-  if (evhttp_request_get_command(request) == EVHTTP_REQ_HEAD) response.stream = false;
+  if (evhttp_request_get_command(request) == EVHTTP_REQ_HEAD) {
+    response.stream = false;
+    response.body.clear();  // libevent would send it, and the client take it for the next answer
+  }
   if (response.stream && streams_.size() >= kMostStreams) response = {.status = 503, .body = "too many streams\n"};
   evkeyvalq* headers = evhttp_request_get_output_headers(request);
   evhttp_add_header(headers, "Content-Type", response.type.c_str());
@@ -189,6 +194,7 @@ void HttpServer::Answer(evhttp_request* request) {
 void HttpServer::StartStream(evhttp_request* request, const HttpResponse& response) {
   evhttp_connection* connection = evhttp_request_get_connection(request);
   streams_[connection] = request;
+  evhttp_connection_set_timeout(connection, kStreamPatienceSeconds);
   evhttp_connection_set_closecb(
       connection, [](evhttp_connection* closed, void* self) { static_cast<HttpServer*>(self)->Forget(closed); }, this);
   evhttp_send_reply_start(request, response.status, nullptr);

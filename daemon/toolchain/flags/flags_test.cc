@@ -122,6 +122,8 @@ TEST_F(FlagsTest, CompileFlagsOfCppThatAreNeverPossible) {
       {"@/home/u/flags", "write the flags"},
       {"-fprofile-use=/x", "files beside"},
       {"-fdump-tree-all", "files beside"},
+      {"-ftime-report", "from run to run"},
+      {"-ftime-report-details", "from run to run"},
       {"-frecord-gcc-switches", "command line"},
       {"-ffile-prefix-map=/a=/b", "paths out"},
       {"-static", "shared library"},

@@ -16,9 +16,9 @@ using ::testing::ElementsAre;
 TEST_F(FlagsTest, CommonLinkFlagsPassAsTheyAre) {
   for (const FlagPolicy policy : kBoth) {
     for (const v1::Language language : {v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA}) {
-      for (const char* flags :
-           {"-pthread", "-fopenmp", "-s", "-static-libgcc", "-static-libstdc++", "-Wl,--as-needed", "-Wl,-z,now",
-            "-Wl,--gc-sections,--exclude-libs,ALL", "-Wl,--no-undefined", "-Wl,-O1", "-z|undefs"}) {
+      for (const char* flags : {"-pthread", "-fopenmp", "-s", "-static-libgcc", "-static-libstdc++", "-Wl,--as-needed",
+                                "-Wl,-z,now", "-Wl,--gc-sections,--exclude-libs,ALL", "-Wl,--no-undefined", "-Wl,-O1",
+                                "-Wl,--build-id=sha1", "-Wl,--build-id=0xab", "-z|undefs"}) {
         EXPECT_EQ(absl::StrJoin(MustPass(language, policy, "", flags).link, "|"), flags);
       }
     }
@@ -42,6 +42,9 @@ TEST_F(FlagsTest, LinkFlagsThatAreNeverPossible) {
       {"-Wl,-plugin,/x", "a file"},
       {"-Wl,-L/x", "by itself"},
       {"-Wl,-soname,x", "no name"},
+      {"-Wl,--build-id=uuid", "--build-id=sha1"},
+      {"-Wl,-build=uuid", "--build-id=sha1"},
+      {"-Wl,--stats", "from run to run"},
       {"-Wl,@/x", "write the flags"},
       {"-o|x", "kernix decides"},
       {"-B/x", "CXX"},
