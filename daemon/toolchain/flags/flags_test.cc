@@ -123,6 +123,8 @@ TEST_F(FlagsTest, CompileFlagsOfCppThatAreNeverPossible) {
       {"-fprofile-use=/x", "files beside"},
       {"-fdump-tree-all", "files beside"},
       {"-frecord-gcc-switches", "command line"},
+      {"-fpack-struct=4", "layout of structs"},
+      {"-mabi=ms", "layout of structs"},
       {"-ffile-prefix-map=/a=/b", "paths out"},
       {"-static", "shared library"},
       {"-Wl,-z,now", "extra_ldflags"},
