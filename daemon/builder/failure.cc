@@ -2,6 +2,7 @@
 #include "daemon/builder/failure.h"
 
 #include <algorithm>
+#include <csignal>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -30,8 +31,9 @@ constexpr absl::string_view kLinkPhrases[] = {"undefined reference to", "undefin
                                               "unrecognized option"};
 
 // GCC and Clang: "k.cc:3:5: error: ..."; GNU as: "k.cc:3: Error: ..."; nvcc: "k.cu(3): error: ...", "nvcc fatal   :
-// ...", "ptxas error   : ...".
-constexpr absl::string_view kErrorWords[] = {"error:", ": Error: ", "error :", "fatal   :", "fatal :", "error   :"};
+// ...", "ptxas error   : ..."; the loader, about a tool.
+constexpr absl::string_view kErrorWords[] = {
+    "error:", ": Error: ", "error :", "fatal   :", "fatal :", "error   :", "error while loading shared libraries"};
 
 std::string LinkError(absl::string_view line) {
   for (const absl::string_view phrase : kLinkPhrases) {
@@ -86,17 +88,30 @@ std::string FirstError(std::string_view output) {
   return "";
 }
 
+namespace {
+
+// What happened if a signal of a crash has ended the tool, or a program that it ran. Empty otherwise.
+std::string Crash(int exit_code) {
+  constexpr int kSignals[] = {SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV};
+  const int signal = exit_code - 128;  // as shells and Env have it
+  if (std::find(std::begin(kSignals), std::end(kSignals), signal) == std::end(kSignals)) return "";
+  return StrCat("the compiler crashed (signal ", signal, "). Try another version of it, or a lower optimization level");
+}
+
+}  // namespace
+
 absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result) {
   std::string output = WithUsersNames(result.output, action.links);
-  const std::string error = FirstError(output);
-  const std::string advice = AdviceForFailure(error);
+  std::string error = FirstError(output);
+  if (error.empty()) error = Crash(result.exit_code);
+  if (error.empty()) error = StrCat("exit code ", result.exit_code, " without a message");
+  const std::vector<std::string> words = exec::LocalCommand(action);
+  const std::string advice = AdviceForFailure(error, words);
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::COMPILATION);
-  detail.set_message(StrCat(
-      action.step, " failed: ", error.empty() ? StrCat("exit code ", result.exit_code, " without a message") : error,
-      advice.empty() ? "" : ". ", advice));
+  detail.set_message(StrCat(action.step, " failed: ", error, advice.empty() ? "" : ". ", advice));
   detail.set_compiler_output(std::move(output));
-  detail.set_command(ShellCommand(exec::LocalCommand(action)));
+  detail.set_command(ShellCommand(words));
   detail.set_exit_code(result.exit_code);
   return MakeError(std::move(detail));
 }

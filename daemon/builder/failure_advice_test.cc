@@ -14,16 +14,19 @@ using ::testing::StartsWith;
 
 TEST(FailureAdviceTest, NamesTheLibraryOfASymbol) {
   EXPECT_EQ(AdviceForFailure("undefined reference to `cublasLtMatmul'"),
-            "It is part of cuBLASLt: pass -lcublasLt in extra_ldflags");
+            "It may be part of cuBLASLt: pass -lcublasLt in extra_ldflags; else define it");
   EXPECT_EQ(AdviceForFailure("ld.lld: error: undefined symbol: cublasCreate_v2"),
-            "It is part of cuBLAS: pass -lcublas in extra_ldflags");
+            "It may be part of cuBLAS: pass -lcublas in extra_ldflags; else define it");
   for (const char* error : {"undefined reference to `deflateInit_'", "undefined symbol: inflate"}) {
-    EXPECT_EQ(AdviceForFailure(error), "It is part of zlib: pass -lz in extra_ldflags") << error;
+    EXPECT_EQ(AdviceForFailure(error), "It may be part of zlib: pass -lz in extra_ldflags; else define it") << error;
   }
   for (const char* name : {"cuLaunchKernel", "cuInit", "cuMemAlloc_v2", "cuTensorMapEncodeTiled", "cuGetErrorString"}) {
     EXPECT_THAT(AdviceForFailure(StrCat("undefined reference to `", name, "'")), HasSubstr("load the source as CUDA"));
   }
   EXPECT_THAT(AdviceForFailure("cannot find -lcuda: No such file or directory"), HasSubstr("load the source as CUDA"));
+  EXPECT_THAT(AdviceForFailure("cannot find -l:libcuda.so.1: No such file or directory"),
+              HasSubstr("load the source as CUDA"));
+  EXPECT_THAT(AdviceForFailure("undefined reference to `cudaMalloc'"), HasSubstr("load the source as CUDA"));
   for (const char* name : {"omp_get_max_threads", "omp_set_lock", "omp_target_alloc"}) {
     EXPECT_THAT(AdviceForFailure(StrCat("undefined reference to `", name, "'")), HasSubstr("-fopenmp"));
   }
@@ -33,7 +36,7 @@ TEST(FailureAdviceTest, NamesTheLibraryOfASymbol) {
 TEST(FailureAdviceTest, AnotherSymbolMustBeDefined) {
   for (const char* error :
        {"undefined reference to `mine(int)'", "undefined reference to `cublas_of_mine(int)'",
-        "undefined reference to `cuSolver::run'", "undefined reference to `cut'", "undefined reference to `cudaOdd'",
+        "undefined reference to `cuSolver::run'", "undefined reference to `cut'",
         "undefined reference to `deflate_mine'", "undefined reference to `deflateMine'", "undefined symbol: nccl_mine",
         "undefined symbol: cublas", "undefined reference to `omp_num_blocks'", "undefined reference to `omp_get_mine'",
         "undefined reference to `cuMine'", "undefined reference to `cuMemory'",
@@ -41,6 +44,33 @@ TEST(FailureAdviceTest, AnotherSymbolMustBeDefined) {
     EXPECT_THAT(AdviceForFailure(error), StartsWith(kDefineOrNameLibrary)) << error;
     EXPECT_THAT(AdviceForFailure(error), HasSubstr("-Wl,--gc-sections")) << error;
   }
+}
+
+// The link has the library, and it does not define that.
+TEST(FailureAdviceTest, NoFlagIsAskedForThatIsThere) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"cublasMine", "-lcublas"}, {"GOMP_mine", "-fopenmp"}, {"inflate", "-lz"}, {"cudaOdd", "-lcudart_static"}};
+  for (const auto& [symbol, flag] : cases) {
+    const std::string error = StrCat("undefined reference to `", symbol, "'");
+    EXPECT_THAT(AdviceForFailure(error, {"g++", flag}), StartsWith(kDefineOrNameLibrary)) << symbol;
+  }
+}
+
+TEST(FailureAdviceTest, SaysWhatDeviceCodeNeeds) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"ptxas fatal   : Unresolved extern function '_Z2dmf'", "That is dm: define it"},
+      {"ptxas fatal   : Unresolved extern function '_ZN1a2bcEf'", "That is a::bc: "},
+      {"ptxas fatal   : Unresolved extern function 'plain'", "That is plain: "},
+      {"ptxas fatal   : Unresolved extern function '_Z99999999999999999999999x'", "That is x: "},
+      {"k.cu(3): error: kernel launch from __device__ or __global__ functions requires separate compilation mode",
+       "-rdc=true"},
+      {"ptxas unit.ptx, line 27; error   : Instruction 'wgmma.fence' not supported on .target 'sm_90'", "\"sm_90a\""}};
+  for (const auto& [error, words] : cases) EXPECT_THAT(AdviceForFailure(error), HasSubstr(words)) << error;
+}
+
+TEST(FailureAdviceTest, SaysHowAToolGetsItsLibraries) {
+  EXPECT_THAT(AdviceForFailure("/opt/as: error while loading shared libraries: libbfd-2.42.so: cannot open"),
+              HasSubstr("to a script that sets it and runs the compiler"));
 }
 
 TEST(FailureAdviceTest, NamesTheWheelOfAHeaderOrALibrary) {

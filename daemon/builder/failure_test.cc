@@ -13,6 +13,22 @@ struct Case {
   const char* error;
 };
 
+TEST(FailureTest, SaysThatTheCompilerCrashed) {
+  exec::Action action;
+  action.step = "compile";
+  action.argv = {"/usr/bin/g++"};
+  const auto message = [&](int exit_code, const std::string& output) {
+    exec::ActionResult result;
+    result.exit_code = exit_code;
+    result.output = output;
+    return GetErrorDetail(StepFailure(action, result)).message();
+  };
+  EXPECT_TRUE(message(139, "").starts_with("compile failed: the compiler crashed (signal 11)"));
+  EXPECT_TRUE(message(132, "").starts_with("compile failed: the compiler crashed (signal 4)"));
+  EXPECT_EQ(message(3, ""), "compile failed: exit code 3 without a message");
+  EXPECT_EQ(message(139, "k.cc:1: error: x"), "compile failed: k.cc:1: error: x");
+}
+
 TEST(FailureTest, FindsTheFirstError) {
   const Case cases[] = {
       // GCC
@@ -42,6 +58,10 @@ TEST(FailureTest, FindsTheFirstError) {
        "cannot find -lnope: No such file or directory"},
       {"ld.lld: error: undefined symbol: missing(int)\n>>> referenced by unit.cc\n",
        "ld.lld: error: undefined symbol: missing(int)"},
+      // The loader
+      {"/opt/ld: error while loading shared libraries: libbfd.so: cannot open\ncollect2: error: ld returned 127 exit "
+       "status\n",
+       "/opt/ld: error while loading shared libraries: libbfd.so: cannot open"},
       // Unknown forms
       {"the compiler is not amused\n\n", "the compiler is not amused"},
       {"", ""},
