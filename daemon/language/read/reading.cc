@@ -14,12 +14,6 @@
 
 namespace kernix::language {
 
-namespace {
-
-constexpr char kForCompiler[] = "kernix.language/for_compiler";
-
-}  // namespace
-
 std::string FindOpenBrace(absl::Span<const SourceText> sources) {
   std::vector<std::string> open;
   for (const SourceText& source : sources) {
@@ -34,16 +28,12 @@ std::string FindOpenBrace(absl::Span<const SourceText> sources) {
   return open.empty() ? "" : open.front();
 }
 
-absl::Status NotRead(std::string_view message) {
-  absl::Status status = MakeError(v1::ErrorDetail::INVALID_REQUEST, message);
-  status.SetPayload(kForCompiler, absl::Cord());
-  return status;
-}
-
 absl::Status NoAnnotation(absl::Span<const SourceText> sources) {
-  return NotRead(StrCat(LabelsOf(sources),
-                        ": no '// @BE <function>' annotation says what to export. Add one above the function, or pass "
-                        "'functions'"));
+  return MakeError(
+      v1::ErrorDetail::INVALID_REQUEST,
+      StrCat(LabelsOf(sources),
+             ": no '// @BE <function>' annotation says what to export. Add one above the function, or pass "
+             "'functions'"));
 }
 
 std::string LabelsOf(absl::Span<const SourceText> sources) {
@@ -54,8 +44,6 @@ bool MayMean(const FunctionName& name, const Signature& signature) {
   const bool in_scope = name.scope.empty() || name.scope == signature.scope;
   return in_scope && name.is_template != signature.template_parameters.empty();
 }
-
-bool IsForCompiler(const absl::Status& status) { return status.GetPayload(kForCompiler).has_value(); }
 
 absl::StatusOr<Preprocessed> ReadSources(absl::Span<const SourceText> sources,
                                          const std::vector<std::string>& definitions, ReadingBudget& budget) {

@@ -43,10 +43,7 @@ absl::StatusOr<Preprocessed> ReadSources(absl::Span<const SourceText> sources,
 // if there is none. nvcc's front end does not say that.
 std::string FindOpenBrace(absl::Span<const SourceText> sources);
 
-// An INVALID_REQUEST that IsForCompiler().
-absl::Status NotRead(std::string_view message);
-
-// That error for sources that do not say what to export.
+// The error for sources that do not say what to export.
 absl::Status NoAnnotation(absl::Span<const SourceText> sources);
 
 // For messages: "a.cu, b.cu".

@@ -31,8 +31,4 @@ absl::StatusOr<std::vector<std::vector<FunctionSpec>>> ResolveUnitFunctions(
     const std::vector<SourceText>& sources, const v1::Functions& functions,
     const std::vector<std::string>& definitions = {});
 
-// Whether an error of ResolveFunctions() or ResolveUnitFunctions() says that the sources lack something, or have
-// something that cannot be read. Sources that do not compile often give such errors: the compiler knows better.
-bool IsForCompiler(const absl::Status& status);
-
 }  // namespace kernix::language

@@ -116,7 +116,7 @@ class UnitResolver {
     }
     if (places.size() == 1) return places[0].source;
     if (places.empty()) {
-      return NotRead(StrCat("function '", name.callee, "' is in none of the sources ", LabelsOf(sources_),
+      return Invalid(StrCat("function '", name.callee, "' is in none of the sources ", LabelsOf(sources_),
                             ", so no unit can export it: define it in one of them"));
     }
     return Invalid(StrCat("function '", name.callee, "' is in several sources (", Where(places[0]), ", ",
