@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure many loads at once, and print rows of a Markdown table: medians, ratios, and the spread of the ratios.
 
-* files: the CUDA files of brainevent 0.3.0, all at once, against brainevent itself in ``--reference-processes``; also
-  a second time, with another flag for the device code.
+* files: the CUDA files of brainevent 0.3.0, all at once, against brainevent itself in ``--reference-processes``.
 * variants: values of a macro of one templated kernel, against plain calls of nvcc (``force_rebuild``).
 * processes: processes that all load the same new kernels, against one that does; also how often kernixd compiles.
 
@@ -146,12 +145,10 @@ def measure_files(every: int, processes: int) -> Compared:
 
     root = pathlib.Path(brainevent.__file__).parent
     files = [str(file) for file in sorted(root.rglob("*.cu"))][::every]
-    seconds = []
     with new_store():
-        for flags in ([], ["-fmad=false"]):  # the second time, kernixd knows what takes long
-            begin = time.perf_counter()
-            loaded = load_files(files, *flags)
-            seconds.append(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        loaded = load_files(files)
+        ours = time.perf_counter() - begin
     begin = time.perf_counter()
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         reference = sum(pool.imap_unordered(load_with_reference, files, chunksize=1))
@@ -160,10 +157,7 @@ def measure_files(every: int, processes: int) -> Compared:
         print(f"bench: brainevent loads {reference} of {len(files)} files, kernix {loaded}", file=sys.stderr)
     with_what = "one by one" if processes == 1 else f"{processes} processes"
     which = "every file" if every == 1 else f"every {every}th file"
-    return {
-        f"{which} of brainevent at once (brainevent: {with_what})": (theirs, seconds[0]),
-        "the same with -fmad=false, once more": (theirs, seconds[1]),
-    }
+    return {f"{which} of brainevent at once (brainevent: {with_what})": (theirs, ours)}
 
 
 def measure_variants(count: int) -> Compared:

@@ -28,3 +28,16 @@ function(kernix_install_output destination name program)
   add_custom_target(${target} ALL DEPENDS "${output}")
   install(FILES "${output}" DESTINATION "${destination}")
 endfunction()
+
+# kernix_install_manual(PROGRAM SECTION SEE_ALSO)
+# Installs a page for man(1) of PROGRAM, a target, made from its texts of --help.
+function(kernix_install_manual program section see_also)
+  set(output "${CMAKE_CURRENT_BINARY_DIR}/${program}.${section}")
+  set(script "${PROJECT_SOURCE_DIR}/cmake/manual.sh")
+  add_custom_command(OUTPUT "${output}"
+    COMMAND "${script}" ${section} "${see_also}" ${PROJECT_VERSION} ${program}
+      ${CMAKE_CROSSCOMPILING_EMULATOR} "$<TARGET_FILE:${program}>" > "${output}"
+    DEPENDS ${program} "${script}" VERBATIM)
+  add_custom_target(manual_of_${program} ALL DEPENDS "${output}")
+  install(FILES "${output}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}")
+endfunction()

@@ -20,7 +20,7 @@
 #include "client/bundle/gpu_targets.h"
 #include "common/base/digest.h"
 #include "common/os/env.h"
-#include "common/wire/signature.h"
+#include "common/wire/statement.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix {
@@ -83,5 +83,22 @@ class Bundle {
   std::string path_;    // as it was asked for
   std::string folder_;  // where its files are
 };
+
+// How a bundle knows a load: by everything that decides its artifact, except the compilers and the architectures. A
+// machine without compilers can compute it. Covers texts, headers, flags, options and functions, but not the module's
+// name. Include roots without a header that the sources reach do not count, because they differ from machine to
+// machine. `load` has digests, and no texts.
+Digest BundleKey(v1::RecordedLoad load);
+
+// The parts in which two loads differ, for people: "source k.cu", "header inc/x.h", "compile flags". Not empty if their
+// BundleKey()s differ.
+std::vector<std::string> DifferencesOf(const v1::RecordedLoad& a, const v1::RecordedLoad& b);
+
+// Writes contents by name as a bundle in one file: a zip whose entries are stored as they are. Equal contents make
+// equal files.
+absl::Status WriteZip(const std::string& path, const std::map<std::string, std::string>& contents);
+
+// Reads what WriteZip(), or another program, has written. DATA_LOSS: it is no zip, or damaged, or has folders.
+absl::StatusOr<std::map<std::string, std::string>> ReadZip(const std::string& path);
 
 }  // namespace kernix

@@ -9,8 +9,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/bundle/bundle_key.h"
-#include "client/connection/unix_socket.h"
+#include "client/bundle/bundle.h"
+#include "client/connection/endpoint.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -55,9 +55,11 @@ std::string OtherTargets(const Bundle& bundle, const std::vector<BundledKernel>&
                     CudaVersion(DriverFor(of_kernel, asked.options().architectures(0))),
                     " or later, and this machine's is of CUDA ", CudaVersion(driver));
     }
-    targets.insert(targets.end(), of_kernel.machine_code.begin(), of_kernel.machine_code.end());
-    for (const std::string& ptx : of_kernel.ptx) targets.push_back(StrCat("PTX of ", ptx));
+    std::vector<std::string> own = of_kernel.machine_code;
+    for (const std::string& ptx : of_kernel.ptx) own.push_back(StrCat("PTX of ", ptx));
+    targets.push_back(Listed(own));
   }
+  std::sort(targets.begin(), targets.end());
   return StrCat("the bundle ", bundle.path(), " has \"", asked.name(), "\" for ", Listed(targets), ", not for ",
                 absl::StrJoin(asked.options().architectures(), ", "));
 }

@@ -11,7 +11,7 @@
 #include "client/bundle/bundle.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
-#include "common/wire/signature.h"
+#include "common/wire/statement.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix {

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection/artifact_file.h"
 
-#include <map>
 #include <memory>
 #include <optional>
-#include <tuple>
 
+#include "client/connection/endpoint.h"
 #include "client/connection/grpc_call.h"
-#include "client/connection/unix_socket.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/folders.h"
-#include "common/os/fork_safety.h"
 #include "common/os/private_directory.h"
 #include "common/wire/call_status.h"
 
@@ -21,38 +18,13 @@ namespace {
 
 constexpr mode_t kWritableByOthers = 0022;
 
-// A folder by its given name, and the owner of the file in it.
-using FolderKey = std::tuple<const Env*, std::string, uid_t>;
-
-// Folders that are guarded, with their paths without links. Only trusted users could change that.
-struct GuardedFolders {
-  ForkSafeMutex mutex;
-  std::map<FolderKey, std::string> real_paths ABSL_GUARDED_BY(mutex);
-};
-
-std::optional<std::string> FindGuarded(const FolderKey& key) {
-  auto& all = PerProcess<GuardedFolders>::Get();
-  const MutexLock lock(all.mutex);
-  const auto found = all.real_paths.find(key);
-  return found == all.real_paths.end() ? std::nullopt : std::optional(found->second);
-}
-
-absl::StatusOr<std::string> LookAtFolder(const ClientEnvironment& environment, const std::string& folder, uid_t owner) {
+absl::StatusOr<std::string> GuardedFolder(const ClientEnvironment& environment, const std::string& folder,
+                                          uid_t owner) {
   if (!IsTrustedUser(owner, environment.uid)) {
     return absl::PermissionDeniedError(StrCat("will not run files in ", folder, ": it belongs to ", DescribeUser(owner),
                                               ", and would run as ", DescribeUser(environment.uid)));
   }
   return GuardedRealPath(*environment.env, folder, {owner, environment.uid});
-}
-
-absl::StatusOr<std::string> GuardedFolder(const ClientEnvironment& environment, const std::string& folder,
-                                          uid_t owner) {
-  const FolderKey key(environment.env, folder, owner);
-  if (std::optional<std::string> known = FindGuarded(key)) return *std::move(known);
-  KERNIX_ASSIGN_OR_RETURN(std::string real, LookAtFolder(environment, folder, owner));
-  auto& all = PerProcess<GuardedFolders>::Get();
-  const MutexLock lock(all.mutex);
-  return all.real_paths.emplace(key, std::move(real)).first->second;
 }
 
 absl::StatusOr<std::string> ReadStream(GrpcCall& call, uint64_t size) {

@@ -18,8 +18,8 @@ namespace kernix {
 // user or the machine's service, and that no other user can write to or replace. So the file at that path later is the
 // file that was checked, and the loader can open it. Does not read the content.
 //
-// Each folder is checked once per process. Returns kNotFound if the file is missing or is a different one, and
-// kPermissionDenied if it may not be run or cannot be read. Thread-safe.
+// Returns kNotFound if the file is missing or is a different one, and kPermissionDenied if it may not be run or cannot
+// be read. Thread-safe.
 absl::StatusOr<std::string> CheckArtifact(const ClientEnvironment& environment, const std::string& path, uint64_t size);
 
 // Copies of artifacts that this process cannot open in the daemon's store, or may not run from there.

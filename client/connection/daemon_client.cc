@@ -19,7 +19,6 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/flags/languages.h"
 #include "common/os/folders.h"
 #include "common/os/private_directory.h"
 #include "common/wire/call_status.h"
@@ -38,57 +37,6 @@ constexpr milliseconds kDrainMargin{5'000};
 std::atomic<uint64_t> cache_removals = 0;
 
 void IgnoreWarning(std::string_view) {}
-
-CacheEntryInfo EntryInfo(const v1::CacheEntry& entry) {
-  CacheEntryInfo info;
-  if (const absl::StatusOr<Digest> key = Digest::FromRaw(entry.key()); key.ok()) info.key = key->Hex();
-  info.name = entry.name();
-  info.language = TraitsOf(entry.language()).id;
-  info.architectures.assign(entry.architecture().begin(), entry.architecture().end());
-  info.functions.assign(entry.function().begin(), entry.function().end());
-  info.size = entry.size();
-  info.created_unix_ms = entry.created_unix_ms();
-  info.last_used_unix_ms = entry.last_used_unix_ms();
-  info.hits = entry.hits();
-  info.owner = entry.owner();
-  info.build_ms = entry.build_ms();
-  info.pinned = entry.pinned();
-  return info;
-}
-
-CacheStats StatsFrom(const v1::GetCacheStatsResponse& response) {
-  return {.builds = response.builds(),
-          .hits = response.hits(),
-          .misses = response.misses(),
-          .joined = response.joined(),
-          .failures = response.failures(),
-          .evictions = response.evictions(),
-          .cancelled = response.cancelled(),
-          .upstream_hits = response.upstream_hits(),
-          .entries = response.entries(),
-          .bytes = response.bytes(),
-          .limit_bytes = response.limit_bytes(),
-          .store_directory = response.store_directory(),
-          .held_bytes = response.held_bytes(),
-          .limit_bytes_per_user = response.limit_bytes_per_user()};
-}
-
-// A value that a newer kernixd has added is treated as run.
-TracedStep::How HowOf(v1::TracedStep::How how) {
-  return how > v1::TracedStep::RUN && how <= v1::TracedStep::REMOTE ? static_cast<TracedStep::How>(how)
-                                                                    : TracedStep::How::kRun;
-}
-
-BuildTrace TraceFrom(const v1::BuildTrace& from) {
-  using std::chrono::microseconds;
-  BuildTrace trace{.began_unix_ms = from.began_unix_ms(), .total = microseconds(from.total_us())};
-  for (const v1::TracedStep& step : from.step()) {
-    trace.steps.push_back({step.name(), HowOf(step.how()), microseconds(step.begin_us()),
-                           microseconds(step.waited_us()), microseconds(step.took_us()), step.peak_memory_bytes()});
-  }
-  trace.left_out = from.left_out();
-  return trace;
-}
 
 bool AwaitGone(const DaemonWatch& watch, milliseconds timeout) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + timeout;
@@ -127,46 +75,6 @@ class ConnectedClient : public DaemonClient {
                       .queued_jobs = response.queued_jobs()};
   }
 
-  absl::StatusOr<CacheStats> Stats(bool start) override {
-    KERNIX_ASSIGN_OR_RETURN(const auto response,
-                            Ask<v1::GetCacheStatsResponse>("GetCacheStats", v1::GetCacheStatsRequest(), start));
-    return StatsFrom(response);
-  }
-
-  absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name, bool start) override {
-    v1::ListCacheRequest request;
-    request.set_name(name);
-    KERNIX_ASSIGN_OR_RETURN(const auto response, Ask<v1::ListCacheResponse>("ListCache", request, start));
-    std::vector<CacheEntryInfo> entries;
-    for (const v1::CacheEntry& entry : response.entry()) entries.push_back(EntryInfo(entry));
-    return entries;
-  }
-
-  absl::StatusOr<BuildTrace> Trace(const std::string& key, bool start) override {
-    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromHex(key));
-    v1::GetTraceRequest request;
-    request.set_key(digest.Raw());
-    KERNIX_ASSIGN_OR_RETURN(const auto response, Ask<v1::GetTraceResponse>("GetTrace", request, start));
-    return TraceFrom(response.trace());
-  }
-
-  absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start) override {
-    v1::PurgeCacheRequest request;
-    if (!filter.name.empty()) {
-      request.set_name(filter.name);
-    } else if (filter.not_used_for.count() == 0) {
-      request.set_all(true);
-    }
-    request.set_older_than_ms(filter.not_used_for.count());
-    request.set_pinned(filter.pinned);
-    const auto response = Ask<v1::PurgeCacheResponse>("PurgeCache", request, start);
-    ++cache_removals;  // even if it failed: it may have begun
-    if (!response.ok()) return response.status();
-    return PurgeResult{.entries = response->removed_entries(),
-                       .bytes = response->removed_bytes(),
-                       .kept_entries = response->kept_entries()};
-  }
-
   absl::Status Shutdown(milliseconds drain_timeout) override {
     const absl::StatusOr<DaemonInfo> info = Info(/*start=*/false);
     // Nobody may be able to connect, because the socket is gone.
@@ -184,9 +92,11 @@ class ConnectedClient : public DaemonClient {
 
   absl::Status Call(std::string_view method, const google::protobuf::MessageLite& request, bool start,
                     google::protobuf::MessageLite& response) override {
-    return WithSession(start, [&](const Session& session, Caller& caller) {
+    absl::Status status = WithSession(start, [&](const Session& session, Caller& caller) {
       return CallOnce(*session.connection, session.peer, method, request, response, kCallTimeout, caller);
     });
+    if (method == "PurgeCache") ++cache_removals;  // even if it failed: it may have begun
+    return status;
   }
 
   void AnnounceLoad() override {
@@ -275,6 +185,14 @@ class ConnectedClient : public DaemonClient {
 }  // namespace
 
 uint64_t CacheRemovals() { return cache_removals; }
+
+absl::StatusOr<v1::BuildTrace> DaemonClient::Trace(const std::string& key, bool start) {
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromHex(key));
+  v1::GetTraceRequest request;
+  request.set_key(digest.Raw());
+  KERNIX_ASSIGN_OR_RETURN(auto response, Ask<v1::GetTraceResponse>("GetTrace", request, start));
+  return std::move(*response.mutable_trace());
+}
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
   ClientEnvironment environment;

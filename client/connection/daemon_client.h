@@ -41,6 +41,14 @@ class DaemonClient : public Client {
     return response;
   }
 
+  absl::StatusOr<v1::GetCacheStatsResponse> Stats(bool start = true) {
+    return Ask<v1::GetCacheStatsResponse>("GetCacheStats", v1::GetCacheStatsRequest(), start);
+  }
+
+  // Where the time of the build went that made the entry of `key` (all 64 digits). kNotFound if there is no such entry,
+  // kFailedPrecondition if it has no trace.
+  absl::StatusOr<v1::BuildTrace> Trace(const std::string& key, bool start = true);
+
   // Says that a load follows soon. Takes no time and cannot fail.
   virtual void AnnounceLoad() {}
 

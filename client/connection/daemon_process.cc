@@ -22,7 +22,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/connection/unix_socket.h"
+#include "client/connection/endpoint.h"
 #include "client/tools/environment.h"
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"

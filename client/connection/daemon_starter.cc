@@ -20,8 +20,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/connection/daemon_process.h"
+#include "client/connection/endpoint.h"
 #include "client/connection/grpc_call.h"
-#include "client/connection/unix_socket.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -358,7 +358,9 @@ absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const
   // Another container's kernixd may hold the store: what it has is read.
   const bool is_held = attempt.exit_code == kExitAlreadyRunning;
   const std::string stores = is_held ? StrCat(scratch, ":", store_directory) : scratch;
-  return TryStore(environment, program, stores, options.start_timeout, caller).oneshot;
+  attempt = TryStore(environment, program, stores, options.start_timeout, caller);
+  if (attempt.oneshot.ok()) attempt.oneshot->store_directory = scratch;
+  return std::move(attempt.oneshot);
 }
 
 }  // namespace kernix

@@ -14,7 +14,6 @@
 #include "client/connection/daemon_process.h"
 #include "client/connection/endpoint.h"
 #include "client/connection/grpc_call.h"
-#include "client/connection/unix_socket.h"
 #include "kernix/client.h"
 
 namespace kernix {

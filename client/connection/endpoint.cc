@@ -1,62 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection/endpoint.h"
 
+#include <fcntl.h>
 #include <grp.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <optional>
-#include <sstream>
+#include <string_view>
 #include <utility>
 
-#include "client/connection/unix_socket.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/folders.h"
 #include "common/os/private_directory.h"
-#include "common/os/user_entry.h"
-
-// Header-only, because Debian builds the shared library of toml++ with exceptions.
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
+#include "common/os/socket_address.h"
 
 namespace kernix {
 namespace {
 
 absl::Status Invalid(const std::string& message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
-
-std::string UsualPath(const GetEnv& get_env) {
-  if (const std::optional<std::string> config = get_env("XDG_CONFIG_HOME")) {
-    return JoinPath(*config, "kernix/client.toml");
-  }
-  const std::optional<std::string> home = get_env("HOME");
-  return home ? JoinPath(*home, ".config/kernix/client.toml") : "";
-}
-
-std::string LineIn(const std::string& path, const toml::source_region& source) {
-  return StrCat(path, ":", source.begin.line);
-}
-
-absl::StatusOr<ConfigFile> Parse(const std::string& path, const std::string& text) {
-  const toml::parse_result parsed = toml::parse(text, path);
-  if (!parsed) {
-    return Invalid(StrCat(LineIn(path, parsed.error().source()), ": ", parsed.error().description()));
-  }
-  ConfigFile config{.path = path};
-  for (const auto& [key, value] : parsed.table()) {
-    if (key.str() != "address") {
-      return Invalid(
-          StrCat(LineIn(path, value.source()), ": unknown key \"", key.str(), "\"; the known key is: address"));
-    }
-    const std::optional<std::string> address = value.value_exact<std::string>();
-    if (!address)
-      return Invalid(StrCat(LineIn(path, value.source()), ": address must be a string such as \"unix:/path\""));
-    config.address = *address;
-  }
-  return config;
-}
 
 constexpr std::string_view kUnixScheme = "unix:";
 
@@ -155,16 +122,6 @@ std::string SocketElsewhere(const ClientEnvironment& environment, const Endpoint
 
 }  // namespace
 
-absl::StatusOr<ConfigFile> ReadConfigFile(const ClientEnvironment& environment) {
-  const std::optional<std::string> asked = environment.get_env("KERNIX_CONFIG");
-  const std::string path = asked ? *asked : UsualPath(environment.get_env);
-  if (path.empty()) return ConfigFile{};
-  const absl::StatusOr<std::string> text = environment.env->ReadFile(path);
-  if (text.ok()) return Parse(path, *text);
-  if (!asked && absl::IsNotFound(text.status())) return ConfigFile{};
-  return Invalid(StrCat(asked ? "KERNIX_CONFIG: " : "", text.status().message()));
-}
-
 absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
   return EndpointAt(FindRunFolderForStore, environment, options);
 }
@@ -182,8 +139,6 @@ absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, c
   if (const std::optional<std::string> address = environment.get_env("KERNIX_ADDRESS")) {
     return NamedEndpoint(*address, "$KERNIX_ADDRESS");
   }
-  KERNIX_ASSIGN_OR_RETURN(const ConfigFile config, ReadConfigFile(environment));
-  if (!config.address.empty()) return NamedEndpoint(config.address, config.path);
   if (environment.get_env("KERNIX_CACHE_DIR")) return OwnEndpoint(environment, options);
   return ServiceOrOwn(environment, options);
 }
@@ -202,6 +157,80 @@ absl::StatusOr<PeerSocket> ConnectTo(const ClientEnvironment& environment, const
   // The store of an image, for example, may note the socket of its maker.
   const bool is_ours = !absl::IsNotFound(holder.status()) && !absl::IsPermissionDenied(holder.status());
   return is_ours ? std::move(holder) : std::move(peer);
+}
+
+namespace {
+
+constexpr char kServiceUser[] = "kernix";
+
+// The error for a socket of another user: kind UNREACHABLE, code kPermissionDenied.
+absl::Status RefusedError(std::string_view message) {
+  return MakeError(v1::ErrorDetail::UNREACHABLE, message, absl::StatusCode::kPermissionDenied);
+}
+
+absl::Status ConnectError(int error, const std::string& path) {
+  const std::string message = StrCat("connect to ", path, ": ", strerror(error));
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case ECONNREFUSED:
+    case ENOTSOCK:
+      return absl::NotFoundError(message);
+    case EAGAIN:
+    case EINTR:
+      return absl::UnavailableError(message);
+    case EACCES:
+    case EPERM:
+      return RefusedError(message);
+    default:
+      return absl::InternalError(message);
+  }
+}
+
+absl::StatusOr<PeerSocket> Identify(UniqueFd fd, const std::string& path) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return ConnectError(errno, path);
+  return PeerSocket{.fd = std::move(fd), .path = path, .pid = peer.pid, .uid = peer.uid};
+}
+
+}  // namespace
+
+bool IsTrustedUser(uid_t owner, uid_t self) {
+  return owner == self || owner == 0 || LookUpUser(owner).name == kServiceUser;
+}
+
+UniqueFd AboveStandardStreams(UniqueFd fd) {
+  // Descriptor 3 is also excluded, because it is a child's inherited socket.
+  constexpr int kLowest = 4;
+  if (!fd.ok() || fd.get() >= kLowest) return fd;
+  return UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, kLowest));
+}
+
+absl::StatusOr<PeerSocket> ConnectUnix(const std::string& path, uid_t self) {
+  KERNIX_RETURN_IF_ERROR(CheckSocketPath(path));
+  UniqueFd fd = AboveStandardStreams(UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
+  if (!fd.ok()) return ConnectError(errno, path);
+  const SocketAddress address(path);
+  if (connect(fd.get(), address.get(), address.size()) != 0) {
+    return ConnectError(errno, path);
+  }
+  KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, Identify(std::move(fd), path));
+  if (IsTrustedUser(peer.uid, self)) return peer;
+  return RefusedError(StrCat("will not use ", path, ": it is served by ", DescribeUser(peer.uid),
+                             ", whose kernels would run as ", DescribeUser(self),
+                             ". Choose another address, or remove that socket."));
+}
+
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> MakeSocketPair() {
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0) {
+    return absl::InternalError(StrCat("make a socket pair: ", strerror(errno)));
+  }
+  UniqueFd first = AboveStandardStreams(UniqueFd(fds[0]));
+  UniqueFd second = AboveStandardStreams(UniqueFd(fds[1]));
+  if (first.ok() && second.ok()) return std::make_pair(std::move(first), std::move(second));
+  return absl::InternalError(StrCat("make a socket pair: ", strerror(errno)));
 }
 
 }  // namespace kernix

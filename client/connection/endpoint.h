@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which daemon a client connects to. The environment of the process, the config file and the client's options say so.
+// Which daemon a client connects to (the environment of the process and the client's options say so), and the
+// connection to its socket.
 #pragma once
 
 #include <sys/types.h>
@@ -9,17 +10,43 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/connection/unix_socket.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
 #include "common/os/folders.h"
+#include "common/os/unique_fd.h"
 #include "kernix/client.h"
 
 namespace kernix {
+
+// A connected socket and the process that listens at its other end.
+struct PeerSocket {
+  UniqueFd fd;
+  std::string path;
+  pid_t pid = 0;  // 0 if it runs outside of our process namespace
+  uid_t uid = 0;
+};
+
+// Connects without waiting, and only to a process of a user whom `self` may trust to run code for it: `self`, root, or
+// the user `kernix` of the machine's service.
+//
+// Returns kNotFound if no process listens there; kUnavailable if its queue is full (try again); and kPermissionDenied
+// if this process may not connect, or if the listener belongs to another user, whom the message names.
+absl::StatusOr<PeerSocket> ConnectUnix(const std::string& path, uid_t self);
+
+// Two connected sockets. Started programs inherit neither.
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> MakeSocketPair();
+
+// Whether `owner` is a user whom `self` may trust.
+bool IsTrustedUser(uid_t owner, uid_t self);
+
+// Returns `fd`, or a copy above the numbers of standard input, output and error. In a process that has closed these, a
+// new descriptor gets such a number, and a child that receives its own would lose ours.
+UniqueFd AboveStandardStreams(UniqueFd fd);
 
 // The client's inputs from its process and machine. Injected, so that a test can set the user and the folders.
 struct ClientEnvironment {
@@ -31,19 +58,6 @@ struct ClientEnvironment {
   // the client requests a load instead.
   std::chrono::milliseconds lookup_patience{1'000};
 };
-
-// The client's config file: $KERNIX_CONFIG, else $XDG_CONFIG_HOME/kernix/client.toml, else
-// ~/.config/kernix/client.toml.
-//
-//     address = "unix:/run/kernix/kernixd.sock"
-struct ConfigFile {
-  std::string path;     // empty: there is no file
-  std::string address;  // empty: not set
-};
-
-// Returns INVALID_REQUEST, with file and line, for invalid TOML, an unknown key, a value of the wrong type, or an
-// unreadable file that $KERNIX_CONFIG names. A missing file at a default path is not an error.
-absl::StatusOr<ConfigFile> ReadConfigFile(const ClientEnvironment& environment);
 
 enum class EndpointKind {
   kNamed,    // the user named its address; used as it is, never started or replaced
@@ -67,12 +81,11 @@ struct Endpoint {
 };
 
 // Uses the first of these that is set: ClientOptions::address; ClientOptions::store_directory (with this user's own
-// daemon); $KERNIX_ADDRESS; `address` in the config file; $KERNIX_CACHE_DIR (with this user's own daemon); the
-// machine's service, if its socket exists and this user may use it; this user's own daemon on the default store. Warns
-// if the last one is used because the service's socket belongs to a stranger.
+// daemon); $KERNIX_ADDRESS; $KERNIX_CACHE_DIR (with this user's own daemon); the machine's service, if its socket
+// exists and this user may use it; this user's own daemon on the default store. Warns if the last one is used because
+// the service's socket belongs to a stranger.
 //
-// Returns INVALID_REQUEST for an address that this version cannot use, a broken config file, and an address together
-// with a store.
+// Returns INVALID_REQUEST for an address that this version cannot use, and for an address together with a store.
 absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
 
 // This user's own daemon, whatever the environment names. If another user owns the run folder, `warning`

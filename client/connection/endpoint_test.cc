@@ -8,12 +8,16 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <vector>
 
 #include "common/base/error.h"
+#include "common/base/paths.h"
+#include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "tests/support/need_right.h"
 
@@ -21,69 +25,6 @@ namespace kernix {
 namespace {
 
 using ::testing::HasSubstr;
-
-class ConfigFileTest : public testing::Test {
- protected:
-  ConfigFileTest() {
-    directory_ = Env::Posix().CreateTempDirectory(testing::TempDir() + "config_file_test-").value();
-    variables_["HOME"] = directory_;
-  }
-  ~ConfigFileTest() override { EXPECT_TRUE(Env::Posix().RemoveTree(directory_).ok()); }
-
-  void Write(const std::string& path, const std::string& text) {
-    const std::string whole = JoinPath(directory_, path);
-    ASSERT_TRUE(Env::Posix().CreateDirectories(Dirname(whole)).ok());
-    ASSERT_TRUE(Env::Posix().WriteFile(whole, text, 0600).ok());
-  }
-
-  absl::StatusOr<ConfigFile> Read() {
-    ClientEnvironment environment;
-    environment.get_env = [this](const std::string& name) -> std::optional<std::string> {
-      const auto found = variables_.find(name);
-      return found == variables_.end() ? std::nullopt : std::optional<std::string>(found->second);
-    };
-    return ReadConfigFile(environment);
-  }
-
-  std::string directory_;
-  std::map<std::string, std::string> variables_;
-};
-
-TEST_F(ConfigFileTest, NoneAtTheUsualPlacesIsNoError) {
-  const absl::StatusOr<ConfigFile> config = Read();
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->path, "");
-  EXPECT_EQ(config->address, "");
-}
-
-TEST_F(ConfigFileTest, IsReadFromHomeAndFromXdgConfigHomeFirst) {
-  Write(".config/kernix/client.toml", "address = \"/home.sock\"\n");
-  EXPECT_EQ(Read()->address, "/home.sock");
-  Write("xdg/kernix/client.toml", "address = \"/xdg.sock\"\n");
-  variables_["XDG_CONFIG_HOME"] = JoinPath(directory_, "xdg");
-  EXPECT_EQ(Read()->address, "/xdg.sock");
-}
-
-TEST_F(ConfigFileTest, OneThatIsNamedMustBeThere) {
-  variables_["KERNIX_CONFIG"] = JoinPath(directory_, "mine.toml");
-  const absl::Status missing = Read().status();
-  EXPECT_EQ(KindOf(missing), v1::ErrorDetail::INVALID_REQUEST);
-  EXPECT_THAT(std::string(missing.message()), HasSubstr("KERNIX_CONFIG: "));
-  EXPECT_THAT(std::string(missing.message()), HasSubstr("mine.toml"));
-  Write("mine.toml", "address = \"unix:/mine.sock\"\n");
-  EXPECT_EQ(Read()->address, "unix:/mine.sock");
-}
-
-TEST_F(ConfigFileTest, MistakesAreNamedWithTheirLine) {
-  const std::string path = ".config/kernix/client.toml";
-  Write(path, "\nadress = \"/x\"\n");
-  EXPECT_THAT(std::string(Read().status().message()), HasSubstr("client.toml:2: unknown key \"adress\""));
-  Write(path, "address = 3\n");
-  EXPECT_THAT(std::string(Read().status().message()), HasSubstr("client.toml:1: address must be a string"));
-  Write(path, "# fine\n\naddress = \n");
-  EXPECT_THAT(std::string(Read().status().message()), HasSubstr("client.toml:3: "));
-}
-
 using ::testing::StartsWith;
 
 class EndpointTest : public testing::Test {
@@ -133,12 +74,6 @@ TEST_F(EndpointTest, EachSourceGivesWayToTheOneBefore) {
   variables_["KERNIX_CACHE_DIR"] = JoinPath(directory_, "asked");
   EXPECT_EQ(Resolve()->kind, EndpointKind::kOwn);
   EXPECT_EQ(Resolve()->store_directory, JoinPath(directory_, "asked"));
-
-  const std::string config = JoinPath(directory_, "client.toml");
-  ASSERT_TRUE(Env::Posix().WriteFile(config, "address = \"/from-config.sock\"", 0600).ok());
-  variables_["KERNIX_CONFIG"] = config;
-  EXPECT_EQ(Resolve()->socket, "/from-config.sock");
-  EXPECT_EQ(Resolve()->origin, config);
 
   variables_["KERNIX_ADDRESS"] = "unix:///from-variable.sock";
   EXPECT_EQ(Resolve()->socket, "/from-variable.sock");
@@ -249,6 +184,109 @@ TEST_F(EndpointTest, ARelativeRuntimeDirectoryIsIgnored) {
   const absl::StatusOr<Endpoint> endpoint = Resolve();
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   EXPECT_THAT(endpoint->socket, StartsWith("/tmp/kernix-"));
+}
+
+}  // namespace
+
+namespace {
+
+using ::testing::HasSubstr;
+
+class UnixSocketTest : public testing::Test {
+ protected:
+  UnixSocketTest() { directory_ = Env::Posix().CreateTempDirectory("/tmp/kernix-unix-socket-test-").value(); }
+  ~UnixSocketTest() override { EXPECT_TRUE(Env::Posix().RemoveTree(directory_).ok()); }
+
+  UniqueFd Listen(const std::string& path, int backlog) {
+    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+    EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(listen(fd.get(), backlog), 0);
+    return fd;
+  }
+
+  std::string Path(const std::string& name) { return JoinPath(directory_, name); }
+
+  std::string directory_;
+};
+
+TEST_F(UnixSocketTest, TellsWhoListens) {
+  const UniqueFd listener = Listen(Path("s"), 1);
+  const absl::StatusOr<PeerSocket> peer = ConnectUnix(Path("s"), geteuid());
+  ASSERT_TRUE(peer.ok()) << peer.status();
+  EXPECT_EQ(peer->pid, getpid());
+  EXPECT_EQ(peer->uid, geteuid());
+}
+
+TEST_F(UnixSocketTest, NobodyThereIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(ConnectUnix(Path("none"), geteuid()).status()));
+  { const UniqueFd dead = Listen(Path("dead"), 1); }
+  EXPECT_TRUE(absl::IsNotFound(ConnectUnix(Path("dead"), geteuid()).status()));
+  ASSERT_TRUE(Env::Posix().WriteFile(Path("file"), "", 0600).ok());
+  EXPECT_TRUE(absl::IsNotFound(ConnectUnix(Path("file"), geteuid()).status()));
+}
+
+TEST_F(UnixSocketTest, AFullQueueIsUnavailable) {
+  const UniqueFd listener = Listen(Path("s"), 0);
+  std::vector<PeerSocket> waiting;
+  absl::Status status;
+  while (status.ok() && waiting.size() < 100) {
+    absl::StatusOr<PeerSocket> peer = ConnectUnix(Path("s"), geteuid());
+    status = peer.status();
+    if (peer.ok()) waiting.push_back(*std::move(peer));
+  }
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+}
+
+TEST_F(UnixSocketTest, AListenerOfSomebodyElseIsRefusedByName) {
+  KERNIX_NEED_ROOT("listening as somebody else takes root");
+  constexpr uid_t kSomebodyElse = 4711;
+  ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
+  ASSERT_EQ(seteuid(kSomebodyElse), 0);
+  const UniqueFd listener = Listen(Path("s"), 1);
+  ASSERT_EQ(seteuid(0), 0);
+  const absl::Status status = ConnectUnix(Path("s"), geteuid()).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("served by uid 4711"));
+}
+
+TEST_F(UnixSocketTest, TrustsItselfAndRootAlone) {
+  EXPECT_TRUE(IsTrustedUser(4711, 4711));
+  EXPECT_TRUE(IsTrustedUser(0, 4711));
+  EXPECT_FALSE(IsTrustedUser(4712, 4711));
+}
+
+TEST_F(UnixSocketTest, APathThatIsTooLongIsRefusedWithItsLength) {
+  const absl::Status status = ConnectUnix("/" + std::string(107, 'x'), geteuid()).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("108 bytes"));
+}
+
+TEST_F(UnixSocketTest, NoSocketTakesThePlaceOfAClosedStandardStream) {
+  const UniqueFd listener = Listen(Path("s"), 1);
+  const std::string path = Path("s");
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int fd = 0; fd < 4; ++fd) close(fd);
+    const auto pair = MakeSocketPair();
+    const auto peer = ConnectUnix(path, geteuid());
+    _exit(pair.ok() && peer.ok() && pair->first.get() > 3 && pair->second.get() > 3 && peer->fd.get() > 3 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(UnixSocketTest, ASocketPairIsConnected) {
+  auto sockets = MakeSocketPair();
+  ASSERT_TRUE(sockets.ok()) << sockets.status();
+  char byte = 'x';
+  ASSERT_EQ(write(sockets->first.get(), &byte, 1), 1);
+  byte = 0;
+  EXPECT_EQ(read(sockets->second.get(), &byte, 1), 1);
+  EXPECT_EQ(byte, 'x');
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "client/connection/endpoint.h"
 #include "client/connection/load_runner.h"
-#include "client/connection/unix_socket.h"
 #include "common/base/error.h"
 #include "common/wire/grpc_status.h"
 #include "kernix/v1/kernix.grpc.pb.h"

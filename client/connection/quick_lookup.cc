@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "client/connection/unix_socket.h"
+#include "client/connection/endpoint.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/wire/quick_lookup.h"

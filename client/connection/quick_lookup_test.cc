@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-#include "client/connection/unix_socket.h"
+#include "client/connection/endpoint.h"
 
 namespace kernix {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_join.h"
 #include "client/bundle/bundle.h"
-#include "client/bundle/bundle_key.h"
 #include "client/bundle/bundle_search.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"

@@ -19,8 +19,17 @@ constexpr char kDetails[] = R"(Exit codes:
   0 done    1 failed    2 bad flags    3 no daemon    4 the code does not compile    5 no usable compiler
   6 not in the cache, and the policy forbids compiling    130 Ctrl-C
 
-The daemon is the first of: --address, --store, $KERNIX_ADDRESS, `address` in ~/.config/kernix/client.toml, the
-machine's service, this user's own.
+The daemon is the first of: --address, --store, $KERNIX_ADDRESS, $KERNIX_CACHE_DIR, the machine's service, this user's
+own.
+
+Environment:
+  KERNIX_ADDRESS          as --address
+  KERNIX_CACHE_DIR        as --store
+  KERNIX_SITE_PACKAGES    as --site-packages, with colons between the folders
+  KERNIXD                 the program to start as this user's daemon
+  KERNIX_WARNINGS         warnings of loads to switch off: no-NAME, separated by commas, or none
+  CXX, NVCC_CCBIN         the host compiler; the second one for CUDA
+  CUDA_HOME, CUDA_PATH    the CUDA toolkit, before the nvcc on PATH
 
 Examples:
   kernixctl doctor

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernixctl's commands are values: parsing, help, the shells' completions and the manual page all come from them.
+// kernixctl's commands are values: parsing, help and the shells' completions all come from them.
 #pragma once
 
 #include <cstdint>
@@ -129,6 +129,11 @@ int Main(int argc, char** argv);
 
 // Prints `status` and the compiler's output on stderr, and returns the matching exit code.
 int Fail(const absl::Status& status);
+
+// Runs `words`, the first of which is found on PATH, with this process's terminal and files, and waits for its end.
+// Ctrl-C is for the command; SIGTERM and SIGHUP are passed on. Returns its exit code, 128 + N if signal N ended it.
+// kNotFound or kPermissionDenied if it cannot be started. Call it in a process that has no other thread.
+absl::StatusOr<int> RunInForeground(std::vector<std::string> words, std::vector<std::string> environment);
 
 // Prints "kernixctl: " and `message` on stderr, and returns kUsage.
 int RefuseUsage(std::string_view message);

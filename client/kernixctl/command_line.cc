@@ -2,7 +2,6 @@
 //
 // The one source that knows CLI11, which takes seconds to compile.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 
 #include "client/kernixctl/command.h"
 #include "common/base/nearest_name.h"
@@ -51,75 +50,23 @@ void Describe(const Command& command, CLI::App& app, const Command*& chosen) {
   app.footer(command.details);
 }
 
-// --- Mistakes --------------------------------------------------------------------------------------------------------
-
-// "there is", "compile has".
-std::string Has(const CLI::App& app) { return app.get_parent() == nullptr ? "there is" : app.get_name() + " has"; }
-
-std::vector<std::string> OptionNames(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
-std::vector<const CLI::App*> Commands(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
-}
-
-std::vector<std::string> CommandNames(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* each : Commands(app)) names.push_back(each->get_name());
-  return names;
-}
-
-// The nearest option; for --fast, an option of which it is a part, such as --use-fast-math.
-std::string OptionMeant(const std::string& option, const std::vector<std::string>& names) {
-  std::string nearest = DidYouMean(option, names);
-  if (!nearest.empty() || !option.starts_with("--")) return nearest;
-  const std::string part = option.substr(1);
-  const auto found = std::find_if(names.begin(), names.end(), [&part](const std::string& name) {
-    return (name + "-").find(part + "-") != std::string::npos;
-  });
-  return found == names.end() ? "" : DidYouMean(*found, {*found});
-}
-
 std::string Unknown(const CLI::App& app, const std::string& word) {
-  if (word.starts_with("-")) {
-    const std::string option = word.substr(0, word.find('='));
-    return StrCat(Has(app), " no option ", option, ".", OptionMeant(option, OptionNames(app)));
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
-  const std::vector<std::string> commands = CommandNames(app);
-  if (commands.empty()) return StrCat(app.get_name(), " takes no argument \"", word, "\".");
-  return StrCat(Has(app), " no command \"", word, "\".", DidYouMean(word, commands));
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(each->get_name());
+  }
+  const std::string name = word.substr(0, word.find('='));
+  return StrCat(app.get_name(), " does not know ", Printable(name), ".", DidYouMean(name, known));
 }
 
-// The error of a command line. A word that nothing takes counts before `error`: it may be what is missing.
+// A word that nothing takes counts before `error`: it may be what is missing.
 std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
   if (const std::vector<std::string> words = app.remaining(); !words.empty()) return Unknown(app, words.front());
   const std::vector<CLI::App*> chosen = app.get_subcommands();
-  return chosen.empty() ? std::string(error.what()) + "." : Mistake(*chosen.front(), error);
-}
-
-// The command that the command line names.
-const CLI::App& Named(const CLI::App& app) {
-  const std::vector<CLI::App*> chosen = app.get_subcommands();
-  return chosen.empty() ? app : Named(*chosen.front());
-}
-
-// The commands of `app`, of which one has to be given, as --help lists them.
-std::string GiveACommand(const CLI::App& app) {
-  std::string text = StrCat("give a command", app.get_parent() == nullptr ? "" : " of " + app.get_name(), ":\n");
-  for (const CLI::App* each : Commands(app)) text += CLI::Formatter().make_subcommand(each);
-  return text;
-}
-
-int Refuse(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App& named = Named(app);
-  const bool lacks_command = app.remaining(/*recurse=*/true).empty() && !Commands(named).empty() &&
-                             dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  return RefuseUsage(StrCat(lacks_command ? GiveACommand(named) : Printable(Mistake(app, error)) + " ", "See --help."));
+  return chosen.empty() ? Printable(error.what()) + "." : Mistake(*chosen.front(), error);
 }
 
 }  // namespace
@@ -140,7 +87,7 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
-    return Refuse(app, error);
+    return RefuseUsage(StrCat(Mistake(app, error), " See --help."));
   }
   return chosen->run();
 }

@@ -12,13 +12,12 @@
 #include "client/kernixctl/batch.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/compile_module.h"
-#include "client/kernixctl/module_report.h"
 #include "client/kernixctl/progress_line.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
+#include "common/os/file_identity.h"
 
 namespace kernix::ctl {
 namespace {

@@ -14,7 +14,9 @@
 #include "absl/status/statusor.h"
 #include "client/kernixctl/command.h"
 #include "kernix/client.h"
+#include "kernix/inspection.h"
 #include "kernix/load.h"
+#include "kernix/module.h"
 
 namespace kernix::ctl {
 
@@ -83,5 +85,34 @@ void SaveFailure(const absl::Status& error, const std::vector<std::string>& file
 
 // Writes what `flags` ask for: the artifact, the build directory, and a report on stdout.
 absl::Status Deliver(const Module& module, const std::vector<std::string>& files, const CompileFlags& flags);
+
+// A row for each kernel and architecture, below a line of titles. "?" stands for unknown values.
+std::string KernelTable(const std::vector<KernelResources>& kernels);
+
+// A JSON array with an object for each of them; null stands for unknown values.
+std::string KernelsJson(const std::vector<KernelResources>& kernels);
+
+// A module and its source files.
+struct CompiledFiles {
+  std::vector<std::string> files;  // at least one
+  const Module& module;
+  std::string path;  // where the user finds its library
+};
+
+// "add.cu: add (built in 12 ms: new source) -> path".
+std::string SummaryLine(const CompiledFiles& compiled);
+
+// One JSON object. For a CUDA module, it includes the resources of each kernel if they can be read.
+std::string SummaryJson(const CompiledFiles& compiled);
+
+// The values of `--print`.
+extern const std::vector<std::string> kPrintable;
+
+// Whether `--print` with this value requires that the module was loaded with LoadOptions::keep; that it is CUDA.
+bool NeedsKeep(const std::string& printable);
+bool NeedsCuda(const std::string& printable);
+
+// `printable` is one of kPrintable. The result ends with a line feed.
+absl::StatusOr<std::string> TextToPrint(const Module& module, const std::string& printable);
 
 }  // namespace kernix::ctl

@@ -56,52 +56,25 @@ const char* HealthName(const v1::UpstreamStatus& upstream) {
 
 std::string Json(const v1::RunningLoad& load) {
   const v1::Progress& progress = load.progress();
-  return JsonObject()
-      .Number("id", load.id())
-      .Number("owner", uint64_t{load.owner()})
+  return FieldsOf(load)
       .Text("user", DescribeUser(load.owner()))
-      .Text("name", load.name())
       .Json("sources", JsonOfTexts(load.source()))
       .Text("state", StateName(progress.state()))
       .Text("step", progress.step())
       .Number("steps_done", uint64_t{progress.steps_done()})
       .Number("steps_total", uint64_t{progress.steps_total()})
       .Number("queue_position", uint64_t{progress.queue_position()})
-      .Number("elapsed_ms", load.elapsed_ms())
       .Str();
 }
 
-std::string Json(const v1::ToolchainHealth& toolchain) {
-  return JsonObject()
-      .Text("name", toolchain.name())
-      .Text("tools", toolchain.tools())
-      .Text("problem", toolchain.problem())
-      .Str();
-}
+std::string Json(const v1::ToolchainHealth& toolchain) { return FieldsOf(toolchain).Str(); }
 
 std::string Json(const v1::CacheShare& share) {
-  return JsonObject()
-      .Number("owner", uint64_t{share.owner()})
-      .Text("user", DescribeUser(share.owner()))
-      .Number("entries", share.entries())
-      .Number("bytes", share.bytes())
-      .Str();
+  return FieldsOf(share).Text("user", DescribeUser(share.owner())).Str();
 }
 
 std::string Json(const v1::UpstreamStatus& upstream) {
-  return JsonObject()
-      .Text("address", upstream.address())
-      .Text("health", HealthName(upstream))
-      .Number("since_unix_ms", upstream.since_unix_ms())
-      .Text("last_error", upstream.last_error())
-      .Boolean("reads", upstream.reads())
-      .Boolean("writes", upstream.writes())
-      .Boolean("refuses_writes", upstream.refuses_writes())
-      .Text("host_compiles", upstream.host_compiles())
-      .Text("device_compiles", upstream.device_compiles())
-      .Text("links", upstream.links())
-      .Text("refuses_steps", upstream.refuses_steps())
-      .Str();
+  return FieldsOf(upstream).Text("health", HealthName(upstream)).Str();
 }
 
 std::string Json(const Report& report) {
@@ -295,6 +268,11 @@ std::string ProgressText(const v1::Progress& progress) {
   if (progress.state() == v1::Progress::QUEUED) return StrCat("queued, ", progress.queue_position(), " jobs ahead");
   if (progress.step().empty()) return StateName(progress.state());
   return StrCat(progress.step(), ", ", progress.steps_done(), " of ", progress.steps_total(), " steps done");
+}
+
+absl::StatusOr<std::string> Metrics(DaemonClient& client) {
+  KERNIX_ASSIGN_OR_RETURN(auto response, client.Ask<v1::GetMetricsResponse>("GetMetrics", v1::GetMetricsRequest()));
+  return std::move(*response.mutable_text());
 }
 
 absl::StatusOr<std::string> StatusJson(DaemonClient& client) {

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
+#include "client/kernixctl/compile_module.h"
 #include "client/kernixctl/format.h"
-#include "client/kernixctl/module_report.h"
 #include "client/kernixctl/reports.h"
 #include "client/load/kernel_resources.h"
+#include "client/load/trace.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
@@ -28,7 +28,6 @@
 #include "common/flags/languages.h"
 #include "common/os/env.h"
 #include "common/os/private_directory.h"
-#include "kernix/trace.h"
 
 namespace kernix::ctl {
 namespace {
@@ -48,14 +47,12 @@ bool IsKey(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_isxdigit(c); });
 }
 
-std::string KeyOf(const v1::CacheEntry& entry) { return absl::BytesToHexString(entry.key()); }
-
 int RefuseNone(const std::string& key) {
   return Fail(absl::NotFoundError(
       StrCat("no entry of yours has a key that begins with ", key, "; `kernixctl cache list` shows the keys")));
 }
 
-int RefuseSeveral(const std::string& key, const EntryTags& found) {
+int RefuseSeveral(const std::string& key, const CacheEntries& found) {
   std::map<std::string, std::string> names;
   for (const v1::CacheEntry& entry : found) names.emplace(KeyOf(entry), entry.name());
   std::vector<std::string> shown;
@@ -71,7 +68,7 @@ int RefuseSeveral(const std::string& key, const EntryTags& found) {
 // Calls `use` with the only entry whose key begins with `key`, and returns its exit code. If there is none, or there
 // are several, says so on stderr, and returns the matching exit code.
 int WithEntry(const ClientOptions& options, const std::string& key,
-              const std::function<int(DaemonClient&, const EntryTags&)>& use) {
+              const std::function<int(DaemonClient&, const CacheEntries&)>& use) {
   const std::string digits = absl::AsciiStrToLower(key);
   if (!IsKey(digits)) {
     return RefuseUsage(
@@ -82,7 +79,7 @@ int WithEntry(const ClientOptions& options, const std::string& key,
     request.set_key_prefix(digits);
     const auto response = client.Ask<v1::ListCacheResponse>("ListCache", request);
     if (!response.ok()) return Fail(response.status());
-    const EntryTags& found = response->entry();
+    const CacheEntries& found = response->entry();
     if (found.empty()) return RefuseNone(digits);
     const bool several = std::any_of(found.begin(), found.end(),
                                      [&](const v1::CacheEntry& other) { return other.key() != found[0].key(); });
@@ -130,7 +127,7 @@ std::string KernelText(const v1::CacheEntry& entry) {
   return kernels->empty() ? "" : StrCat("\n", KernelTable(*kernels));
 }
 
-std::string Text(const EntryTags& tags) {
+std::string Text(const CacheEntries& tags) {
   const v1::CacheEntry& first = tags[0];
   const v1::CacheEntryDetail& detail = first.detail();
   std::vector<std::vector<std::string>> rows = {{"key", KeyOf(first)}};
@@ -157,7 +154,7 @@ std::string Text(const EntryTags& tags) {
 
 }  // namespace
 
-std::string EntryJson(const EntryTags& tags) {
+std::string EntryJson(const CacheEntries& tags) {
   const v1::CacheEntry& first = tags[0];
   const v1::CacheEntryDetail& detail = first.detail();
   const auto tag_json = [](const v1::CacheEntry& tag) {
@@ -194,7 +191,7 @@ std::string EntryJson(const EntryTags& tags) {
 namespace {
 
 int RunShow(const ClientOptions& options, const ShowFlags& flags) {
-  return WithEntry(options, flags.key, [&](DaemonClient&, const EntryTags& tags) -> int {
+  return WithEntry(options, flags.key, [&](DaemonClient&, const CacheEntries& tags) -> int {
     std::cout << (flags.json ? EntryJson(tags) : Text(tags));
     return kOk;
   });
@@ -229,12 +226,12 @@ size_t WidthOfTerminal() {
 // "vector_add 5d0c2f6e81aa"
 std::string Title(const v1::CacheEntry& entry) { return StrCat(entry.name(), " ", KeyOf(entry).substr(0, 12)); }
 
-std::string Picture(const v1::CacheEntry& entry, const BuildTrace& trace) {
-  return StrCat(Printable(Title(entry)), ", built ", FormatTime(trace.began_unix_ms), "\n",
+std::string Picture(const v1::CacheEntry& entry, const v1::BuildTrace& trace) {
+  return StrCat(Printable(Title(entry)), ", built ", FormatTime(trace.began_unix_ms()), "\n",
                 DrawTrace(trace, WidthOfTerminal()));
 }
 
-int Show(const TraceFlags& flags, const v1::CacheEntry& entry, const BuildTrace& trace) {
+int Show(const TraceFlags& flags, const v1::CacheEntry& entry, const v1::BuildTrace& trace) {
   const std::string json = StrCat(ChromeTrace(trace, StrCat("kernixd: ", Title(entry))), "\n");
   if (!flags.output.empty()) {
     const absl::Status written = Env::Posix().WriteFileDurably(flags.output, json, 0644);
@@ -245,8 +242,8 @@ int Show(const TraceFlags& flags, const v1::CacheEntry& entry, const BuildTrace&
 }
 
 int RunTrace(const ClientOptions& options, const TraceFlags& flags) {
-  return WithEntry(options, flags.key, [&](Client& client, const EntryTags& tags) -> int {
-    const absl::StatusOr<BuildTrace> trace = client.Trace(KeyOf(tags[0]), /*start=*/false);
+  return WithEntry(options, flags.key, [&](DaemonClient& client, const CacheEntries& tags) -> int {
+    const absl::StatusOr<v1::BuildTrace> trace = client.Trace(KeyOf(tags[0]), /*start=*/false);
     return trace.ok() ? Show(flags, tags[0], *trace) : Fail(trace.status());
   });
 }

@@ -67,4 +67,22 @@ std::string FormatTable(std::vector<std::vector<std::string>> rows) {
   return table;
 }
 
+JsonObject FieldsOf(const google::protobuf::Message& message) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Descriptor& type = *message.GetDescriptor();
+  const google::protobuf::Reflection& values = *message.GetReflection();
+  JsonObject object;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor* field = type.field(i);
+    const std::string name(field->name());
+    if (field->is_repeated()) continue;
+    if (field->type() == FieldDescriptor::TYPE_STRING) object.Text(name, values.GetString(message, field));
+    if (field->type() == FieldDescriptor::TYPE_BOOL) object.Boolean(name, values.GetBool(message, field));
+    if (field->type() == FieldDescriptor::TYPE_INT64) object.Number(name, int64_t{values.GetInt64(message, field)});
+    if (field->type() == FieldDescriptor::TYPE_UINT32) object.Number(name, uint64_t{values.GetUInt32(message, field)});
+    if (field->type() == FieldDescriptor::TYPE_UINT64) object.Number(name, uint64_t{values.GetUInt64(message, field)});
+  }
+  return object;
+}
+
 }  // namespace kernix::ctl

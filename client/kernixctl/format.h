@@ -3,6 +3,7 @@
 // Numbers, times and tables for people, and lists for programs.
 #pragma once
 
+#include <google/protobuf/message.h>
 #include <google/protobuf/repeated_ptr_field.h>
 
 #include <chrono>
@@ -39,6 +40,10 @@ std::string JsonOfAll(const Elements& elements, const JsonOf& json_of) {
   for (const auto& element : elements) texts.push_back(json_of(element));
   return JsonArray(texts);
 }
+
+// A JSON object of the numbers, flags and texts of a message, by their names there. Lists, enums, bytes and parts that
+// are messages are left out.
+JsonObject FieldsOf(const google::protobuf::Message& message);
 
 // A JSON array of the strings of a message.
 inline std::string JsonOfTexts(const google::protobuf::RepeatedPtrField<std::string>& texts) {

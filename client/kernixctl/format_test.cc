@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernix/v1/kernix.pb.h"
+
 namespace kernix::ctl {
 namespace {
 
@@ -41,6 +43,23 @@ TEST(FormatTest, Tables) { EXPECT_EQ(FormatTable({{"a", "bb"}, {"ccc", "d"}}), "
 
 TEST(FormatTest, NamesOfOthersDoNotActOnTheTerminal) {
   EXPECT_EQ(FormatTable({{"a\x1b[2J", "\u202Eb"}, {"\xC2\x9B", "\x9B"}}), "a\\x1b[2J  \\u202eb\n\\u009b    \\x9b\n");
+}
+
+TEST(FormatTest, FieldsOfAMessage) {
+  v1::UpstreamStatus upstream;
+  upstream.set_health(v1::UpstreamStatus::BROKEN);
+  upstream.set_since_unix_ms(-7);
+  upstream.set_last_error("a \"b\"");
+  upstream.set_reads(true);
+  EXPECT_EQ(
+      FieldsOf(upstream).Str(),
+      "{\"address\": \"\", \"since_unix_ms\": -7, \"last_error\": \"a \\\"b\\\"\", \"reads\": true, \"writes\": false, "
+      "\"refuses_writes\": false, \"host_compiles\": \"\", \"device_compiles\": \"\", \"links\": \"\", "
+      "\"refuses_steps\": \"\"}");
+  v1::KeptText kept;
+  kept.set_unit(3);
+  kept.set_text("bytes");
+  EXPECT_EQ(FieldsOf(kept).Str(), "{\"unit\": 3, \"architecture\": \"\"}");
 }
 
 }  // namespace

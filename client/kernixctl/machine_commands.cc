@@ -197,13 +197,15 @@ Finding CheckCompile(Client& client, Language language, const char* source, std:
   return warnings.empty() ? Ok(subject, text) : Warn(subject, text);
 }
 
-void CheckKernels(Client& client, bool has_nvcc, const std::string& architecture, Findings& findings) {
+void CheckKernels(DaemonClient& client, bool has_nvcc, const std::string& architecture, Findings& findings) {
   findings.push_back(CheckCompile(client, Language::kCpp, kCppSource, ""));
   if (has_nvcc) {
     findings.push_back(
         CheckCompile(client, Language::kCuda, kCudaSource, architecture.empty() ? kAnyArchitecture : architecture));
   }
-  (void)client.Purge({.name = kModule}, /*start=*/false);
+  v1::PurgeCacheRequest purge;
+  purge.set_name(kModule);
+  (void)client.Ask<v1::PurgeCacheResponse>("PurgeCache", purge);
 }
 
 Findings Examine(const ClientOptions& options) {

@@ -6,7 +6,6 @@
 #include <google/protobuf/repeated_ptr_field.h>
 
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/connection/daemon_client.h"
@@ -15,8 +14,11 @@
 
 namespace kernix::ctl {
 
-// One entry; an element for each of its tags.
-using EntryTags = google::protobuf::RepeatedPtrField<v1::CacheEntry>;
+// As the daemon lists entries: an element for each tag.
+using CacheEntries = google::protobuf::RepeatedPtrField<v1::CacheEntry>;
+
+// 64 hexadecimal digits.
+std::string KeyOf(const v1::CacheEntry& entry);
 
 // `kernixctl status --json`. Never starts a daemon.
 absl::StatusOr<std::string> StatusJson(DaemonClient& client);
@@ -28,10 +30,10 @@ std::string ProgressText(const v1::Progress& progress);
 absl::StatusOr<std::string> CacheStatsJson(DaemonClient& client, bool start = true);
 
 // `kernixctl cache list --json`.
-std::string EntriesJson(const std::vector<CacheEntryInfo>& entries);
+std::string EntriesJson(const CacheEntries& entries);
 
-// `kernixctl cache show --json`.
-std::string EntryJson(const EntryTags& tags);
+// `kernixctl cache show --json`, of the tags of one entry.
+std::string EntryJson(const CacheEntries& tags);
 
 // `kernixctl metrics`. Never starts a daemon.
 absl::StatusOr<std::string> Metrics(DaemonClient& client);

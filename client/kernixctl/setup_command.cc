@@ -3,14 +3,10 @@
 // `kernixctl setup` makes kernixd the service of this machine: what an administrator would do by hand, one command
 // after the other.
 #include <pwd.h>
-#include <spawn.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -18,6 +14,7 @@
 
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
+#include "client/tools/environment.h"
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
@@ -194,16 +191,9 @@ absl::Status Failed(const Words& command, std::string_view how) {
 absl::Status Run(const Words& command, bool only_print) {
   std::cout << "$ " << ShellCommand(command) << std::endl;
   if (only_print) return absl::OkStatus();
-  pid_t child = 0;
-  Words words = command;
-  if (const int error = posix_spawnp(&child, command[0].c_str(), nullptr, nullptr, ToArgv(words).data(), environ);
-      error != 0) {
-    return Failed(command, std::strerror(error));
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status == 0 ? absl::OkStatus() : Failed(command, "has failed");
+  const absl::StatusOr<int> code = RunInForeground(command, ProcessVariables());
+  if (!code.ok()) return Failed(command, ToStd(code.status().message()));
+  return *code == 0 ? absl::OkStatus() : Failed(command, "has failed");
 }
 
 // --- All of it

@@ -120,13 +120,7 @@ std::string Text(const v1::VerifyCacheResponse& checked, uint64_t left) {
 
 std::string Json(const v1::VerifyCacheResponse& checked) {
   const auto problem_json = [](const Problem& problem) {
-    return JsonObject()
-        .Text("kind", KindOf(problem))
-        .Text("path", problem.path())
-        .Json("keys", JsonStrings(KeysOf(problem)))
-        .Text("error", problem.error())
-        .Boolean("repaired", problem.repaired())
-        .Str();
+    return FieldsOf(problem).Text("kind", KindOf(problem)).Json("keys", JsonStrings(KeysOf(problem))).Str();
   };
   return JsonObject()
              .Number("artifacts", checked.artifacts())

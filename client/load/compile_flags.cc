@@ -15,7 +15,6 @@
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "common/flags/flag_table.h"
-#include "common/flags/flag_words.h"
 #include "common/flags/languages.h"
 
 namespace kernix {

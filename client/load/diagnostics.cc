@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/diagnostics.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -16,7 +14,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "common/os/folders.h"
 #include "common/wire/input_root.h"
 #include "kernix/error.h"
 
@@ -112,7 +109,6 @@ ErrorInfo DescribeError(const absl::Status& status) {
 namespace {
 
 constexpr char kScript[] = "run.sh";
-constexpr char kFailuresFolder[] = "failed";  // in the runtime directory
 
 // The paths come from another process.
 bool IsInside(const std::string& path) {
@@ -135,19 +131,13 @@ absl::Status CheckInside(const v1::FailedCommand& command) {
   return inside ? absl::OkStatus() : MakeError(v1::ErrorDetail::INTERNAL, "a file of the command leaves its folder");
 }
 
-// Runs in the folder of its files.
-std::string LineInFolder(const v1::FailedCommand& command) {
-  std::string line = "env -i TMPDIR=.";
-  const std::map<std::string, std::string> variables(command.environment().begin(), command.environment().end());
-  for (const auto& [name, value] : variables) StrAppend(&line, " ", ShellQuote(StrCat(name, "=", value)));
-  StrAppend(&line, " ", ShellCommand({command.word().begin(), command.word().end()}));
-  return line;
-}
-
 std::string ScriptOf(const v1::FailedCommand& command) {
-  return StrCat(
-      "#!/bin/sh\n# Runs a command that failed in a build of kernix again.\ncd \"$(dirname \"$0\")\" || exit\n",
-      "exec ", LineInFolder(command), "\n");
+  std::string script =
+      "#!/bin/sh\n# Runs a command that failed in a build of kernix again.\ncd \"$(dirname \"$0\")\" || exit\n"
+      "exec env -i TMPDIR=.";
+  const std::map<std::string, std::string> variables(command.environment().begin(), command.environment().end());
+  for (const auto& [name, value] : variables) StrAppend(&script, " ", ShellQuote(StrCat(name, "=", value)));
+  return StrCat(script, " ", ShellCommand({command.word().begin(), command.word().end()}), "\n");
 }
 
 absl::Status PutFile(Env& env, const std::string& path, const std::string& content, uint32_t mode) {
@@ -172,21 +162,6 @@ absl::Status PutAll(Env& env, const v1::FailedCommand& command, const std::strin
     KERNIX_RETURN_IF_ERROR(PutLink(env, JoinPath(folder, link.path()), link.target()));
   }
   return PutFile(env, JoinPath(folder, kScript), ScriptOf(command), 0755);
-}
-
-// Removes all but the latest folders in `parent`. Another process may be doing the same.
-void RemoveOldFailures(Env& env, const std::string& parent) {
-  const absl::StatusOr<std::vector<std::string>> names = env.ListDirectory(parent);
-  if (!names.ok() || names->size() <= kKeptFailures) return;
-  std::vector<std::pair<int64_t, std::string>> by_age;
-  for (const std::string& name : *names) {
-    const absl::StatusOr<FileInfo> info = env.Stat(JoinPath(parent, name), /*follow=*/false);
-    if (info.ok()) by_age.emplace_back(info->mtime_ns, name);
-  }
-  std::sort(by_age.rbegin(), by_age.rend());
-  for (size_t i = kKeptFailures; i < by_age.size(); ++i) {
-    static_cast<void>(env.RemoveTree(JoinPath(parent, by_age[i].second)));
-  }
 }
 
 }  // namespace
@@ -216,24 +191,6 @@ absl::StatusOr<std::string> SaveFailedCommand(const v1::FailedCommand& command, 
   if (put.ok()) return JoinPath(path, kScript);
   return MakeError(v1::ErrorDetail::RESOURCE,
                    StrCat("cannot save the command to ", path, ": ", ToStd(put.message()), ". Choose another folder."));
-}
-
-absl::StatusOr<std::string> KeepFailedCommand(const v1::FailedCommand& command) {
-  KERNIX_RETURN_IF_ERROR(CheckThereIsOne(command));
-  Env& env = Env::Posix();
-  KERNIX_ASSIGN_OR_RETURN(const std::string root, RuntimeDirectory(env, ProcessGetEnv, geteuid()));
-  const std::string parent = JoinPath(root, kFailuresFolder);
-  KERNIX_RETURN_IF_ERROR(env.CreateDirectories(parent, 0700));
-  KERNIX_ASSIGN_OR_RETURN(std::string folder, env.CreateTempDirectory(JoinPath(parent, "build-")));
-  const absl::Status saved = SaveFailedCommand(command, folder).status();
-  if (!saved.ok()) static_cast<void>(env.RemoveTree(folder));
-  KERNIX_RETURN_IF_ERROR(saved);
-  RemoveOldFailures(env, parent);
-  return folder;
-}
-
-std::string LineOfFailedCommand(const v1::FailedCommand& command, const std::string& folder) {
-  return StrCat("cd ", ShellQuote(folder), " && ", LineInFolder(command));
 }
 
 absl::StatusOr<std::string> SaveFailedCommand(const absl::Status& error, const std::string& folder) {

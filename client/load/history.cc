@@ -4,21 +4,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
-#include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
+#include "client/connection/daemon_process.h"
+#include "client/tools/environment.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/env.h"
 #include "common/os/private_directory.h"
 
 namespace kernix {
 namespace {
 
-constexpr char kProgramFile[] = "program";  // holds the path
 constexpr char kLockFile[] = "lock";
 // A change of a time takes up to a tenth of a hit.
 constexpr std::chrono::nanoseconds kUseAccuracy = std::chrono::hours(1);
@@ -58,14 +59,6 @@ std::string FileName(std::string_view module_name, std::string_view key) {
 
 std::string NameOf(const v1::RecordedLoad& load) { return FileName(load.request().name(), load.key()); }
 
-// The names of a load's own file and of its texts.
-std::set<std::string> NamesOf(const v1::RecordedLoad& load) {
-  std::set<std::string> names = {NameOf(load)};
-  const std::vector<Digest> texts = TextsOf(load).value();
-  for (const Digest& digest : texts) names.insert(StrCat(digest.Hex(), kTextSuffix));
-  return names;
-}
-
 }  // namespace
 
 History::History(Env& env, const std::string& histories, std::string program, HistoryBounds bounds)
@@ -85,12 +78,21 @@ absl::Status History::Note(ProgramRun& run, const PreparedLoad& load, const std:
     return is_recent ? absl::OkStatus() : env_.SetModificationTime(path, use);
   }
   if (run.full) return absl::OkStatus();
+  const std::vector<File> files = FilesOf(env_, folder_);
+  if (const Fullness full = FullnessOf(files); full != Fullness::kHasRoom) {
+    // A program that fills its history in each run would write it anew at each start. Texts of forgotten loads are
+    // older.
+    run.full = std::all_of(files.begin(), files.end(), [&](const File& file) {
+      const bool counts = IsLoad(file) || (full == Fullness::kOfBytes && file.name != kLockFile);
+      return !counts || file.used_ns > run.began_ns - kUseAccuracy.count();
+    });
+    if (run.full) return absl::OkStatus();
+    KERNIX_RETURN_IF_ERROR(env_.RemoveTree(folder_));
+  }
   KERNIX_RETURN_IF_ERROR(EnsureFolder());
   KERNIX_RETURN_IF_ERROR(NoteLoadAs(env_, path, load, key));
   KERNIX_RETURN_IF_ERROR(env_.SetModificationTime(path, use));
-  const std::vector<File> files = FilesOf(env_, folder_);
   ForgetOlder(files, name, run.began_ns);
-  Trim(files, run);
   return absl::OkStatus();
 }
 
@@ -98,21 +100,25 @@ absl::StatusOr<std::unique_ptr<FileLock>> History::Lock() { return env_.TryLockF
 
 absl::Status History::EnsureFolder() {
   KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(env_, histories_, geteuid()));
-  const std::string program_file = JoinPath(folder_, kProgramFile);
-  if (env_.ReadFile(program_file).value_or("") == program_) return absl::OkStatus();
-  const std::vector<KnownProgram> others = KnownPrograms(env_, histories_);
-  for (size_t i = bounds_.programs - 1; i < others.size(); ++i) {
-    KERNIX_RETURN_IF_ERROR(History(env_, histories_, others[i].path).Forget());
+  if (const auto own = env_.Stat(folder_); own.ok() && own->type == FileType::kDirectory) return absl::OkStatus();
+  std::vector<File> others = FilesOf(env_, histories_);
+  for (File& other : others) {
+    const std::vector<File> loads = LoadsOf(env_, JoinPath(histories_, other.name));
+    if (!loads.empty()) other.used_ns = loads.front().used_ns;
   }
-  KERNIX_RETURN_IF_ERROR(env_.CreateDirectories(folder_, 0700));
-  return env_.WriteFileDurably(program_file, program_, 0600);
+  std::sort(others.begin(), others.end(), [](const File& a, const File& b) { return a.used_ns > b.used_ns; });
+  for (size_t i = bounds_.programs - 1; i < others.size(); ++i) {
+    KERNIX_RETURN_IF_ERROR(env_.RemoveTree(JoinPath(histories_, others[i].name)));
+  }
+  return env_.CreateDirectories(folder_, 0700);
 }
 
-bool History::IsTooLarge(const std::vector<File>& files) const {
+History::Fullness History::FullnessOf(const std::vector<File>& files) const {
   uint64_t bytes = 0;
   for (const File& file : files) bytes += file.size;
-  return bytes > bounds_.bytes ||
-         static_cast<size_t>(std::count_if(files.begin(), files.end(), IsLoad)) > bounds_.loads;
+  const auto loads = static_cast<size_t>(std::count_if(files.begin(), files.end(), IsLoad));
+  if (loads >= bounds_.loads) return Fullness::kOfLoads;
+  return bytes >= bounds_.bytes ? Fullness::kOfBytes : Fullness::kHasRoom;
 }
 
 // Of the loads with the name of this one, those that no run since then has used.
@@ -121,35 +127,6 @@ void History::ForgetOlder(const std::vector<File>& files, std::string_view file,
   for (const File& other : files) {
     const bool is_older = other.name.starts_with(beginning) && other.name != file && other.used_ns < before_ns;
     if (is_older) (void)env_.RemoveFile(JoinPath(folder_, other.name));
-  }
-}
-
-// The files that fit into three quarters of the bounds, so that not every load trims.
-std::set<std::string> History::FilesToKeep(const std::vector<File>& files) {
-  std::map<std::string, uint64_t> sizes;
-  for (const File& file : files) sizes[file.name] = file.size;
-  std::set<std::string> kept;
-  uint64_t bytes = 0;
-  size_t loads = 0;
-  for (const v1::RecordedLoad& load : Read().loads) {
-    std::set<std::string> names = NamesOf(load);
-    uint64_t more = 0;
-    for (const std::string& name : names) more += kept.contains(name) ? 0 : sizes[name];
-    if (loads >= bounds_.loads * 3 / 4 || bytes + more > bounds_.bytes * 3 / 4) continue;
-    bytes += more;
-    ++loads;
-    kept.merge(names);
-  }
-  return kept;
-}
-
-void History::Trim(const std::vector<File>& files, ProgramRun& run) {
-  if (!IsTooLarge(files)) return;
-  const std::set<std::string> kept = FilesToKeep(files);
-  for (const File& file : files) {
-    if (kept.contains(file.name) || file.name == kProgramFile || file.name == kLockFile) continue;
-    (void)env_.RemoveFile(JoinPath(folder_, file.name));
-    if (IsLoad(file) && file.used_ns >= run.began_ns) run.full = true;
   }
 }
 
@@ -179,20 +156,65 @@ bool History::KnowsOthersBeside(std::string_view name) {
   return std::any_of(loads.begin(), loads.end(), is_its_own) && !std::all_of(loads.begin(), loads.end(), is_its_own);
 }
 
-std::vector<KnownProgram> KnownPrograms(Env& env, const std::string& histories) {
-  std::vector<KnownProgram> programs;
-  for (const File& folder : FilesOf(env, histories)) {
-    const std::string path = JoinPath(histories, folder.name);
-    absl::StatusOr<std::string> program = env.ReadFile(JoinPath(path, kProgramFile));
-    if (!program.ok()) continue;
-    const std::vector<File> loads = LoadsOf(env, path);
-    const int64_t last_ns = loads.empty() ? folder.used_ns : loads.front().used_ns;
-    programs.push_back({*std::move(program), loads.size(), last_ns / kMillisecond});
+namespace {
+
+ProgramRun& ThisRun() {
+  static ProgramRun run(Env::Posix());
+  return run;
+}
+
+// Whose loads this process's are. Empty: nobody's.
+std::string ProgramOf(const ClientOptions& client, const GetEnv& get_env, const LoadOptions& options) {
+  if (!options.in_history || get_env(kHistoryVariable) == "0") return "";
+  static const std::string executable = Env::Posix().ReadLink("/proc/self/exe").value_or("");
+  return client.program.value_or(executable);
+}
+
+}  // namespace
+
+OwnHistory::OwnHistory(DaemonClient& daemon, const std::vector<std::string>& variables, const GetEnv& get_env,
+                       const LoadOptions& options)
+    : daemon_(daemon),
+      variables_(variables),
+      get_env_(get_env),
+      program_(ProgramOf(daemon.options(), get_env, options)) {
+  if (program_.empty()) return;
+  const absl::StatusOr<std::string> folder = daemon.OwnFolder(kHistoriesFolder);
+  if (folder.ok()) history_.emplace(Env::Posix(), *folder, program_);
+}
+
+LoadCallbacks OwnHistory::WithWarmUp(const v1::LoadRequest& request, LoadCallbacks callbacks) {
+  if (!history_ || request.only_cached() || request.frozen() || request.force_rebuild()) return callbacks;
+  callbacks.progress = [this, &request, next = callbacks.progress, asked = false](std::string_view text) mutable {
+    static std::atomic_flag is_begun;
+    const bool begins = !std::exchange(asked, true) && history_->KnowsOthersBeside(request.name());
+    if (begins && !is_begun.test_and_set()) WarmUp();
+    if (next) next(text);
+  };
+  return callbacks;
+}
+
+// Without a kernixctl, the other loads wait for their turn.
+void OwnHistory::WarmUp() const {
+  const ClientOptions& client = daemon_.options();
+  std::vector<std::string> arguments;
+  if (!client.address.empty()) arguments.insert(arguments.end(), {"--address", client.address});
+  if (!client.store_directory.empty()) arguments.insert(arguments.end(), {"--store", client.store_directory});
+  arguments.insert(arguments.end(), {"warmup", program_});
+  for (const std::string& folder : client.site_packages) {
+    arguments.insert(arguments.end(), {"--site-packages", folder});
   }
-  std::sort(programs.begin(), programs.end(), [](const KnownProgram& a, const KnownProgram& b) {
-    return std::tuple(-a.last_run_unix_ms, a.path) < std::tuple(-b.last_run_unix_ms, b.path);
-  });
-  return programs;
+  ClientEnvironment environment;
+  environment.get_env = get_env_;
+  (void)StartKernixctl(environment, client, variables_, arguments);
+}
+
+std::string OwnHistory::Note(const PreparedLoad& load, const std::string& key) {
+  if (!history_) return "";
+  const absl::Status noted = history_->Note(ThisRun(), load, key);
+  const bool is_expected = noted.ok() || absl::IsPermissionDenied(noted) || absl::IsNotFound(noted);
+  if (is_expected) return "";
+  return StrCat("what this program loads is not remembered for the next upgrade: ", ToStd(noted.message()));
 }
 
 }  // namespace kernix

@@ -9,16 +9,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/connection/daemon_client.h"
 #include "client/load/load_request.h"
 #include "client/load/recording.h"
+#include "common/base/paths.h"
 #include "common/os/env.h"
+#include "kernix/load.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix {
 
@@ -29,7 +33,7 @@ inline constexpr char kHistoriesFolder[] = "history";
 // What is not used for this long before the last run is of no use.
 inline constexpr std::chrono::hours kHistoryAge{30 * 24};
 
-// If there is more, the least recently used goes first.
+// A full history begins anew, unless all of it is of the same run; of programs, the least recently used goes first.
 struct HistoryBounds {
   size_t programs = 32;
   size_t loads = 512;         // of each program
@@ -45,8 +49,8 @@ struct ProgramRun {
   std::atomic<bool> full = false;  // the history has room for no further load of this run
 };
 
-// The history of one program: a folder with its path, and with each load as a file. The name of the file is known
-// before its content, and its modification time is a use of the last hour in which there was one: the millisecond in
+// The history of one program: a folder with each load as a file. The name of the file is known before its
+// content, and its modification time is a use of the last hour in which there was one: the millisecond in
 // which that run began, and the number of the use in it, as nanoseconds. Processes share the folder without a lock.
 class History {
  public:
@@ -66,8 +70,6 @@ class History {
   // Somebody who warms up holds it. kNotFound: nobody has noted anything. kUnavailable: somebody else holds it.
   absl::StatusOr<std::unique_ptr<FileLock>> Lock();
 
-  absl::Status Forget() { return env_.RemoveTree(folder_); }
-
   struct File {
     std::string name;
     uint64_t size = 0;
@@ -76,10 +78,9 @@ class History {
 
  private:
   absl::Status EnsureFolder();
-  bool IsTooLarge(const std::vector<File>& files) const;
+  enum class Fullness { kHasRoom, kOfLoads, kOfBytes };
+  Fullness FullnessOf(const std::vector<File>& files) const;
   void ForgetOlder(const std::vector<File>& files, std::string_view file, int64_t before_ns);
-  std::set<std::string> FilesToKeep(const std::vector<File>& files);
-  void Trim(const std::vector<File>& files, ProgramRun& run);
 
   Env& env_;
   const std::string histories_;
@@ -88,13 +89,29 @@ class History {
   const HistoryBounds bounds_;
 };
 
-struct KnownProgram {
-  std::string path;
-  size_t loads = 0;
-  int64_t last_run_unix_ms = 0;
-};
+// The part of one load of this process in the history of its program. It does nothing if the load or the environment
+// says so, if nobody knows the program, or if this user cannot have a history.
+class OwnHistory {
+ public:
+  // `variables`: the load's environment, which `get_env` reads. References must outlive this object.
+  OwnHistory(DaemonClient& daemon, const std::vector<std::string>& variables, const GetEnv& get_env,
+             const LoadOptions& options);
 
-// The one with the latest run comes first.
-std::vector<KnownProgram> KnownPrograms(Env& env, const std::string& histories);
+  // `callbacks`, with which the program's other loads are built in the background, once in a process, as soon as a load
+  // that its history knows must be built. Not if nobody expects a build.
+  LoadCallbacks WithWarmUp(const v1::LoadRequest& request, LoadCallbacks callbacks);
+
+  // Notes the load. Returns a warning if that has failed, but none if this user may not write there.
+  std::string Note(const PreparedLoad& load, const std::string& key);
+
+ private:
+  void WarmUp() const;
+
+  const DaemonClient& daemon_;
+  const std::vector<std::string>& variables_;
+  const GetEnv& get_env_;
+  std::string program_;
+  std::optional<History> history_;
+};
 
 }  // namespace kernix

@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_join.h"
 #include "client/load/kernel_resources.h"
-#include "client/load/library_file.h"
 #include "client/load/module.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"

@@ -38,4 +38,11 @@ absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::Lo
 // What MakeModule() has made the module of; null if another function has made it.
 const v1::LoadResult* ResultOf(const Module& module);
 
+// Libraries that users are given: the output of `kernixctl compile -o`, and <name>.so of a build directory. Each is the
+// artifact with one section more, ".kernix.module", which has what LoadLibrary() must know besides. Its content is an
+// internal::LibraryFile. The store's artifacts lack it, because they serve modules of any name.
+
+// The library of a module. That of a module which MakeModule() has not made is its artifact.
+absl::StatusOr<std::string> LibraryFileOf(const Module& module);
+
 }  // namespace kernix

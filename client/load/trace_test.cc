@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernix/trace.h"
+#include "client/load/trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <initializer_list>
 #include <string>
 
 #include "absl/strings/str_split.h"
@@ -13,24 +13,40 @@
 namespace kernix {
 namespace {
 
-using How = TracedStep::How;
-using std::chrono::microseconds;
+using Step = v1::TracedStep;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-TracedStep Step(const std::string& name, How how, int begin_ms, int waited_ms, int took_ms) {
-  return {name, how, microseconds(1000 * begin_ms), microseconds(1000 * waited_ms), microseconds(1000 * took_ms)};
+Step StepOf(const std::string& name, Step::How how, uint64_t begin_us = 0, uint64_t waited_us = 0,
+            uint64_t took_us = 0) {
+  Step step;
+  step.set_name(name);
+  step.set_how(how);
+  step.set_begin_us(begin_us);
+  step.set_waited_us(waited_us);
+  step.set_took_us(took_us);
+  return step;
 }
 
-BuildTrace SmallBuild() {
-  return {.began_unix_ms = 1'700'000'000'000,
-          .total = std::chrono::milliseconds(200),
-          .steps = {Step("plan", How::kDaemon, 0, 0, 20), Step("preprocess compute_90", How::kRun, 20, 10, 50),
-                    Step("handler", How::kReused, 20, 0, 1), Step("cicc compute_90", How::kRun, 80, 0, 60),
-                    Step("host compile", How::kUpstream, 90, 0, 40), Step("link", How::kRun, 140, 5, 40),
-                    Step("keep artifact", How::kDaemon, 190, 0, 10)}};
+v1::BuildTrace TraceOf(int64_t began_unix_ms, uint64_t total_us, std::initializer_list<Step> steps,
+                       uint32_t left_out = 0) {
+  v1::BuildTrace trace;
+  trace.set_began_unix_ms(began_unix_ms);
+  trace.set_total_us(total_us);
+  trace.mutable_step()->Assign(steps.begin(), steps.end());
+  trace.set_left_out(left_out);
+  return trace;
+}
+
+v1::BuildTrace SmallBuild() {
+  return TraceOf(
+      1'700'000'000'000, 200'000,
+      {StepOf("plan", Step::DAEMON, 0, 0, 20'000), StepOf("preprocess compute_90", Step::RUN, 20'000, 10'000, 50'000),
+       StepOf("handler", Step::REUSED, 20'000, 0, 1'000), StepOf("cicc compute_90", Step::RUN, 80'000, 0, 60'000),
+       StepOf("host compile", Step::UPSTREAM, 90'000, 0, 40'000), StepOf("link", Step::RUN, 140'000, 5'000, 40'000),
+       StepOf("keep artifact", Step::DAEMON, 190'000, 0, 10'000)});
 }
 
 TEST(TracePictureTest, HasABarForEachStepOnOneTimeAxis) {
@@ -51,9 +67,9 @@ keep artifact                       10 ms                                     --
 }
 
 TEST(TracePictureTest, KeepsToTheWidthAndShowsBothEndsOfLongNames) {
-  BuildTrace trace = SmallBuild();
-  trace.steps[3].name = "cicc compute_90 a_file_with_quite_a_long_name/kernel.cu";
-  trace.steps.push_back(Step("after the end", How::kRun, 195, 10, 9000));
+  v1::BuildTrace trace = SmallBuild();
+  trace.mutable_step(3)->set_name("cicc compute_90 a_file_with_quite_a_long_name/kernel.cu");
+  *trace.add_step() = StepOf("after the end", Step::RUN, 195'000, 10'000, 9'000'000);
   for (const size_t width : {60, 80, 200}) {
     const std::string picture = DrawTrace(trace, width);
     const std::vector<std::string> lines = absl::StrSplit(picture.substr(0, picture.find("\n\n")), '\n');
@@ -65,24 +81,20 @@ TEST(TracePictureTest, KeepsToTheWidthAndShowsBothEndsOfLongNames) {
 }
 
 TEST(TracePictureTest, EveryStepCanBeSeenAndNamesDoNotActOnTheTerminal) {
-  const BuildTrace trace{.total = std::chrono::seconds(100),
-                         .steps = {{"short\x1b[2J", How::kRun}, {"ärmel.cu", How::kReused}},
-                         .left_out = 4};
+  const v1::BuildTrace trace =
+      TraceOf(0, 100'000'000, {StepOf("short\x1b[2J", Step::RUN), StepOf("ärmel.cu", Step::REUSED)}, /*left_out=*/4);
   const std::string picture = DrawTrace(trace, 80);
   EXPECT_THAT(picture, HasSubstr("short\\x1b[2J              0.0 ms  #\n"));
   EXPECT_THAT(picture, HasSubstr("ärmel.cu                  0.0 ms  r\n"));
   EXPECT_THAT(picture, HasSubstr("4 short steps are not shown"));
   EXPECT_THAT(picture, Not(HasSubstr("kernixd itself"))) << "a sign that does not occur";
-  EXPECT_THAT(DrawTrace(BuildTrace(), 80), HasSubstr("total 0.0 ms: 0 steps ran")) << "of nothing, too";
+  EXPECT_THAT(DrawTrace(v1::BuildTrace(), 80), HasSubstr("total 0.0 ms: 0 steps ran")) << "of nothing, too";
   EXPECT_THAT(picture, HasSubstr("total 100.0 s: 1 step ran, "));
 }
 
 TEST(ChromeTraceTest, HasARowForEachStepAndOneForTheDaemon) {
-  const BuildTrace trace{.began_unix_ms = 7,
-                         .total = microseconds(100),
-                         .steps = {{"plan", How::kDaemon, microseconds(0), microseconds(0), microseconds(5)},
-                                   {"a \"b\"", How::kRun, microseconds(5), microseconds(2), microseconds(80)}},
-                         .left_out = 1};
+  const v1::BuildTrace trace =
+      TraceOf(7, 100, {StepOf("plan", Step::DAEMON, 0, 0, 5), StepOf("a \"b\"", Step::RUN, 5, 2, 80)}, /*left_out=*/1);
   EXPECT_EQ(
       ChromeTrace(trace, "kernixd: k"),
       R"({"traceEvents": [{"name": "process_name", "ph": "M", "pid": 1, "tid": 0, "args": {"name": "kernixd: k"}}, )"

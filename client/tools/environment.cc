@@ -95,7 +95,6 @@ constexpr std::string_view kOthers[] = {
     "KERNIX_BUNDLES",
     "KERNIX_BUNDLE_KEYS",
     "KERNIX_CACHE_DIR",
-    "KERNIX_CONFIG",
     "KERNIX_HISTORY",
     "KERNIX_LOG_FILE",
     "KERNIX_MAX_OUTPUT_BYTES",

@@ -124,7 +124,7 @@ TEST(WarningsAboutSwitchesTest, NameWhatSwitchesNothingOff) {
   EXPECT_THAT(WarningsAboutSwitches(With("none,no-cuda-home")), IsEmpty());
   EXPECT_THAT(WarningsAboutSwitches(With("no-cuda-hom")),
               ElementsAre(AllOf(HasSubstr("\"no-cuda-hom\""), HasSubstr("Did you mean no-cuda-home?"),
-                                HasSubstr("no-writable-input"))));
+                                HasSubstr("no-hidden-function"))));
 }
 
 }  // namespace

@@ -10,7 +10,6 @@ namespace kernix::warning {
 
 inline constexpr std::string_view kCudaWithoutStream = "cuda-without-stream";
 inline constexpr std::string_view kOnlyResults = "only-results";
-inline constexpr std::string_view kWritableInput = "writable-input";
 inline constexpr std::string_view kHiddenFunction = "hidden-function";
 inline constexpr std::string_view kCudaHome = "cuda-home";
 inline constexpr std::string_view kVariableWithoutEffect = "variable-without-effect";
@@ -20,8 +19,8 @@ inline constexpr std::string_view kNotInBundle = "not-in-bundle";
 inline constexpr std::string_view kBuildAfterFreeze = "build-after-freeze";
 inline constexpr std::string_view kHistoryNotKept = "history-not-kept";
 
-inline constexpr std::array kNames = {kCudaWithoutStream, kOnlyResults,           kWritableInput,      kHiddenFunction,
-                                      kCudaHome,          kVariableWithoutEffect, kMissingIncludePath, kRegisterSpills,
-                                      kNotInBundle,       kBuildAfterFreeze,      kHistoryNotKept};
+inline constexpr std::array kNames = {kCudaWithoutStream,     kOnlyResults,        kHiddenFunction, kCudaHome,
+                                      kVariableWithoutEffect, kMissingIncludePath, kRegisterSpills, kNotInBundle,
+                                      kBuildAfterFreeze,      kHistoryNotKept};
 
 }  // namespace kernix::warning

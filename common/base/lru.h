@@ -107,7 +107,7 @@ class Lru {
 template <typename Key, typename Value>
 class SharedLru {
  public:
-  explicit SharedLru(size_t limit) : elements_(limit) {}
+  explicit SharedLru(uint64_t limit) : elements_(limit) {}
 
   // A copy.
   std::optional<Value> Find(const Key& key) {
@@ -116,9 +116,9 @@ class SharedLru {
     return found == nullptr ? std::nullopt : std::optional(*found);
   }
 
-  void Put(const Key& key, Value value) {
+  void Put(const Key& key, Value value, uint64_t cost = 1) {
     const MutexLock lock(mutex_);
-    elements_.Put(key, std::move(value));
+    elements_.Put(key, std::move(value), cost);
   }
 
  private:

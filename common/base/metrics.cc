@@ -55,6 +55,16 @@ std::string HistogramLines(const std::string& name, const Labels& labels, const 
 
 }  // namespace
 
+CounterFamily::CounterFamily(std::string name, std::string help, std::string label,
+                             const std::vector<std::string>& values)
+    : name_(std::move(name)), help_(std::move(help)), label_(std::move(label)) {
+  for (const std::string& value : values) counters_.try_emplace(value);
+}
+
+void CounterFamily::Register(MetricsRegistry& registry) const {
+  for (const auto& [value, counter] : counters_) registry.AddCounter(name_, help_, counter, {{label_, value}});
+}
+
 std::vector<double> MetricHistogram::Seconds() {
   return {0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600};
 }

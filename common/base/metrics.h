@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,26 @@ class MetricCounter {
 
  private:
   std::atomic<uint64_t> value_{0};
+};
+
+class MetricsRegistry;
+
+// Counters of one name, by the value of a label. Thread-safe.
+class CounterFamily {
+ public:
+  CounterFamily(std::string name, std::string help, std::string label, const std::vector<std::string>& values);
+
+  // `value` must be one of those.
+  MetricCounter& operator[](std::string_view value) { return counters_.find(value)->second; }
+
+  // As MetricsRegistry::AddCounter().
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  const std::string name_;
+  const std::string help_;
+  const std::string label_;
+  std::map<std::string, MetricCounter, std::less<>> counters_;
 };
 
 // Counts the observed values, sums them, and counts for each bound the values that do not exceed it. Thread-safe.

@@ -30,6 +30,18 @@ TEST(MetricsTest, TextIsByNameWithHelpAndTypeOncePerFamily) {
             "kernix_lookups_total{outcome=\"hit\",path=\"a\\\"b\\\\c\\nd\"} 1\n");
 }
 
+TEST(MetricsTest, AFamilyHasACounterForEachValueOfItsLabel) {
+  CounterFamily links("kernix_links_total", "Links.", "how", {"stubs", "whole"});
+  MetricsRegistry registry;
+  links.Register(registry);
+  links["whole"].Add(3);
+  EXPECT_EQ(registry.Text(),
+            "# HELP kernix_links_total Links.\n"
+            "# TYPE kernix_links_total counter\n"
+            "kernix_links_total{how=\"stubs\"} 0\n"
+            "kernix_links_total{how=\"whole\"} 3\n");
+}
+
 TEST(MetricsTest, AHistogramsBucketsHoldAllThatIsAtMostTheirBound) {
   MetricHistogram waits({0.5, 10});
   for (const double wait : {0.25, 0.5, 0.75, 10.0, 10.5}) waits.Observe(wait);

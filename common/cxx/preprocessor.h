@@ -5,6 +5,7 @@
 // except those that the sources themselves exclude with `#if 0` and `#if 1` or with their own certain definitions.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -14,9 +15,22 @@
 
 #include "absl/types/span.h"
 #include "common/cxx/lexer.h"
-#include "common/cxx/macro_table.h"
 
 namespace kernix::language {
+
+// Limits the cost of macros, because sources come from other users. Each field counts down; at 0, macros stay
+// unexpanded. Fuzzers take hundreds of times as long for a token as kernixd, so in their build the limits are small.
+struct MacroBudget {
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+  size_t tokens = 20'000;
+  size_t text = 1 << 20;
+  size_t work = 300'000;
+#else
+  size_t tokens = 1'000'000;  // tokens that macros produce
+  size_t text = 32 << 20;     // bytes of these tokens: pasting and long arguments make large tokens out of short texts
+  size_t work = 16'000'000;
+#endif
+};
 
 struct Comment {
   std::string_view text;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "common/flags/flag_words.h"
+#include "common/flags/flag_table.h"
 
 namespace kernix {
 namespace {

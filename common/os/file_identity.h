@@ -5,12 +5,17 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/os/env.h"
 
 namespace kernix {
@@ -78,6 +83,109 @@ struct KnownFile {
   std::string path;
   FileIdentity identity;  // at the time of the digest
   Digest digest;
+};
+
+// Finds out whether files have changed. Stats each file once, however many questions name it. Its answers were true at
+// some time after its construction, so they are for questions asked before that, and for no later ones. Not
+// thread-safe; make a new one for each round.
+class FileCheck {
+ public:
+  using Files = std::shared_ptr<const std::vector<WatchedFile>>;
+  // Lists that are known to be unchanged, apart from these of their files.
+  using KnownLists = Lru<Files, std::vector<const WatchedFile*>>;
+
+  explicit FileCheck(Env& env) : FileCheck(env, nullptr) {}
+  FileCheck(const FileCheck&) = delete;
+  FileCheck& operator=(const FileCheck&) = delete;
+
+  // Whether all `files` have their recorded state, links followed.
+  bool Unchanged(const Files& files);
+
+  // How many files it has checked, and how many it did not have to check.
+  size_t checked() const { return found_.size(); }
+  size_t spared() const { return spared_; }
+
+ private:
+  friend class FileChecker;
+  FileCheck(Env& env, KnownLists* known) : env_(env), known_(known) {}
+  bool FindOut(const Files& files);
+  bool IsAsRecorded(const WatchedFile& file);
+
+  Env& env_;
+  KnownLists* const known_;  // null: none
+  size_t spared_ = 0;
+  // The lists, which stay alive as long as their addresses stand for them, and what was found out.
+  absl::flat_hash_map<Files, bool> lists_;
+  absl::flat_hash_map<std::string_view, std::optional<FileIdentity>> found_;  // by a path in one of the lists
+};
+
+// Makes the checks of one round after the other. Watches files that were unchanged, as far as `env` can, and so saves
+// most of the calls of stat(). Not thread-safe.
+class FileChecker {
+ public:
+  explicit FileChecker(Env& env) : env_(env), watch_(env.WatchFiles()) {}
+
+  // A check that begins now. Use it until the next one, or until Watch().
+  FileCheck Begin();
+
+  // Watches the files that `check` has found unchanged. That takes longer than the check: call it when nobody waits for
+  // an answer.
+  void Watch(const FileCheck& check);
+
+ private:
+  // More than a daemon knows of (build::KnownLoads).
+  static constexpr size_t kMostLists = 1024;
+
+  void Watch(const FileCheck::Files& files);
+
+  Env& env_;
+  const std::unique_ptr<FileWatch> watch_;  // may be null
+  FileCheck::KnownLists known_{kMostLists};
+};
+
+// Notices that files of a running process were removed or replaced: their names and identities. Thread-safe once all
+// are added.
+class OwnFiles {
+ public:
+  explicit OwnFiles(Env& env) : env_(env) {}
+
+  // Notes the file that `path` leads to now. If there is none, its absence is no loss later.
+  void Add(const std::string& path);
+  // The same for a file that may have another name yet.
+  void Add(const std::string& path, const FileId& id) { files_[path] = id; }
+
+  // The first name that leads to nothing now, or to something else; empty: none is lost. Stats each of them.
+  std::string FirstLost() const;
+
+  std::vector<std::string> Names() const;
+
+ private:
+  Env& env_;
+  std::map<std::string, FileId> files_;
+};
+
+// The state of the files and folders that the latest load depends on, as it has seen them. Not thread-safe.
+class SeenFiles {
+ public:
+  explicit SeenFiles(Env& env) : env_(env) {}
+
+  // Returns whether one of `paths`, or the list itself, is not as the latest load has seen it. Then a load may give
+  // something else. True before the first load.
+  bool Changed(const std::vector<std::string>& paths);
+
+  // Notes the state for a load that began after Changed() and has ended now. It depends on `paths`, some of which may
+  // not exist. A file that might have changed while the load ran counts as changed.
+  void NoteLoad(const std::vector<std::string>& paths);
+
+ private:
+  using States = std::map<std::string, std::optional<FileIdentity>>;
+
+  States StatesOf(const std::vector<std::string>& paths) const;
+
+  Env& env_;
+  States before_;  // when Changed() looked
+  int64_t begun_unix_ms_ = 0;
+  std::optional<States> seen_;
 };
 
 }  // namespace kernix

@@ -19,7 +19,6 @@
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "common/os/private_directory.h"
-#include "common/os/user_entry.h"
 
 namespace kernix {
 

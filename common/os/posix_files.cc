@@ -235,7 +235,8 @@ absl::StatusOr<std::vector<std::string>> PosixEnv::ListDirectory(const std::stri
 absl::Status PosixEnv::CreateDirectories(const std::string& path, mode_t mode) {
   absl::Status status = CreateDirectory(path, mode);
   if (absl::IsAlreadyExists(status) && IsDanglingLink(path)) {
-    return CreateDirectories(JoinPath(Dirname(path), std::filesystem::read_symlink(path).string()), mode);
+    const std::filesystem::path folder = Dirname(path);
+    return CreateDirectories((folder / std::filesystem::read_symlink(path)).string(), mode);
   }
   const std::string parent = Dirname(path);
   if (!absl::IsNotFound(status) || parent == path) return status;

@@ -32,6 +32,19 @@ TEST_F(PosixFilesTest, ErrorsNameThePathAndTheSystemsWords) {
   EXPECT_EQ(env_.ReadFile("/no/such").status().message(), "cannot open /no/such: No such file or directory");
 }
 
+// Of a scratch file system that was emptied, say.
+TEST_F(PosixFilesTest, ALinkToNothingStandsForTheFolderThatIsMade) {
+  ASSERT_EQ(symlink("scratch/store", (scratch_ / "link").c_str()), 0);
+  ASSERT_EQ(symlink((scratch_ / "home").c_str(), (scratch_ / "absolute").c_str()), 0);
+  ASSERT_EQ(symlink("loop", (scratch_ / "loop").c_str()), 0);
+  EXPECT_THAT(env_.CreateDirectories(scratch_ / "link", 0700), IsOk());
+  EXPECT_EQ(env_.Stat(scratch_ / "scratch/store")->type, FileType::kDirectory);
+  EXPECT_THAT(env_.CreateDirectories(scratch_ / "absolute/cache", 0700), IsOk());
+  EXPECT_EQ(env_.Stat(scratch_ / "home/cache")->type, FileType::kDirectory);
+  EXPECT_THAT(env_.CreateDirectories(scratch_ / "loop", 0700),
+              HasError(absl::StatusCode::kAlreadyExists, HasSubstr("loop")));
+}
+
 // An access list that lets user 4711 write, in the kernel's format.
 std::string AccessList() {
   struct Entry {

@@ -10,7 +10,6 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/os/user_entry.h"
 
 namespace kernix {
 namespace {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -75,49 +76,33 @@ class Reader {
 };
 
 // The fields of each message, in the order in which they are sent.
-template <typename Archive, typename E>
-void Visit(Archive& archive, E& e) requires(std::is_same_v<std::remove_const_t<E>, Enclosure>) {
-  archive(e.rung);
-  archive(e.readable);
-  archive(e.scratch);
+template <typename E>
+auto Fields(E& e) requires(std::is_same_v<std::remove_const_t<E>, Enclosure>) {
+  return std::tie(e.rung, e.readable, e.scratch);
 }
 
-template <typename Archive, typename C>
-void Visit(Archive& archive, C& c) requires(std::is_same_v<std::remove_const_t<C>, Command>) {
-  archive(c.argv);
-  archive(c.environment);
-  archive(c.working_directory);
-  archive(c.folders);
-  archive(c.writable);
-  archive(c.max_file_bytes);
-  archive(c.max_folder_bytes);
-  archive(c.max_address_space_bytes);
-  archive(c.max_cpu_seconds);
-  archive(c.max_processes);
-  archive(c.niceness);
+template <typename C>
+auto Fields(C& c) requires(std::is_same_v<std::remove_const_t<C>, Command>) {
+  return std::tie(c.argv, c.environment, c.working_directory, c.folders, c.writable, c.max_file_bytes,
+                  c.max_folder_bytes, c.max_address_space_bytes, c.max_cpu_seconds, c.max_processes, c.niceness);
 }
 
-template <typename Archive, typename E>
-void Visit(Archive& archive, E& e) requires(std::is_same_v<std::remove_const_t<E>, JobEnd>) {
-  archive(e.kind);
-  archive(e.status);
-  archive(e.error_number);
-  archive(e.max_rss_bytes);
-  archive(e.processor_us);
-  archive(e.problem);
+template <typename E>
+auto Fields(E& e) requires(std::is_same_v<std::remove_const_t<E>, JobEnd>) {
+  return std::tie(e.kind, e.status, e.error_number, e.max_rss_bytes, e.processor_us, e.problem);
 }
 
 template <typename Message>
 std::string EncodeFields(const Message& message) {
   Writer writer;
-  Visit(writer, message);
+  std::apply([&](const auto&... field) { (writer(field), ...); }, Fields(message));
   return writer.Take();
 }
 
 template <typename Message>
 bool DecodeFields(std::string_view text, Message& message) {
   Reader reader(text);
-  Visit(reader, message);
+  std::apply([&](auto&... field) { (reader(field), ...); }, Fields(message));
   return reader.IsWhole();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// common/wire/call_status.h for gRPC's library, which only the daemon has. daemon/remote/engine_error.h does it for
+// common/wire/call_status.h for gRPC's library, which only the daemon has. daemon/remote/connection.h does it for
 // calls of an engine. No other code does.
 #pragma once
 

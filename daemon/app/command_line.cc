@@ -9,11 +9,10 @@
 
 #include "absl/strings/str_replace.h"
 #include "common/base/error.h"
-#include "common/base/manual_page.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
-#include "daemon/app/server.h"
+#include "common/wire/kernixd_exit.h"
 #include "daemon/app/settings.h"
 
 namespace kernix::server {
@@ -73,14 +72,6 @@ class CommandLine {
     }
     result.exit_now = true;
     return false;
-  }
-
-  void AddOptionsTo(ManualPage& page) const {
-    for (const CLI::Option* option : app_.get_options()) {
-      const std::string value = option->get_type_size() == 0 ? "" : " " + option->get_type_name();
-      page.Item(absl::StrReplaceAll(option->get_name(false, true), {{",", ", "}}) + value,
-                option->get_description() + ".");
-    }
   }
 
   const std::string& config() const { return config_; }
@@ -187,20 +178,6 @@ ParsedCommandLine ParseCommandLine(Env& env, const GetEnv& get_env, const std::v
   const std::string message(options.status().message());
   result.text = StrCat("kernixd: ", absl::StrReplaceAll(message, {{"\n", "\nkernixd: "}}), "\n");
   return result;
-}
-
-std::string Manual() {
-  ManualPage page("kernixd", 8, kSummary);
-  page.Section("SYNOPSIS");
-  page.Text("kernixd [OPTIONS]");
-  page.Section("DESCRIPTION");
-  page.Description(kFooter);
-  page.Section("OPTIONS");
-  CommandLine().AddOptionsTo(page);
-  page.ClosingSections(kFooter);
-  page.Section("SEE ALSO");
-  page.Text("kernixctl(1)");
-  return page.text();
 }
 
 }  // namespace kernix::server

@@ -20,7 +20,6 @@
 #include "common/base/version.h"
 #include "common/os/folders.h"
 #include "daemon/app/daemon_folders.h"
-#include "daemon/app/own_process.h"
 #include "daemon/transport/accept_loop.h"
 #include "daemon/transport/local_user.h"
 

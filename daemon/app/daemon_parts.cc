@@ -104,15 +104,10 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
     : cache_(std::move(cache)),
       registry_(registry),
       sharing_(Started(std::move(sharing), env, registry_.digests())),
-      executor_(env, MakeExecutor(env, options, *cache_, sharing_.get(), metrics_)),
-      background_(env, exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
-      builder_(env, BuilderOptions(options), registry_, executor_, *cache_, &background_,
+      executor_(MakeExecutor(env, options, *cache_, sharing_.get(), metrics_)),
+      background_(exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
+      builder_(env, BuilderOptions(options), registry_, *executor_, *cache_, background_.get(),
                sharing_ ? &sharing_->cache() : nullptr),
-      policy_(env, options.shared, options.toolchains, !options.toolchain_description.empty()),
-      loads_(env, "loads", "max_loads_per_user", options.BoundsPerUser().loads),
-      fetches_(env, "fetches of artifacts", "max_fetches_per_user", options.BoundsPerUser().fetches),
-      requests_(options.BoundsPerUser().request_bytes),
-      uploads_(options.BoundsPerUser().request_bytes),
       backend_{.env = env,
                .options = {.shared = options.shared,
                            .max_request_bytes = options.max_request_bytes,
@@ -124,28 +119,24 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
                            .inherited = options.inherited,
                            .sandbox = options.found_sandbox},
                .cache = *cache_,
-               .executor = executor_,
+               .executor = *executor_,
                .builder = builder_,
                .upstream = sharing_ ? &sharing_->upstream() : nullptr,
                .pause = sharing_ ? &sharing_->pause() : nullptr,
                .compilers = registry_,
-               .toolchains = policy_,
-               .gate = gate_,
-               .loads = loads_,
-               .fetches = fetches_,
-               .requests = requests_,
-               .uploads = uploads_,
-               .metrics = service_metrics_,
+               .toolchains{env, options.shared, options.toolchains, !options.toolchain_description.empty()},
+               .loads{env, "loads", "max_loads_per_user", options.BoundsPerUser().loads},
+               .fetches{env, "fetches of artifacts", "max_fetches_per_user", options.BoundsPerUser().fetches},
+               .requests = exec::ByteQuota(options.BoundsPerUser().request_bytes),
+               .uploads = exec::ByteQuota(options.BoundsPerUser().request_bytes),
                .registry = metrics_,
                .started_at = env.Now(),
                .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); },
                .reload = std::move(reload)} {
   cache_->Register(metrics_);
-  executor_.Register(metrics_);
-  background_.Register(metrics_, {{"pool", "lessons"}});
   builder_.Register(metrics_);
   if (sharing_) sharing_->Register(metrics_);
-  service_metrics_.Register(metrics_);
+  backend_.metrics.Register(metrics_);
   metrics_.AddGauge("kernix_sandbox", "1, labelled with what keeps compilers from the machine.", [] { return 1; },
                     {{"rung", std::string(exec::RungName(options.found_sandbox.rung))}});
   const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();
@@ -168,9 +159,9 @@ void DaemonParts::Flush() {
 
 void DaemonParts::Apply(const ServerOptions& options) {
   cache_->SetLimits({.bytes = options.cache_limit_bytes, .bytes_per_user = options.cache_limit_per_user});
-  loads_.SetMost(options.BoundsPerUser().loads);
-  fetches_.SetMost(options.BoundsPerUser().fetches);
-  policy_.Replace(options.toolchains);
+  backend_.loads.SetMost(options.BoundsPerUser().loads);
+  backend_.fetches.SetMost(options.BoundsPerUser().fetches);
+  backend_.toolchains.Replace(options.toolchains);
   CheckToolchains(options);
 }
 

@@ -10,14 +10,12 @@
 
 #include "common/os/env.h"
 #include "daemon/app/options.h"
+#include "daemon/app/own_process.h"
 #include "daemon/app/sharing.h"
-#include "daemon/app/stop_request.h"
 #include "daemon/builder/builder.h"
 #include "daemon/cache/cache.h"
-#include "daemon/exec/measured_executor.h"
-#include "daemon/request/toolchain_policy.h"
+#include "daemon/exec/executor.h"
 #include "daemon/rpc/backend.h"
-#include "daemon/rpc/load_gate.h"
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::server {
@@ -74,16 +72,9 @@ class DaemonParts {
   const std::unique_ptr<cache::Cache> cache_;
   toolchain::ToolchainRegistry& registry_;
   const std::unique_ptr<Sharing> sharing_;
-  exec::MeasuredExecutor executor_;
-  exec::MeasuredExecutor background_;
+  const std::unique_ptr<exec::Executor> executor_;
+  const std::unique_ptr<exec::Executor> background_;
   build::Builder builder_;
-  ToolchainPolicy policy_;
-  LoadGate gate_;
-  UserLimit loads_;
-  UserLimit fetches_;
-  exec::ByteQuota requests_;
-  exec::ByteQuota uploads_;
-  ServiceMetrics service_metrics_;
   Backend backend_;
 };
 

@@ -16,7 +16,7 @@
 #include "common/base/error.h"
 #include "common/os/env.h"
 #include "common/wire/grpc_status.h"
-#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/local_user.h"
 #include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
 #include "tests/support/need_right.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/local_user.h"
 #include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
 

@@ -14,9 +14,9 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/os/file_identity.h"
+#include "common/wire/kernixd_exit.h"
 #include "common/wire/quick_lookup.h"
-#include "daemon/app/server.h"
-#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/local_user.h"
 #include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
 

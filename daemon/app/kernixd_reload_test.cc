@@ -9,7 +9,7 @@
 
 #include "common/os/env.h"
 #include "common/wire/grpc_status.h"
-#include "daemon/app/server.h"
+#include "common/wire/kernixd_exit.h"
 #include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
 

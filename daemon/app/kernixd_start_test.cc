@@ -16,9 +16,9 @@
 #include "common/base/version.h"
 #include "common/os/env.h"
 #include "common/os/folders.h"
-#include "daemon/app/server.h"
+#include "common/wire/kernixd_exit.h"
 #include "daemon/transport/listener.h"
-#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/local_user.h"
 #include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
 

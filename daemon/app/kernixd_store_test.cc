@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/base/paths.h"
-#include "daemon/app/server.h"
+#include "common/wire/kernixd_exit.h"
 #include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
 #include "tests/support/need_right.h"

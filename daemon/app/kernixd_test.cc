@@ -13,9 +13,9 @@
 #include "common/base/error.h"
 #include "common/base/version.h"
 #include "common/os/env.h"
-#include "common/os/user_entry.h"
+#include "common/os/private_directory.h"
 #include "common/wire/grpc_status.h"
-#include "daemon/app/server.h"
+#include "common/wire/kernixd_exit.h"
 #include "tests/support/kernixd_fixture.h"
 
 namespace kernix::server {

@@ -16,7 +16,7 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
-#include "daemon/exec/placement.h"
+#include "daemon/exec/action.h"
 #include "daemon/exec/sandbox.h"
 #include "daemon/plan/shortcuts.h"
 #include "daemon/remote/upstream.h"
@@ -147,8 +147,5 @@ ParsedCommandLine ParseCommandLine(Env& env, const GetEnv& get_env, const std::v
 // INVALID_REQUEST if this daemon would run compilers on other users' texts without a sandbox, and nobody has said that
 // it may.
 absl::Status CheckSandbox(const ServerOptions& options, const exec::Sandbox& found);
-
-// The page kernixd(8), from the texts of --help.
-std::string Manual();
 
 }  // namespace kernix::server

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "common/base/version.h"
-#include "daemon/app/server.h"
+#include "common/wire/kernixd_exit.h"
 #include "daemon/app/settings.h"
 #include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
@@ -238,8 +238,6 @@ TEST_F(OptionsTest, NamesTheFaultsOfAnUpstream) {
   EXPECT_THAT(Parse({"--upstream-address=grpc://x:1", "--upstream-build-once=true", "--toolchain-description=/d"}).text,
               Not(HasSubstr("upstream.build_once")));
   EXPECT_FALSE(Parse({"--upstream-address=grpc://x:1", "--upstream-read=false"}).options.upstream.read);
-  EXPECT_THAT(Parse({"--upstream-address=grpcs://x:1", "--upstream-key-file=/k"}).text,
-              HasSubstr("belong together: set both or neither"));
 }
 
 TEST_F(OptionsTest, AKindOfWorkWithoutAPlacementHasThatOfAllSteps) {

@@ -5,9 +5,13 @@
 #include <grpc/support/log.h>
 #include <link.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,10 +23,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
+#include "common/os/posix_error.h"
+#include "common/os/unique_fd.h"
 #include "common/wire/kernixd_exit.h"
 
 namespace kernix::server {
@@ -165,5 +172,79 @@ void WriteLine(gpr_log_func_args* line) {
 }  // namespace
 
 void RouteGrpcLog() { gpr_set_log_function(WriteLine); }
+
+absl::Status LogFile::Open() {
+  const MutexLock lock(mutex_);
+  return OpenLocked();
+}
+
+absl::Status LogFile::Step() {
+  const MutexLock lock(mutex_);
+  return StepLocked();
+}
+
+void LogFile::Wrote(size_t bytes) {
+  const MutexLock lock(mutex_);
+  written_ += bytes;
+  if (written_ >= limit_ / 4) StepLocked().IgnoreError();
+}
+
+absl::Status LogFile::OpenLocked() {
+  const UniqueFd file(open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+  if (!file.ok()) return ErrnoStatus(errno, "open the log file", path_);
+  if (dup2(file.get(), descriptor_) < 0) return ErrnoStatus(errno, "write to the log file", path_);
+  return absl::OkStatus();
+}
+
+absl::Status LogFile::StepLocked() {
+  written_ = 0;
+  struct stat info {};
+  if (stat(path_.c_str(), &info) != 0) return OpenLocked();  // somebody has removed it
+  if (static_cast<uint64_t>(info.st_size) <= limit_) return absl::OkStatus();
+  if (rename(path_.c_str(), StrCat(path_, ".1").c_str()) != 0) return ErrnoStatus(errno, "rename", path_);
+  return OpenLocked();
+}
+
+namespace {
+
+constexpr std::pair<int, std::string_view> kSignals[] = {{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}};
+
+}  // namespace
+
+absl::StatusOr<StopSignals> StopSignals::Take() {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a limit that was inherited: a write beyond it says so
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const auto& [number, name] : kSignals) sigaddset(&signals, number);
+  const int blocked = pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  if (blocked != 0) return ErrnoStatus(blocked, "block", "signals");
+  UniqueFd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.ok()) return ErrnoStatus(errno, "make", "a signalfd");
+  return StopSignals(std::move(fd));
+}
+
+std::optional<std::string> StopSignals::Next() {
+  signalfd_siginfo info{};
+  if (read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
+  for (const auto& [number, name] : kSignals) {
+    if (info.ssi_signo == static_cast<uint32_t>(number)) return std::string(name);
+  }
+  return std::nullopt;
+}
+
+StopRequest::StopRequest() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+void StopRequest::Set(std::string_view reason, Duration drain_timeout) {
+  const MutexLock lock(mutex_);
+  if (reason_) return;
+  reason_ = StopReason{.text = std::string(reason), .drain_timeout = drain_timeout};
+  eventfd_write(fd_.get(), 1);
+}
+
+std::optional<StopReason> StopRequest::Get() const {
+  const MutexLock lock(mutex_);
+  return reason_;
+}
 
 }  // namespace kernix::server

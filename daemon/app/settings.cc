@@ -18,313 +18,278 @@
 namespace kernix::server {
 namespace {
 
-// `(options.*....*Field)` is a member of a member: Field names the way there, from ServerOptions on.
+// How a text becomes the value of a field, by the field's type.
 
-// A request travels in one gRPC message, whose length is an int. gRPC accepts twice this limit, so that we can refuse a
-// request ourselves.
-constexpr uint64_t kLargestRequestLimit = 1ull << 29;
-
-template <auto... Field>
-absl::Status SetText(ServerOptions& options, const std::string& text) {
-  (options.*....*Field) = text;
+absl::Status Read(const std::string& text, std::string& value) {
+  value = text;
   return absl::OkStatus();
 }
 
-// A daemon does not depend on its working folder: a relative path would depend on who started it.
-template <auto... Field>
-absl::Status SetPath(ServerOptions& options, const std::string& text) {
-  if (!text.starts_with('/')) {
-    return absl::InvalidArgumentError(StrCat("\"", text, "\" is not an absolute path"));
-  }
-  (options.*....*Field) = NormalizePath(text);
+absl::Status Read(const std::string& text, uint64_t& bytes) {
+  KERNIX_ASSIGN_OR_RETURN(bytes, ParseSize(text));
   return absl::OkStatus();
 }
 
-template <auto... Field>
-absl::Status SetSize(ServerOptions& options, const std::string& text) {
-  KERNIX_ASSIGN_OR_RETURN((options.*....*Field), ParseSize(text));
+absl::Status Read(const std::string& text, std::chrono::milliseconds& time) {
+  KERNIX_ASSIGN_OR_RETURN(time, ParseDuration(text));
   return absl::OkStatus();
 }
 
-// The smallest kernel takes more.
-constexpr uint64_t kLeastCacheLimit = 16 << 10;
-
-absl::StatusOr<uint64_t> CacheLimit(const std::string& text) {
-  KERNIX_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(text));
-  if (bytes < kLeastCacheLimit) {
-    return absl::InvalidArgumentError(
-        StrCat("\"", text, "\" bytes hold no kernel: write a size with its unit, such as \"10GiB\""));
-  }
-  return bytes;
+absl::Status Read(const std::string& text, int& count) {
+  if (absl::SimpleAtoi(text, &count) && count >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("\"", text, "\" is not a whole number of at least 0"));
 }
 
-absl::Status SetCacheLimit(ServerOptions& options, const std::string& text) {
-  KERNIX_ASSIGN_OR_RETURN(options.cache_limit_bytes, CacheLimit(text));
-  return absl::OkStatus();
+absl::Status Read(const std::string& text, bool& value) {
+  if (absl::SimpleAtob(text, &value)) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("\"", text, "\" is neither true nor false"));
 }
 
-absl::Status SetCacheLimitPerUser(ServerOptions& options, const std::string& text) {
-  if (text == "0") {
-    options.cache_limit_per_user = 0;
-    return absl::OkStatus();
-  }
-  KERNIX_ASSIGN_OR_RETURN(options.cache_limit_per_user, CacheLimit(text));
-  return absl::OkStatus();
-}
-
-template <auto... Field>
-absl::Status SetDuration(ServerOptions& options, const std::string& text) {
-  KERNIX_ASSIGN_OR_RETURN((options.*....*Field), ParseDuration(text));
-  return absl::OkStatus();
-}
-
-template <auto... Field>
-absl::Status SetCount(ServerOptions& options, const std::string& text) {
-  int number = 0;
-  if (!absl::SimpleAtoi(text, &number) || number < 0) {
-    return absl::InvalidArgumentError(StrCat("\"", text, "\" is not a whole number of at least 0"));
-  }
-  (options.*....*Field) = number;
-  return absl::OkStatus();
-}
-
-template <auto... Field>
-absl::Status SetSwitch(ServerOptions& options, const std::string& text) {
-  if (!absl::SimpleAtob(text, &((options.*....*Field)))) {
-    return absl::InvalidArgumentError(StrCat("\"", text, "\" is neither true nor false"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status SetMaxRequest(ServerOptions& options, const std::string& text) {
-  KERNIX_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(text));
-  if (bytes == 0 || bytes > kLargestRequestLimit) {
-    return absl::InvalidArgumentError(StrCat("\"", text, "\" is not between 1 byte and 512MiB"));
-  }
-  options.max_request_bytes = bytes;
-  return absl::OkStatus();
-}
-
-absl::Status SetUploadTimeout(ServerOptions& options, const std::string& text) {
-  KERNIX_ASSIGN_OR_RETURN(const std::chrono::milliseconds timeout, ParseDuration(text));
-  if (timeout.count() == 0)
-    return absl::InvalidArgumentError("a limit is required: otherwise, a stalled client could block others");
-  options.upload_timeout = timeout;
-  return absl::OkStatus();
-}
-
-// An empty list would silently switch the check off.
-absl::Status SetTrustedKeys(ServerOptions& options, const std::string& text) {
-  const std::vector<std::string> keys = absl::StrSplit(text, ',');
-  if (std::find(keys.begin(), keys.end(), "") != keys.end()) {
-    return absl::InvalidArgumentError("a key is empty: leave the setting out to trust everybody who may write");
-  }
-  options.upstream.trusted_keys = text;
-  return absl::OkStatus();
-}
-
-// Into a placement, or into an optional one.
-template <auto... Field>
-absl::Status SetPlacement(ServerOptions& options, const std::string& text) {
+absl::Status Read(const std::string& text, exec::Placement& value) {
   const std::optional<exec::Placement> placement = exec::FindPlacement(text);
   if (!placement) {
     return absl::InvalidArgumentError(StrCat("\"", text, "\" is not one of local, remote, prefer-remote, overflow"));
   }
-  (options.*....*Field) = *placement;
+  value = *placement;
   return absl::OkStatus();
 }
 
-absl::Status SetSandbox(ServerOptions& options, const std::string& text) {
+absl::Status Read(const std::string& text, exec::SandboxChoice& value) {
   if (text == "best") {
-    options.sandbox = exec::SandboxChoice::kBest;
+    value = exec::SandboxChoice::kBest;
   } else if (text == "landlock") {
-    options.sandbox = exec::SandboxChoice::kLandlock;
+    value = exec::SandboxChoice::kLandlock;
   } else if (text == "none") {
-    options.sandbox = exec::SandboxChoice::kNone;
+    value = exec::SandboxChoice::kNone;
   } else {
     return absl::InvalidArgumentError(StrCat("\"", text, "\" is not one of best, landlock, none"));
   }
   return absl::OkStatus();
 }
 
-absl::Status SetPlatform(ServerOptions& options, const std::string& text) {
-  std::map<std::string, std::string> platform;
-  const std::vector<std::string> properties = absl::StrSplit(text, ',');
-  for (const std::string& property : properties) {
+absl::Status Read(const std::string& text, LogLevel& level) {
+  if (ParseLogLevel(text, level)) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("\"", text, "\" is not one of debug, info, warning, error"));
+}
+
+absl::Status Read(const std::string& text, build::Shortcuts& shortcuts) {
+  KERNIX_ASSIGN_OR_RETURN(shortcuts, build::ParseShortcuts(text));
+  return absl::OkStatus();
+}
+
+absl::Status Read(const std::string& text, std::map<std::string, std::string>& properties) {
+  properties.clear();
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  for (const std::string& property : parts) {
     const size_t equals = property.find('=');
     if (equals == std::string::npos || equals == 0) {
       return absl::InvalidArgumentError(StrCat("\"", property, "\" is not NAME=VALUE"));
     }
-    if (!platform.emplace(property.substr(0, equals), property.substr(equals + 1)).second) {
+    if (!properties.emplace(property.substr(0, equals), property.substr(equals + 1)).second) {
       return absl::InvalidArgumentError(StrCat(property.substr(0, equals), " is there twice"));
     }
   }
-  options.upstream.platform = std::move(platform);
   return absl::OkStatus();
 }
 
-absl::Status SetShippedFolders(ServerOptions& options, const std::string& text) {
-  std::vector<std::string> folders = absl::StrSplit(text, ',');
-  for (std::string& folder : folders) {
-    if (!folder.starts_with('/')) return absl::InvalidArgumentError(StrCat("\"", folder, "\" is not an absolute path"));
-    folder = NormalizePath(folder);
+template <typename T>
+absl::Status Read(const std::string& text, std::optional<T>& value) {
+  return Read(text, value.emplace());
+}
+
+// Other rules than those of the type.
+
+// A daemon does not depend on its working folder: a relative path would depend on who started it.
+absl::Status ReadPath(const std::string& text, std::string& path) {
+  if (!text.starts_with('/')) return absl::InvalidArgumentError(StrCat("\"", text, "\" is not an absolute path"));
+  path = NormalizePath(text);
+  return absl::OkStatus();
+}
+
+absl::Status ReadPaths(const std::string& text, std::vector<std::string>& paths) {
+  paths = absl::StrSplit(text, ',');
+  for (std::string& path : paths) KERNIX_RETURN_IF_ERROR(ReadPath(std::string(path), path));
+  return absl::OkStatus();
+}
+
+absl::Status ReadCacheLimit(const std::string& text, uint64_t& bytes) {
+  constexpr uint64_t kLeast = 16 << 10;  // the smallest kernel takes more
+  KERNIX_RETURN_IF_ERROR(Read(text, bytes));
+  if (bytes >= kLeast) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("\"", text, "\" bytes hold no kernel: write a size with its unit, such as \"10GiB\""));
+}
+
+absl::Status ReadCacheLimitOrNone(const std::string& text, uint64_t& bytes) {
+  return text == "0" ? Read(text, bytes) : ReadCacheLimit(text, bytes);
+}
+
+absl::Status ReadMaxRequest(const std::string& text, uint64_t& bytes) {
+  // A request travels in one gRPC message, whose length is an int. gRPC accepts twice this limit, so that we can refuse
+  // a request ourselves.
+  constexpr uint64_t kLargest = 1ull << 29;
+  KERNIX_RETURN_IF_ERROR(Read(text, bytes));
+  if (bytes > 0 && bytes <= kLargest) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("\"", text, "\" is not between 1 byte and 512MiB"));
+}
+
+absl::Status ReadUploadTimeout(const std::string& text, std::chrono::milliseconds& time) {
+  KERNIX_RETURN_IF_ERROR(Read(text, time));
+  if (time.count() > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("a limit is required: otherwise, a stalled client could block others");
+}
+
+// An empty list would silently switch the check off.
+absl::Status ReadTrustedKeys(const std::string& text, std::string& value) {
+  const std::vector<std::string> keys = absl::StrSplit(text, ',');
+  if (std::find(keys.begin(), keys.end(), "") != keys.end()) {
+    return absl::InvalidArgumentError("a key is empty: leave the setting out to trust everybody who may write");
   }
-  options.upstream.shipped_folders = std::move(folders);
+  value = text;
   return absl::OkStatus();
 }
 
-absl::Status SetShortcuts(ServerOptions& options, const std::string& text) {
-  KERNIX_ASSIGN_OR_RETURN(options.disabled_shortcuts, build::ParseShortcuts(text));
-  return absl::OkStatus();
-}
-
-absl::Status SetLevel(ServerOptions& options, const std::string& text) {
-  if (ParseLogLevel(text, options.log_level)) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("\"", text, "\" is not one of debug, info, warning, error"));
+// A setting that `reader` reads. It is a member of a member: Field names the way there, from ServerOptions on.
+template <auto reader, auto... Field>
+Setting RowBy(std::string_view name, std::string_view value, std::string_view help) {
+  return {.name = name,
+          .value = value,
+          .help = help,
+          .set = [](ServerOptions& options, const std::string& text) { return reader(text, (options.*....*Field)); },
+          .same = [](const ServerOptions& a, const ServerOptions& b) { return (a.*....*Field) == (b.*....*Field); }};
 }
 
 template <auto... Field>
-bool Same(const ServerOptions& a, const ServerOptions& b) {
-  return (a.*....*Field) == (b.*....*Field);
+Setting Row(std::string_view name, std::string_view value, std::string_view help) {
+  return RowBy<[](const std::string& text, auto& field) { return Read(text, field); }, Field...>(name, value, help);
 }
 
-constexpr bool kReloadable = true;
+Setting Reloadable(Setting setting) {
+  setting.reloadable = true;
+  return setting;
+}
+
+Setting List(Setting setting) {
+  setting.is_list = true;
+  return setting;
+}
 
 std::vector<Setting> MakeSettings() {
   using O = ServerOptions;
   using U = UpstreamSettings;
   return {
-      {"socket", "PATH", "Unix socket to listen on (default: in the store's run folder)", SetPath<&O::socket>,
-       Same<&O::socket>},
-      {"store_directory", "DIR",
-       "folder of artifacts; \"A:B\" also reads B (default: $KERNIX_CACHE_DIR, else ~/.cache/kernix)",
-       SetPath<&O::store_directory>, Same<&O::store_directory>},
-      {"cache_limit_bytes", "SIZE", "artifacts beyond this are evicted, least recently used first (default: 10GiB)",
-       SetCacheLimit, Same<&O::cache_limit_bytes>, kReloadable},
-      {"cache_limit_per_user", "SIZE", "artifacts that one user has loaded; 0: no limit of its own (default: 0)",
-       SetCacheLimitPerUser, Same<&O::cache_limit_per_user>, kReloadable},
-      {"jobs", "N", "compile jobs at once (default: 0, the number of processors)", SetCount<&O::jobs>, Same<&O::jobs>},
-      {"memory_budget_bytes", "SIZE",
-       "memory for all compile jobs together (default: 0, three quarters of the machine's)",
-       SetSize<&O::memory_budget_bytes>, Same<&O::memory_budget_bytes>},
-      {"job_timeout", "TIME", "longest run of one compile job; 0: no limit (default: 10m)",
-       SetDuration<&O::job_timeout>, Same<&O::job_timeout>},
-      {"idle_timeout", "TIME", "exit after this long without clients and loads; 0: never (default: 0)",
-       SetDuration<&O::idle_timeout>, Same<&O::idle_timeout>, kReloadable},
-      {"drain_timeout", "TIME", "how long running loads may take to finish at a stop (default: 30s)",
-       SetDuration<&O::drain_timeout>, Same<&O::drain_timeout>, kReloadable},
-      {"max_request_bytes", "SIZE", "largest request, and largest upload of its headers (default: 64MiB)",
-       SetMaxRequest, Same<&O::max_request_bytes>},
-      {"max_output_bytes", "SIZE", "largest file that a compile job may write; 0: no limit (default: 1GiB)",
-       SetSize<&O::max_output_bytes>, Same<&O::max_output_bytes>},
-      {"max_process_memory_bytes", "SIZE",
-       "memory for one process of a compile job; 0: no limit (default: 8GiB if shared, else 0)",
-       SetSize<&O::max_process_memory_bytes>, Same<&O::max_process_memory_bytes>},
-      {"max_processes_per_job", "N",
-       "processes of one compile job at once; 0: no limit (default: 256 if shared, else 0)",
-       SetCount<&O::max_processes_per_job>, Same<&O::max_processes_per_job>},
-      {"upload_timeout", "TIME", "time for a client to send headers, plus 1s for each MiB (default: 30s)",
-       SetUploadTimeout, Same<&O::upload_timeout>},
-      {"max_loads_per_user", "N", "loads of one user at once; 0: no limit (default: 500 if shared, else 0)",
-       SetCount<&O::max_loads_per_user>, Same<&O::max_loads_per_user>, kReloadable},
-      {"max_fetches_per_user", "N", "artifacts sent to one user at once; 0: no limit (default: 500 if shared, else 0)",
-       SetCount<&O::max_fetches_per_user>, Same<&O::max_fetches_per_user>, kReloadable},
-      {"max_connections_per_user", "N",
-       "open connections of one user; 0: as many as descriptors allow (default: 1000 if shared, else 0)",
-       SetCount<&O::max_connections_per_user>, Same<&O::max_connections_per_user>},
-      {"max_request_bytes_per_user", "SIZE",
-       "memory for one user's loads, and for uploads; 0: no limit (default: 512MiB if shared, else 0)",
-       SetSize<&O::max_request_bytes_per_user>, Same<&O::max_request_bytes_per_user>},
-      {"spawn_socket", "PATH", "socket of the kernix-spawn that runs compilers (default: kernixd starts its own)",
-       SetPath<&O::spawn_socket>, Same<&O::spawn_socket>},
-      {"sandbox", "RUNG", "what keeps compilers from the machine: best, landlock or none (default: best)", SetSandbox,
-       Same<&O::sandbox>},
-      {"shared", "", "serve other users of this machine: registered toolchains only, stricter flags",
-       SetSwitch<&O::shared>, Same<&O::shared>},
-      {"socket_group", "GROUP", "with shared: the group whose members may connect", SetText<&O::socket_group>,
-       Same<&O::socket_group>},
-      {"unknown_users", "BOOL", "with shared: serve numbers that the user database does not have (default: false)",
-       SetSwitch<&O::unknown_users>, Same<&O::unknown_users>},
-      {"admin_group", "GROUP", "with shared: members may see and purge everybody's entries, and stop the daemon",
-       SetText<&O::admin_group>, Same<&O::admin_group>},
-      {"log_file", "PATH", "write the log there, at most 4MiB and as much into PATH.1 (default: to stderr)",
-       SetPath<&O::log_file>, Same<&O::log_file>},
-      {"log_level", "LEVEL", "debug, info, warning or error (default: info)", SetLevel, Same<&O::log_level>,
-       kReloadable},
-      {.name = "disabled_shortcuts",
-       .value = "NAMES",
-       .help = "ways to build faster to switch off, such as stand_ins, to find a faulty one",
-       .set = SetShortcuts,
-       .same = Same<&O::disabled_shortcuts>,
-       .is_list = true},
-      {"toolchain_description", "PATH",
-       "describes a toolchain of other nodes, or of workers, whose results serve loads that find no compiler",
-       SetPath<&O::toolchain_description>, Same<&O::toolchain_description>},
-      {"upstream.address", "ADDRESS",
-       "share results through this engine of the Remote Execution API: grpc://HOST:PORT, grpcs:// or unix:///PATH",
-       SetText<&O::upstream, &U::address>, Same<&O::upstream, &U::address>},
-      {"upstream.instance", "NAME", "the engine's instance (default: the one without a name)",
-       SetText<&O::upstream, &U::instance>, Same<&O::upstream, &U::instance>},
-      {"upstream.ca_file", "PATH", "with grpcs: authorities for the engine's certificate (default: the system's list)",
-       SetPath<&O::upstream, &U::ca_file>, Same<&O::upstream, &U::ca_file>},
-      {"upstream.certificate_file", "PATH", "with grpcs: this node's own certificate, if the engine asks for one",
-       SetPath<&O::upstream, &U::certificate_file>, Same<&O::upstream, &U::certificate_file>},
-      {"upstream.key_file", "PATH", "with grpcs: the key of this certificate", SetPath<&O::upstream, &U::key_file>,
-       Same<&O::upstream, &U::key_file>},
-      {"upstream.token_file", "PATH", "send the token in this file with each call; may be replaced at any time",
-       SetPath<&O::upstream, &U::token_file>, Same<&O::upstream, &U::token_file>},
-      {"upstream.token_header", "HEADER",
-       "the token's header: NAME or \"NAME: SCHEME\" (default: \"authorization: Bearer\")",
-       SetText<&O::upstream, &U::token_header>, Same<&O::upstream, &U::token_header>},
-      {"upstream.timeout", "TIME", "longest wait for the engine before a load goes on without it (default: 10s)",
-       SetDuration<&O::upstream, &U::timeout>, Same<&O::upstream, &U::timeout>},
-      {"upstream.read", "BOOL", "take results from the engine (default: true)", SetSwitch<&O::upstream, &U::read>,
-       Same<&O::upstream, &U::read>},
-      {"upstream.write", "BOOL", "write this node's results to the engine (default: false)",
-       SetSwitch<&O::upstream, &U::write>, Same<&O::upstream, &U::write>},
-      {"upstream.build_once", "BOOL",
-       "let one of several nodes build a kernel, and wait for its result (default: false)",
-       SetSwitch<&O::upstream, &U::build_once>, Same<&O::upstream, &U::build_once>},
-      {.name = "upstream.trusted_keys",
-       .value = "KEYS",
-       .help = "take only results that one of these Ed25519 keys has signed (default: trust everybody who may write)",
-       .set = SetTrustedKeys,
-       .same = Same<&O::upstream, &U::trusted_keys>,
-       .is_list = true},
-      {"upstream.signing_key_file", "PATH", "sign this node's results with this Ed25519 key",
-       SetPath<&O::upstream, &U::signing_key_file>, Same<&O::upstream, &U::signing_key_file>},
-      {"upstream.steps", "PLACEMENT",
-       "where the steps of builds run: local, remote, prefer-remote or overflow (default: local)",
-       SetPlacement<&O::upstream, &U::steps>, Same<&O::upstream, &U::steps>},
-      {"upstream.host_compiles", "PLACEMENT", "the same for steps of the host compiler (default: as upstream.steps)",
-       SetPlacement<&O::upstream, &U::host_compiles>, Same<&O::upstream, &U::host_compiles>},
-      {"upstream.device_compiles", "PLACEMENT",
-       "the same for nvcc's own programs: cicc, ptxas, ... (default: as upstream.steps)",
-       SetPlacement<&O::upstream, &U::device_compiles>, Same<&O::upstream, &U::device_compiles>},
-      {"upstream.links", "PLACEMENT", "the same for links (default: as upstream.steps)",
-       SetPlacement<&O::upstream, &U::links>, Same<&O::upstream, &U::links>},
-      {"upstream.overflow_after", "TIME", "with overflow: a step that would wait longer here runs on a worker",
-       SetDuration<&O::upstream, &U::overflow_after>, Same<&O::upstream, &U::overflow_after>},
-      {"upstream.queue_timeout", "TIME",
-       "longest wait of a step for a worker (default: 2m; 10m if steps run nowhere else)",
-       SetDuration<&O::upstream, &U::queue_timeout>, Same<&O::upstream, &U::queue_timeout>},
-      {"upstream.jobs", "N", "steps that the engine has at once (default: 16)", SetCount<&O::upstream, &U::jobs>,
-       Same<&O::upstream, &U::jobs>},
-      {.name = "upstream.platform",
-       .value = "LIST",
-       .help = "NAME=VALUE, ...: what a worker must have, such as container-image=docker://...@sha256:...",
-       .set = SetPlatform,
-       .same = Same<&O::upstream, &U::platform>,
-       .is_list = true},
-      {.name = "upstream.shipped_folders",
-       .value = "DIRS",
-       .help = "folders of tools to ship with the steps to workers, such as nvcc's",
-       .set = SetShippedFolders,
-       .same = Same<&O::upstream, &U::shipped_folders>,
-       .is_list = true},
-      {"upstream.same_tools", "BOOL",
-       "workers have this node's tools, byte for byte: their results have this node's keys (default: false)",
-       SetSwitch<&O::upstream, &U::same_tools>, Same<&O::upstream, &U::same_tools>},
+      RowBy<ReadPath, &O::socket>("socket", "PATH", "Unix socket to listen on (default: in the store's run folder)"),
+      RowBy<ReadPath, &O::store_directory>(
+          "store_directory", "DIR",
+          "folder of artifacts; \"A:B\" also reads B (default: $KERNIX_CACHE_DIR, else ~/.cache/kernix)"),
+      Reloadable(RowBy<ReadCacheLimit, &O::cache_limit_bytes>(
+          "cache_limit_bytes", "SIZE",
+          "artifacts beyond this are evicted, least recently used first (default: 10GiB)")),
+      Reloadable(RowBy<ReadCacheLimitOrNone, &O::cache_limit_per_user>(
+          "cache_limit_per_user", "SIZE", "artifacts that one user has loaded; 0: no limit of its own (default: 0)")),
+      Row<&O::jobs>("jobs", "N", "compile jobs at once (default: 0, the number of processors)"),
+      Row<&O::memory_budget_bytes>(
+          "memory_budget_bytes", "SIZE",
+          "memory for all compile jobs together (default: 0, three quarters of the machine's)"),
+      Row<&O::job_timeout>("job_timeout", "TIME", "longest run of one compile job; 0: no limit (default: 10m)"),
+      Reloadable(Row<&O::idle_timeout>("idle_timeout", "TIME",
+                                       "exit after this long without clients and loads; 0: never (default: 0)")),
+      Reloadable(Row<&O::drain_timeout>("drain_timeout", "TIME",
+                                        "how long running loads may take to finish at a stop (default: 30s)")),
+      RowBy<ReadMaxRequest, &O::max_request_bytes>(
+          "max_request_bytes", "SIZE", "largest request, and largest upload of its headers (default: 64MiB)"),
+      Row<&O::max_output_bytes>("max_output_bytes", "SIZE",
+                                "largest file that a compile job may write; 0: no limit (default: 1GiB)"),
+      Row<&O::max_process_memory_bytes>(
+          "max_process_memory_bytes", "SIZE",
+          "memory for one process of a compile job; 0: no limit (default: 8GiB if shared, else 0)"),
+      Row<&O::max_processes_per_job>(
+          "max_processes_per_job", "N",
+          "processes of one compile job at once; 0: no limit (default: 256 if shared, else 0)"),
+      RowBy<ReadUploadTimeout, &O::upload_timeout>(
+          "upload_timeout", "TIME", "time for a client to send headers, plus 1s for each MiB (default: 30s)"),
+      Reloadable(Row<&O::max_loads_per_user>(
+          "max_loads_per_user", "N", "loads of one user at once; 0: no limit (default: 500 if shared, else 0)")),
+      Reloadable(Row<&O::max_fetches_per_user>(
+          "max_fetches_per_user", "N",
+          "artifacts sent to one user at once; 0: no limit (default: 500 if shared, else 0)")),
+      Row<&O::max_connections_per_user>(
+          "max_connections_per_user", "N",
+          "open connections of one user; 0: as many as descriptors allow (default: 1000 if shared, else 0)"),
+      Row<&O::max_request_bytes_per_user>(
+          "max_request_bytes_per_user", "SIZE",
+          "memory for one user's loads, and for uploads; 0: no limit (default: 512MiB if shared, else 0)"),
+      RowBy<ReadPath, &O::spawn_socket>(
+          "spawn_socket", "PATH", "socket of the kernix-spawn that runs compilers (default: kernixd starts its own)"),
+      Row<&O::sandbox>("sandbox", "RUNG",
+                       "what keeps compilers from the machine: best, landlock or none (default: best)"),
+      Row<&O::shared>("shared", "", "serve other users of this machine: registered toolchains only, stricter flags"),
+      Row<&O::socket_group>("socket_group", "GROUP", "with shared: the group whose members may connect"),
+      Row<&O::unknown_users>("unknown_users", "BOOL",
+                             "with shared: serve numbers that the user database does not have (default: false)"),
+      Row<&O::admin_group>("admin_group", "GROUP",
+                           "with shared: members may see and purge everybody's entries, and stop the daemon"),
+      RowBy<ReadPath, &O::log_file>("log_file", "PATH",
+                                    "write the log there, at most 4MiB and as much into PATH.1 (default: to stderr)"),
+      Reloadable(Row<&O::log_level>("log_level", "LEVEL", "debug, info, warning or error (default: info)")),
+      List(Row<&O::disabled_shortcuts>("disabled_shortcuts", "NAMES",
+                                       "ways to build faster to switch off, such as stand_ins, to find a faulty one")),
+      RowBy<ReadPath, &O::toolchain_description>(
+          "toolchain_description", "PATH",
+          "describes a toolchain of other nodes, or of workers, whose results serve loads that find no compiler"),
+      Row<&O::upstream, &U::address>(
+          "upstream.address", "ADDRESS",
+          "share results through this engine of the Remote Execution API: grpc://HOST:PORT, grpcs:// or unix:///PATH"),
+      Row<&O::upstream, &U::instance>("upstream.instance", "NAME",
+                                      "the engine's instance (default: the one without a name)"),
+      RowBy<ReadPath, &O::upstream, &U::ca_file>(
+          "upstream.ca_file", "PATH",
+          "with grpcs: authorities for the engine's certificate (default: the system's list)"),
+      RowBy<ReadPath, &O::upstream, &U::certificate_file>(
+          "upstream.certificate_file", "PATH", "with grpcs: this node's own certificate, if the engine asks for one"),
+      RowBy<ReadPath, &O::upstream, &U::key_file>("upstream.key_file", "PATH",
+                                                  "with grpcs: the key of this certificate"),
+      RowBy<ReadPath, &O::upstream, &U::token_file>(
+          "upstream.token_file", "PATH", "send the token in this file with each call; may be replaced at any time"),
+      Row<&O::upstream, &U::token_header>(
+          "upstream.token_header", "HEADER",
+          "the token's header: NAME or \"NAME: SCHEME\" (default: \"authorization: Bearer\")"),
+      Row<&O::upstream, &U::timeout>("upstream.timeout", "TIME",
+                                     "longest wait for the engine before a load goes on without it (default: 10s)"),
+      Row<&O::upstream, &U::read>("upstream.read", "BOOL", "take results from the engine (default: true)"),
+      Row<&O::upstream, &U::write>("upstream.write", "BOOL",
+                                   "write this node's results to the engine (default: false)"),
+      Row<&O::upstream, &U::build_once>(
+          "upstream.build_once", "BOOL",
+          "let one of several nodes build a kernel, and wait for its result (default: false)"),
+      List(RowBy<ReadTrustedKeys, &O::upstream, &U::trusted_keys>(
+          "upstream.trusted_keys", "KEYS",
+          "take only results that one of these Ed25519 keys has signed (default: trust everybody who may write)")),
+      RowBy<ReadPath, &O::upstream, &U::signing_key_file>("upstream.signing_key_file", "PATH",
+                                                          "sign this node's results with this Ed25519 key"),
+      Row<&O::upstream, &U::steps>(
+          "upstream.steps", "PLACEMENT",
+          "where the steps of builds run: local, remote, prefer-remote or overflow (default: local)"),
+      Row<&O::upstream, &U::host_compiles>("upstream.host_compiles", "PLACEMENT",
+                                           "the same for steps of the host compiler (default: as upstream.steps)"),
+      Row<&O::upstream, &U::device_compiles>(
+          "upstream.device_compiles", "PLACEMENT",
+          "the same for nvcc's own programs: cicc, ptxas, ... (default: as upstream.steps)"),
+      Row<&O::upstream, &U::links>("upstream.links", "PLACEMENT", "the same for links (default: as upstream.steps)"),
+      Row<&O::upstream, &U::overflow_after>("upstream.overflow_after", "TIME",
+                                            "with overflow: a step that would wait longer here runs on a worker"),
+      Row<&O::upstream, &U::queue_timeout>(
+          "upstream.queue_timeout", "TIME",
+          "longest wait of a step for a worker (default: 2m; 10m if steps run nowhere else)"),
+      Row<&O::upstream, &U::jobs>("upstream.jobs", "N", "steps that the engine has at once (default: 16)"),
+      List(Row<&O::upstream, &U::platform>(
+          "upstream.platform", "LIST",
+          "NAME=VALUE, ...: what a worker must have, such as container-image=docker://...@sha256:...")),
+      List(RowBy<ReadPaths, &O::upstream, &U::shipped_folders>(
+          "upstream.shipped_folders", "DIRS", "folders of tools to ship with the steps to workers, such as nvcc's")),
+      Row<&O::upstream, &U::same_tools>(
+          "upstream.same_tools", "BOOL",
+          "workers have this node's tools, byte for byte: their results have this node's keys (default: false)"),
   };
 }
 
@@ -420,9 +385,6 @@ absl::Status CheckUpstream(const ServerOptions& options) {
     problems.push_back(StrCat(options.OriginOf("toolchain_description"),
                               "toolchain_description needs upstream.read, for what other nodes have built, or "
                               "upstream.steps, for workers that compile"));
-  }
-  if (upstream.certificate_file.empty() != upstream.key_file.empty()) {
-    problems.emplace_back("upstream.certificate_file and upstream.key_file belong together: set both or neither");
   }
   CheckWorkers(options, problems);
   return AllProblems(problems);

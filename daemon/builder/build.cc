@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/build.h"
 
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -11,14 +12,12 @@
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/artifact.h"
-#include "daemon/builder/build_inputs.h"
-#include "daemon/builder/build_rank.h"
 #include "daemon/builder/failure.h"
-#include "daemon/builder/load_errors.h"
+#include "daemon/builder/miss_reason.h"
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/builder/upstream_cache.h"
-#include "daemon/language/read/reading.h"
+#include "daemon/language/read/resolve.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/language/write/handler.h"
 #include "daemon/language/write/translation_unit.h"
@@ -121,28 +120,28 @@ bool IsInOurHeaders(const absl::Status& status) {
          ToStd(status.message()).find(StrCat(kKernelHeaders, "/brainevent/")) != std::string_view::npos;
 }
 
+// Batches count as begun a day later.
+constexpr std::chrono::microseconds kBatchDelay = std::chrono::hours(24);
+
+// Nobody waits for one load of a batch. Its host compiles wait until the device code of all loads is under way, so that
+// the longest chain of steps, which nobody knows yet, begins sooner.
+constexpr std::chrono::microseconds kHostDelay = std::chrono::minutes(1);
+
+// The rest of a user's earlier builds goes first: it ends sooner, and holds what its steps have made for less long.
+void RankSteps(MonotonicTime start, std::vector<Step>& steps) {
+  const auto since_boot = std::chrono::duration_cast<std::chrono::microseconds>(start.time_since_epoch());
+  for (Step& step : steps) {
+    step.action.rank = since_boot.count();
+    step.action.batch_rank = (since_boot + kBatchDelay).count();
+    if (step.nvcc) step.nvcc->host_batch_rank = (since_boot + kBatchDelay + kHostDelay).count();
+  }
+}
+
 // The error for users after a failure of a plan.
 absl::Status FailureOf(const PlanEnd& end) {
   const bool said_no = end.failed != nullptr && KindOf(end.status) == v1::ErrorDetail::COMPILATION;
   return said_no ? WithFailedCommand(end.status, end.failed->action) : end.status;
 }
-
-// Forwards events to a flight, and times to a trace.
-class BuildObserver : public PlanObserver {
- public:
-  // Both must outlive it.
-  BuildObserver(Flight& flight, TraceRecorder& trace) : flight_(flight), trace_(trace) {}
-
-  void OnQueued(const std::string& step, int actions_ahead) override { flight_.OnQueued(step, actions_ahead); }
-  void OnStarted(const exec::Action& action) override { flight_.OnStarted(action); }
-  void OnOutput(std::string_view text) override { flight_.OnOutput(text); }
-  void OnStepDone(int steps_done) override { flight_.OnStepDone(steps_done); }
-  void OnStepEnded(const StepTimes& times) override { trace_.Add(times); }
-
- private:
-  Flight& flight_;
-  TraceRecorder& trace_;
-};
 
 }  // namespace
 
@@ -218,8 +217,7 @@ absl::StatusOr<v1::LoadResult> Build::KeepFromUpstream(const remote::SharedResul
 absl::StatusOr<PlanEnd> Build::RunSteps(PlannedLoad& load) {
   KERNIX_RETURN_IF_ERROR(Stage(load));
   load.trace->Lap("stage");
-  RankSteps(parts_.cache, load);
-  BuildObserver observer(*flight_, *load.trace);
+  RankSteps(load.started.monotonic, load.plan.steps);
   const HeldOutputsOptions held{.scratch_directory = parts_.cache.scratch_directory(),
                                 .max_bytes = parts_.options.max_made_bytes,
                                 .of_users = parts_.held_bytes,
@@ -230,8 +228,9 @@ absl::StatusOr<PlanEnd> Build::RunSteps(PlannedLoad& load) {
               {.askers = flight_->build_askers(),
                .budget = load.budget,
                .outputs = std::make_shared<HeldOutputs>(parts_.env, held),
+               .trace = load.trace.get(),
                .cancellation = flight_->build_cancellation()},
-              observer);
+              *flight_);
   parts_.header_trees.DropUnstaged(*load.plan.trees);
   return end;
 }
@@ -263,8 +262,7 @@ std::optional<absl::Status> Build::AskAboutSources(const absl::Status& otherwise
   PlannedLoad alone = *load_;
   alone.request.refusal = otherwise;
   const absl::StatusOr<PlanEnd> end = CatchExceptions(kLoadNotHandled, [&]() -> absl::StatusOr<PlanEnd> {
-    KERNIX_ASSIGN_OR_RETURN(alone.plan,
-                            MakePlan(alone.request, parts_.include_roots, parts_.LimitsFor(alone.max_parallel)));
+    KERNIX_ASSIGN_OR_RETURN(alone.plan, MakePlan(alone.request, parts_.include_roots, parts_.plan_limits()));
     return RunSteps(alone);
   });
   if (!end.ok() || end->status.ok() || KindOf(end->status) != v1::ErrorDetail::COMPILATION) return std::nullopt;
@@ -323,7 +321,7 @@ void Build::Remember(const cache::Entry& entry, std::vector<WatchedFile> headers
                .headers = std::make_shared<const std::vector<WatchedFile>>(std::move(headers)),
                .cache_changes = cache_changes};
   hit.result.set_cache_hit(true);
-  parts_.known_loads.Add(*load_->request_digest, load_->tag.owner,
+  parts_.known_loads.Add(*load_->request_digest,
                          {load_->key(), load_->known->toolchain, load_->known->warnings, std::move(hit)});
 }
 

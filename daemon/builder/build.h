@@ -12,7 +12,6 @@
 #include "daemon/builder/builder_parts.h"
 #include "daemon/builder/flights.h"
 #include "daemon/builder/plan_runner.h"
-#include "daemon/builder/planned_load.h"
 
 namespace kernix::build {
 

@@ -79,7 +79,7 @@ bool BuildTurns::MustWait(const BuildClaim& claim, Wait& wait) {
   if (claim.state == ClaimState::kBuilt) return is_news;
   if (claim.state != ClaimState::kBuilding) return false;
   if (is_news || env_.Now() - wait.since < kSilence) return true;
-  abandoned_.Add();
+  turns_["abandoned"].Add();
   return false;
 }
 
@@ -98,7 +98,7 @@ bool BuildTurns::Claim(const Digest& key, Wait& wait, const remote::Limits& limi
 bool BuildTurns::HasStayed(const Digest& key, Wait& wait, const remote::Limits& limits) {
   const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, limits);
   if (claim.ok() && *claim && (*claim)->node != claims_.node()) {
-    others_.Add();
+    turns_["lost"].Add();
     wait.pause = Duration(0);
     wait.claims = 0;
     MustWait(**claim, wait);
@@ -108,7 +108,7 @@ bool BuildTurns::HasStayed(const Digest& key, Wait& wait, const remote::Limits& 
   const bool is_lost = claim.ok() && !*claim;
   if (is_lost && wait.claims < kMostClaims) return Claim(key, wait, limits);
   wait.claims = 0;
-  own_.Add();
+  turns_["own"].Add();
   Begin(key);
   return true;
 }
@@ -144,13 +144,6 @@ void BuildTurns::End(const Digest& key, ClaimState state) {
     claims_.Write(key, 0, state, &stopped_).IgnoreError();
     --ends_;
   });
-}
-
-void BuildTurns::Register(MetricsRegistry& registry) const {
-  registry.AddCounters("kernix_upstream_turns_total",
-                       "Claims of a key that several nodes need: this node's, lost to another node, or taken from a "
-                       "node that has gone.",
-                       "turn", {{"own", &own_}, {"lost", &others_}, {"abandoned", &abandoned_}});
 }
 
 }  // namespace kernix::build

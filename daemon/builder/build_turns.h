@@ -67,8 +67,7 @@ class BuildTurns {
   // Whether an end is still to be said.
   bool HasNews() const { return ends_ > 0; }
 
-  // The registry must not be read after the object is destroyed.
-  void Register(MetricsRegistry& registry) const;
+  void Register(MetricsRegistry& registry) const { turns_.Register(registry); }
 
  private:
   bool Claim(const Digest& key, Wait& wait, const remote::Limits& limits);
@@ -85,9 +84,11 @@ class BuildTurns {
   WorkQueue& work_;
   Cancellation& stopped_;
   std::atomic<int> ends_{0};  // that `work_` has not said yet
-  MetricCounter own_;
-  MetricCounter others_;
-  MetricCounter abandoned_;
+  CounterFamily turns_{
+      "kernix_upstream_turns_total",
+      "Claims of a key that several nodes need: this node's, lost to another node, or taken from a node that has gone.",
+      "turn",
+      {"own", "lost", "abandoned"}};
   Mutex mutex_;
   absl::flat_hash_map<Digest, uint64_t> own_turns_ ABSL_GUARDED_BY(mutex_);  // the last beat of each
 };

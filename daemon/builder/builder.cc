@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/builder.h"
 
-#include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -11,24 +9,21 @@
 #include "absl/cleanup/cleanup.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
+#include "common/base/log.h"
 #include "common/base/request_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/wire/quick_lookup.h"
 #include "daemon/builder/build.h"
 #include "daemon/builder/builder_parts.h"
-#include "daemon/builder/flights.h"
-#include "daemon/builder/header_cache.h"
-#include "daemon/builder/known_loads.h"
-#include "daemon/builder/load_errors.h"
+#include "daemon/builder/failure.h"
 #include "daemon/builder/miss_reason.h"
-#include "daemon/builder/planned_load.h"
-#include "daemon/builder/step_runner.h"
+#include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/builder/upstream_cache.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
-#include "daemon/request/load_warnings.h"
+#include "daemon/request/request.h"
 
 namespace kernix::build {
 namespace {
@@ -41,13 +36,6 @@ class NoObserver : public LoadObserver {
   }
 };
 
-// Enough for the headers that a medium-sized project includes repeatedly.
-constexpr uint64_t kHeaderCacheBytes = 32 << 20;
-
-// Loads of one user. It takes milliseconds, but up to a hundred megabytes for a hostile request.
-constexpr uint64_t kPlannedAtOnce = 4;
-// Loads of one user, in batches and besides: each build has some threads.
-constexpr uint64_t kBuildsAtOnce = 256;
 // Longer than any user's loads can take.
 constexpr std::chrono::hours kTurnComes{24 * 365};
 
@@ -59,60 +47,32 @@ v1::Output AnnounceBuild(const std::string& name, const std::string& reason) {
 
 }  // namespace
 
-struct Builder::Impl : BuilderParts {
-  using BuilderParts::BuilderParts;
+Builder::~Builder() { flights.StopAndWait(); }
 
-  absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
-                                      const CancellationPtr& cancellation);
-  // Waits until few enough of the user's loads are being planned.
-  std::unique_ptr<exec::ByteQuota::Share> TurnToPlan(UserId user) {
-    // What is in the cache is given to a load that is cancelled, too.
-    return planning.Await(user, 1, env.Now() + kTurnComes, /*cancellation=*/nullptr);
-  }
-  absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
-                                                       toolchain::ToolchainPtr toolchain);
+void Builder::Register(MetricsRegistry& registry) const {
+  step_runner.Register(registry);
+  step_cache.Register(registry);
+}
 
-  // A lookup's facts about its load.
-  struct Asked {
-    KnownLoadPtr known;                    // null if the load is not valid
-    std::optional<Digest> request;         // if it should be remembered, should it be a hit
-    std::shared_ptr<PlannedLoad> planned;  // null if it has been planned before
-  };
-  Asked Know(const v1::LoadRequest& request, const cache::Tag& tag);
-  bool LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver,
-              const CancellationPtr& cancellation);
-  bool LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
-                   const CancellationPtr& cancellation);
-  bool LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileCheck& check, const DeliverHit& deliver);
+size_t Builder::LessonsLeft() const { return step_runner.LessonsLeft(); }
 
-  // The result of running lookups of the same key that ask the upstream. NOT_CACHED: nothing, or there are none.
-  absl::StatusOr<v1::LoadResult> JoinLookups(const PlannedLoad& load, LoadObserver& observer,
-                                             const CancellationPtr& cancellation);
-  void CountJoined();
-  // Lends the artifact to the load's user, and notes the tag.
-  absl::Status GiveOut(const PlannedLoad& load, const v1::LoadResult& result);
-  absl::StatusOr<v1::LoadResult> Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
-                                     LoadObserver& observer, bool verbose, const CancellationPtr& cancellation);
+void Builder::ForgetSteps() { step_cache.RemoveAll(); }
 
-  // Waits until few enough of the user's loads, of batches or not, wait for builds. Null: it is cancelled first.
-  std::unique_ptr<exec::ByteQuota::Share> SlotForBuild(const PlannedLoad& load, const CancellationPtr& cancellation) {
-    exec::ByteQuota& quota = load.batch ? batch_builds : builds;
-    // What is in the cache is given to a load that is cancelled, too.
-    if (auto slot = quota.Take(load.tag.owner, 1)) return slot;
-    return quota.Await(load.tag.owner, 1, env.Now() + kTurnComes, cancellation.get());
-  }
-  // Begins the build, in a thread of its own. From here on, the load's plan and what is set when a build starts are the
-  // build's. The asker reads the rest.
-  void StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight, HeaderContents contents);
+std::unique_ptr<exec::ByteQuota::Share> Builder::TurnToPlan(UserId user) {
+  // What is in the cache is given to a load that is cancelled, too.
+  return planning_.Await(user, 1, env.Now() + kTurnComes, /*cancellation=*/nullptr);
+}
 
-  HeaderCache header_cache{kHeaderCacheBytes};
-  exec::ByteQuota planning{kPlannedAtOnce};  // of loads, not bytes
-  exec::ByteQuota builds{kBuildsAtOnce};
-  exec::ByteQuota batch_builds{kBuildsAtOnce};
-};
+std::unique_ptr<exec::ByteQuota::Share> Builder::SlotForBuild(const PlannedLoad& load,
+                                                              const CancellationPtr& cancellation) {
+  exec::ByteQuota& quota = load.batch ? batch_builds_ : builds_;
+  // What is in the cache is given to a load that is cancelled, too.
+  if (auto slot = quota.Take(load.tag.owner, 1)) return slot;
+  return quota.Await(load.tag.owner, 1, env.Now() + kTurnComes, cancellation.get());
+}
 
-absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner,
-                                                                    toolchain::ToolchainPtr toolchain) {
+absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Prepare(const v1::LoadRequest& request, UserId owner,
+                                                              toolchain::ToolchainPtr toolchain) {
   auto load = std::make_shared<PlannedLoad>();
   KERNIX_ASSIGN_OR_RETURN(load->request,
                           ValidateRequest(env, request, std::move(toolchain), options.flag_policy, options.limits));
@@ -125,15 +85,16 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   if (!can_build && load->force) return NothingToBuildWith(*load->request.toolchain);
   if (request.only_cached() || !can_build) load->effort = Effort::kWait;
   if (load->effort != Effort::kBuild && !load->request.refusal.ok()) return load->request.refusal;
-  KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, LimitsFor(load->max_parallel)));
+  KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, plan_limits()));
   for (Unit& unit : load->request.units) unit.functions = {};  // they are in the unit's text, and among the request's
   load->known = std::make_shared<const KnownLoad>(
       KnownLoad{LoadKey(load->request, load->plan), load->request.toolchain, LoadWarnings(load->request)});
   return load;
 }
 
-absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
-                                                   const CancellationPtr& cancellation) {
+absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
+                                             CancellationPtr cancellation) {
+  const Flights::Work work(flights);
   const auto trace = std::make_shared<TraceRecorder>(env);
   KERNIX_ASSIGN_OR_RETURN(toolchain::ToolchainPtr toolchain,
                           toolchains.Resolve(request.toolchain(), request.language()));
@@ -178,9 +139,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   return result;
 }
 
-absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
-                                                  LoadObserver& observer, bool verbose,
-                                                  const CancellationPtr& cancellation) {
+absl::StatusOr<v1::LoadResult> Builder::Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
+                                            LoadObserver& observer, bool verbose, const CancellationPtr& cancellation) {
   const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
   // While the load waits, the build has this asker's position.
   exec::Askers& askers = *flight->build_askers();
@@ -191,13 +151,13 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const std::shared_ptr<PlannedL
   const absl::Cleanup leave = [&] {
     if (askers.Leave(asker)) changed();
   };
-  OwnHeaders own(header_cache, load->tag.owner, observer);
+  OwnHeaders own(header_cache_, load->tag.owner, observer);
   absl::StatusOr<v1::LoadResult> result = flight->Await(own, verbose, cancellation, start);
   if (flight->closed()) flights.Forget(flight);
   return result;
 }
 
-Builder::Impl::Asked Builder::Impl::Know(const v1::LoadRequest& request, const cache::Tag& tag) {
+Builder::Asked Builder::Know(const v1::LoadRequest& request, const cache::Tag& tag) {
   // Load() finds out what tools these are.
   if (!toolchains.HasFound(request.toolchain(), request.language())) return {};
   const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
@@ -211,8 +171,9 @@ Builder::Impl::Asked Builder::Impl::Know(const v1::LoadRequest& request, const c
   return {(*load)->known, is_certain ? std::optional(digest) : std::nullopt, *std::move(load)};
 }
 
-bool Builder::Impl::LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver,
-                           const CancellationPtr& cancellation) {
+bool Builder::LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver,
+                     CancellationPtr cancellation) {
+  const Flights::Work work(flights);
   if (request.force_rebuild()) return false;
   const cache::Tag tag{request.name(), owner};
   const Asked asked = Know(request, tag);
@@ -221,16 +182,15 @@ bool Builder::Impl::LookUp(const v1::LoadRequest& request, UserId owner, const D
   std::optional<KnownHit> hit = Find(*load, owner);
   if (!hit) return asked.planned != nullptr && LookUpThere(asked.planned, deliver, cancellation);
   if (!deliver(hit->result)) return false;
-  if (asked.request)
-    known_loads.Add(*asked.request, owner, {load->key, load->toolchain, load->warnings, std::move(hit)});
+  if (asked.request) known_loads.Add(*asked.request, {load->key, load->toolchain, load->warnings, std::move(hit)});
   cache.Touch(load->key, tag);
   return true;
 }
 
 // Takes what the upstream has, at once: such a load needs neither gRPC nor its headers' contents. Lookups of one key
 // look together.
-bool Builder::Impl::LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
-                                const CancellationPtr& cancellation) {
+bool Builder::LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
+                          const CancellationPtr& cancellation) {
   if (upstream == nullptr || !upstream->reads() || !upstream->IsAnswered()) return false;
   load->effort = Effort::kLookup;
   load->trace = std::make_shared<TraceRecorder>(env);
@@ -246,8 +206,8 @@ bool Builder::Impl::LookUpThere(const std::shared_ptr<PlannedLoad>& load, const 
   return GiveOut(*load, *result).ok() && deliver(*result);
 }
 
-absl::StatusOr<v1::LoadResult> Builder::Impl::JoinLookups(const PlannedLoad& load, LoadObserver& observer,
-                                                          const CancellationPtr& cancellation) {
+absl::StatusOr<v1::LoadResult> Builder::JoinLookups(const PlannedLoad& load, LoadObserver& observer,
+                                                    const CancellationPtr& cancellation) {
   const FlightPtr flight = load.force ? nullptr : flights.JoinLookups(load.key());
   if (flight == nullptr) return NothingThere();
   absl::StatusOr<v1::LoadResult> result = flight->Await(observer, /*verbose=*/false, cancellation, nullptr);
@@ -258,20 +218,20 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::JoinLookups(const PlannedLoad& loa
   return result;
 }
 
-void Builder::Impl::CountJoined() {
+void Builder::CountJoined() {
   cache.Count(cache::Total::kMisses);
   cache.Count(cache::Total::kJoined);
 }
 
-absl::Status Builder::Impl::GiveOut(const PlannedLoad& load, const v1::LoadResult& result) {
+absl::Status Builder::GiveOut(const PlannedLoad& load, const v1::LoadResult& result) {
   cache.AddTag(load.key(), load.tag);
   KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result.artifact_digest()));
   cache.Lend(artifact, load.tag.owner);
   return absl::OkStatus();
 }
 
-bool Builder::Impl::LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileCheck& check,
-                                const DeliverHit& deliver) {
+bool Builder::LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileCheck& check, const DeliverHit& deliver) {
+  const Flights::Work work(flights);
   if (!CheckModuleName(lookup.name()).ok()) return false;
   const toolchain::ToolchainPtr toolchain = toolchains.FindKnown(lookup.toolchain(), lookup.language(), check);
   if (toolchain == nullptr) return false;
@@ -284,11 +244,11 @@ bool Builder::Impl::LookUpKnown(const v1::LookupRequest& lookup, UserId owner, F
   return true;
 }
 
-void Builder::Impl::StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
-                               HeaderContents contents) {
+void Builder::StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight, HeaderContents contents) {
+  BuilderParts& parts = *this;
   flights.BeginWork();
   const absl::Status started = CatchExceptions(kLoadNotHandled, [&] {
-    std::thread([this, build = std::make_unique<Build>(*this, load, flight), contents = std::move(contents)]() mutable {
+    std::thread([this, build = std::make_unique<Build>(parts, load, flight), contents = std::move(contents)]() mutable {
       build->Run(std::move(contents));
       build.reset();  // what it holds may need what is destroyed with the builder
       flights.EndWork();
@@ -296,40 +256,50 @@ void Builder::Impl::StartBuild(const std::shared_ptr<PlannedLoad>& load, const F
     return absl::OkStatus();
   });
   if (started.ok()) return;
-  Build(*this, load, flight).End(started);
+  Build(parts, load, flight).End(started);
   flights.EndWork();
 }
 
-Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
-                 cache::Cache& cache, exec::Executor* background, UpstreamCache* upstream)
-    : impl_(std::make_unique<Impl>(env, std::move(options), toolchains, executor, cache, background, upstream)) {}
-
-Builder::~Builder() { impl_->flights.StopAndWait(); }
-
-void Builder::Register(MetricsRegistry& registry) const {
-  impl_->step_runner.Register(registry);
-  impl_->step_cache.Register(registry);
+std::optional<KnownHit> BuilderParts::Find(const KnownLoad& load, UserId owner) {
+  const uint64_t cache_changes = cache.changes(load.key);  // before the entry is read
+  const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key);
+  if (!entry.ok()) {
+    // The load can still be served by a build. Whether the store accepts its result will show later.
+    Log(LogLevel::kWarning, "cache_lookup_failed", {{"error", entry.status().ToString()}});
+    return std::nullopt;
+  }
+  auto headers = std::make_shared<std::vector<WatchedFile>>();
+  if (!entry->has_value() ||
+      ChangedToolchainHeader(toolchains.digests(), *load.toolchain, (*entry)->toolchain_headers, *headers)) {
+    return std::nullopt;
+  }
+  cache.Lend((*entry)->artifact, owner);
+  KnownHit hit{ResultOf(load, **entry), (*entry)->artifact, std::move(headers), cache_changes};
+  hit.result.set_cache_hit(true);
+  return hit;
 }
 
-size_t Builder::LessonsLeft() const { return impl_->step_runner.LessonsLeft(); }
-
-void Builder::ForgetSteps() { impl_->step_cache.RemoveAll(); }
-
-absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
-                                             CancellationPtr cancellation) {
-  const Flights::Work work(impl_->flights);
-  return impl_->Load(std::move(request), owner, observer, cancellation);
+std::optional<v1::LoadResult> BuilderParts::FindAndCount(const PlannedLoad& load) {
+  if (load.force) return std::nullopt;
+  std::optional<KnownHit> hit = Find(*load.known, load.tag.owner);
+  if (!hit) return std::nullopt;
+  cache.Touch(load.key(), load.tag);
+  return std::move(hit->result);
 }
 
-bool Builder::LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver,
-                     CancellationPtr cancellation) {
-  const Flights::Work work(impl_->flights);
-  return impl_->LookUp(request, owner, deliver, cancellation);
-}
-
-bool Builder::LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileCheck& check, const DeliverHit& deliver) {
-  const Flights::Work work(impl_->flights);
-  return impl_->LookUpKnown(lookup, owner, check, deliver);
+v1::LoadResult BuilderParts::ResultOf(const KnownLoad& load, const cache::Entry& entry) const {
+  v1::LoadResult result;
+  result.set_key(load.key.Raw());
+  result.set_artifact_digest(entry.artifact.Raw());
+  result.set_artifact_size(entry.size);
+  result.set_artifact_path(cache.BlobPath(entry.artifact));
+  result.mutable_function()->Assign(entry.functions.begin(), entry.functions.end());
+  for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
+  for (const v1::LoadWarning& warning : load.warnings) *result.add_warning() = warning;
+  for (std::string& path : OtherFiles(*load.toolchain, entry.toolchain_headers)) {
+    result.add_other_file(std::move(path));
+  }
+  return result;
 }
 
 }  // namespace kernix::build

@@ -4,59 +4,41 @@
 // share one build.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
 #include "common/base/identity.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
-#include "daemon/builder/load_observer.h"
+#include "common/os/file_identity.h"
+#include "daemon/builder/builder_parts.h"
+#include "daemon/builder/flights.h"
+#include "daemon/builder/header_cache.h"
+#include "daemon/builder/known_loads.h"
 #include "daemon/cache/cache.h"
+#include "daemon/exec/byte_quota.h"
 #include "daemon/exec/executor.h"
-#include "daemon/plan/plan.h"
-#include "daemon/plan/shortcuts.h"
-#include "daemon/request/request.h"
-#include "daemon/toolchain/flags/flags.h"
 #include "daemon/toolchain/toolchain.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::build {
 
-struct BuilderOptions {
-  toolchain::FlagPolicy flag_policy = toolchain::FlagPolicy::kPerUser;
-  RequestLimits limits;
-  std::chrono::milliseconds step_timeout{600'000};
-  Shortcuts disabled;
-  WorkerTools workers;                   // that may run steps
-  bool builds_described = false;         // with a toolchain that is only described: workers may run steps of every kind
-  uint64_t max_made_bytes = 0;           // limit for the outputs of all steps of a load together; 0: no limit
-  uint64_t max_held_bytes_per_user = 0;  // the same of all loads of a user that have not ended
-  // How long a build continues after its last asker has left, for an asker who comes back (after a fork, for example).
-  std::chrono::milliseconds linger{1'000};
-};
-
-class UpstreamCache;
-
 // Takes a hit, and returns whether it was delivered.
 using DeliverHit = std::function<bool(const v1::LoadResult& hit)>;
 
-class Builder {
+class Builder : private BuilderParts {
  public:
-  // All of these must outlive the builder. `background` runs lessons, which make later builds faster, so it should take
-  // nothing from `executor`. Null: no lessons. `upstream`: results shared with other nodes. Null: none.
-  Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
-          cache::Cache& cache, exec::Executor* background = nullptr, UpstreamCache* upstream = nullptr);
+  using BuilderParts::BuilderParts;
   // Cancels running work and waits until every Load() and LookUp() has returned.
   ~Builder();
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
-  // Must be called before the first Load(). The registry must not be read after the builder is destroyed.
+  // Must be called before the first Load().
   void Register(MetricsRegistry& registry) const;
 
   // The number of running and waiting lessons.
@@ -93,8 +75,45 @@ class Builder {
   bool LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileCheck& check, const DeliverHit& deliver);
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  // A lookup's facts about its load.
+  struct Asked {
+    KnownLoadPtr known;                    // null if the load is not valid
+    std::optional<Digest> request;         // if it should be remembered, should it be a hit
+    std::shared_ptr<PlannedLoad> planned;  // null if it has been planned before
+  };
+
+  // Waits until few enough of the user's loads are being planned.
+  std::unique_ptr<exec::ByteQuota::Share> TurnToPlan(UserId user);
+  absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
+                                                       toolchain::ToolchainPtr toolchain);
+  Asked Know(const v1::LoadRequest& request, const cache::Tag& tag);
+  bool LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
+                   const CancellationPtr& cancellation);
+  // The result of running lookups of the same key that ask the upstream. NOT_CACHED: nothing, or there are none.
+  absl::StatusOr<v1::LoadResult> JoinLookups(const PlannedLoad& load, LoadObserver& observer,
+                                             const CancellationPtr& cancellation);
+  void CountJoined();
+  // Lends the artifact to the load's user, and notes the tag.
+  absl::Status GiveOut(const PlannedLoad& load, const v1::LoadResult& result);
+  absl::StatusOr<v1::LoadResult> Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
+                                     LoadObserver& observer, bool verbose, const CancellationPtr& cancellation);
+  // Waits until few enough of the user's loads, of batches or not, wait for builds. Null: it is cancelled first.
+  std::unique_ptr<exec::ByteQuota::Share> SlotForBuild(const PlannedLoad& load, const CancellationPtr& cancellation);
+  // Begins the build, in a thread of its own. From here on, the load's plan and what is set when a build starts are the
+  // build's. The asker reads the rest.
+  void StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight, HeaderContents contents);
+
+  // Enough for the headers that a medium-sized project includes repeatedly.
+  static constexpr uint64_t kHeaderCacheBytes = 32 << 20;
+  // Loads of one user. It takes milliseconds, but up to a hundred megabytes for a hostile request.
+  static constexpr uint64_t kPlannedAtOnce = 4;
+  // Loads of one user, in batches and besides: each build has some threads.
+  static constexpr uint64_t kBuildsAtOnce = 256;
+
+  HeaderCache header_cache_{kHeaderCacheBytes};
+  exec::ByteQuota planning_{kPlannedAtOnce};  // of loads, not bytes
+  exec::ByteQuota builds_{kBuildsAtOnce};
+  exec::ByteQuota batch_builds_{kBuildsAtOnce};
 };
 
 }  // namespace kernix::build

@@ -3,27 +3,48 @@
 // What the loads, the lookups and the builds of one builder share.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "common/os/env.h"
-#include "daemon/builder/builder.h"
 #include "daemon/builder/flights.h"
 #include "daemon/builder/known_loads.h"
-#include "daemon/builder/planned_load.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_runner.h"
+#include "daemon/builder/upstream_cache.h"
+#include "daemon/cache/cache.h"
 #include "daemon/exec/byte_quota.h"
+#include "daemon/exec/executor.h"
 #include "daemon/plan/include_roots.h"
+#include "daemon/plan/plan.h"
+#include "daemon/plan/shortcuts.h"
+#include "daemon/request/request.h"
+#include "daemon/toolchain/flags/flags.h"
+#include "daemon/toolchain/toolchain.h"
 
 namespace kernix::build {
 
+struct BuilderOptions {
+  toolchain::FlagPolicy flag_policy = toolchain::FlagPolicy::kPerUser;
+  RequestLimits limits;
+  std::chrono::milliseconds step_timeout{600'000};
+  Shortcuts disabled;
+  WorkerTools workers;                   // that may run steps
+  bool builds_described = false;         // with a toolchain that is only described: workers may run steps of every kind
+  uint64_t max_made_bytes = 0;           // limit for the outputs of all steps of a load together; 0: no limit
+  uint64_t max_held_bytes_per_user = 0;  // the same of all loads of a user that have not ended
+  // How long a build continues after its last asker has left, for an asker who comes back (after a fork, for example).
+  std::chrono::milliseconds linger{1'000};
+};
+
 struct BuilderParts {
-  // See Builder.
+  // All of these must outlive the object. `background` runs lessons, which make later builds faster, so it should take
+  // nothing from the executor. Null: no lessons. `u`: results shared with other nodes. Null: none.
   BuilderParts(Env& e, BuilderOptions o, toolchain::ToolchainRegistry& t, exec::Executor& x, cache::Cache& c,
-               exec::Executor* background, UpstreamCache* u)
+               exec::Executor* background = nullptr, UpstreamCache* u = nullptr)
       : env(e),
         options(std::move(o)),
         toolchains(t),
@@ -38,7 +59,7 @@ struct BuilderParts {
   std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
   v1::LoadResult ResultOf(const KnownLoad& load, const cache::Entry& entry) const;
 
-  PlanLimits LimitsFor(size_t max_parallel) const;
+  PlanLimits plan_limits() const { return {.step_timeout = options.step_timeout, .workers = options.workers}; }
   bool CanBuildWith(const toolchain::Toolchain& tools) const {
     return tools.described == nullptr || options.builds_described;
   }

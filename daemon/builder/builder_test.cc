@@ -21,7 +21,7 @@
 #include "common/os/elf_file.h"
 #include "common/wire/artifact_texts.h"
 #include "common/wire/quick_lookup.h"
-#include "daemon/request/load_warnings.h"
+#include "daemon/request/request.h"
 #include "daemon/toolchain/tool_query.h"
 #include "tests/support/await.h"
 #include "tests/support/inline_executor.h"
@@ -330,40 +330,24 @@ class ExhaustedEnv : public FaultEnv {
   std::atomic<int> left_;
 };
 
-// An Env whose clock a test moves.
-class LateEnv : public ChangingEnv {
- public:
-  MonotonicTime Now() override { return ChangingEnv::Now() + late_; }
-  void Wait(std::chrono::seconds time) { late_ += time; }
-
- private:
-  std::chrono::seconds late_{0};
-};
-
-// Runs each action at once, but compiles of "slow" take a minute. Records ranks and estimates of memory.
+// Runs each action at once. Records their ranks.
 class RankingExecutor : public exec::Executor {
  public:
-  RankingExecutor(LateEnv& env, const std::string& scratch_directory)
-      : env_(env), executor_(exec::MakeInlineExecutor(env, {scratch_directory})) {}
+  RankingExecutor(Env& env, const std::string& scratch_directory)
+      : executor_(exec::MakeInlineExecutor(env, {scratch_directory})) {}
   exec::ActionEnd Run(const exec::Action& action, const exec::AskersPtr& askers, exec::ActionObserver* observer,
                       const CancellationPtr& cancellation) override {
     const uint64_t rank = askers->Positions(action.rank, action.batch_rank).front().rank;
     rank_of[action.step] = rank;
-    memory_of[action.step] = action.memory_estimate_bytes;
     if (action.step == "compile") ranks.push_back(rank);
-    exec::ActionEnd end = executor_->Run(action, askers, observer, cancellation);
-    if (action.step == "compile" && is_slow) env_.Wait(std::chrono::minutes(1));
-    return end;
+    return executor_->Run(action, askers, observer, cancellation);
   }
   exec::ExecutorLoad load() const override { return executor_->load(); }
 
-  std::vector<uint64_t> ranks;                // of compiles
-  std::map<std::string, uint64_t> rank_of;    // the last one, by step
-  std::map<std::string, uint64_t> memory_of;  // the same
-  bool is_slow = false;
+  std::vector<uint64_t> ranks;              // of compiles
+  std::map<std::string, uint64_t> rank_of;  // the last one, by step
 
  private:
-  LateEnv& env_;
   const std::unique_ptr<exec::Executor> executor_;
 };
 
@@ -374,62 +358,46 @@ struct RankingBuilder {
     return builder.Load(request, UserId{1000}, observer, nullptr);
   }
 
-  LateEnv env;
+  ChangingEnv env;
   const ScratchDirectory folder;
   const std::unique_ptr<cache::Cache> cache = *cache::Cache::Open(env, {folder / "store", 1 << 30});
   RankingExecutor executor{env, cache->scratch_directory()};
   Builder builder{env, {}, KnownToolchains(), executor, *cache};
 };
 
-TEST_F(BuilderTest, WhatTookLongLastTimeGoesFirst) {
+TEST_F(BuilderTest, EarlierBuildsGoFirstAndThoseOfBatchesLast) {
   RankingBuilder t;
   int edit = 0;
-  const auto load = [&](const std::string& name, bool is_of_batch = false) {
+  const auto load = [&](bool is_of_batch = false) {
     v1::LoadRequest request = CppRequest(compiler_, ++edit);
-    request.set_name(name);
     request.set_batch(is_of_batch);
-    t.executor.is_slow = name == "slow";
     EXPECT_THAT(t.Load(request), IsOk());
     EXPECT_EQ(t.executor.ranks.size(), static_cast<size_t>(edit));
     return t.executor.ranks.back();
   };
-  const uint64_t slow = load("slow");
-  const uint64_t quick = load("quick");
-  EXPECT_LT(slow, quick);
-  const uint64_t quick_again = load("quick");
-  EXPECT_LT(quick, quick_again);
-  EXPECT_LT(load("slow"), quick_again);
-  const uint64_t of_batch = load("slow", /*is_of_batch=*/true);
-  EXPECT_LT(load("quick"), of_batch);
+  const uint64_t first = load();
+  const uint64_t of_batch = load(/*is_of_batch=*/true);
+  const uint64_t last = load();
+  EXPECT_LT(first, last);
+  EXPECT_LT(last, of_batch);
 
   // The answer is the same for both.
   v1::LoadRequest again = CppRequest(compiler_, edit);
-  again.set_name("quick");
   again.set_batch(true);
   const auto hit = t.Load(again);
   ASSERT_THAT(hit, IsOk());
   EXPECT_TRUE(hit->cache_hit());
 }
 
-TEST_F(BuilderTest, MemoryIsThatOfTheLastTime) {
-  RankingBuilder t;
-  v1::LoadRequest request = CppRequest(compiler_, 1);
-  const auto first = t.Load(request);
-  ASSERT_THAT(first, IsOk());
-  const uint64_t guess = t.executor.memory_of.at("compile");
+TEST_F(BuilderTest, TheTraceHasTheMemoryOfCommands) {
+  TestBuilder t(TestBuilder::On::kInlineExecutor);
+  const auto loaded = t.Load(CppRequest(compiler_));
+  ASSERT_THAT(loaded, IsOk());
   std::map<std::string, uint64_t> needed;
-  const std::optional<v1::BuildTrace> trace = *t.cache->TraceOf(*Digest::FromRaw(first->key()));
+  const std::optional<v1::BuildTrace> trace = *t.cache->TraceOf(*Digest::FromRaw(loaded->key()));
   for (const v1::TracedStep& step : trace->step()) needed[step.name()] = step.peak_memory_bytes();
   EXPECT_GT(needed.at("compile"), 1u << 20);
   EXPECT_EQ(needed.at("plan"), 0u) << "no command";
-
-  request = CppRequest(compiler_, 2);
-  ASSERT_THAT(t.Load(request), IsOk());
-  EXPECT_EQ(t.executor.memory_of.at("compile"), needed.at("compile") + needed.at("compile") / 4);
-  request = CppRequest(compiler_, 3);
-  request.set_name("another");
-  ASSERT_THAT(t.Load(request), IsOk());
-  EXPECT_EQ(t.executor.memory_of.at("compile"), guess);
 }
 
 // Has no memory for the `nth` action.
@@ -663,7 +631,7 @@ TEST_F(BuilderTest, ANameThatIsNotUtf8IsLeftOut) {
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->set_text(
       "#ifdef OLD\nvoid f(const BE::Tensor caf\xe9, BE::Tensor y);\n"
-      "void g(const BE::Tensor caf\xe9, BE::Tensor y) { float* p = caf\xe9.data_ptr<float>(); }\n#endif\n"
+      "#endif\n"
       "void f(const BE::Tensor x, BE::Tensor y) {}\n");
   request.mutable_functions()->Clear();
   request.mutable_functions()->add_function()->set_name("f");
@@ -671,7 +639,6 @@ TEST_F(BuilderTest, ANameThatIsNotUtf8IsLeftOut) {
   ASSERT_THAT(built, IsOk());
   v1::LoadResult read;
   EXPECT_TRUE(read.ParseFromString(built->SerializeAsString()));
-  EXPECT_EQ(read.warning_size(), 1);
   const auto hit = t.Load(request);
   ASSERT_THAT(hit, IsOk());
   EXPECT_TRUE(hit->cache_hit());

@@ -83,18 +83,18 @@ CompiledPreambles::Prepared CompiledPreambles::Prepare(std::optional<SplitCompil
   const Digest key = split ? StepCache::KeyOf(split->preamble, toolchain) : Digest();
   const bool is_misfit = misfits_.Find({key, user}).value_or(0) >= kMostMisfits;
   if (is_disabled_ || !has_headers || !split || !learning_.MayLearn(key) || is_misfit) {
-    none_.Add();
+    compiles_["none"].Add();
     return prepared;
   }
   FasterAction faster{.action = {}, .dependencies = dependencies, .files = {}};
   if (exec::InputTreePtr tree = Find(split->preamble, toolchain, faster.files); tree != nullptr) {
-    used_.Add();
+    compiles_["compiled"].Add();
     faster.action = std::move(split->rest);
     Mount(std::move(tree), faster.action);
     prepared.faster = std::make_shared<const FasterAction>(std::move(faster));
     return prepared;
   }
-  not_known_.Add();
+  compiles_["not_known_yet"].Add();
   if (learning_.WasAskedFor(key)) prepared.to_learn = std::make_shared<const SplitCompile>(*std::move(split));
   return prepared;
 }
@@ -118,12 +118,6 @@ void CompiledPreambles::Teach(const Prepared& prepared, exec::Content object, to
 
 void CompiledPreambles::NoteMisfit(const Digest& preamble, UserId user) {
   misfits_.Put({preamble, user}, misfits_.Find({preamble, user}).value_or(0) + 1);
-}
-
-void CompiledPreambles::Register(MetricsRegistry& registry) const {
-  registry.AddCounters("kernix_compiled_preambles_total",
-                       "Compiles by the host compiler: with a compiled preamble, or without one, and why.", "how",
-                       {{"compiled", &used_}, {"not_known_yet", &not_known_}, {"none", &none_}});
 }
 
 }  // namespace kernix::build

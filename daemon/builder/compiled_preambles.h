@@ -50,8 +50,7 @@ class CompiledPreambles {
   // `object`: the output of the whole compile.
   void Teach(const Prepared& prepared, exec::Content object, toolchain::ToolchainPtr toolchain, UserId user);
 
-  // The registry must not be read after the object is destroyed.
-  void Register(MetricsRegistry& registry) const;
+  void Register(MetricsRegistry& registry) const { compiles_.Register(registry); }
 
  private:
   struct Lesson;
@@ -68,9 +67,10 @@ class CompiledPreambles {
   StepCache& cache_;
   Learning& learning_;
   const bool is_disabled_;
-  MetricCounter used_;
-  MetricCounter not_known_;
-  MetricCounter none_;
+  CounterFamily compiles_{"kernix_compiled_preambles_total",
+                          "Compiles by the host compiler: with a compiled preamble, or without one, and why.",
+                          "how",
+                          {"compiled", "not_known_yet", "none"}};
   exec::KeptTrees trees_;  // with the precompiled headers
   SharedLru<std::pair<Digest, UserId>, int> misfits_{1024};
 };

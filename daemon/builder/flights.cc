@@ -11,7 +11,6 @@ namespace kernix::build {
 namespace {
 
 constexpr Duration kFreshAnswer{1'000};
-constexpr size_t kMostEmptyQueries = 1024;
 
 std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
   std::set<Digest> digests;
@@ -87,17 +86,17 @@ void Flights::Forget(const FlightPtr& flight) {
   absl::erase_if(flights_, [&](const auto& entry) { return entry.second == flight; });
 }
 
-// Of the keys that nobody then loads, some are forgotten.
 void Flights::NoteEmptyQuery(const Digest& key, UpstreamBudgetPtr budget) {
   const MutexLock lock(mutex_);
-  if (empty_queries_.size() >= kMostEmptyQueries) empty_queries_.clear();
-  empty_queries_[key] = {env_.Now(), std::move(budget)};
+  empty_queries_.Put(key, {env_.Now(), std::move(budget)});
 }
 
 UpstreamBudgetPtr Flights::TakeEmptyQuery(const Digest& key) {
   const MutexLock lock(mutex_);
-  const auto query = empty_queries_.extract(key);
-  return !query.empty() && env_.Now() - query.mapped().end < kFreshAnswer ? query.mapped().budget : nullptr;
+  const EmptyQuery* const query = empty_queries_.Find(key);
+  UpstreamBudgetPtr budget = query != nullptr && env_.Now() - query->end < kFreshAnswer ? query->budget : nullptr;
+  empty_queries_.Drop(key);
+  return budget;
 }
 
 }  // namespace kernix::build

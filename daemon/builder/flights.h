@@ -1,23 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flights of one builder.
+// Loads that have been planned, and the flights of one builder.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/flight.h"
-#include "daemon/builder/planned_load.h"
-#include "daemon/builder/upstream_budget.h"
+#include "daemon/builder/known_loads.h"
+#include "daemon/builder/toolchain_headers.h"
+#include "daemon/builder/trace_recorder.h"
+#include "daemon/builder/upstream_cache.h"
+#include "daemon/cache/entry.h"
+#include "daemon/plan/plan.h"
+#include "daemon/request/request.h"
 
 namespace kernix::build {
+
+// A load that has been checked and planned.
+struct PlannedLoad {
+  BuildRequest request;
+  Plan plan;
+  KnownLoadPtr known;
+  std::optional<Digest> request_digest;  // of what a lookup would ask; nothing if no lookup can know the answer
+  cache::Tag tag;
+  bool force = false;
+  size_t max_parallel = 0;
+  bool batch = false;
+  bool frozen = false;  // its program expects no build any more
+  Effort effort = Effort::kBuild;
+  std::shared_ptr<TraceRecorder> trace;  // null for a lookup of what is in the cache
+
+  // Set when the build starts.
+  BuildStart started;
+  HeaderContents headers;
+  UpstreamBudgetPtr budget;  // null: the upstream is not asked
+
+  const Digest& key() const { return known->key; }
+  bool needs_workers() const { return request.toolchain->described != nullptr; }
+};
 
 using FlightPtr = std::shared_ptr<Flight>;
 
@@ -91,7 +122,7 @@ class Flights {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int work_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<Key, FlightPtr> flights_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<Digest, EmptyQuery> empty_queries_ ABSL_GUARDED_BY(mutex_);
+  Lru<Digest, EmptyQuery> empty_queries_ ABSL_GUARDED_BY(mutex_){1024};
 };
 
 }  // namespace kernix::build

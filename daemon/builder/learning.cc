@@ -12,8 +12,7 @@
 namespace kernix::build {
 namespace {
 
-constexpr size_t kMostLessons = 16;       // one holds texts and an object, up to some megabytes
-constexpr size_t kMostRemembered = 1024;  // in each set
+constexpr size_t kMostLessons = 16;  // one holds texts and an object, up to some megabytes
 
 }  // namespace
 
@@ -49,18 +48,19 @@ absl::StatusOr<PlanOutputs> Learning::RunSteps(UserId user, std::vector<Step> st
 
 bool Learning::MayLearn(const Digest& key) {
   const MutexLock lock(mutex_);
-  return runner_ != nullptr && !stop_->cancelled() && !cannot_learn_.contains(key);
+  return runner_ != nullptr && !stop_->cancelled() && !cannot_learn_.Contains(key);
 }
 
 bool Learning::WasAskedFor(const Digest& key) {
   const MutexLock lock(mutex_);
-  if (asked_for_.size() >= kMostRemembered) asked_for_.clear();
-  return !asked_for_.insert(key).second;
+  if (asked_for_.Find(key) != nullptr) return true;
+  asked_for_.Put(key, true);
+  return false;
 }
 
 void Learning::Forget(const Digest& key) {
   const MutexLock lock(mutex_);
-  asked_for_.erase(key);
+  asked_for_.Drop(key);
 }
 
 void Learning::NoteFailure(const Digest& key, const absl::Status& status, std::string_view effect) {
@@ -70,8 +70,7 @@ void Learning::NoteFailure(const Digest& key, const absl::Status& status, std::s
   LogOf("not_learned", LogLevel::kInfo, "not_learned",
         {{"reason", std::string(status.message())}, {"effect", std::string(effect)}});
   const MutexLock lock(mutex_);
-  if (cannot_learn_.size() >= kMostRemembered) cannot_learn_.clear();
-  cannot_learn_.insert(key);
+  cannot_learn_.Put(key, true);
 }
 
 }  // namespace kernix::build

@@ -4,17 +4,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
 #include "common/base/digest.h"
+#include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/work_queue.h"
@@ -53,12 +54,14 @@ class Learning {
   void NoteFailure(const Digest& key, const absl::Status& status, std::string_view effect);
 
  private:
+  static constexpr uint64_t kMostRemembered = 1024;
+
   StepRunner* const runner_;
   const CancellationPtr stop_ = std::make_shared<Cancellation>();
   mutable Mutex mutex_;
   size_t lessons_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_set<Digest> cannot_learn_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<Digest> asked_for_ ABSL_GUARDED_BY(mutex_);
+  Lru<Digest, bool> cannot_learn_ ABSL_GUARDED_BY(mutex_){kMostRemembered};
+  Lru<Digest, bool> asked_for_ ABSL_GUARDED_BY(mutex_){kMostRemembered};
   WorkQueue queue_;  // last: it uses the others
 };
 

@@ -4,18 +4,39 @@
 // ...).
 //
 // A small kernel needs a few names of these libraries. The GNU linker enters all of their ten thousand names, which
-// takes five sixths of its time. So it gets small libraries (small_libraries.h): stubs with the names that the objects
+// takes five sixths of its time. So it gets small libraries: stubs with the names that the objects
 // need and the libraries have. So a link depends only on its objects and the toolchain, and never on others' links.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
-#include "daemon/builder/small_libraries.h"
 #include "daemon/builder/step_runner.h"
+#include "daemon/exec/blob.h"
 #include "daemon/plan/plan.h"
 
 namespace kernix::build {
+
+// The folder of the small libraries in the input root.
+inline constexpr char kSmallLibraries[] = "kernix-libraries";
+
+struct SmallLibraries {
+  std::vector<exec::InputFile> files;  // in that folder
+  // Sorted. If the linker does not find one of these, the libraries do not have it either.
+  std::vector<std::string> names;
+};
+
+// Stubs (link_stub.h) of `libraries` ("libstdc++.so", as compilers name them), which are in `folders`, where the
+// compiler looks for them. They have `names`, and the names that the compiler's start files need, if the libraries have
+// them, with their versions. A linker that searches that folder first takes them, and finds everything else as usual.
+// An error if a library is missing, because the compiler then links an archive, which may need any name; or if one has
+// an unusual form: neither a shared library with versions nor a script of glibc's beside one.
+absl::StatusOr<SmallLibraries> MakeSmallLibraries(Env& env, const std::vector<std::string>& folders,
+                                                  const std::vector<std::string>& libraries,
+                                                  const std::vector<std::string>& names);
 
 // The objects do not tell which names CUDA's archives need from libc and libm. So a link with these archives has only a
 // small libstdc++, from which they need nothing. Thread-safe.
@@ -31,19 +52,22 @@ class Linker {
   // small libraries, the latter's result is taken, so the bytes are the same.
   exec::ActionEnd Run(Step step, const StepRunner::Run& run);
 
-  // The registry must not be read after the linker is destroyed.
-  void Register(MetricsRegistry& registry) const;
+  void Register(MetricsRegistry& registry) const { links_.Register(registry); }
 
  private:
   // The libraries for a link, if it may have them.
   absl::StatusOr<SmallLibraries> SmallLibrariesFor(const Step& step, const toolchain::ToolchainPtr& toolchain) const;
-  exec::ActionEnd RunSmall(const Step& step, const SmallLibraries& small, StepRunner::Run run, StepObserver& observer);
+  exec::ActionEnd RunSmall(const Step& step, const SmallLibraries& small, StepRunner::Run run,
+                           exec::ActionObserver* observer);
 
   Env& env_;
   StepRunner& runner_;
   const bool takes_stubs_;
-  MetricCounter with_stubs_;
-  MetricCounter whole_;
+  CounterFamily links_{
+      "kernix_plain_links_total",
+      "Links with libraries of the toolchain only: with stubs of the libraries, or with the whole ones.",
+      "how",
+      {"stubs", "whole"}};
 };
 
 }  // namespace kernix::build

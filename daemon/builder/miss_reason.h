@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Says to people why a load was a miss.
+// What a build was made from, for people: its settings, and its inputs, one by one. Comparing these with earlier builds
+// says why a load was a miss.
 #pragma once
 
 #include <optional>
@@ -8,12 +9,21 @@
 #include <vector>
 
 #include "common/base/digest.h"
-#include "daemon/builder/planned_load.h"
+#include "daemon/builder/flights.h"
 #include "daemon/cache/cache.h"
 #include "daemon/cache/entry.h"
+#include "daemon/request/request.h"
 #include "daemon/toolchain/file_digests.h"
 
 namespace kernix::build {
+
+// The definitions, flags and settings of a build, as a compiler or kernixctl takes them. Shortens long texts and long
+// lists, and says so.
+std::vector<std::string> DescribeBuild(const BuildRequest& request);
+
+// The inputs that a key covers, sorted. They name nothing that the key does not cover: no path of this machine, no
+// user. The inputs of a kind that there are very many of appear as one.
+std::vector<cache::BuildInput> InputsOf(const BuildRequest& request);
 
 struct Miss {
   std::string reason;                  // "header x.h changed", "other flags: -O2, was -O3". One line of valid UTF-8.

@@ -2,7 +2,6 @@
 #include "daemon/builder/nvcc_compiler.h"
 
 #include <algorithm>
-#include <atomic>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
+#include "daemon/builder/failure.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/unit_texts.h"
 #include "daemon/exec/action_digest.h"
@@ -33,25 +33,16 @@ using language::RuntimeParts;
 // Shows phases to the observer of the step that they make up.
 class PhaseObserver : public PlanObserver {
  public:
-  explicit PhaseObserver(StepObserver* observer) : observer_(observer) {}
+  explicit PhaseObserver(exec::ActionObserver* observer) : observer_(observer) {}
   void OnQueued(const std::string&, int actions_ahead) override {
     if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
   }
   void OnStarted(const exec::Action& action) override {
     if (observer_ != nullptr) observer_->OnStarted(action);
   }
-  void OnStepEnded(const StepTimes& times) override {
-    const bool was_run = times.way == v1::TracedStep::RUN || times.way == v1::TracedStep::REMOTE;
-    if (!was_run && times.kind == StepKind::kCicc) has_reused_device_code_ = true;
-    if (observer_ != nullptr) observer_->OnStepEnded(times);
-  }
-
-  // Whether a cicc's result was made for another compile.
-  bool has_reused_device_code() const { return has_reused_device_code_; }
 
  private:
-  StepObserver* const observer_;
-  std::atomic<bool> has_reused_device_code_ = false;
+  exec::ActionObserver* const observer_;
 };
 
 template <typename T>
@@ -68,8 +59,6 @@ void AddInputs(Step& step, const PlanOutputs& made) {
     return true;
   });
 }
-
-bool IsSamePhase(const Step& one, const Step& other) { return one.action.step == other.action.step; }
 
 // What stands before an error: "k.cu(3): error: no", "k.cu(3): error #20011-D: no", "k.cu:3:5: error: no [-Werror=no]".
 constexpr absl::string_view kError = ": error";
@@ -163,19 +152,19 @@ class NvccCompiler::Compile {
 
   exec::ActionEnd Run() {
     if (run_.mode == CompileMode::kWhole || compiler_.disabled_.contains(Shortcut::kPhases))
-      return RunWhole(compiler_.not_wanted_);
+      return RunWhole("whole_forced");
     KERNIX_ASSIGN_OR_RETURN(const DryRunPtr dry_run, AskNvcc());
     std::optional<Phases> phases = dry_run != nullptr ? PhasesOf(step_, *dry_run, Programs()) : std::nullopt;
-    if (!phases) return RunWhole(compiler_.not_understood_);
+    if (!phases) return RunWhole("whole_not_understood");
     phases_ = *std::move(phases);
     if (lines_count_) {
       for (Step& step : phases_.compile) {
         if (step.reuse) step.reuse->device_unit.clear();
       }
     }
-    if (run_.mode == CompileMode::kAnew) return RunWithWholeHeader(compiler_.whole_forced_);
+    if (run_.mode == CompileMode::kAnew) return RunWithWholeHeader("whole_forced");
     const bool takes_stand_ins = MayTakeStandIn(phases_) && !compiler_.disabled_.contains(Shortcut::kStandIns);
-    if (!takes_stand_ins || run_.toolchain == nullptr) return RunWithWholeHeader(compiler_.whole_not_possible_);
+    if (!takes_stand_ins || run_.toolchain == nullptr) return RunWithWholeHeader("whole_not_possible");
     return RunWithStandIn();
   }
 
@@ -185,9 +174,8 @@ class NvccCompiler::Compile {
     const exec::Action question = DryRunOf(step_);
     const Digest digest = exec::DigestOfAction(question, {}).hash;
     if (std::optional<DryRunPtr> known = compiler_.dry_runs_.Find(digest)) return *std::move(known);
-    QuietStep observer(run_.observer);
     const exec::ActionEnd end = compiler_.runner_.RunCommand(
-        question, {.askers = run_.askers, .observer = &observer, .cancellation = run_.cancellation});
+        question, StepKind::kOther, {.askers = run_.askers, .trace = run_.trace, .cancellation = run_.cancellation});
     if (!end.ok() && WouldEndAgain(end.status())) return end.status();
     if (!end.ok() || end->exit_code != 0) return nullptr;
     // The question's digest names the tool that was identified.
@@ -216,32 +204,32 @@ class NvccCompiler::Compile {
   // If not, the whole header does: no other stand-in is tried.
   exec::ActionEnd RunWithStandIn() {
     const KnownRuntimePtr smallest = Find(RuntimeParts());
-    if (smallest->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
+    if (smallest->passes.empty()) return RunWithWholeHeader("whole_not_known_yet");
     const RuntimeChoice guess = GuessRuntime(compiler_.env_, *smallest, phases_, *run_.toolchain);
-    if (guess.full) return RunWithWholeHeader(compiler_.whole_by_names_);
+    if (guess.full) return RunWithWholeHeader("whole_by_names");
     RuntimeParts parts = guess.parts;
     KnownRuntimePtr known = Find(parts);
     if (const RuntimeParts needed = known->names.needed(); !parts.Has(needed)) {
       parts = parts | needed;
       known = Find(parts);
     }
-    if (known->passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
+    if (known->passes.empty()) return RunWithWholeHeader("whole_not_known_yet");
     Phases slim = WithStandIn(phases_, known->passes, parts);
     preprocessing_ = compiler_.preambles_.Prepare(slim, *run_.toolchain, run_.askers->First(), held_);
     PlanEnd preprocessed = Preprocess();
     if (!preprocessed.status.ok()) return OnFailure(slim, preprocessed);
     const RuntimeChoice choice = ChooseRuntime(compiler_.env_, *known, slim, preprocessed.outputs, *run_.toolchain);
     if (choice.full || !parts.Has(choice.parts)) {
-      return RunWithWholeHeader(compiler_.whole_after_preprocessing_);
+      return RunWithWholeHeader("whole_after_preprocessing");
     }
-    compiler_.slim_.Add();
+    compiler_.runtime_headers_["parts"].Add();
     stand_in_ = known;
     has_std_ = choice.has_std;
     return RunCompile(slim, preprocessed);
   }
 
-  exec::ActionEnd RunWithWholeHeader(MetricCounter& reason) {
-    reason.Add();
+  exec::ActionEnd RunWithWholeHeader(std::string_view reason) {
+    compiler_.runtime_headers_[reason].Add();
     stand_in_ = nullptr;
     preprocessing_ = {};
     if (UsesEarlierBuilds()) {
@@ -318,18 +306,18 @@ class NvccCompiler::Compile {
   bool MayHoldOtherLines(const Phases& phases) const {
     return std::any_of(phases.compile.begin(), phases.compile.end(), [&](const Step& step) {
       return step.reuse && !step.reuse->device_unit.empty() &&
-             (step.reuse->host_bodies_count || observer_.has_reused_device_code());
+             (step.reuse->host_bodies_count || has_reused_device_code_);
     });
   }
 
   exec::ActionEnd RunAgainForLines() {
-    compiler_.again_for_lines_.Add();
+    compiler_.compiles_["again_for_lines"].Add();
     LetGo();
     return Compile(compiler_, step_, run_, /*lines_count=*/true).Run();
   }
 
   exec::ActionEnd End(bool warns) {
-    compiler_.in_phases_.Add();
+    compiler_.compiles_["phases"].Add();
     exec::ActionResult result = Result();
     if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
     IgnoreExceptions("nothing to learn", [&] { Teach(warns); });
@@ -360,8 +348,10 @@ class NvccCompiler::Compile {
   PlanEnd RunPhases(std::vector<Step> steps) {
     StepRunner::Run run = run_;
     run.outputs = held_;
-    return RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode, .in_order = true},
-                   compiler_.runner_, std::move(run), observer_);
+    PlanEnd end = RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode, .in_order = true},
+                          compiler_.runner_, std::move(run), observer_);
+    if (end.reused.contains(StepKind::kCicc)) has_reused_device_code_ = true;
+    return end;
   }
 
   // All that nvcc runs before the phase that failed has succeeded. So what the phase says is nvcc's message, if it has
@@ -370,30 +360,30 @@ class NvccCompiler::Compile {
     if (WouldEndAgain(end.status)) return end.status;
     PlanEnd ended = std::exchange(end, {});
     ended.outputs.clear();  // before all is made again
-    if (ended.failed == nullptr) return RunWhole(compiler_.phase_failed_);
+    if (ended.failed == nullptr) return RunWhole("whole_after_failure");
     const Step& failed = *ended.failed;
     const v1::ErrorDetail detail = GetErrorDetail(ended.status);
     const std::string& words = detail.compiler_output();
     const bool is_cicc = failed.kind == StepKind::kCicc;
     const bool lacks_lines = is_cicc && failed.reuse->host_bodies_count && !failed.reuse->device_unit.empty();
-    if (lacks_lines || (IsSamePhase(failed, phases.host_compile) && MayHoldOtherLines(phases))) {
+    if (lacks_lines || (failed.kind == StepKind::kHostCompile && MayHoldOtherLines(phases))) {
       return RunAgainForLines();
     }
     printed_ = exec::MakeContent(StrCat(*printed_, ended.printed));
     if (LacksHeader(words)) return Fail(detail);
     if (failed.kind == StepKind::kPtxas) return OnPtxasFailed(phases, failed, detail);
-    if (!NamesError(words)) return RunWhole(compiler_.phase_failed_);
+    if (!NamesError(words)) return RunWhole("whole_after_failure");
     if (&phases == &phases_ || IsSameWithWholeHeader(words, has_std_)) return Fail(detail);
-    if (is_cicc) return RunWhole(compiler_.phase_failed_);
+    if (is_cicc) return RunWhole("whole_after_failure");
     LetGo();
-    return RunWithWholeHeader(compiler_.whole_after_error_);
+    return RunWithWholeHeader("whole_after_error");
   }
 
   // It speaks of lines of the PTX, which is that of a whole call.
   exec::ActionEnd OnPtxasFailed(const Phases& phases, const Step& failed, v1::ErrorDetail detail) {
     const auto is_ptxas = [](const Step& step) { return step.kind == StepKind::kPtxas; };
     if (std::count_if(phases.compile.begin(), phases.compile.end(), is_ptxas) > 1) {
-      return RunWhole(compiler_.phase_failed_);
+      return RunWhole("whole_after_failure");
     }
     detail.set_compiler_output(AsInWholeCall(failed, detail.compiler_output()));
     return Fail(detail);
@@ -401,7 +391,7 @@ class NvccCompiler::Compile {
 
   // A phase's error is the message, after what the phases before it have printed.
   exec::ActionEnd Fail(const v1::ErrorDetail& detail) {
-    compiler_.in_phases_.Add();
+    compiler_.compiles_["phases"].Add();
     exec::ActionResult result;
     result.exit_code = detail.exit_code();
     result.output = StrCat(*printed_, detail.compiler_output());
@@ -418,10 +408,10 @@ class NvccCompiler::Compile {
     stand_in_ = nullptr;
   }
 
-  exec::ActionEnd RunWhole(MetricCounter& reason) {
-    reason.Add();
+  exec::ActionEnd RunWhole(std::string_view reason) {
+    compiler_.compiles_[reason].Add();
     LetGo();
-    return compiler_.runner_.RunCommand(step_.action, run_);
+    return compiler_.runner_.RunCommand(step_.action, step_.kind, run_);
   }
 
   NvccCompiler& compiler_;
@@ -430,7 +420,8 @@ class NvccCompiler::Compile {
   const HeldOutputsPtr held_;
   const bool lines_count_;
   PhaseObserver observer_{run_.observer};
-  Phases phases_;  // with the whole header
+  bool has_reused_device_code_ = false;  // that was made for another compile
+  Phases phases_;                        // with the whole header
   std::optional<RuntimeParts> to_learn_;
   KnownRuntimePtr stand_in_;  // null: all passes read the whole header
   bool has_std_ = false;      // see RuntimeChoice
@@ -445,24 +436,8 @@ exec::ActionEnd NvccCompiler::Run(const Step& step, const StepRunner::Run& run) 
 }
 
 void NvccCompiler::Register(MetricsRegistry& registry) const {
-  registry.AddCounters("kernix_nvcc_compiles_total",
-                       "Compiles by nvcc: in its phases, or by one call of nvcc, and why.", "how",
-                       {{"phases", &in_phases_},
-                        {"whole_forced", &not_wanted_},
-                        {"whole_not_understood", &not_understood_},
-                        {"whole_after_failure", &phase_failed_},
-                        {"again_for_lines", &again_for_lines_}});
-  registry.AddCounters(
-      "kernix_cuda_runtime_headers_total",
-      "Compiles in nvcc's phases: with the parts of cuda_runtime.h that the kernel needs, or with all of it, and why.",
-      "how",
-      {{"parts", &slim_},
-       {"whole_not_possible", &whole_not_possible_},
-       {"whole_not_known_yet", &whole_not_known_},
-       {"whole_by_names", &whole_by_names_},
-       {"whole_after_preprocessing", &whole_after_preprocessing_},
-       {"whole_forced", &whole_forced_},
-       {"whole_after_error", &whole_after_error_}});
+  compiles_.Register(registry);
+  runtime_headers_.Register(registry);
   preambles_.Register(registry);
 }
 

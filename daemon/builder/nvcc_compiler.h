@@ -41,7 +41,6 @@ class NvccCompiler {
   // phase names is nvcc's; if a stand-in may have changed it, the phase has read the whole header.
   exec::ActionEnd Run(const Step& step, const StepRunner::Run& run);
 
-  // The registry must not be read after the compiler is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:
@@ -52,19 +51,16 @@ class NvccCompiler {
   StepRunner& runner_;
   const Shortcuts disabled_;
 
-  MetricCounter in_phases_;
-  MetricCounter not_wanted_;
-  MetricCounter not_understood_;
-  MetricCounter phase_failed_;
-  MetricCounter again_for_lines_;
-
-  MetricCounter slim_;
-  MetricCounter whole_not_possible_;
-  MetricCounter whole_not_known_;
-  MetricCounter whole_by_names_;
-  MetricCounter whole_after_preprocessing_;
-  MetricCounter whole_forced_;
-  MetricCounter whole_after_error_;
+  CounterFamily compiles_{"kernix_nvcc_compiles_total",
+                          "Compiles by nvcc: in its phases, or by one call of nvcc, and why.",
+                          "how",
+                          {"phases", "whole_forced", "whole_not_understood", "whole_after_failure", "again_for_lines"}};
+  CounterFamily runtime_headers_{
+      "kernix_cuda_runtime_headers_total",
+      "Compiles in nvcc's phases: with the parts of cuda_runtime.h that the kernel needs, or with all of it, and why.",
+      "how",
+      {"parts", "whole_not_possible", "whole_not_known_yet", "whole_by_names", "whole_after_preprocessing",
+       "whole_forced", "whole_after_error"}};
 
   SharedLru<Digest, DryRunPtr> dry_runs_{256};  // what nvcc has answered, by question
   RuntimeKnowledge knowledge_;

@@ -71,7 +71,7 @@ class PlanRun {
 
  private:
   // One step, and the observer of its action.
-  struct StepRun : StepObserver {
+  struct StepRun : exec::ActionObserver {
     StepRun(size_t i, Step s, PlanObserver& o) : index(i), step(std::move(s)), observer(o) {}
     void OnQueued(int actions_ahead) override { observer.OnQueued(step.action.step, actions_ahead); }
     void OnStarted(const exec::Action& action) override { observer.OnStarted(action); }
@@ -82,7 +82,6 @@ class PlanRun {
       Show(std::string_view(unfinished).substr(0, end));
       unfinished.erase(0, end);
     }
-    void OnStepEnded(const StepTimes& times) override { observer.OnStepEnded(times); }
     void OnEnded() { Show(std::exchange(unfinished, "")); }
     void Show(std::string_view lines) {
       if (!lines.empty()) observer.OnOutput(WithUsersNames(lines, step.action.links));
@@ -101,6 +100,7 @@ class PlanRun {
     absl::Status status;
     PlanOutputs outputs;
     exec::Content printed;
+    bool is_reused = false;
     std::shared_ptr<const Step> failed;  // its command has
   };
 
@@ -173,6 +173,7 @@ class PlanRun {
       return StepFailure(run.step.action, *end);
     }
     result.outputs = std::move(end->outputs);
+    result.is_reused = end->is_reused;
     const Printed& printed = run.step.printed;
     result.printed = exec::MakeContent(printed.path.empty() ? WithUsersNames(end->output, run.step.action.links) : "");
     if (!printed.path.empty()) {
@@ -211,6 +212,7 @@ class PlanRun {
     if (run.index >= wanted_) return 0;
     run.printed = std::move(result.printed);
     end_.outputs.merge(result.outputs);
+    if (result.is_reused) end_.reused.insert(run.step.kind);
     return ++steps_done_;
   }
 

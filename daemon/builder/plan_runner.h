@@ -5,12 +5,12 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "daemon/builder/step_runner.h"
-#include "daemon/builder/step_times.h"
 #include "daemon/plan/plan.h"
 
 namespace kernix::build {
@@ -24,17 +24,16 @@ class PlanObserver {
   virtual void OnStarted(const exec::Action& /*action*/) {}
   virtual void OnOutput(std::string_view /*text*/) {}
   virtual void OnStepDone(int /*steps_done*/) {}
-  // See StepObserver.
-  virtual void OnStepEnded(const StepTimes&) {}
 };
 
 using PlanOutputs = std::map<std::string, exec::Content>;  // by path
 
 // The outcome of a plan.
 struct PlanEnd {
-  absl::Status status;  // the first failure
-  PlanOutputs outputs;  // of the steps that succeeded
-  std::string printed;  // unless it is an output, in the plan's order: by all, or by those before `failed`
+  absl::Status status;        // the first failure
+  PlanOutputs outputs;        // of the steps that succeeded
+  std::string printed;        // unless it is an output, in the plan's order: by all, or by those before `failed`
+  std::set<StepKind> reused;  // kinds of the steps whose result was made by another one
   std::shared_ptr<const Step> failed;  // the step whose command failed, as it ran, if `status` is about one
 };
 

@@ -171,7 +171,7 @@ bool Preambles::Join(const Preprocessing& preprocessing, const HeldOutputsPtr& o
 
 void Preambles::CountPasses(const Preprocessing& preprocessing) {
   for (const Preprocessing::Pass& pass : preprocessing.passes) {
-    (!pass.split ? none_ : pass.text != nullptr ? kept_ : not_kept_).Add();
+    passes_[!pass.split ? "none" : pass.text != nullptr ? "kept" : "not_known_yet"].Add();
   }
 }
 
@@ -199,9 +199,7 @@ void Preambles::NoteMisfit(const std::vector<PreambleForm>& forms, UserId user, 
 }
 
 void Preambles::Register(MetricsRegistry& registry) const {
-  registry.AddCounters("kernix_preambles_total",
-                       "Passes of nvcc's preprocessor: with a kept preamble, or without one, and why.", "how",
-                       {{"kept", &kept_}, {"not_known_yet", &not_kept_}, {"none", &none_}});
+  passes_.Register(registry);
   registry.AddCounter("kernix_preamble_misfits_total",
                       "Compiles that preprocessed again, because a kept preamble did not fit.", does_not_fit_);
 }

@@ -61,7 +61,6 @@ class Preambles {
   // Learns missing preambles from the outputs of their passes, when they come a second time.
   void Teach(const Preprocessing& preprocessing, const PlanOutputs& outputs, toolchain::ToolchainPtr toolchain);
 
-  // The registry must not be read after the object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:
@@ -79,9 +78,10 @@ class Preambles {
   StepCache& cache_;
   Learning& learning_;
   const bool is_disabled_;
-  MetricCounter kept_;
-  MetricCounter not_kept_;
-  MetricCounter none_;
+  CounterFamily passes_{"kernix_preambles_total",
+                        "Passes of nvcc's preprocessor: with a kept preamble, or without one, and why.",
+                        "how",
+                        {"kept", "not_known_yet", "none"}};
   MetricCounter does_not_fit_;
   SharedLru<Digest, bool> misfits_{1024};  // users' units of #includes whose text does not join with the preamble's
 };

@@ -51,7 +51,6 @@ class StepCache {
 
   BuildStart Now() const { return {env_.Now(), env_.UnixMillis()}; }
 
-  // The registry must not be read after the cache is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:

@@ -14,6 +14,7 @@
 #include "common/base/strings.h"
 #include "daemon/builder/compiled_preambles.h"
 #include "daemon/builder/dependency_file.h"
+#include "daemon/builder/failure.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/linker.h"
 #include "daemon/builder/nvcc_compiler.h"
@@ -66,11 +67,6 @@ exec::ActionEnd RunFaster(const Step& step, const RunAction& run_faster, const R
 
 }  // namespace
 
-bool WouldEndAgain(const absl::Status& status) {
-  const ErrorKind kind = KindOf(status);
-  return kind == v1::ErrorDetail::CANCELLED || kind == v1::ErrorDetail::RESOURCE;
-}
-
 struct StepRunner::Parts {
   Parts(Env& env, StepRunner& runner, StepCache& cache, StepRunner* lessons, const Shortcuts& disabled)
       : compiled_preambles(cache, learning, disabled),
@@ -88,6 +84,7 @@ StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache, Ste
     : env_(env),
       executor_(executor),
       cache_(cache),
+      lessons_(lessons),
       disabled_(std::move(disabled)),
       parts_(std::make_unique<Parts>(env, *this, cache, lessons, disabled_)) {}
 
@@ -99,11 +96,11 @@ exec::ActionEnd StepRunner::RunStep(const Step& step, const Run& run) {
   if (step.kind == StepKind::kCppCompile && has_shortcuts) return RunCppCompile(step, run);
   if (step.kind == StepKind::kLink || step.kind == StepKind::kPlainLink) return parts_->linker.Run(step, run);
   if (step.reuse && run.toolchain != nullptr && run.mode != CompileMode::kWhole) return RunReusable(step, run);
-  return RunCommand(step.action, run);
+  return RunCommand(step.action, step.kind, run);
 }
 
-exec::ActionEnd StepRunner::RunCommand(const exec::Action& action, const Run& run) {
-  TimedStep timed(env_, action.step, StepKind::kOther, run.observer);
+exec::ActionEnd StepRunner::RunCommand(const exec::Action& action, StepKind kind, const Run& run) {
+  TimedStep timed(env_, metrics_, action.step, kind, run.observer, run.trace);
   exec::ActionEnd end = executor_.Run(action, run.askers, &timed, run.cancellation);
   timed.End(end);
   return end;
@@ -120,8 +117,8 @@ exec::ActionEnd StepRunner::RunCppCompile(Step step, const Run& run) {
   Run run_muted = run;
   run_muted.observer = &muted;
   exec::ActionEnd end = RunFaster(
-      step, [&](const exec::Action& action) { return RunCommand(action, run_muted); },
-      [&](const exec::Action& action) { return RunCommand(action, run); });
+      step, [&](const exec::Action& action) { return RunCommand(action, step.kind, run_muted); },
+      [&](const exec::Action& action) { return RunCommand(action, step.kind, run); });
   if (!end.ok() || end->exit_code != 0 || !end->output.empty()) return end;
   IgnoreExceptions("nothing to learn",
                    [&] { preambles.Teach(prepared, end->outputs.at(step.object), run.toolchain, user); });
@@ -129,7 +126,7 @@ exec::ActionEnd StepRunner::RunCppCompile(Step step, const Run& run) {
 }
 
 exec::ActionEnd StepRunner::RunReusable(const Step& step, const Run& run) {
-  TimedStep timed(env_, step.action.step, step.kind, run.observer);
+  TimedStep timed(env_, metrics_, step.action.step, step.kind, run.observer, run.trace);
   KERNIX_ASSIGN_OR_RETURN(Step canonical, WithCanonicalDeviceUnit(step, run.outputs));
   const Digest key = StepCache::KeyOf(canonical, *run.toolchain);
   Reusable reusable{key, std::move(canonical), run, timed};
@@ -144,20 +141,22 @@ exec::ActionEnd StepRunner::RunReusable(const Step& step, const Run& run) {
 exec::ActionEnd StepRunner::FindOrRun(const Reusable& reusable) {
   const Run& run = reusable.run;
   if (std::optional<exec::ActionResult> kept = cache_.Find(reusable.key, *run.toolchain)) {
-    reused_.Add();
+    reusable_["reused"].Add();
     reusable.timed.TakesResult(v1::TracedStep::REUSED);
+    kept->is_reused = true;
     return *std::move(kept);
   }
   std::optional<exec::ActionResult> found =
       cache_.FindUpstream(reusable.key, reusable.step, run.toolchain, run.budget, run.cancellation);
   if (!found) return RunAndKeep(reusable);
-  upstream_.Add();
+  reusable_["upstream"].Add();
   reusable.timed.TakesResult(v1::TracedStep::UPSTREAM);
+  found->is_reused = true;
   return *std::move(found);
 }
 
 exec::ActionEnd StepRunner::RunAndKeep(const Reusable& reusable) {
-  run_.Add();
+  reusable_["run"].Add();
   const Run& run = reusable.run;
   const BuildStart start = cache_.Now();
   const auto execute = [&](const exec::Action& action) {
@@ -177,13 +176,19 @@ void StepRunner::Register(MetricsRegistry& registry) const {
   parts_->nvcc.Register(registry);
   parts_->compiled_preambles.Register(registry);
   parts_->linker.Register(registry);
+  const auto add_steps_of = [&registry](const StepRunner& runner, const MetricsRegistry::Labels& labels) {
+    runner.metrics_.Register(registry, labels);
+    registry.AddGauge(
+        "kernix_steps_running", "Steps that run now.", [&runner] { return runner.executor_.load().running; }, labels);
+    registry.AddGauge(
+        "kernix_steps_queued", "Steps that wait for the pool now.",
+        [&runner] { return runner.executor_.load().queued; }, labels);
+  };
+  add_steps_of(*this, {});
+  if (lessons_ != nullptr) add_steps_of(*lessons_, {{"pool", "lessons"}});
   registry.AddGauge("kernix_lessons", "Preparations of shortcuts for later builds: running and waiting.",
                     [this] { return static_cast<int64_t>(LessonsLeft()); });
-  registry.AddCounters(
-      "kernix_reusable_steps_total",
-      "Steps whose result can serve other builds: taken from an earlier build or from another node, or "
-      "run.",
-      "how", {{"reused", &reused_}, {"upstream", &upstream_}, {"run", &run_}});
+  reusable_.Register(registry);
 }
 
 }  // namespace kernix::build

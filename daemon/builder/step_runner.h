@@ -25,10 +25,6 @@
 
 namespace kernix::build {
 
-// Whether another way to make a step's outputs would meet the same end, later: the step is cancelled, or the machine
-// has no room.
-bool WouldEndAgain(const absl::Status& status);
-
 // A compile by nvcc runs in nvcc's phases (nvcc_compiler.h), one of C++ perhaps with a compiled preamble
 // (compiled_preambles.h), a plain link with stubs (linker.h). A step that can be reused (see Reuse) takes an earlier
 // result. Any other step is one command. Thread-safe.
@@ -48,7 +44,8 @@ class StepRunner {
     size_t share = 1;                             // see RunPlan()
     UpstreamBudgetPtr budget = nullptr;           // of the load; null: each step has a bound of its own
     HeldOutputsPtr outputs = nullptr;             // of the plan; null: what phases make stays in memory
-    StepObserver* observer = nullptr;             // may be null
+    exec::ActionObserver* observer = nullptr;     // may be null
+    TraceRecorder* trace = nullptr;               // of the build; null: nobody reads one
     CancellationPtr cancellation = nullptr;       // may be null
   };
 
@@ -56,13 +53,12 @@ class StepRunner {
   // start; their output reaches it when all have succeeded.
   exec::ActionEnd RunStep(const Step& step, const Run& run);
 
-  // Runs `action` as one command, whatever earlier steps have made.
-  exec::ActionEnd RunCommand(const exec::Action& action, const Run& run);
+  // Runs `action`, of a step of this kind, as one command, whatever earlier steps have made.
+  exec::ActionEnd RunCommand(const exec::Action& action, StepKind kind, const Run& run);
 
   // How many lessons run or wait.
   size_t LessonsLeft() const;
 
-  // The registry must not be read after the runner is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:
@@ -83,10 +79,14 @@ class StepRunner {
   Env& env_;
   exec::Executor& executor_;
   StepCache& cache_;
+  StepRunner* const lessons_;
   const Shortcuts disabled_;
-  MetricCounter reused_;
-  MetricCounter upstream_;
-  MetricCounter run_;
+  StepMetrics metrics_;
+  CounterFamily reusable_{
+      "kernix_reusable_steps_total",
+      "Steps whose result can serve other builds: taken from an earlier build or from another node, or run.",
+      "how",
+      {"reused", "upstream", "run"}};
 
   struct Parts;
   const std::unique_ptr<Parts> parts_;  // last: they may be learning

@@ -70,30 +70,27 @@ class ScriptedExecutor : public exec::Executor {
   std::string lines_above;  // in each output
 };
 
-class Watcher : public StepObserver {
+class Watcher : public exec::ActionObserver {
  public:
   void OnStarted(const exec::Action& action) override {
     const MutexLock lock(mutex_);
     started.push_back(action.step);
   }
   void OnOutput(std::string_view text) override { output += text; }
-  void OnStepEnded(const StepTimes& times) override {
-    EXPECT_LE(times.ready, times.started);
-    EXPECT_LE(times.started, times.ended);
-    const MutexLock lock(mutex_);
-    ended_.emplace_back(times.name, times.way);
-  }
-  std::vector<std::pair<std::string, v1::TracedStep::How>> Ended() const {
-    const MutexLock lock(mutex_);
-    return ended_;
-  }
   std::vector<std::string> started;
   std::string output;
 
  private:
-  mutable Mutex mutex_;
-  std::vector<std::pair<std::string, v1::TracedStep::How>> ended_ ABSL_GUARDED_BY(mutex_);
+  Mutex mutex_;
 };
+
+// Names and ways of the steps that have ended, in the order in which they began.
+std::vector<std::pair<std::string, v1::TracedStep::How>> Ended(const TraceRecorder& trace) {
+  std::vector<std::pair<std::string, v1::TracedStep::How>> ended;
+  const v1::BuildTrace read = trace.Trace();
+  for (const v1::TracedStep& step : read.step()) ended.emplace_back(step.name(), step.how());
+  return ended;
+}
 
 class StepRunnerTest : public ::testing::Test {
  protected:
@@ -115,6 +112,7 @@ class StepRunnerTest : public ::testing::Test {
                                   .mode = mode_,
                                   .outputs = outputs_,
                                   .observer = &watcher_,
+                                  .trace = &trace_,
                                   .cancellation = cancellation_});
   }
 
@@ -134,6 +132,7 @@ class StepRunnerTest : public ::testing::Test {
   StepRunner runner_{Env::Posix(), executor_, cache_};
   CancellationPtr cancellation_ = std::make_shared<Cancellation>();
   Watcher watcher_;
+  TraceRecorder trace_{Env::Posix()};
 };
 
 TEST_F(StepRunnerTest, ACompileRunsAsItsPhases) {
@@ -352,7 +351,7 @@ TEST_F(StepRunnerTest, OtherStepsAreOneCommand) {
 TEST_F(StepRunnerTest, TellsTheTimesOfPhasesAndOfTheDryRun) {
   ASSERT_TRUE(Run(Compile()).ok());
   std::vector<std::string> names;
-  const auto ended = watcher_.Ended();
+  const auto ended = Ended(trace_);
   for (const auto& [name, way] : ended) {
     EXPECT_EQ(way, v1::TracedStep::RUN) << name;
     names.push_back(name);
@@ -365,8 +364,8 @@ TEST_F(StepRunnerTest, TellsTheTimesOfPhasesAndOfTheDryRun) {
 TEST_F(StepRunnerTest, TellsTheTimesOfAFailedPhaseAndOfTheWholeCallAfterIt) {
   executor_.failing = {"cicc compute_90"};
   ASSERT_TRUE(Run(Compile()).ok());
-  EXPECT_THAT(watcher_.Ended(), Contains(Pair("cicc compute_90", v1::TracedStep::RUN)));
-  EXPECT_THAT(watcher_.Ended().back(), Pair("compile", v1::TracedStep::RUN));
+  EXPECT_THAT(Ended(trace_), Contains(Pair("cicc compute_90", v1::TracedStep::RUN)));
+  EXPECT_THAT(Ended(trace_).back(), Pair("compile", v1::TracedStep::RUN));
 }
 
 class ReusableStepTest : public ::testing::Test {
@@ -395,7 +394,7 @@ class ReusableStepTest : public ::testing::Test {
     step.action.outputs = {"out"};
     step.reuse = Reuse();
     const exec::ActionEnd end = runner_.RunStep(
-        step, {.askers = exec::OneAsker(UserId{7}), .toolchain = toolchain_, .mode = mode, .observer = &watcher_});
+        step, {.askers = exec::OneAsker(UserId{7}), .toolchain = toolchain_, .mode = mode, .trace = &trace_});
     EXPECT_TRUE(end.ok());
   }
 
@@ -411,16 +410,27 @@ class ReusableStepTest : public ::testing::Test {
   StepCache cache_{Env::Posix(), digests_, scratch_ / "steps", 1 << 20};
   StepRunner runner_{Env::Posix(), executor_, cache_};
   const toolchain::ToolchainPtr toolchain_ = std::make_shared<const toolchain::Toolchain>();
-  Watcher watcher_;
+  TraceRecorder trace_{Env::Posix()};
 };
 
 TEST_F(ReusableStepTest, TellsHowEachLoadCameToTheResult) {
   for (int i = 0; i < 3; ++i) Run();
   EXPECT_EQ(executor_.runs, 1);
-  EXPECT_THAT(watcher_.Ended(), ElementsAre(Pair("step", v1::TracedStep::RUN), Pair("step", v1::TracedStep::REUSED),
-                                            Pair("step", v1::TracedStep::REUSED)));
+  EXPECT_THAT(Ended(trace_), ElementsAre(Pair("step", v1::TracedStep::RUN), Pair("step", v1::TracedStep::REUSED),
+                                         Pair("step", v1::TracedStep::REUSED)));
   EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"run\"} 1\n"));
   EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"reused\"} 2\n"));
+}
+
+TEST_F(ReusableStepTest, MetricsTellThePoolOfLessonsApart) {
+  StepRunner lessons(Env::Posix(), executor_, cache_);
+  StepRunner runner(Env::Posix(), executor_, cache_, &lessons);
+  MetricsRegistry registry;
+  runner.Register(registry);
+  EXPECT_THAT(registry.Text(), AllOf(HasSubstr("kernix_steps_running 0\n"), HasSubstr("kernix_steps_queued 0\n"),
+                                     HasSubstr("kernix_queue_wait_seconds_count 0\n"),
+                                     HasSubstr("kernix_steps_running{pool=\"lessons\"} 0\n"),
+                                     HasSubstr("kernix_step_seconds_count{pool=\"lessons\",step=\"link\"} 0\n")));
 }
 
 TEST_F(ReusableStepTest, AStepThatRunsAnewTakesNothing) {

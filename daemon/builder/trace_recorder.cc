@@ -62,7 +62,7 @@ void TraceRecorder::Lap(const std::string& name) {
   const MonotonicTime now = env_.Now();
   const MutexLock lock(mutex_);
   const MonotonicTime before = std::exchange(lap_, now);
-  steps_.push_back(StepFrom({name, StepKind::kOther, v1::TracedStep::DAEMON, before, before, now}));
+  steps_.push_back(StepFrom({name, v1::TracedStep::DAEMON, before, before, now}));
 }
 
 void TraceRecorder::Skip() {

@@ -4,17 +4,27 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "daemon/builder/step_times.h"
 #include "daemon/cache/entry.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::build {
+
+// The times of a step that has ended.
+struct StepTimes {
+  std::string name;
+  v1::TracedStep::How way = v1::TracedStep::RUN;
+  MonotonicTime ready;    // its inputs were there
+  MonotonicTime started;  // its command, with staged inputs; if none ran: when the search for another result began
+  MonotonicTime ended;
+  uint64_t peak_memory_bytes = 0;  // see exec::ActionResult; 0 also if no command ran
+};
 
 // The bounds of a trace. Of more steps, those that took longest are kept; of a longer name, the beginning.
 inline constexpr size_t kMostTracedSteps = 1000;

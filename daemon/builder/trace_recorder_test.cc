@@ -55,8 +55,8 @@ TEST_F(TraceRecorderTest, RecordsStepsAndTheDaemonsOwnWorkByTheirBeginning) {
   Pass(30);
   recorder_.Lap("stage");
   // Steps are told of when they end, the later one first here.
-  recorder_.Add({"cicc compute_90", StepKind::kOther, v1::TracedStep::RUN, At(400), At(450), At(900)});
-  recorder_.Add({"preprocess compute_90", StepKind::kOther, v1::TracedStep::REUSED, At(140), At(140), At(400)});
+  recorder_.Add({"cicc compute_90", v1::TracedStep::RUN, At(400), At(450), At(900)});
+  recorder_.Add({"preprocess compute_90", v1::TracedStep::REUSED, At(140), At(140), At(400)});
   Pass(1000);
   recorder_.Skip();
   Pass(50);
@@ -77,7 +77,7 @@ TEST_F(TraceRecorderTest, KeepsTheLongestOfTooManySteps) {
   for (int i = 0; i < count; ++i) {
     // Three of them take 1 us, all others more.
     const int length = i % 400 == 7 && i < 1000 ? 1 : 10 + i;
-    recorder_.Add({StrCat("step ", i), StepKind::kOther, v1::TracedStep::RUN, At(i), At(i), At(i + length)});
+    recorder_.Add({StrCat("step ", i), v1::TracedStep::RUN, At(i), At(i), At(i + length)});
   }
   const BuildTrace trace = recorder_.Trace();
   EXPECT_THAT(trace.step(), SizeIs(kMostTracedSteps));
@@ -89,15 +89,15 @@ TEST_F(TraceRecorderTest, KeepsTheLongestOfTooManySteps) {
 
 TEST_F(TraceRecorderTest, CutsLongNamesBetweenCharacters) {
   std::string name(kLongestTracedName - 1, 'a');
-  recorder_.Add({name + "ä.cu", StepKind::kOther, v1::TracedStep::RUN, At(0), At(0), At(1)});
-  recorder_.Add({"\xff", StepKind::kOther, v1::TracedStep::RUN, At(2), At(2), At(3)});
+  recorder_.Add({name + "ä.cu", v1::TracedStep::RUN, At(0), At(0), At(1)});
+  recorder_.Add({"\xff", v1::TracedStep::RUN, At(2), At(2), At(3)});
   const BuildTrace trace = recorder_.Trace();
   EXPECT_EQ(trace.step(0).name(), name);
   EXPECT_TRUE(IsValidUtf8(trace.step(1).name()));
 }
 
 TEST_F(TraceRecorderTest, TimesBeforeTheBuildBeganCountAsItsBeginning) {
-  recorder_.Add({"early", StepKind::kOther, v1::TracedStep::RUN, At(-50), At(-20), At(10)});
+  recorder_.Add({"early", v1::TracedStep::RUN, At(-50), At(-20), At(10)});
   EXPECT_THAT(recorder_.Trace().step(), ElementsAre(Step("early", TracedStep::RUN, 0, 30, 30)));
 }
 
@@ -105,8 +105,7 @@ TEST_F(TraceRecorderTest, ManyThreadsMayAdd) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
-      for (int j = 0; j < 100; ++j)
-        recorder_.Add({"step", StepKind::kOther, v1::TracedStep::RUN, At(j), At(j), At(j + 1)});
+      for (int j = 0; j < 100; ++j) recorder_.Add({"step", v1::TracedStep::RUN, At(j), At(j), At(j + 1)});
     });
   }
   for (std::thread& thread : threads) thread.join();

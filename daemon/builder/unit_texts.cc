@@ -9,7 +9,6 @@
 
 #include "absl/strings/match.h"
 #include "common/base/paths.h"
-#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/cxx/include_scan.h"
 #include "common/cxx/lexer.h"
@@ -31,7 +30,7 @@ using language::Token;
 using language::UnitText;
 using Kind = UnitText::Kind;
 
-RuntimeChoice Whole(std::string why) { return {.full = true, .why = std::move(why), .parts = {}}; }
+const RuntimeChoice kWhole = {.full = true};
 
 bool IsBelowAny(const std::string& path, const std::vector<std::string>& folders) {
   return std::any_of(folders.begin(), folders.end(),
@@ -75,19 +74,19 @@ class FileKinds {
   std::map<std::string, std::optional<Kind>, std::less<>> kinds_;
 };
 
-// A macro of flags that may change the runtime header itself; empty if there is none.
-std::string MacroBeforeHeaders(const KnownRuntime& known, const exec::Action& preprocess) {
+// Whether a macro of flags may change the runtime header itself.
+bool HasMacroBeforeHeaders(const KnownRuntime& known, const exec::Action& preprocess) {
   for (const exec::InputFile& input : preprocess.inputs) {
     if (!IsBelow(input.path, kMacroFolder)) continue;
     std::deque<std::string> storage;
     Lexer lexer(*input.content, storage);
     bool names_follow = false;
     for (Token token; lexer.NextInDirective(token);) {
-      if (names_follow && known.names.MayChangeHeaders(token.text)) return std::string(token.text);
+      if (names_follow && known.names.MayChangeHeaders(token.text)) return true;
       names_follow = token.Is("define") || token.Is("undef");
     }
   }
-  return "";
+  return false;
 }
 
 // The place of a file in one of the action's trees; empty for any other.
@@ -140,10 +139,15 @@ std::set<std::string> IncludableNames(const KnownRuntime& known, const std::vect
   return names;
 }
 
-// A header of the request that is found in the place of one that the whole header reads; empty if there is none. The
-// stand-in may leave out the one that would read it.
-std::string HeaderInPlaceOfToolkits(Env& env, const KnownRuntime& known, const exec::Action& preprocess,
-                                    const toolchain::Toolchain& toolchain) {
+bool IsInAny(Env& env, const std::vector<std::string>& folders, const std::string& header) {
+  return std::any_of(folders.begin(), folders.end(),
+                     [&](const std::string& folder) { return env.Stat(JoinPath(folder, header)).ok(); });
+}
+
+// Whether a header of the request is found in the place of one that the whole header reads. The stand-in may leave out
+// the one that would read it.
+bool HasHeaderInPlaceOfToolkits(Env& env, const KnownRuntime& known, const exec::Action& preprocess,
+                                const toolchain::Toolchain& toolchain) {
   std::vector<std::string> folders;
   for (const std::string& word : preprocess.argv) {
     for (const std::string_view flag : {"-I", "-iquote"}) {
@@ -153,18 +157,14 @@ std::string HeaderInPlaceOfToolkits(Env& env, const KnownRuntime& known, const e
       if (!place.empty()) folders.push_back(Dirname(place));
     }
   }
-  if (folders.empty()) return "";
-  for (const std::string& name : IncludableNames(known, preprocess.links, toolchain)) {
-    for (const std::string& folder : folders) {
-      if (env.Stat(JoinPath(folder, name)).ok()) return name;
-    }
-  }
-  return "";
+  if (folders.empty()) return false;
+  const std::set<std::string> names = IncludableNames(known, preprocess.links, toolchain);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return IsInAny(env, folders, name); });
 }
 
-// A file that the text says it comes from (`#line 7 "name"`), though it is none of the user's; empty if there is none.
-// kernix cannot tell the kind of the text after such a line.
-std::string BorrowedName(std::string_view text, FileKinds& kinds) {
+// Whether the text says that it comes from a file (`#line 7 "name"`) that is none of the user's. kernix cannot tell the
+// kind of the text after such a line.
+bool BorrowsAName(std::string_view text, FileKinds& kinds) {
   std::deque<std::string> storage;
   Lexer lexer(text, storage);
   bool is_line = false;
@@ -173,9 +173,9 @@ std::string BorrowedName(std::string_view text, FileKinds& kinds) {
     if (token.Is("line") || token.kind == language::TokenKind::kNumber) is_line = true;
     if (!is_line || token.text.size() < 3 || token.text.front() != '"' || token.text[1] == '<') continue;
     const std::string_view name = token.text.substr(1, token.text.size() - 2);
-    if (kinds.KindOf(name) != Kind::kUser) return std::string(name);
+    if (kinds.KindOf(name) != Kind::kUser) return true;
   }
-  return "";
+  return false;
 }
 
 std::vector<std::string> IncludedNames(const Phases& phases) {
@@ -187,25 +187,14 @@ std::vector<std::string> IncludedNames(const Phases& phases) {
   return names;
 }
 
-bool IsInAny(Env& env, const std::vector<std::string>& folders, const std::string& header) {
-  return std::any_of(folders.begin(), folders.end(),
-                     [&](const std::string& folder) { return env.Stat(JoinPath(folder, header)).ok(); });
-}
-
-// Why the whole header is needed whatever the preprocessor reads; empty if there is no such reason.
-std::string WhyWhole(Env& env, const KnownRuntime& known, const exec::Action& preprocess,
-                     const toolchain::Toolchain& toolchain) {
-  if (const std::string macro = MacroBeforeHeaders(known, preprocess); !macro.empty()) {
-    return StrCat("the macro ", macro, " of a flag");
-  }
-  const std::string header = HeaderInPlaceOfToolkits(env, known, preprocess, toolchain);
-  if (header.empty()) return "";
-  return StrCat("the request's header ", header, " is found in the place of one that cuda_runtime.h reads");
+// Whether the whole header is needed whatever the preprocessor reads.
+bool NeedsWhole(Env& env, const KnownRuntime& known, const exec::Action& preprocess,
+                const toolchain::Toolchain& toolchain) {
+  return HasMacroBeforeHeaders(known, preprocess) || HasHeaderInPlaceOfToolkits(env, known, preprocess, toolchain);
 }
 
 // A guess reads these texts: the sources, and all headers of the request, which may include each other.
 struct Written {
-  std::deque<std::string> labels;
   std::vector<exec::Content> contents;
   std::vector<UnitText> texts;
   std::set<std::string, std::less<>> names;  // by which sources can include the headers
@@ -214,18 +203,19 @@ struct Written {
 // Of headers. More are not worth their time: if they need all of the runtime header, the stand-in is useless.
 constexpr size_t kMostRead = 256 << 10;
 
-absl::Status AddHeaders(const exec::Action& preprocess, Written& written) {
-  if (preprocess.trees == nullptr) return absl::OkStatus();
+// False if they cannot be read.
+bool AddHeaders(const exec::Action& preprocess, Written& written) {
+  if (preprocess.trees == nullptr) return true;
   size_t bytes = 0;
   for (const exec::MountedTree& mounted : *preprocess.trees) {
     if (mounted.path == kKernelHeaders || mounted.tree == nullptr) continue;
     for (const exec::InputFile& file : mounted.tree->Files()) {
-      KERNIX_ASSIGN_OR_RETURN(const exec::Content content, mounted.tree->Load(file));
-      bytes += content->size();
-      if (bytes > kMostRead) return absl::ResourceExhaustedError("the request has many headers");
-      written.labels.push_back(StrCat(mounted.path, "/", file.path));
-      written.contents.push_back(content);
-      written.texts.push_back({written.labels.back(), *content});
+      const absl::StatusOr<exec::Content> content = mounted.tree->Load(file);
+      if (!content.ok()) return false;
+      bytes += (*content)->size();
+      if (bytes > kMostRead) return false;
+      written.contents.push_back(*content);
+      written.texts.push_back({**content});
       for (std::string_view name = file.path; !name.empty();) {
         written.names.emplace(name);
         const size_t slash = name.find('/');
@@ -233,13 +223,13 @@ absl::Status AddHeaders(const exec::Action& preprocess, Written& written) {
       }
     }
   }
-  return absl::OkStatus();
+  return true;
 }
 
-// A header of the toolkit that some of these texts include and that is none of them, nor of the host compiler, the
-// runtime header or kernix; empty if there is none. What such a one takes, no guess sees.
-std::string UnseenHeader(Env& env, const KnownRuntime& known, const exec::Action& preprocess, const Written& written,
-                         const toolchain::Toolchain& toolchain) {
+// Whether some of these texts include a header of the toolkit that is none of them, nor of the host compiler, the
+// runtime header or kernix. What such a one takes, no guess sees.
+bool IncludesUnseenHeader(Env& env, const KnownRuntime& known, const exec::Action& preprocess, const Written& written,
+                          const toolchain::Toolchain& toolchain) {
   const std::set<std::string> of_runtime = IncludableNames(known, preprocess.links, toolchain);
   const std::vector<std::string> of_toolkit = ToolkitFolders(toolchain);
   std::set<std::string> harmless;
@@ -250,11 +240,11 @@ std::string UnseenHeader(Env& env, const KnownRuntime& known, const exec::Action
                                of_runtime.contains(name) || harmless.contains(name) ||
                                IsInAny(env, toolchain.host.system_include_directories, name) ||
                                !IsInAny(env, of_toolkit, name);  // it is nowhere
-      if (!is_harmless) return name;
+      if (!is_harmless) return true;
       harmless.insert(name);
     }
   }
-  return "";
+  return false;
 }
 
 // Of kernix's own headers, only the half types take what no source names.
@@ -270,15 +260,13 @@ bool UsesHalf(const Phases& phases) {
 RuntimeChoice GuessRuntime(Env& env, const KnownRuntime& known, const Phases& phases,
                            const toolchain::Toolchain& toolchain) {
   const exec::Action& preprocess = phases.preprocess.front().action;
-  if (std::string why = WhyWhole(env, known, preprocess, toolchain); !why.empty()) return Whole(std::move(why));
+  if (UsesHalf(phases) || NeedsWhole(env, known, preprocess, toolchain)) return kWhole;
   Written written;
   for (const exec::InputFile& input : preprocess.inputs) {
-    if (IsSourceCopy(input.path)) written.texts.push_back({input.path, *input.content});
+    if (IsSourceCopy(input.path)) written.texts.push_back({*input.content});
   }
-  if (UsesHalf(phases)) return Whole("half types");
-  if (const absl::Status added = AddHeaders(preprocess, written); !added.ok()) return Whole(added.ToString());
-  const std::string unseen = UnseenHeader(env, known, preprocess, written, toolchain);
-  if (!unseen.empty()) return Whole(StrCat("the header ", unseen));
+  if (!AddHeaders(preprocess, written)) return kWhole;
+  if (IncludesUnseenHeader(env, known, preprocess, written, toolchain)) return kWhole;
   return language::ChooseRuntime(known.names, {.written = std::move(written.texts)});
 }
 
@@ -291,7 +279,7 @@ Digest HeadOf(const Phases& phases) {
 RuntimeChoice ChooseRuntime(Env& env, const KnownRuntime& known, const Phases& phases, const PlanOutputs& outputs,
                             const toolchain::Toolchain& toolchain) {
   const exec::Action& preprocess = phases.preprocess.front().action;
-  if (std::string why = WhyWhole(env, known, preprocess, toolchain); !why.empty()) return Whole(std::move(why));
+  if (NeedsWhole(env, known, preprocess, toolchain)) return kWhole;
   FileKinds kinds(known, preprocess.links, toolchain);
   language::UnitTexts texts;
   std::set<std::string> files;
@@ -300,21 +288,17 @@ RuntimeChoice ChooseRuntime(Env& env, const KnownRuntime& known, const Phases& p
     for (std::string& file : ParseDependencyFile(*outputs.at(made[1]))) files.insert(std::move(file));
     texts.preprocessed.push_back(*outputs.at(made[0]));
   }
-  if (!std::includes(files.begin(), files.end(), known.slim_files.begin(), known.slim_files.end())) {
-    return Whole("a file of the user takes the place of a header of the toolkit");
-  }
+  const bool has_slim = std::includes(files.begin(), files.end(), known.slim_files.begin(), known.slim_files.end());
+  if (!has_slim) return kWhole;  // a file of the user takes the place of a header of the toolkit
   std::deque<std::string> storage;
   for (const std::string& file : files) {
     const std::optional<Kind> kind = kinds.KindOf(file);
     if (!kind || *kind == Kind::kLibrary) continue;
     absl::StatusOr<std::string> text = ReadFileOf(env, preprocess, toolchain, file);
-    if (!text.ok()) return Whole(text.status().ToString());
+    if (!text.ok()) return kWhole;
     storage.push_back(*std::move(text));
-    if (*kind == Kind::kUser) {
-      const std::string borrowed = BorrowedName(storage.back(), kinds);
-      if (!borrowed.empty()) return Whole(StrCat(file, " says that text of it is ", borrowed));
-    }
-    texts.written.push_back({file, storage.back(), *kind});
+    if (*kind == Kind::kUser && BorrowsAName(storage.back(), kinds)) return kWhole;
+    texts.written.push_back({storage.back(), *kind});
   }
   texts.kind_of = [&](std::string_view file) { return kinds.KindOf(file); };
   return language::ChooseRuntime(known.names, texts);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/builder/upstream_budget.h"
-
 #include <gtest/gtest.h>
 
 #include <optional>
 
+#include "daemon/builder/upstream_cache.h"
 #include "tests/support/mem_env.h"
 
 namespace kernix::build {

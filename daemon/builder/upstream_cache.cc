@@ -194,23 +194,15 @@ void UpstreamCache::Write(const Digest& key, const remote::SharedResult& result,
 
 bool UpstreamCache::TryToWrite(const Digest& key, const remote::SharedResult& result) {
   Duration pause = kFirstPause;
-  std::optional<uint64_t> refused_token;
   for (int i = 1; i <= kMostTries; ++i) {
     if (i > 1 && !PauseWrites(std::exchange(pause, 2 * pause))) return false;
-    const uint64_t token = results_.TokenVersion();
-    if (token == refused_token) continue;
-    if (refused_token) renewed_.Add();
     const absl::Status status = CatchExceptions("a result could not be written to the upstream",
                                                 [&] { return results_.Put(key, result, &stopped_); });
     if (status.ok()) return true;
     Log(LogLevel::kDebug, "upstream_not_written", {{"key", ShortKey(key)}, {"error", status.message()}});
     EndBuild(key, remote::ClaimState::kFailed);  // other nodes need not wait for the next try
-    refused_token.reset();
-    if (absl::IsUnauthenticated(status) && token != 0) {
-      refused_token = token;
-    } else if (KindOf(status) == v1::ErrorDetail::INVALID_REQUEST) {
-      return false;  // the engine will say that again
-    }
+    // The engine will say that again, unless it is about a token, which may be renewed.
+    if (KindOf(status) == v1::ErrorDetail::INVALID_REQUEST && !absl::IsUnauthenticated(status)) return false;
   }
   return false;
 }
@@ -227,8 +219,6 @@ void UpstreamCache::Register(MetricsRegistry& registry) const {
   if (turns_) turns_->Register(registry);
   registry.AddCounter("kernix_upstream_results_lost_total", "Results not written to the upstream, or not in time.",
                       lost_);
-  registry.AddCounter("kernix_upstream_writes_with_new_token_total",
-                      "Writes of results refused for their token, and tried again with a new one.", renewed_);
   registry.AddGauge("kernix_upstream_waiting_bytes", "Bytes of results waiting to be written to the upstream.", [this] {
     const MutexLock lock(mutex_);
     return static_cast<int64_t>(waiting_bytes_);

@@ -17,7 +17,6 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/build_turns.h"
-#include "daemon/builder/upstream_budget.h"
 #include "daemon/builder/work_queue.h"
 #include "daemon/cache/entry.h"
 #include "daemon/remote/shared_results.h"
@@ -34,6 +33,65 @@ struct UpstreamCacheOptions {
   bool build_once = false;
   uint64_t max_result_bytes = UINT64_MAX;  // larger results of others are not taken, whatever the room
 };
+
+// One bound for all that a load waits for while the upstream is asked: for its artifact, for a claim, for each step.
+// Thread-safe. `env` must outlive it.
+class UpstreamBudget {
+ public:
+  UpstreamBudget(Env& env, Duration total) : env_(env), total_(total), left_(total) {}
+
+  // The time of one query. Concurrent queries spend it once.
+  class Query {
+   public:
+    explicit Query(UpstreamBudget& budget) : budget_(budget), deadline_(budget.Begin()) {}
+    ~Query() { budget_.End(); }
+    Query(const Query&) = delete;
+    Query& operator=(const Query&) = delete;
+
+    MonotonicTime deadline() const { return deadline_; }
+    // Too little time is left to ask anything.
+    bool IsOver() const { return budget_.env_.Now() > deadline_ - kLeast; }
+
+   private:
+    UpstreamBudget& budget_;
+    const MonotonicTime deadline_;
+  };
+
+  // Too little is left to ask anything.
+  bool IsSpent() const {
+    const MutexLock lock(mutex_);
+    return (queries_ == 0 ? left_ : since_ + left_ - env_.Now()) < kLeast;
+  }
+
+  // The load has its whole time again. No query may be under way.
+  void Renew() {
+    const MutexLock lock(mutex_);
+    left_ = total_;
+  }
+
+ private:
+  static constexpr Duration kLeast{10};
+
+  MonotonicTime Begin() {
+    const MutexLock lock(mutex_);
+    if (queries_++ == 0) since_ = env_.Now();
+    return since_ + left_;
+  }
+
+  void End() {
+    const MutexLock lock(mutex_);
+    if (--queries_ == 0) left_ -= env_.Now() - since_;
+  }
+
+  Env& env_;
+  const MonotonicTime::duration total_;
+  mutable Mutex mutex_;
+  MonotonicTime::duration left_ ABSL_GUARDED_BY(mutex_);  // when `since_` was
+  MonotonicTime since_ ABSL_GUARDED_BY(mutex_);           // the first of the queries began
+  int queries_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+using UpstreamBudgetPtr = std::shared_ptr<UpstreamBudget>;
 
 // How much effort to spend on a result that is not in this host's caches.
 enum class Effort {
@@ -59,8 +117,7 @@ class UpstreamCache {
 
   // How much may wait to be written. Results beyond that are lost to others.
   static constexpr uint64_t kMostWaitingBytes = 256 << 20;
-  // How often to try to write a result, with longer and longer pauses. Tries are skipped while the token file holds a
-  // token that the engine has refused.
+  // How often to try to write a result, with longer and longer pauses.
   static constexpr int kMostTries = 6;
   // How long the waiting results may be written at the end, if the upstream answers.
   static constexpr Duration kLastWrites{5'000};
@@ -96,7 +153,6 @@ class UpstreamCache {
   // False: Find() returns nothing at once, because the upstream is broken.
   bool IsAnswered() const { return results_.IsAnswered(); }
 
-  // The registry must not be read after the cache is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:
@@ -114,7 +170,6 @@ class UpstreamCache {
   remote::SharedResults& results_;
   const UpstreamCacheOptions options_;
   MetricCounter lost_;
-  MetricCounter renewed_;
 
   // One of the questions that are asked at once.
   class Question;

@@ -12,7 +12,6 @@
 #include "common/base/strings.h"
 #include "daemon/cache/index.h"
 #include "daemon/cache/index_schema.h"
-#include "daemon/cache/layers.h"
 #include "daemon/cache/store_folder.h"
 
 namespace kernix::cache {
@@ -117,7 +116,8 @@ Cache::~Cache() {
 }
 
 absl::Status Cache::Start() {
-  KERNIX_ASSIGN_OR_RETURN(before_, index_->LoadTotals());
+  before_ = index_->totals();
+  KERNIX_RETURN_IF_ERROR(index_->CorrectLaterUses(env_.UnixMillis()));
   KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> named, index_->Artifacts());
   KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> kept, blobs_->RemoveAllBut(named));
   for (const Digest& artifact : named) {
@@ -187,9 +187,9 @@ absl::StatusOr<std::vector<ListedEntry>> Cache::List(const TagFilter& filter) {
   return Wrap(index_->List(filter));
 }
 
-absl::StatusOr<std::vector<v1::CacheShare>> Cache::Shares(std::optional<UserId> owner) {
+absl::StatusOr<std::map<UserId, Held>> Cache::Holders() {
   FlushIfPossible();
-  return Wrap(index_->Shares(owner));
+  return Wrap(index_->Holders());
 }
 
 absl::StatusOr<std::vector<BuiltFrom>> Cache::Recent(const Tag& tag, size_t limit) {
@@ -214,7 +214,7 @@ absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifac
   }
   entry.created_unix_ms = env_.UnixMillis();
   Guard(entry.artifact);
-  absl::Status status = blobs_->Put(entry.artifact, artifact, DurabilityOf(entry));
+  absl::Status status = blobs_->Put(entry.artifact, artifact);
   if (status.ok() && make_trace) {
     const v1::BuildTrace trace = make_trace();
     entry.build_ms = trace.total_us() / 1000;
@@ -284,7 +284,19 @@ absl::StatusOr<Pinned> Cache::SetPinned(const TagFilter& filter, bool pinned) {
 
 absl::StatusOr<Dropped> Cache::Purge(const TagFilter& filter) {
   FlushIfPossible();
-  KERNIX_ASSIGN_OR_RETURN(Dropped dropped, Wrap(index_->Purge(filter)));
+  absl::StatusOr<Dropped> purged = index_->Purge(filter);
+  if (absl::IsResourceExhausted(purged.status())) {
+    // On a full disk, the copy of the index makes room for the index's own changes. There will be another one.
+    env_.RemoveFile(StorePaths(options_.directory).index_copy).IgnoreError();
+    purged = index_->Purge(filter);
+  }
+  if (absl::IsResourceExhausted(purged.status())) {
+    return MakeError(v1::ErrorDetail::RESOURCE,
+                     StrCat("the disk of the store ", options_.directory, " has no room to note what is purged (",
+                            ToStd(purged.status().message()),
+                            "): run `kernixctl shutdown`, which makes some, and purge again"));
+  }
+  KERNIX_ASSIGN_OR_RETURN(Dropped dropped, Wrap(std::move(purged)));
   NoteChanges(dropped.keys);
   RemoveBlobs(dropped.artifacts);
   return dropped;
@@ -347,8 +359,6 @@ absl::Status Cache::SaveKnownFiles(const std::vector<KnownFile>& files) {
   if (files.empty()) return absl::OkStatus();
   return Wrap(index_->SaveKnownFiles(files));
 }
-
-absl::StatusOr<uint64_t> Cache::HeldBy(UserId user) { return Wrap(index_->HeldBy(user)); }
 
 absl::Status Cache::Flush() {
   RemoveReturned();

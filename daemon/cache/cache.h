@@ -27,6 +27,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -42,7 +43,7 @@
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
+#include "common/os/file_identity.h"
 #include "daemon/cache/entry.h"
 #include "daemon/cache/journal.h"
 #include "kernix/v1/kernix.pb.h"
@@ -57,7 +58,7 @@ struct CacheOptions {
   Duration lend_time{0};
   // Where the process that opens the store listens, so that others find it; empty: nowhere.
   std::string socket = {};
-  // Stores that are only read: Find() looks there for what this one does not have. See layers.h.
+  // Stores that are only read: Find() looks there for what this one does not have. See store_folder.h.
   std::vector<std::string> read_directories = {};
   uint64_t limit_bytes_per_user = 0;  // see Limits
 };
@@ -113,8 +114,8 @@ class Cache {
   // Stores `artifact` and commits `entry` under `tag`, filling in its time and, if its size is 0, artifact and size. If
   // there is a `make_trace`, calls it once the artifact is on the disk, and keeps its result with the entry. Replaces
   // an older entry of the same key, whose tags stay. Counts a build (or, if it has an origin, a hit of the upstream),
-  // and evicts down to the limits, but never the new entry. Once this has returned OK, the entry survives kill -9; and
-  // power loss, unless it has an origin: then it may be gone, and is taken again.
+  // and evicts down to the limits, but never the new entry. Once this has returned OK, the entry survives kill -9 and
+  // power loss.
   absl::Status Insert(Entry entry, const Tag& tag, std::string_view artifact, const MakeTrace& make_trace = nullptr);
 
   // Drops one entry. Its blob is removed if no other entry names it.
@@ -127,8 +128,8 @@ class Cache {
   // One element for each matching tag, most recently used first.
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
 
-  // What each user holds, or only `owner`, the largest first.
-  absl::StatusOr<std::vector<v1::CacheShare>> Shares(std::optional<UserId> owner);
+  // What each user holds.
+  absl::StatusOr<std::map<UserId, Held>> Holders();
 
   // The entries that `tag` names, most recently used first, at most `limit`.
   absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit);
@@ -178,8 +179,6 @@ class Cache {
   uint64_t limit_bytes_per_user() const { return limit_bytes_per_user_; }
   // Evicts down to the new limits if it can; otherwise the next Insert() does.
   void SetLimits(const Limits& limits);
-  // See Index.
-  absl::StatusOr<uint64_t> HeldBy(UserId user);
   // The folder of a StepStore.
   std::string steps_directory() const;
   // The folders of a RememberedToolchains.

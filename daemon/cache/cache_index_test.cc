@@ -30,10 +30,10 @@ TEST_F(CacheTest, TheIndexIsInWalMode) {
   Open();
   auto database = Database::Open(IndexPath(store()), 0);
   ASSERT_THAT(database, IsOk());
-  auto mode = database->Prepare("PRAGMA journal_mode");
-  ASSERT_THAT(mode, IsOk());
-  ASSERT_TRUE(mode->Step().value());
-  EXPECT_EQ(mode->Text(0), "wal");
+  std::string mode;
+  ASSERT_THAT(database->Prepared("PRAGMA journal_mode").ForEachRow([&](const Statement& row) { mode = row.Text(0); }),
+              IsOk());
+  EXPECT_EQ(mode, "wal");
 }
 
 TEST_F(CacheTest, KnownFilesSurviveReopeningAndAreReplacedByPath) {

@@ -74,7 +74,7 @@ TEST_F(CachePinTest, PinnedBytesCountForTheirUser) {
   ASSERT_THAT(cache_->SetPinned({.name = "kept", .owner = kUser}, true), IsOk());
   for (int i = 4; i < 20; ++i) Insert(i);
   EXPECT_TRUE(Has(1) && Has(2) && Has(3));
-  EXPECT_LE(cache_->HeldBy(kUser).value(), 9000u);
+  EXPECT_LE(cache_->Holders().value()[kUser].bytes, 9000u);
 }
 
 TEST_F(CachePinTest, AUserPinsAnEighthOfTheCacheAndAllTogetherHalf) {
@@ -115,17 +115,6 @@ TEST_F(CachePinTest, ACacheThatIsFullOfPinsWorks) {
 }
 
 // As kernixds had it that knew no pins.
-TEST_F(CachePinTest, AnIndexFromBeforeThereWerePinsGetsThem) {
-  Open();
-  Insert(1, 1000, "kept");
-  cache_.reset();
-  auto database = Database::Open(JoinPath(store(), "private/index.sqlite"), 1000);
-  ASSERT_THAT(database, IsOk());
-  ASSERT_THAT(database->Execute("ALTER TABLE tag DROP COLUMN pinned"), IsOk());
-  Open();
-  EXPECT_TRUE(Has(1));
-  Pin("kept");
-}
 
 }  // namespace
 }  // namespace kernix::cache

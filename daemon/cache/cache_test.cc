@@ -108,6 +108,17 @@ TEST_F(CacheTest, EvictsTheLeastRecentlyUsed) {
   EXPECT_FALSE(env_.Stat(BlobOf(2)).ok());
 }
 
+TEST_F(CacheTest, WhatWasUsedWhileTheClockWasAheadIsEvictedToo) {
+  Open(/*limit_bytes=*/2000);
+  env_.now += 1'000'000;
+  Insert(1);
+  env_.now -= 1'000'000;
+  Open(/*limit_bytes=*/2000);
+  for (int i = 2; i < 4; ++i) Insert(i);
+  EXPECT_FALSE(Has(1));
+  EXPECT_TRUE(Has(2) && Has(3));
+}
+
 TEST_F(CacheTest, WhoLoadsManyPushesOutOnlyTheirOwn) {
   Open(/*limit_bytes=*/1 << 20);
   cache_->SetLimits({.bytes = 1 << 20, .bytes_per_user = 4000});
@@ -115,7 +126,7 @@ TEST_F(CacheTest, WhoLoadsManyPushesOutOnlyTheirOwn) {
   for (int i = 1; i < 9; ++i) Insert(i);
   EXPECT_TRUE(Has(0) && Has(8));
   EXPECT_FALSE(Has(1));
-  EXPECT_LE(cache_->HeldBy(UserId{1000}).value(), 4000u);
+  EXPECT_LE(cache_->Holders().value()[UserId{1000}].bytes, 4000u);
 }
 
 TEST_F(CacheTest, AUserWhoUsesWhatOthersBuildKeepsTheirLimit) {
@@ -125,8 +136,8 @@ TEST_F(CacheTest, AUserWhoUsesWhatOthersBuildKeepsTheirLimit) {
   for (int i = 0; i < 6; ++i) cache_->Touch(TestKey(i), {"module", UserId{7}});
   cache_->SetLimits({.bytes = 1 << 20, .bytes_per_user = 4000});
   ASSERT_THAT(cache_->Flush(), IsOk());
-  EXPECT_LE(cache_->HeldBy(UserId{7}).value(), 4000u);
-  EXPECT_LE(cache_->HeldBy(UserId{1000}).value(), 4000u);
+  EXPECT_LE(cache_->Holders().value()[UserId{7}].bytes, 4000u);
+  EXPECT_LE(cache_->Holders().value()[UserId{1000}].bytes, 4000u);
 }
 
 TEST_F(CacheTest, NeverEvictsTheEntryJustMade) {

@@ -24,7 +24,6 @@
 namespace kernix::cache {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Not;
@@ -140,19 +139,6 @@ TEST_F(DurabilityTest, AnEntryIsCommittedOnlyWhenEverySyncHasWorked) {
     EXPECT_FALSE(cache_->Find(TestKey(1))->has_value()) << "sync " << nth << " failed";
   }
   EXPECT_THAT(Insert(1), IsOk());
-}
-
-TEST_F(DurabilityTest, WhatCanBeTakenAgainAwaitsNoDisk) {
-  Entry taken = TestEntry(1);
-  taken.origin = "grpc://engine:1";
-  {
-    const CallLog log(InStore(""));
-    ASSERT_THAT(cache_->Insert(taken, TestTag(), TestArtifact(1)), IsOk());
-    EXPECT_THAT(log.calls(), ElementsAre("write temporary", "rename temporary", "write private/index.sqlite-wal"));
-  }
-  const CallLog log(InStore(""));
-  ASSERT_THAT(Insert(1), IsOk()) << "and is now built here";
-  EXPECT_THAT(log.calls(), AllOf(Contains("sync temporary"), Contains("sync private/index.sqlite-wal")));
 }
 
 TEST(StoreLayoutTest, TheLayoutsNumberIsOnTheDiskAfterTheFolderThatItSpeaksOf) {

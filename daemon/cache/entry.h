@@ -79,17 +79,6 @@ struct SizedArtifact {
   uint64_t size = 0;
 };
 
-// What a power failure may damage.
-enum class Durability {
-  kSurvives,
-  kMayBeLost,  // does not wait for the disk; later, the blob may be damaged, which IsSound() and Open() see
-};
-
-// A blob with an origin can be fetched again: nobody waits for the disk.
-inline Durability DurabilityOf(const Entry& entry) {
-  return entry.origin.empty() ? Durability::kSurvives : Durability::kMayBeLost;
-}
-
 // The inputs of the build that made the entry of `key`.
 struct BuiltFrom {
   Digest key;

@@ -2,16 +2,81 @@
 #include "daemon/cache/index.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/cache/index_schema.h"
-#include "daemon/cache/index_statements.h"
 
 namespace kernix::cache {
 namespace {
+
+// The condition of a TagFilter, with the parameters of BindFilter():
+constexpr char kMatchingTags[] = "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) AND (?6 = 0 OR pinned = 0) ";
+constexpr char kLastUsed[] = "last_used_unix_ms < ?5";
+
+Statement& BindFilter(Statement& statement, const TagFilter& filter) {
+  return statement.Bind(
+      filter.name.has_value(), filter.name.value_or(""), filter.owner.has_value(), filter.owner.value_or(UserId{}),
+      filter.unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()), filter.spares_pinned);
+}
+
+// What each user holds of the tags that `which` selects. A tag's name is in the table and in its index.
+std::string SelectHolders(std::string_view which) {
+  return StrCat("SELECT owner, sum(bytes), sum(tags) FROM (SELECT owner, count(*) AS tags, ",
+                "size + length(detail) + coalesce(length(inputs), 0) + coalesce(length(trace), 0) + ",
+                "sum(2 * length(CAST(name AS BLOB)) + 100) AS bytes ",
+                "FROM tag JOIN entry ON entry.key = tag.key LEFT JOIN build_inputs ON build_inputs.key = tag.key ",
+                "LEFT JOIN build_trace ON build_trace.key = tag.key ", which,
+                " GROUP BY owner, tag.key) GROUP BY owner");
+}
+
+absl::StatusOr<std::map<UserId, Held>> ReadHolders(Statement& select) {
+  std::map<UserId, Held> holders;
+  KERNIX_RETURN_IF_ERROR(select.ForEachRow([&](const Statement& row) {
+    holders[static_cast<UserId>(row.Int(0))] = {.bytes = static_cast<uint64_t>(row.Int(1)),
+                                                .tags = static_cast<uint64_t>(row.Int(2))};
+  }));
+  return holders;
+}
+
+absl::StatusOr<std::vector<Digest>> ReadDigests(Statement& select) {
+  std::vector<Digest> digests;
+  KERNIX_RETURN_IF_ERROR(select.ForEachRow([&](const Statement& row) -> absl::Status {
+    KERNIX_ASSIGN_OR_RETURN(digests.emplace_back(), Digest::FromRaw(row.Bytes(0)));
+    return absl::OkStatus();
+  }));
+  return digests;
+}
+
+absl::StatusOr<std::vector<Digest>> ReadKeysOf(Database& database, const Digest& artifact) {
+  return ReadDigests(database.Prepared("SELECT key FROM entry WHERE artifact = ?").Bind(artifact));
+}
+
+absl::StatusOr<bool> Names(Database& database, const Digest& artifact) {
+  return database.Prepared("SELECT 1 FROM entry WHERE artifact = ? LIMIT 1").Bind(artifact).HasRow();
+}
+
+// The columns of an entry's row that tell what it shares with other rows.
+struct RowLinks {
+  Digest artifact;
+  uint64_t size = 0;
+  int64_t header_set = 0;
+};
+
+absl::StatusOr<std::optional<RowLinks>> LinksOf(Database& database, const Digest& key) {
+  std::optional<RowLinks> links;
+  Statement& select = database.Prepared("SELECT artifact, size, header_set FROM entry WHERE key = ?").Bind(key);
+  KERNIX_RETURN_IF_ERROR(select.ForEachRow([&](const Statement& row) -> absl::Status {
+    KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(row.Bytes(0)));
+    links = {artifact, static_cast<uint64_t>(row.Int(1)), row.Int(2)};
+    return absl::OkStatus();
+  }));
+  return links;
+}
 
 absl::Status CheckPins(const Pinned& pinned, uint64_t of_all, const PinLimits& limits) {
   if (pinned.bytes > pinned.most_bytes) {
@@ -26,87 +91,139 @@ absl::Status CheckPins(const Pinned& pinned, uint64_t of_all, const PinLimits& l
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Index>> Index::Open(const std::string& path) {
-  auto writer = std::make_unique<IndexWriter>();
-  KERNIX_RETURN_IF_ERROR(writer->Open(path));
-  auto reader = std::make_unique<IndexReader>();
-  KERNIX_RETURN_IF_ERROR(reader->Open(path));
-  auto lister = std::make_unique<IndexReader>();
-  KERNIX_RETURN_IF_ERROR(lister->Open(path));
-  KERNIX_ASSIGN_OR_RETURN(const Books books, ReadBooks(*writer));
-  return std::unique_ptr<Index>(new Index(std::move(writer), std::move(reader), std::move(lister), books));
+  std::unique_ptr<Index> index(new Index());
+  KERNIX_RETURN_IF_ERROR(index->Start(path));
+  return index;
 }
 
-absl::StatusOr<Index::Books> Index::ReadBooks(IndexWriter& writer) {
-  Books books;
-  Database& database = writer.database();
-  KERNIX_ASSIGN_OR_RETURN(books.holdings.tags, database.QueryInt("SELECT count(*) FROM tag"));
+absl::Status Index::CorrectLaterUses(int64_t now_unix_ms) {
+  const MutexLock lock(write_mutex_);
+  constexpr char kCorrect[] = "UPDATE entry SET last_used_unix_ms = ?1 WHERE last_used_unix_ms > ?1";
+  return database_.Prepared(kCorrect).Bind(now_unix_ms).Run();
+}
+
+absl::Status Index::Start(const std::string& path) {
+  const MutexLock write_lock(write_mutex_);
+  const MutexLock read_lock(read_mutex_);
+  const MutexLock list_lock(list_mutex_);
+  KERNIX_ASSIGN_OR_RETURN(database_, OpenIndexConnection(path));
+  KERNIX_RETURN_IF_ERROR(PrepareIndex(database_));
+  KERNIX_ASSIGN_OR_RETURN(reader_, OpenIndexConnection(path));
+  KERNIX_ASSIGN_OR_RETURN(lister_, OpenIndexConnection(path));
+  KERNIX_ASSIGN_OR_RETURN(books_.holdings.tags, database_.QueryInt("SELECT count(*) FROM tag"));
   KERNIX_ASSIGN_OR_RETURN(
-      books.holdings.artifact_bytes,
-      database.QueryInt("SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT artifact, size FROM entry)"));
-  KERNIX_ASSIGN_OR_RETURN(books.totals, writer.ReadTotals());
-  KERNIX_RETURN_IF_ERROR(Measure(writer, books));
-  return books;
+      books_.holdings.artifact_bytes,
+      database_.QueryInt("SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT artifact, size FROM entry)"));
+  Totals totals{};
+  KERNIX_RETURN_IF_ERROR(database_.Prepared("SELECT id, value FROM counter").ForEachRow([&](const Statement& row) {
+    const auto id = static_cast<size_t>(row.Int(0));
+    if (id < totals.size()) totals[id] = static_cast<uint64_t>(row.Int(1));
+  }));
+  written_totals_ = totals;
+  return Measure(books_);
 }
-
-Index::Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader,
-             std::unique_ptr<IndexReader> lister, const Books& books)
-    : writer_(std::move(writer)), books_(books), reader_(std::move(reader)), lister_(std::move(lister)) {}
-
-Index::~Index() = default;
 
 // --- Reads -----------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<std::optional<Entry>> Index::Find(const Digest& key) {
   const MutexLock lock(read_mutex_);
-  return reader_->Find(key);
+  const std::string sql = StrCat("SELECT ", kEntryColumns, ", headers FROM entry ",
+                                 "JOIN header_set ON entry.header_set = header_set.id WHERE entry.key = ?");
+  std::optional<Entry> entry;
+  KERNIX_RETURN_IF_ERROR(reader_.Prepared(sql).Bind(key).ForEachRow([&](const Statement& row) -> absl::Status {
+    KERNIX_ASSIGN_OR_RETURN(entry, DecodeRow(row));
+    return DecodeHeaders(row.Bytes(kEntryColumnCount), *entry);
+  }));
+  return entry;
 }
 
 absl::StatusOr<std::vector<ListedEntry>> Index::List(const TagFilter& filter) {
   const MutexLock lock(list_mutex_);
-  return lister_->List(filter);
-}
-
-absl::StatusOr<std::vector<v1::CacheShare>> Index::Shares(std::optional<UserId> owner) {
-  const MutexLock lock(list_mutex_);
-  return lister_->Shares(owner);
+  const std::string sql =
+      StrCat("SELECT ", kEntryColumns, ", last_used_unix_ms, hits, tag.name, tag.owner, tag.pinned FROM entry ",
+             "JOIN tag ON tag.key = entry.key ", kMatchingTags, "AND ", kLastUsed,
+             " ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key, tag.name, tag.owner");
+  std::vector<ListedEntry> entries;
+  KERNIX_RETURN_IF_ERROR(BindFilter(lister_.Prepared(sql), filter).ForEachRow([&](const Statement& row) {
+    absl::StatusOr<Entry> entry = DecodeRow(row);
+    if (!entry.ok()) {  // must not hide all others
+      return Log(LogLevel::kWarning, "entry_not_listed", {{"error", entry.status().message()}});
+    }
+    ListedEntry& listed = entries.emplace_back();
+    listed.entry = *std::move(entry);
+    listed.last_used_unix_ms = row.Int(kEntryColumnCount);
+    listed.hits = static_cast<uint64_t>(row.Int(kEntryColumnCount + 1));
+    listed.tag = {std::string(row.Text(kEntryColumnCount + 2)), static_cast<UserId>(row.Int(kEntryColumnCount + 3))};
+    listed.pinned = row.Int(kEntryColumnCount + 4) != 0;
+  }));
+  return entries;
 }
 
 absl::StatusOr<std::vector<BuiltFrom>> Index::Recent(const Tag& tag, size_t limit) {
   const MutexLock lock(list_mutex_);
-  return lister_->Recent(tag, limit);
+  constexpr char kRecent[] =
+      "SELECT entry.key, coalesce(inputs, x'') FROM tag JOIN entry ON entry.key = tag.key "
+      "LEFT JOIN build_inputs ON build_inputs.key = entry.key WHERE tag.name = ? AND tag.owner = ? "
+      "ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key LIMIT ?";
+  std::vector<BuiltFrom> recent;
+  Statement& select = lister_.Prepared(kRecent).Bind(tag.name, tag.owner, limit);
+  KERNIX_RETURN_IF_ERROR(select.ForEachRow([&](const Statement& row) -> absl::Status {
+    BuiltFrom& built = recent.emplace_back();
+    KERNIX_ASSIGN_OR_RETURN(built.key, Digest::FromRaw(row.Bytes(0)));
+    KERNIX_ASSIGN_OR_RETURN(built.inputs, DecodeInputs(row.Bytes(1)));
+    return absl::OkStatus();
+  }));
+  return recent;
 }
 
 absl::StatusOr<std::string> Index::TraceOf(const Digest& key) {
   const MutexLock lock(list_mutex_);
-  return lister_->TraceOf(key);
+  std::string trace;
+  KERNIX_RETURN_IF_ERROR(
+      lister_.Prepared("SELECT trace FROM build_trace WHERE key = ?").Bind(key).ForEachRow([&](const Statement& row) {
+        trace = row.Bytes(0);
+      }));
+  return trace;
 }
 
 absl::StatusOr<bool> Index::HasTagOf(UserId owner, const Digest& artifact) {
   const MutexLock lock(read_mutex_);
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, reader_->KeysOf(artifact));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, ReadKeysOf(reader_, artifact));
   const auto is_pending = [&](const Digest& key) { return pending_.HasTagOf(owner, key); };
   if (std::any_of(keys.begin(), keys.end(), is_pending)) return true;
-  return reader_->HasTagOf(owner, artifact);
+  constexpr char kHasTag[] =
+      "SELECT 1 FROM entry JOIN tag ON tag.key = entry.key WHERE entry.artifact = ? AND tag.owner = ? LIMIT 1";
+  return reader_.Prepared(kHasTag).Bind(artifact, owner).HasRow();
 }
 
 absl::StatusOr<bool> Index::IsNamed(const Digest& artifact) {
   const MutexLock lock(read_mutex_);
-  return reader_->IsNamed(artifact);
+  return Names(reader_, artifact);
 }
 
 absl::StatusOr<std::vector<Digest>> Index::KeysOf(const Digest& artifact) {
   const MutexLock lock(list_mutex_);
-  return lister_->KeysOf(artifact);
+  return ReadKeysOf(lister_, artifact);
 }
 
 absl::StatusOr<std::vector<SizedArtifact>> Index::ArtifactsAfter(const Digest& digest, size_t limit) {
   const MutexLock lock(list_mutex_);
-  return lister_->ArtifactsAfter(digest, limit);
+  constexpr char kArtifactsAfter[] =
+      "SELECT DISTINCT artifact, size FROM entry WHERE artifact > ? ORDER BY artifact LIMIT ?";
+  std::vector<SizedArtifact> artifacts;
+  Statement& select = lister_.Prepared(kArtifactsAfter).Bind(digest, limit);
+  KERNIX_RETURN_IF_ERROR(select.ForEachRow([&](const Statement& row) -> absl::Status {
+    KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(row.Bytes(0)));
+    artifacts.push_back({artifact, static_cast<uint64_t>(row.Int(1))});
+    return absl::OkStatus();
+  }));
+  return artifacts;
 }
 
 absl::StatusOr<absl::flat_hash_set<Digest>> Index::Artifacts() {
   const MutexLock lock(read_mutex_);
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> artifacts, reader_->Artifacts());
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> artifacts,
+                          ReadDigests(reader_.Prepared("SELECT DISTINCT artifact FROM entry")));
   return absl::flat_hash_set<Digest>(artifacts.begin(), artifacts.end());
 }
 
@@ -117,28 +234,34 @@ Holdings Index::holdings() {
 
 int64_t Index::changes() {
   const MutexLock lock(write_mutex_);
-  return writer_->database().AllChanges();
+  return database_.AllChanges();
 }
 
-absl::StatusOr<Totals> Index::LoadTotals() {
+Totals Index::totals() {
   const MutexLock lock(write_mutex_);
-  return books_.totals;
+  return written_totals_;
+}
+
+absl::StatusOr<std::map<UserId, Held>> Index::Holders() {
+  const MutexLock lock(write_mutex_);
+  KERNIX_RETURN_IF_ERROR(CountHolders());
+  return *books_.of_users;
 }
 
 // --- Changes ---------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<Dropped> Index::Put(const Entry& entry, const Tag& tag) {
   const MutexLock lock(write_mutex_);
-  std::optional<DiskNotAwaited> not_awaited;
-  if (DurabilityOf(entry) == Durability::kMayBeLost) not_awaited.emplace(writer_->database());
   Dropped replaced;
   Books books = books_;
-  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database_));
   KERNIX_RETURN_IF_ERROR(Uncharge(entry.key, books));
   KERNIX_RETURN_IF_ERROR(DropRow(entry.key, replaced, books));
-  KERNIX_RETURN_IF_ERROR(PutRow(entry, tag, books));
+  KERNIX_ASSIGN_OR_RETURN(const bool shares_artifact, Names(database_, entry.artifact));
+  if (!shares_artifact) books.holdings.artifact_bytes += entry.size;
+  KERNIX_RETURN_IF_ERROR(PutRow(entry));
+  KERNIX_RETURN_IF_ERROR(PutTag(entry.key, tag, books));
   KERNIX_RETURN_IF_ERROR(Charge(entry.key, books));
-  KERNIX_RETURN_IF_ERROR(Count(TotalOf(entry), 1, books));
   KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   std::erase(replaced.artifacts, entry.artifact);
   return replaced;
@@ -148,12 +271,14 @@ absl::StatusOr<Dropped> Index::Remove(const Digest& key, const std::optional<Dig
   const MutexLock lock(write_mutex_);
   Dropped dropped;
   Books books = books_;
-  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database_));
   if (artifact.has_value()) {
-    KERNIX_ASSIGN_OR_RETURN(const std::optional<RowLinks> links, writer_->Links(key));
+    KERNIX_ASSIGN_OR_RETURN(const std::optional<RowLinks> links, LinksOf(database_, key));
     if (!links.has_value() || links->artifact != *artifact) return dropped;
   }
-  KERNIX_RETURN_IF_ERROR(Drop(key, dropped, books));
+  KERNIX_RETURN_IF_ERROR(Uncharge(key, books));
+  KERNIX_RETURN_IF_ERROR(DropTags(key, std::nullopt, dropped, books));
+  KERNIX_RETURN_IF_ERROR(DropRow(key, dropped, books));
   KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   return dropped;
 }
@@ -162,10 +287,15 @@ absl::StatusOr<Dropped> Index::Purge(const TagFilter& filter) {
   const MutexLock lock(write_mutex_);
   Dropped dropped;
   Books books = books_;
-  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, writer_->Tagged(filter));
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database_));
+  const std::string select =
+      StrCat("SELECT DISTINCT tag.key FROM tag JOIN entry ON entry.key = tag.key ", kMatchingTags, "AND ", kLastUsed);
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, ReadDigests(BindFilter(database_.Prepared(select), filter)));
   for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(Uncharge(key, books));
-  KERNIX_ASSIGN_OR_RETURN(dropped.tags, writer_->DropTags(filter));
+  const std::string drop =
+      StrCat("DELETE FROM tag ", kMatchingTags, "AND key IN (SELECT key FROM entry WHERE ", kLastUsed, ")");
+  KERNIX_RETURN_IF_ERROR(BindFilter(database_.Prepared(drop), filter).Run());
+  dropped.tags = database_.Changes();
   books.holdings.tags -= dropped.tags;
   for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(ChargeOrDrop(key, dropped, books));
   KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
@@ -174,14 +304,15 @@ absl::StatusOr<Dropped> Index::Purge(const TagFilter& filter) {
 
 absl::StatusOr<Pinned> Index::SetPinned(const TagFilter& filter, bool pinned, const PinLimits& limits) {
   const MutexLock lock(write_mutex_);
-  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
-  Pinned now;
-  KERNIX_ASSIGN_OR_RETURN(now.tags, writer_->SetPinned(filter, pinned));
-  KERNIX_ASSIGN_OR_RETURN(const auto of_users, writer_->Pinned());
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database_));
+  const std::string update = StrCat("UPDATE tag SET pinned = ", pinned ? 1 : 0, " ", kMatchingTags);
+  KERNIX_RETURN_IF_ERROR(BindFilter(database_.Prepared(update), filter).Run());
+  Pinned now{.tags = database_.Changes()};
+  KERNIX_ASSIGN_OR_RETURN(const auto of_users, ReadHolders(database_.Prepared(SelectHolders("WHERE pinned"))));
   uint64_t of_all = 0;
-  for (const auto& [user, bytes] : of_users) {
-    of_all += bytes;
-    if (filter.owner.value_or(user) == user) now.bytes += bytes;
+  for (const auto& [user, held] : of_users) {
+    of_all += held.bytes;
+    if (filter.owner.value_or(user) == user) now.bytes += held.bytes;
   }
   now.most_bytes = filter.owner ? limits.bytes_per_user : limits.bytes;
   if (pinned) KERNIX_RETURN_IF_ERROR(CheckPins(now, of_all, limits));
@@ -190,13 +321,13 @@ absl::StatusOr<Pinned> Index::SetPinned(const TagFilter& filter, bool pinned, co
 }
 
 bool Index::Books::Exceed(const Limits& limits) const {
-  return Exceed(limits, 0) ||
-         std::any_of(of_users->begin(), of_users->end(), [&](const auto& user) { return Exceed(limits, user.second); });
+  return Exceed(limits, 0) || std::any_of(of_users->begin(), of_users->end(),
+                                          [&](const auto& user) { return Exceed(limits, user.second.bytes); });
 }
 
 absl::Status Index::CountHolders() {
   if (books_.of_users.has_value()) return absl::OkStatus();
-  KERNIX_ASSIGN_OR_RETURN(books_.of_users, writer_->Holders());
+  KERNIX_ASSIGN_OR_RETURN(books_.of_users, ReadHolders(database_.Prepared(SelectHolders(""))));
   return absl::OkStatus();
 }
 
@@ -215,16 +346,17 @@ absl::StatusOr<Dropped> Index::EvictTo(const Limits& limits, const std::optional
                                        const PendingUses& uses) {
   Dropped dropped;
   Books books = books_;
-  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database_));
   KERNIX_RETURN_IF_ERROR(Apply(uses, books));
-  KERNIX_RETURN_IF_ERROR(Measure(*writer_, books));
+  KERNIX_RETURN_IF_ERROR(Measure(books));
   while (true) {
     KERNIX_ASSIGN_OR_RETURN(const std::optional<Victim> victim, FindVictim(limits, keep, books));
     if (!victim.has_value()) break;
-    KERNIX_RETURN_IF_ERROR(Take(*victim, dropped, books));
-    KERNIX_RETURN_IF_ERROR(Measure(*writer_, books));
+    KERNIX_RETURN_IF_ERROR(Uncharge(victim->key, books));
+    KERNIX_RETURN_IF_ERROR(DropTags(victim->key, victim->user, dropped, books));
+    KERNIX_RETURN_IF_ERROR(ChargeOrDrop(victim->key, dropped, books));
+    KERNIX_RETURN_IF_ERROR(Measure(books));
   }
-  KERNIX_RETURN_IF_ERROR(Count(Total::kEvictions, dropped.keys.size(), books));
   KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
   return dropped;
 }
@@ -232,23 +364,21 @@ absl::StatusOr<Dropped> Index::EvictTo(const Limits& limits, const std::optional
 // A user who holds only `keep` is passed over.
 absl::StatusOr<std::optional<Index::Victim>> Index::FindVictim(const Limits& limits, const std::optional<Digest>& keep,
                                                                const Books& books) {
+  constexpr char kOldestOf[] =
+      "SELECT key FROM entry WHERE key <> ?1 AND (SELECT max(pinned) FROM tag WHERE tag.key = entry.key AND owner = "
+      "?2) "
+      "= 0 ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1";
   std::vector<std::pair<uint64_t, UserId>> holders;
-  for (const auto& [user, bytes] : *books.of_users) {
-    if (books.Exceed(limits, bytes)) holders.emplace_back(bytes, user);
+  for (const auto& [user, held] : *books.of_users) {
+    if (books.Exceed(limits, held.bytes)) holders.emplace_back(held.bytes, user);
   }
   std::sort(holders.rbegin(), holders.rend());
   for (const auto& [bytes, user] : holders) {
-    KERNIX_ASSIGN_OR_RETURN(const std::optional<Digest> oldest, writer_->OldestOf(user, keep));
-    if (oldest.has_value()) return Victim{user, *oldest};
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> oldest,
+                            ReadDigests(database_.Prepared(kOldestOf).Bind(keep.value_or(Digest{}), user)));
+    if (!oldest.empty()) return Victim{user, oldest.front()};
   }
   return std::nullopt;
-}
-
-absl::StatusOr<uint64_t> Index::HeldBy(UserId user) {
-  const MutexLock lock(write_mutex_);
-  KERNIX_RETURN_IF_ERROR(CountHolders());
-  const auto held = books_.of_users->find(user);
-  return held == books_.of_users->end() ? 0 : held->second;
 }
 
 // --- The journal -----------------------------------------------------------------------------------------------------
@@ -266,35 +396,57 @@ absl::Status Index::Flush(const Totals& totals) {
 }
 
 absl::Status Index::Write(const PendingUses& uses, const Totals& totals) {
-  Totals new_counts;
-  for (size_t i = 0; i < kTotalCount; ++i) new_counts[i] = totals[i] - std::min(totals[i], books_.totals[i]);
-  if (uses.empty() && new_counts == Totals{}) return absl::OkStatus();
-  const DiskNotAwaited not_awaited(writer_->database());  // each miss reads tags, and so writes them first
+  if (uses.empty() && totals == written_totals_) return absl::OkStatus();
+  const DiskNotAwaited not_awaited(database_);  // each miss reads tags, and so writes them first
   Books books = books_;
-  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database_));
   KERNIX_RETURN_IF_ERROR(Apply(uses, books));
-  for (size_t i = 0; i < kTotalCount; ++i) {
-    KERNIX_RETURN_IF_ERROR(Count(static_cast<Total>(i), new_counts[i], books));
-  }
+  Statement& count = database_.Prepared("INSERT OR REPLACE INTO counter (id, value) VALUES (?, ?)");
+  for (size_t i = 0; i < kTotalCount; ++i) KERNIX_RETURN_IF_ERROR(count.Bind(i, totals[i]).Run());
   KERNIX_RETURN_IF_ERROR(Commit(transaction, books));
+  written_totals_ = totals;
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<KnownFile>> Index::LoadKnownFiles() {
   const MutexLock lock(write_mutex_);
-  KERNIX_RETURN_IF_ERROR(writer_->TidyKnownFiles());
-  return writer_->KnownFiles();
+  constexpr int64_t kMost = 50'000;
+  KERNIX_ASSIGN_OR_RETURN(const int64_t count, database_.QueryInt("SELECT count(*) FROM known_file"));
+  if (count > kMost) KERNIX_RETURN_IF_ERROR(database_.Execute("DELETE FROM known_file"));
+  KERNIX_RETURN_IF_ERROR(database_.Execute("DELETE FROM known_file WHERE length(CAST(digest AS BLOB)) <> 32"));
+  std::vector<KnownFile> files;
+  Statement& select =
+      database_.Prepared("SELECT path, digest, size, mtime_ns, ctime_ns, inode, device FROM known_file");
+  KERNIX_RETURN_IF_ERROR(select.ForEachRow([&](const Statement& row) -> absl::Status {
+    KnownFile& file = files.emplace_back();
+    file.path = std::string(row.Text(0));
+    KERNIX_ASSIGN_OR_RETURN(file.digest, Digest::FromRaw(row.Bytes(1)));
+    file.identity.size = static_cast<uint64_t>(row.Int(2));
+    file.identity.mtime_ns = row.Int(3);
+    file.identity.ctime_ns = row.Int(4);
+    file.identity.inode = static_cast<uint64_t>(row.Int(5));
+    file.identity.device = static_cast<uint64_t>(row.Int(6));
+    return absl::OkStatus();
+  }));
+  return files;
 }
 
 absl::Status Index::SaveKnownFiles(const std::vector<KnownFile>& files) {
   const MutexLock lock(write_mutex_);
-  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
-  for (const KnownFile& file : files) KERNIX_RETURN_IF_ERROR(writer_->PutKnownFile(file));
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database_));
+  Statement& put = database_.Prepared(
+      "INSERT OR REPLACE INTO known_file (path, digest, size, mtime_ns, ctime_ns, inode, device) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?)");
+  for (const KnownFile& file : files) {
+    const FileIdentity& is = file.identity;
+    KERNIX_RETURN_IF_ERROR(
+        put.Bind(file.path, file.digest, is.size, is.mtime_ns, is.ctime_ns, is.inode, is.device).Run());
+  }
   return transaction.Commit();
 }
 
 absl::Status Index::Commit(Transaction& transaction, Books& books) {
-  KERNIX_RETURN_IF_ERROR(Measure(*writer_, books));
+  KERNIX_RETURN_IF_ERROR(Measure(books));
   KERNIX_RETURN_IF_ERROR(transaction.Commit());
   books_ = books;
   return absl::OkStatus();
@@ -303,79 +455,109 @@ absl::Status Index::Commit(Transaction& transaction, Books& books) {
 // --- Within a transaction --------------------------------------------------------------------------------------------
 
 // Pages that are partly empty count in full; free ones do not, since the next rows take them.
-absl::Status Index::Measure(IndexWriter& writer, Books& books) {
+absl::Status Index::Measure(Books& books) {
+  constexpr char kUsedBytes[] =
+      "SELECT (page_count - freelist_count) * page_size "
+      "FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()";
   constexpr uint64_t kSmallIndex = 1 << 20;
-  KERNIX_ASSIGN_OR_RETURN(const uint64_t used, writer.UsedBytes());
-  books.holdings.index_bytes = used - std::min(used, kSmallIndex);
+  KERNIX_ASSIGN_OR_RETURN(const int64_t used, database_.QueryInt(kUsedBytes));
+  books.holdings.index_bytes = static_cast<uint64_t>(used) - std::min(static_cast<uint64_t>(used), kSmallIndex);
   return absl::OkStatus();
 }
 
-absl::Status Index::PutRow(const Entry& entry, const Tag& tag, Books& books) {
-  KERNIX_ASSIGN_OR_RETURN(const bool shares_artifact, writer_->IsNamed(entry.artifact));
-  KERNIX_RETURN_IF_ERROR(writer_->Put(entry));
-  KERNIX_ASSIGN_OR_RETURN(const bool new_tag, writer_->PutTag(entry.key, tag));
-  if (new_tag) books.holdings.tags += 1;
-  if (!shares_artifact) books.holdings.artifact_bytes += entry.size;
+absl::Status Index::PutRow(const Entry& entry) {
+  KERNIX_ASSIGN_OR_RETURN(const int64_t header_set, PutHeaders(EncodeHeaders(entry)));
+  constexpr char kPut[] =
+      "INSERT INTO entry (key, artifact, size, created_unix_ms, last_used_unix_ms, hits, header_set, detail) "
+      "VALUES (?, ?, ?, ?, ?, 0, ?, ?)";
+  KERNIX_RETURN_IF_ERROR(database_.Prepared(kPut)
+                             .Bind(entry.key, entry.artifact, entry.size, entry.created_unix_ms, entry.created_unix_ms,
+                                   header_set, Blob{EncodeDetail(entry)})
+                             .Run());
+  if (!entry.trace.empty()) {
+    Statement& put_trace = database_.Prepared("INSERT INTO build_trace (key, trace) VALUES (?, ?)");
+    KERNIX_RETURN_IF_ERROR(put_trace.Bind(entry.key, Blob{entry.trace}).Run());
+  }
+  if (entry.inputs.empty()) return absl::OkStatus();
+  Statement& put_inputs = database_.Prepared("INSERT INTO build_inputs (key, inputs) VALUES (?, ?)");
+  return put_inputs.Bind(entry.key, Blob{EncodeInputs(entry)}).Run();
+}
+
+absl::StatusOr<int64_t> Index::PutHeaders(const std::string& headers) {
+  const Digest digest = DigestOf(headers);
+  KERNIX_RETURN_IF_ERROR(database_.Prepared("INSERT OR IGNORE INTO header_set (digest, headers) VALUES (?, ?)")
+                             .Bind(digest, Blob{headers})
+                             .Run());
+  int64_t id = 0;
+  KERNIX_RETURN_IF_ERROR(database_.Prepared("SELECT id FROM header_set WHERE digest = ?")
+                             .Bind(digest)
+                             .ForEachRow([&](const Statement& row) { id = row.Int(0); }));
+  return id;
+}
+
+absl::Status Index::PutTag(const Digest& key, const Tag& tag, Books& books) {
+  constexpr char kPutTag[] =
+      "INSERT OR IGNORE INTO tag (name, key, owner) SELECT ?1, key, ?2 FROM entry WHERE key = ?3 "
+      "AND (SELECT count(*) FROM tag WHERE key = ?3 AND owner = ?2) < ?4";
+  KERNIX_RETURN_IF_ERROR(database_.Prepared(kPutTag).Bind(tag.name, tag.owner, key, kMaxTagsPerOwner).Run());
+  books.holdings.tags += database_.Changes();
   return absl::OkStatus();
 }
 
 absl::Status Index::Apply(const PendingUses& uses, Books& books) {
+  constexpr char kUse[] =
+      "UPDATE entry SET last_used_unix_ms = max(last_used_unix_ms, ?), hits = hits + ? WHERE key = ?";
   for (const auto& [key, use] : uses) {
     KERNIX_RETURN_IF_ERROR(Uncharge(key, books));
-    KERNIX_ASSIGN_OR_RETURN(const uint64_t new_tags, writer_->PutUse(key, use));
+    KERNIX_RETURN_IF_ERROR(database_.Prepared(kUse).Bind(use.last_used_unix_ms, use.hits, key).Run());
+    for (const Tag& tag : use.tags) KERNIX_RETURN_IF_ERROR(PutTag(key, tag, books));
     KERNIX_RETURN_IF_ERROR(Charge(key, books));
-    books.holdings.tags += new_tags;
   }
   return absl::OkStatus();
 }
 
-absl::Status Index::Count(Total total, uint64_t n, Books& books) {
-  if (n == 0) return absl::OkStatus();
-  books.totals[static_cast<size_t>(total)] += n;
-  return writer_->Count(total, n);
-}
-
-absl::Status Index::Drop(const Digest& key, Dropped& dropped, Books& books) {
-  KERNIX_RETURN_IF_ERROR(Uncharge(key, books));
-  KERNIX_ASSIGN_OR_RETURN(const uint64_t tags, writer_->DropTagsOf(key));
-  books.holdings.tags -= tags;
-  dropped.tags += tags;
-  return DropRow(key, dropped, books);
-}
-
-absl::Status Index::Take(const Victim& victim, Dropped& dropped, Books& books) {
-  KERNIX_RETURN_IF_ERROR(Uncharge(victim.key, books));
-  KERNIX_ASSIGN_OR_RETURN(const uint64_t tags, writer_->DropTagsOf(victim.key, victim.user));
-  books.holdings.tags -= tags;
-  dropped.tags += tags;
-  return ChargeOrDrop(victim.key, dropped, books);
+absl::Status Index::DropTags(const Digest& key, std::optional<UserId> owner, Dropped& dropped, Books& books) {
+  KERNIX_RETURN_IF_ERROR(database_.Prepared("DELETE FROM tag WHERE key = ? AND (? = 0 OR owner = ?)")
+                             .Bind(key, owner.has_value(), owner.value_or(UserId{}))
+                             .Run());
+  books.holdings.tags -= database_.Changes();
+  dropped.tags += database_.Changes();
+  return absl::OkStatus();
 }
 
 absl::Status Index::Uncharge(const Digest& key, Books& books) {
   if (!books.of_users.has_value()) return absl::OkStatus();
-  KERNIX_ASSIGN_OR_RETURN(const auto holders, writer_->HoldersOf(key));
-  for (const auto& [user, bytes] : holders) (*books.of_users)[user] -= bytes;
+  KERNIX_ASSIGN_OR_RETURN(const auto holders,
+                          ReadHolders(database_.Prepared(SelectHolders("WHERE tag.key = ?")).Bind(key)));
+  for (const auto& [user, held] : holders) (*books.of_users)[user] -= held;
   return absl::OkStatus();
 }
 
 absl::Status Index::Charge(const Digest& key, Books& books) {
   if (!books.of_users.has_value()) return absl::OkStatus();
-  KERNIX_ASSIGN_OR_RETURN(const auto holders, writer_->HoldersOf(key));
-  for (const auto& [user, bytes] : holders) (*books.of_users)[user] += bytes;
+  KERNIX_ASSIGN_OR_RETURN(const auto holders,
+                          ReadHolders(database_.Prepared(SelectHolders("WHERE tag.key = ?")).Bind(key)));
+  for (const auto& [user, held] : holders) (*books.of_users)[user] += held;
   return absl::OkStatus();
 }
 
 absl::Status Index::ChargeOrDrop(const Digest& key, Dropped& dropped, Books& books) {
-  KERNIX_ASSIGN_OR_RETURN(const bool is_tagged, writer_->IsTagged(key));
+  KERNIX_ASSIGN_OR_RETURN(const bool is_tagged,
+                          database_.Prepared("SELECT 1 FROM tag WHERE key = ? LIMIT 1").Bind(key).HasRow());
   return is_tagged ? Charge(key, books) : DropRow(key, dropped, books);
 }
 
 absl::Status Index::DropRow(const Digest& key, Dropped& dropped, Books& books) {
-  KERNIX_ASSIGN_OR_RETURN(const std::optional<RowLinks> links, writer_->Links(key));
+  KERNIX_ASSIGN_OR_RETURN(const std::optional<RowLinks> links, LinksOf(database_, key));
   if (!links.has_value()) return absl::OkStatus();
-  KERNIX_RETURN_IF_ERROR(writer_->Drop(key, links->header_set));
+  for (const char* table : {"build_inputs", "build_trace", "entry"}) {
+    KERNIX_RETURN_IF_ERROR(database_.Prepared(StrCat("DELETE FROM ", table, " WHERE key = ?")).Bind(key).Run());
+  }
+  constexpr char kDropHeaders[] =
+      "DELETE FROM header_set WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM entry WHERE header_set = ?1)";
+  KERNIX_RETURN_IF_ERROR(database_.Prepared(kDropHeaders).Bind(links->header_set).Run());
   dropped.keys.push_back(key);
-  KERNIX_ASSIGN_OR_RETURN(const bool still_named, writer_->IsNamed(links->artifact));
+  KERNIX_ASSIGN_OR_RETURN(const bool still_named, Names(database_, links->artifact));
   if (still_named) return absl::OkStatus();
   books.holdings.artifact_bytes -= links->size;
   dropped.bytes += links->size;

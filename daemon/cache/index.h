@@ -20,12 +20,9 @@
 #include "common/os/file_identity.h"
 #include "daemon/cache/entry.h"
 #include "daemon/cache/journal.h"
+#include "daemon/cache/sqlite.h"
 
 namespace kernix::cache {
-
-class IndexReader;
-class IndexWriter;
-class Transaction;
 
 // Thread-safe. Find(), List() and Recent() do not wait for the disk while a change does, and Find() does not
 // wait for the other two.
@@ -34,16 +31,17 @@ class Index {
   // Opens or creates the file. kDataLoss if it is damaged, kFailedPrecondition if
   // another kernix made it.
   static absl::StatusOr<std::unique_ptr<Index>> Open(const std::string& path);
-  ~Index();
+
+  // What was used later than now, when the clock was ahead, was used now. Otherwise it would never be evicted.
+  absl::Status CorrectLaterUses(int64_t now_unix_ms);
 
   // --- The action cache: maps each key to the artifact that answers it.
 
   // nullopt: a miss.
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
 
-  // Commits `entry` under `tag`, and counts a build, or a hit of the upstream. Replaces an older entry of the same key,
-  // whose other tags stay. Once this has returned OK, the entry survives kill -9 and, as DurabilityOf() says, power
-  // loss.
+  // Commits `entry` under `tag`. Replaces an older entry of the same key, whose other tags stay. Once this has returned
+  // OK, the entry survives kill -9 and power loss.
   absl::StatusOr<Dropped> Put(const Entry& entry, const Tag& tag);
 
   // Removes the entry with all of its tags. Does nothing if the entry is gone or, with `artifact` given, if it names
@@ -58,15 +56,12 @@ class Index {
   void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms);
   void AddTag(const Digest& key, const Tag& tag);
 
-  // Writes the uses and tags of AddUse() and AddTag(), and those of `totals` that are larger than the written ones. If
-  // it fails, nothing is lost: the next Flush() writes it. Does not await the disk: power loss may take what is young.
+  // Writes the uses and tags of AddUse() and AddTag(), and `totals`. If it fails, nothing is lost: the next Flush()
+  // writes it. Does not await the disk: power loss may take what is young.
   absl::Status Flush(const Totals& totals);
 
   // Most recently used first. Does not list tags that are not flushed.
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
-
-  // What each user holds, or only `owner`, the largest first. Counts as List() lists.
-  absl::StatusOr<std::vector<v1::CacheShare>> Shares(std::optional<UserId> owner);
 
   // The entries of one tag, most recently used first, at most `limit`. Leaves out tags that are not flushed.
   absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit);
@@ -87,11 +82,11 @@ class Index {
 
   // As long as artifacts and index, or what a user holds, exceed `limits`: takes from the user who holds most the tags
   // of the entry among theirs that nobody has used for longest. An entry goes with its last tag, but never that of
-  // `keep`. Counts evictions.
+  // `keep`.
   absl::StatusOr<Dropped> Evict(const Limits& limits, const std::optional<Digest>& keep);
 
-  // The bytes of the entries that have a tag of `user`, each in full, and of these tags.
-  absl::StatusOr<uint64_t> HeldBy(UserId user);
+  // What each user holds.
+  absl::StatusOr<std::map<UserId, Held>> Holders();
 
   // Whether an entry names `artifact`, and the keys of those that do; all artifacts that entries name; some of them, in
   // the order of their digests.
@@ -105,8 +100,8 @@ class Index {
   // A number that grows with each change since Open().
   int64_t changes();
 
-  // As last written; builds and evictions are current.
-  absl::StatusOr<Totals> LoadTotals();
+  // As last written.
+  Totals totals();
 
   // Digests of files outside the store (the compilers'), by path. If there are too many, from compilers long gone, all
   // are forgotten.
@@ -117,9 +112,8 @@ class Index {
   // The committed state, kept so that it need not be read from the file.
   struct Books {
     Holdings holdings;
-    Totals totals{};
-    // See HeldBy(). Counted when it is needed first: in a large store, that takes a second.
-    std::optional<std::map<UserId, uint64_t>> of_users;
+    // Counted when it is needed first: in a large store, that takes a second.
+    std::optional<std::map<UserId, Held>> of_users;
 
     bool Exceed(const Limits& limits, uint64_t of_user) const {
       return holdings.bytes() > limits.bytes || (limits.bytes_per_user > 0 && of_user > limits.bytes_per_user);
@@ -132,11 +126,8 @@ class Index {
     Digest key;
   };
 
-  Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader, std::unique_ptr<IndexReader> lister,
-        const Books& books);
-  static absl::StatusOr<Books> ReadBooks(IndexWriter& writer);
-  // Notes in `books` what the index has in use by now.
-  static absl::Status Measure(IndexWriter& writer, Books& books);
+  Index() = default;
+  absl::Status Start(const std::string& path);
 
   absl::Status Write(const PendingUses& uses, const Totals& totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::StatusOr<Dropped> EvictTo(const Limits& limits, const std::optional<Digest>& keep, const PendingUses& uses)
@@ -149,13 +140,19 @@ class Index {
   absl::Status Commit(Transaction& transaction, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
   // These run within a transaction. Each keeps `books` right; those that drop something add it to `dropped`.
-  absl::Status PutRow(const Entry& entry, const Tag& tag, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status PutRow(const Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::StatusOr<int64_t> PutHeaders(const std::string& headers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // Does nothing if the tag exists already, if there is no such key, or if the owner has reached the limit of tags for
+  // the key.
+  absl::Status PutTag(const Digest& key, const Tag& tag, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status Apply(const PendingUses& uses, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  absl::Status Count(Total total, uint64_t n, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  absl::Status Drop(const Digest& key, Dropped& dropped, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  absl::Status Take(const Victim& victim, Dropped& dropped, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // Drops tags, only those of `owner` if there is one.
+  absl::Status DropTags(const Digest& key, std::optional<UserId> owner, Dropped& dropped, Books& books)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // Drops only the row; its tags stay.
   absl::Status DropRow(const Digest& key, Dropped& dropped, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // Notes what the index has in use by now.
+  absl::Status Measure(Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
   // Around each change of an entry or of its tags. ChargeOrDrop() drops the row of an entry without a tag.
   absl::Status Uncharge(const Digest& key, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
@@ -166,14 +163,15 @@ class Index {
   PendingUseBuffer pending_;
 
   Mutex write_mutex_;
-  const std::unique_ptr<IndexWriter> writer_ ABSL_PT_GUARDED_BY(write_mutex_);
+  Database database_ ABSL_GUARDED_BY(write_mutex_);
   Books books_ ABSL_GUARDED_BY(write_mutex_);
+  Totals written_totals_ ABSL_GUARDED_BY(write_mutex_) = {};
 
   Mutex read_mutex_;
-  const std::unique_ptr<IndexReader> reader_ ABSL_PT_GUARDED_BY(read_mutex_);
+  Database reader_ ABSL_GUARDED_BY(read_mutex_);
 
   Mutex list_mutex_;
-  const std::unique_ptr<IndexReader> lister_ ABSL_PT_GUARDED_BY(list_mutex_);
+  Database lister_ ABSL_GUARDED_BY(list_mutex_);
 };
 
 }  // namespace kernix::cache

@@ -15,7 +15,7 @@ namespace {
 constexpr int kBusyTimeoutMs = 10'000;
 
 // Another schema gets another number. Stores that have another number are refused.
-constexpr int64_t kSchema = 1;
+constexpr int64_t kSchema = 2;
 
 // The inputs and the trace of a build have tables of their own, because no hit needs them.
 constexpr char kTables[] = R"sql(
@@ -69,24 +69,14 @@ constexpr char kTables[] = R"sql(
 )sql";
 
 absl::Status CheckIntegrity(Database& database) {
-  KERNIX_ASSIGN_OR_RETURN(Statement check, database.Prepare("PRAGMA quick_check(1)"));
-  KERNIX_ASSIGN_OR_RETURN(const bool row, check.Step());
-  if (!row || check.Text(0) != "ok") {
-    return absl::DataLossError(StrCat("integrity check: ", row ? check.Text(0) : "no answer"));
-  }
-  return absl::OkStatus();
+  std::string answer = "no answer";
+  KERNIX_RETURN_IF_ERROR(
+      database.Prepared("PRAGMA quick_check(1)").ForEachRow([&](const Statement& row) { answer = row.Text(0); }));
+  return answer == "ok" ? absl::OkStatus() : absl::DataLossError(StrCat("integrity check: ", answer));
 }
 
 // After a large transaction, the next one after a checkpoint cuts the write-ahead log.
 constexpr char kShortLog[] = "PRAGMA journal_size_limit = 4194304";
-
-// For an index from before there were pins. Such a kernixd can still use it.
-absl::Status AddPins(Database& database) {
-  KERNIX_ASSIGN_OR_RETURN(const int64_t columns,
-                          database.QueryInt("SELECT count(*) FROM pragma_table_info('tag') WHERE name = 'pinned'"));
-  if (columns > 0) return absl::OkStatus();
-  return database.Execute("ALTER TABLE tag ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0");
-}
 
 constexpr char kAwaitDisk[] = "PRAGMA synchronous = FULL";
 
@@ -113,8 +103,7 @@ absl::Status CheckIndexFile(const std::string& path) {
 
 absl::Status CopyIndexFile(const std::string& path, const std::string& to) {
   KERNIX_ASSIGN_OR_RETURN(Database database, OpenIndexConnection(path));
-  KERNIX_ASSIGN_OR_RETURN(Statement copy, database.Prepare("VACUUM INTO ?"));
-  return copy.BindText(1, to).Run();
+  return database.Prepared("VACUUM INTO ?").Bind(to).Run();
 }
 
 absl::StatusOr<Database> OpenIndexConnection(const std::string& path) {
@@ -137,7 +126,7 @@ absl::Status PrepareIndex(Database& database) {
   KERNIX_RETURN_IF_ERROR(CheckIntegrity(database));
   KERNIX_ASSIGN_OR_RETURN(const int64_t schema, database.QueryInt("PRAGMA user_version"));
   if (schema == 0) return MakeTables(database);
-  if (schema == kSchema) return AddPins(database);
+  if (schema == kSchema) return absl::OkStatus();
   return MadeByAnother("schema", schema, kSchema);
 }
 
@@ -198,11 +187,11 @@ std::string EncodeHeaders(const Entry& entry) {
 
 absl::StatusOr<Entry> DecodeRow(const Statement& row) {
   Entry entry;
-  KERNIX_ASSIGN_OR_RETURN(entry.key, Digest::FromRaw(row.Blob(0)));
-  KERNIX_ASSIGN_OR_RETURN(entry.artifact, Digest::FromRaw(row.Blob(1)));
+  KERNIX_ASSIGN_OR_RETURN(entry.key, Digest::FromRaw(row.Bytes(0)));
+  KERNIX_ASSIGN_OR_RETURN(entry.artifact, Digest::FromRaw(row.Bytes(1)));
   entry.size = static_cast<uint64_t>(row.Int(2));
   entry.created_unix_ms = row.Int(3);
-  KERNIX_RETURN_IF_ERROR(DecodeDetail(row.Blob(4), entry));
+  KERNIX_RETURN_IF_ERROR(DecodeDetail(row.Bytes(4), entry));
   return entry;
 }
 

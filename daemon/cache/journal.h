@@ -72,6 +72,23 @@ struct Pinned {
   uint64_t most_bytes = 0;  // that it may be
 };
 
+// What one user holds: the entries that have a tag of that user, each in full, and these tags.
+struct Held {
+  uint64_t bytes = 0;
+  uint64_t tags = 0;
+
+  Held& operator+=(const Held& other) {
+    bytes += other.bytes;
+    tags += other.tags;
+    return *this;
+  }
+  Held& operator-=(const Held& other) {
+    bytes -= other.bytes;
+    tags -= other.tags;
+    return *this;
+  }
+};
+
 struct Holdings {
   uint64_t tags = 0;
   uint64_t artifact_bytes = 0;  // every artifact counted once

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/cache/layers.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include "common/base/error.h"
+#include "daemon/cache/store_folder.h"
 #include "tests/support/cache_fixture.h"
 
 namespace kernix::cache {

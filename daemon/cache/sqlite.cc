@@ -4,8 +4,8 @@
 #include <sqlite3.h>
 
 #include <cerrno>
+#include <optional>
 
-#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace kernix::cache {
@@ -44,46 +44,47 @@ absl::Status ErrorOf(sqlite3* handle, int result) {
 
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
-Statement& Statement::BindInt(int index, int64_t value) {
-  const int result = sqlite3_bind_int64(statement_.get(), index, value);
-  if (result != SQLITE_OK) bind_error_ = result;
-  return *this;
+void Statement::BindAt(int index, int64_t value) {
+  if (error_.ok()) Note(sqlite3_bind_int64(statement_.get(), index, value));
 }
 
-Statement& Statement::BindText(int index, std::string_view value) {
-  const int result = sqlite3_bind_text64(statement_.get(), index, value.empty() ? "" : value.data(), value.size(),
-                                         SQLITE_TRANSIENT, SQLITE_UTF8);
-  if (result != SQLITE_OK) bind_error_ = result;
-  return *this;
+// Of an empty string, a null pointer would store NULL.
+void Statement::BindAt(int index, std::string_view value) {
+  if (!error_.ok()) return;
+  Note(sqlite3_bind_text64(statement_.get(), index, value.empty() ? "" : value.data(), value.size(), SQLITE_TRANSIENT,
+                           SQLITE_UTF8));
 }
 
-Statement& Statement::BindBlob(int index, std::string_view value) {
-  // A null pointer would store NULL instead of an empty blob.
-  const int result =
-      sqlite3_bind_blob64(statement_.get(), index, value.empty() ? "" : value.data(), value.size(), SQLITE_TRANSIENT);
-  if (result != SQLITE_OK) bind_error_ = result;
-  return *this;
+void Statement::BindAt(int index, Blob value) {
+  if (!error_.ok()) return;
+  const std::string_view bytes = value.bytes;
+  Note(sqlite3_bind_blob64(statement_.get(), index, bytes.empty() ? "" : bytes.data(), bytes.size(), SQLITE_TRANSIENT));
+}
+
+void Statement::BindAt(int index, const Digest& value) {
+  BindAt(index, Blob{{reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size()}});
+}
+
+void Statement::Note(int result) {
+  if (result != SQLITE_OK) error_ = ErrorOf(sqlite3_db_handle(statement_.get()), result);
 }
 
 absl::StatusOr<bool> Statement::Step() {
-  sqlite3* handle = sqlite3_db_handle(statement_.get());
-  if (bind_error_ != SQLITE_OK) return ErrorOf(handle, bind_error_);
+  KERNIX_RETURN_IF_ERROR(error_);
   const int result = sqlite3_step(statement_.get());
   if (result == SQLITE_ROW) return true;
   if (result == SQLITE_DONE) return false;
-  return ErrorOf(handle, result);
+  return ErrorOf(sqlite3_db_handle(statement_.get()), result);
 }
 
-absl::Status Statement::Run() {
-  const ScopedReset reset(*this);
-  while (true) {
-    KERNIX_ASSIGN_OR_RETURN(const bool row, Step());
-    if (!row) return absl::OkStatus();
-  }
+absl::StatusOr<bool> Statement::HasRow() {
+  const absl::Cleanup reset = [this] { Reset(); };
+  return Step();
 }
 
 void Statement::Reset() {
-  bind_error_ = SQLITE_OK;
+  if (statement_ == nullptr) return;
+  error_ = absl::OkStatus();
   // Its result repeats the error of the last step, which has already been reported.
   sqlite3_reset(statement_.get());
   sqlite3_clear_bindings(statement_.get());
@@ -97,7 +98,7 @@ std::string_view Statement::Text(int column) const {
   return {text, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 
-std::string_view Statement::Blob(int column) const {
+std::string_view Statement::Bytes(int column) const {
   const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_.get(), column));
   if (data == nullptr) return {};
   return {data, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
@@ -122,26 +123,29 @@ absl::Status Database::Execute(const std::string& sql) {
   return result == SQLITE_OK ? absl::OkStatus() : ErrorOf(handle_.get(), result);
 }
 
-absl::StatusOr<Statement> Database::Prepare(std::string_view sql) {
+Statement& Database::Prepared(std::string_view sql) {
+  auto found = prepared_.find(sql);
+  if (found == prepared_.end()) found = prepared_.emplace(sql, Statement()).first;
+  Statement& statement = found->second;
+  if (statement.statement_ != nullptr) return statement;
   sqlite3_stmt* raw = nullptr;
   const int result = sqlite3_prepare_v3(handle_.get(), sql.data(), static_cast<int>(sql.size()),
                                         SQLITE_PREPARE_PERSISTENT, &raw, nullptr);
-  Statement statement;
   statement.statement_.reset(raw);
-  if (result != SQLITE_OK) return ErrorOf(handle_.get(), result);
+  statement.error_ = result == SQLITE_OK ? absl::OkStatus() : ErrorOf(handle_.get(), result);
   return statement;
 }
 
 absl::StatusOr<int64_t> Database::QueryInt(std::string_view sql) {
-  KERNIX_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
-  KERNIX_ASSIGN_OR_RETURN(const bool row, statement.Step());
-  if (!row) return absl::NotFoundError(StrCat("no row: ", sql));
-  return statement.Int(0);
+  std::optional<int64_t> value;
+  KERNIX_RETURN_IF_ERROR(Prepared(sql).ForEachRow([&](const Statement& row) { value = row.Int(0); }));
+  if (!value) return absl::NotFoundError(StrCat("no row: ", sql));
+  return *value;
 }
 
 int64_t Database::AllChanges() const { return sqlite3_total_changes64(handle_.get()); }
 
-int64_t Database::Changes() const { return sqlite3_changes64(handle_.get()); }
+uint64_t Database::Changes() const { return static_cast<uint64_t>(sqlite3_changes64(handle_.get())); }
 
 absl::StatusOr<Transaction> Transaction::Begin(Database& database) {
   KERNIX_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));

@@ -29,24 +29,46 @@ class SqliteTest : public ::testing::Test {
 
 TEST_F(SqliteTest, BindsAndReadsEveryType) {
   Database database = Open();
-  auto statement = database.Prepare("SELECT ?, ?, ?, ?");
-  ASSERT_TRUE(statement.ok());
   const std::string bytes("a\0b", 3);
-  statement->BindInt(1, -5).BindText(2, "text").BindBlob(3, bytes).BindBlob(4, "");
-  ASSERT_TRUE(*statement->Step());
-  EXPECT_EQ(statement->Int(0), -5);
-  EXPECT_EQ(statement->Text(1), "text");
-  EXPECT_EQ(statement->Blob(2), bytes);
-  EXPECT_EQ(statement->Blob(3), "");
-  EXPECT_FALSE(*statement->Step());
+  int rows = 0;
+  Statement& statement = database.Prepared("SELECT ?, ?, ?, ?, ?");
+  ASSERT_THAT(statement.Bind(-5, "text", Blob{bytes}, Blob{""}, DigestOf("x")).ForEachRow([&](const Statement& row) {
+    ++rows;
+    EXPECT_EQ(row.Int(0), -5);
+    EXPECT_EQ(row.Text(1), "text");
+    EXPECT_EQ(row.Bytes(2), bytes);
+    EXPECT_EQ(row.Bytes(3), "");
+    EXPECT_EQ(row.Bytes(4), DigestOf("x").Raw());
+  }),
+              IsOk());
+  EXPECT_EQ(rows, 1);
 }
 
-TEST_F(SqliteTest, AWrongBindIsReportedByTheNextStepAndForgottenByReset) {
+TEST_F(SqliteTest, AWrongBindIsReportedByTheNextRunAndThenForgotten) {
   Database database = Open();
-  auto statement = database.Prepare("SELECT ?");
-  EXPECT_FALSE(statement->BindInt(2, 1).Step().ok());
-  statement->Reset();
-  EXPECT_TRUE(statement->BindInt(1, 1).Step().ok());
+  Statement& statement = database.Prepared("SELECT ?");
+  EXPECT_FALSE(statement.Bind(1, 2).Run().ok());
+  EXPECT_TRUE(statement.Bind(1).Run().ok());
+}
+
+TEST_F(SqliteTest, AWrongStatementIsReportedWhenItRunsUntilItFits) {
+  Database database = Open();
+  EXPECT_FALSE(database.Prepared("SELECT x FROM t WHERE x = ?").Bind(1).Run().ok());
+  ASSERT_TRUE(database.Execute("CREATE TABLE t (x); INSERT INTO t VALUES (1)").ok());
+  EXPECT_TRUE(database.Prepared("SELECT x FROM t WHERE x = ?").Bind(1).HasRow().value());
+  EXPECT_FALSE(database.Prepared("SELECT x FROM t WHERE x = ?").Bind(2).HasRow().value());
+}
+
+TEST_F(SqliteTest, AnErrorOfARowEndsTheStatement) {
+  Database database = Open();
+  Statement& statement = database.Prepared("SELECT 1 UNION SELECT 2");
+  int rows = 0;
+  EXPECT_TRUE(absl::IsDataLoss(statement.ForEachRow([&](const Statement&) {
+    ++rows;
+    return absl::DataLossError("bad");
+  })));
+  EXPECT_EQ(rows, 1);
+  EXPECT_THAT(statement.Run(), IsOk());
 }
 
 TEST_F(SqliteTest, TransactionRollsBackUnlessItWasCommitted) {
@@ -94,7 +116,7 @@ TEST_F(SqliteTest, TheTablesAreMadeOnce) {
   ASSERT_THAT(PrepareIndex(database), IsOk());
   ASSERT_THAT(database.Execute("INSERT INTO counter VALUES (1, 2)"), IsOk());
   ASSERT_THAT(PrepareIndex(database), IsOk());
-  EXPECT_EQ(*database.QueryInt("PRAGMA user_version"), 1);
+  EXPECT_EQ(*database.QueryInt("PRAGMA user_version"), 2);
   EXPECT_EQ(*database.QueryInt("SELECT value FROM counter"), 2);
 }
 

@@ -20,6 +20,7 @@
 #include "common/os/file_identity.h"
 #include "common/os/folders.h"
 #include "common/os/private_directory.h"
+#include "daemon/cache/index.h"
 #include "daemon/cache/index_schema.h"
 
 namespace kernix::cache {
@@ -238,24 +239,13 @@ std::string BlobFolder::PathOf(const Digest& digest) const {
   return JoinPath(directory_, StrCat(digest.Hex(), kBlobSuffix));
 }
 
-absl::Status BlobFolder::Put(const Digest& digest, std::string_view content, Durability durability) {
-  const bool is_enough = durability == Durability::kMayBeLost || !MayBeLost(digest);
-  if (is_enough && IsSound(digest, content.size()).value_or(false)) return absl::OkStatus();
+absl::Status BlobFolder::Put(const Digest& digest, std::string_view content) {
+  if (IsSound(digest, content.size()).value_or(false)) return absl::OkStatus();
   const std::string path = PathOf(digest);
-  KERNIX_RETURN_IF_ERROR(Write(path, content, durability));
+  KERNIX_RETURN_IF_ERROR(env_.WriteFileDurably(path, content, kBlobMode));
   KERNIX_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(env_, path, /*follow=*/false));
-  Remember(digest, identity, durability);
+  Remember(digest, identity);
   return absl::OkStatus();
-}
-
-// Under its name, a file is always complete. What is left of others goes with the next start.
-absl::Status BlobFolder::Write(const std::string& path, std::string_view content, Durability durability) {
-  if (durability == Durability::kSurvives) return env_.WriteFileDurably(path, content, kBlobMode);
-  const std::string temporary = StrCat(path, ".", ++written_, ".tmp");
-  absl::Status status = env_.WriteFile(temporary, content, kBlobMode);
-  if (status.ok()) status = env_.Rename(temporary, path);
-  if (!status.ok()) env_.RemoveFile(temporary).IgnoreError();
-  return status;
 }
 
 absl::StatusOr<bool> BlobFolder::IsSound(const Digest& digest, uint64_t size) {
@@ -295,11 +285,7 @@ absl::StatusOr<bool> BlobFolder::Verify(const Digest& digest, ReadableFile& file
 }
 
 absl::Status BlobFolder::Remove(const Digest& digest) {
-  {
-    const MutexLock lock(mutex_);
-    verified_.erase(digest);
-    not_awaited_.erase(digest);
-  }
+  Forget(digest);
   const absl::Status status = env_.RemoveFile(PathOf(digest));
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
@@ -318,21 +304,65 @@ absl::StatusOr<absl::flat_hash_set<Digest>> BlobFolder::RemoveAllBut(const absl:
   return kept;
 }
 
-void BlobFolder::Remember(const Digest& digest, const FileIdentity& identity, Durability durability) {
+void BlobFolder::Remember(const Digest& digest, const FileIdentity& identity) {
   const MutexLock lock(mutex_);
   verified_[digest] = identity;
-  durability == Durability::kMayBeLost ? (void)not_awaited_.insert(digest) : (void)not_awaited_.erase(digest);
-}
-
-bool BlobFolder::MayBeLost(const Digest& digest) {
-  const MutexLock lock(mutex_);
-  return not_awaited_.contains(digest);
 }
 
 bool BlobFolder::Remembers(const Digest& digest, const FileIdentity& identity) {
   const MutexLock lock(mutex_);
   const auto found = verified_.find(digest);
   return found != verified_.end() && found->second == identity;
+}
+
+namespace {
+
+absl::Status Unreadable(const std::string& directory, const absl::Status& why) {
+  return MakeError(v1::ErrorDetail::RESOURCE,
+                   StrCat("the store ", directory, ", which is only read, cannot be used (", why.message(),
+                          "): leave it out of KERNIX_CACHE_DIR or store_directory, or make it readable, for example "
+                          "with `chmod -R go+rX ",
+                          directory, "` where it was made"));
+}
+
+absl::Status CopyFilesOfIndex(Env& env, const StorePaths& from, const std::string& to) {
+  for (const char* suffix : {"", "-wal"}) {
+    const absl::StatusOr<std::string> content = env.ReadFile(from.index + suffix);
+    const bool has_no_log = *suffix != '\0' && absl::IsNotFound(content.status());
+    if (has_no_log) {
+      env.RemoveFile(to + suffix).IgnoreError();  // of an earlier try
+      return absl::OkStatus();
+    }
+    KERNIX_RETURN_IF_ERROR(content.status());
+    KERNIX_RETURN_IF_ERROR(env.WriteFile(to + suffix, *content, 0600));
+  }
+  return absl::OkStatus();
+}
+
+// A kernixd that has the store open may write both files meanwhile.
+absl::Status CopyIndex(Env& env, const StorePaths& from, const std::string& to) {
+  constexpr int kMostTries = 10;
+  const auto states = [&] { return std::pair(StateOf(env, from.index), StateOf(env, from.index + "-wal")); };
+  for (int i = 0; i < kMostTries; ++i) {
+    const auto before = states();
+    KERNIX_RETURN_IF_ERROR(CopyFilesOfIndex(env, from, to));
+    if (states() == before) return absl::OkStatus();
+  }
+  return absl::UnavailableError("somebody writes to it all the time");
+}
+
+}  // namespace
+
+absl::StatusOr<Layer> OpenLayer(Env& env, const std::string& directory, const std::string& scratch) {
+  const StorePaths paths(directory);
+  absl::Status status = GuardedRealPath(env, directory, {::geteuid()}).status();
+  if (status.ok()) status = CheckGuardedDirectory(env, paths.blobs, ::geteuid());
+  if (status.ok()) status = GuardedRealPath(env, paths.index, {::geteuid()}).status();
+  if (status.ok()) status = CopyIndex(env, paths, scratch);
+  if (!status.ok()) return Unreadable(directory, status);
+  absl::StatusOr<std::unique_ptr<Index>> index = Index::Open(scratch);
+  if (!index.ok()) return Unreadable(directory, index.status());
+  return Layer{*std::move(index), std::make_unique<BlobFolder>(env, paths.blobs)};
 }
 
 }  // namespace kernix::cache

@@ -3,7 +3,6 @@
 // The folder of a store, and the blobs in it.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,9 +16,9 @@
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
 #include "common/os/file_identity.h"
 #include "daemon/cache/entry.h"
+#include "daemon/cache/index.h"
 
 namespace kernix::cache {
 
@@ -58,9 +57,8 @@ class BlobFolder {
   // The path at which a process of this host finds the blob, whether or not it exists.
   std::string PathOf(const Digest& digest) const;
 
-  // Returns once `content` is stored, and survives the end of this process. Keeps a sound blob that already exists;
-  // replaces any other.
-  absl::Status Put(const Digest& digest, std::string_view content, Durability durability);
+  // Returns once `content` is on the disk. Keeps a sound blob that already exists; replaces any other.
+  absl::Status Put(const Digest& digest, std::string_view content);
 
   // Whether the blob exists with the right size and content. A blob that cannot be examined (no descriptor left, a
   // failing disk) is an error, which says nothing about the content.
@@ -84,18 +82,27 @@ class BlobFolder {
   absl::StatusOr<absl::flat_hash_set<Digest>> RemoveAllBut(const absl::flat_hash_set<Digest>& keep);
 
  private:
-  absl::Status Write(const std::string& path, std::string_view content, Durability durability);
   absl::StatusOr<bool> Verify(const Digest& digest, ReadableFile& file);
-  void Remember(const Digest& digest, const FileIdentity& identity, Durability durability = Durability::kSurvives);
+  void Remember(const Digest& digest, const FileIdentity& identity);
   bool Remembers(const Digest& digest, const FileIdentity& identity);
-  bool MayBeLost(const Digest& digest);
 
   Env& env_;
   const std::string directory_;
-  std::atomic<uint64_t> written_{0};
   Mutex mutex_;
   absl::flat_hash_map<Digest, FileIdentity> verified_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<Digest> not_awaited_ ABSL_GUARDED_BY(mutex_);  // of those that this process has written
 };
+
+// Several stores as one: the first is written, the others are only read. An image or a site's folder brings artifacts.
+
+// A store that is only read: nothing in it is locked or written, so it may lie on a read-only file system.
+struct Layer {
+  std::unique_ptr<Index> index;
+  std::unique_ptr<BlobFolder> blobs;
+};
+
+// `env` must outlive it. Opens the store in `directory`, as it is now: entries that others add to it later do not show.
+// Its index is copied to `scratch`, a path without a file, since SQLite writes beside an index that it reads. Errors
+// say what to do: the folder is not a store, cannot be read, or others than root and this user may write to it.
+absl::StatusOr<Layer> OpenLayer(Env& env, const std::string& directory, const std::string& scratch);
 
 }  // namespace kernix::cache

@@ -4,10 +4,14 @@
 // API, so that a remote executor can run it too.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,12 +25,58 @@ namespace kernix::exec {
 // use the placeholder only where a relative path does not work.
 inline constexpr std::string_view kRootPlaceholder = "{kernix-action-root}";
 
-// What kind of work an action is. Decides where it may run (placement.h).
+// What kind of work an action is. Decides where it may run.
 enum class Work {
   kOther,          // a question that kernixd asks a tool
   kHostCompile,    // the host compiler takes part: C++ units, preprocessing, whole calls of nvcc
   kDeviceCompile,  // nvcc's own programs: cudafe++, cicc, ptxas, fatbinary
   kLink,
+};
+
+// Where actions may run: on this machine, or on the workers of an engine.
+enum class Placement {
+  kLocal,
+  kRemote,        // on workers alone: without them, the step fails
+  kPreferRemote,  // on workers; here, if the engine fails
+  kOverflow,      // here; on workers, if the step would wait here for too long
+};
+
+inline constexpr std::string_view kPlacementNames[] = {"local", "remote", "prefer-remote", "overflow"};
+
+constexpr std::string_view PlacementName(Placement placement) {
+  return kPlacementNames[static_cast<size_t>(placement)];
+}
+
+inline std::optional<Placement> FindPlacement(std::string_view name) {
+  const auto* const found = std::find(std::begin(kPlacementNames), std::end(kPlacementNames), name);
+  if (found == std::end(kPlacementNames)) return std::nullopt;
+  return static_cast<Placement>(found - std::begin(kPlacementNames));
+}
+
+// For each kind of work. Steps of Work::kOther always run here.
+struct Placements {
+  Placement host_compiles = Placement::kLocal;
+  Placement device_compiles = Placement::kLocal;
+  Placement links = Placement::kLocal;
+
+  Placement Of(Work work) const {
+    switch (work) {
+      case Work::kOther:
+        break;
+      case Work::kHostCompile:
+        return host_compiles;
+      case Work::kDeviceCompile:
+        return device_compiles;
+      case Work::kLink:
+        return links;
+    }
+    return Placement::kLocal;
+  }
+  bool Has(Placement placement) const {
+    return host_compiles == placement || device_compiles == placement || links == placement;
+  }
+  bool AllLocal() const { return *this == Placements(); }
+  bool operator==(const Placements&) const = default;
 };
 
 struct Action {
@@ -45,7 +95,6 @@ struct Action {
   Work work = Work::kOther;
   bool needs_worker = false;                       // it can run nowhere else, whatever kind of work it is
   std::vector<InputLink> links;                    // to tools
-  std::vector<std::string> local_words;            // appended to argv; they do not change the outputs
   std::map<std::string, std::string> local_paths;  // values of the placeholders in argv and environment
   // The tool passes its arguments, and the root's path in double quotes, to a shell. The executor refuses the action if
   // the shell would interpret any of them (see shell_words.h).
@@ -55,7 +104,6 @@ struct Action {
   // Of a user's actions that wait, those of lower rank start first, and among equals in order of submission.
   uint64_t rank = 0;
   uint64_t batch_rank = 0;  // the same for a user who asks for it in a batch only
-  int jobs = 1;             // how many of the pool's jobs it counts as: the number of threads that it keeps busy
 };
 
 // The command line and the environment for this machine, with kRootPlaceholder not yet replaced.
@@ -76,6 +124,7 @@ struct ActionResult {
   uint64_t peak_memory_bytes = 0;          // resident, of the command's largest process; 0: not known
   bool ran_on_worker = false;              // of an engine, now or for an earlier request
   bool ran_earlier = false;                // there, for an earlier request
+  bool is_reused = false;                  // no command has run for it: another action of the same effect has made it
 };
 
 // Receives the events of one action: OnQueued() from a thread of the executor's, the others from the caller's. Never

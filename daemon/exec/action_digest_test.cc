@@ -66,11 +66,9 @@ TEST(ActionDigestTest, HowItIsRunHereDoesNotChangeIt) {
   Action action = Example();
   action.step = "another name";
   action.links = {{"toolchain/host", "/somewhere/else/bin"}};
-  action.local_words = {"--threads=4"};
   action.local_paths = {{"{folder}", "/somewhere"}};
   action.timeout = std::chrono::seconds(1);
   action.memory_estimate_bytes = 7;
-  action.jobs = 3;
   std::swap(action.inputs[0], action.inputs[1]);
   std::swap(action.outputs[0], action.outputs[1]);
   for (InputFile& input : action.inputs) input.content = nullptr;

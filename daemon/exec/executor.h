@@ -26,8 +26,6 @@ struct ExecutorLoad {
   int running = 0;
   int queued = 0;
   int max_jobs = 1;  // most jobs that may run on this machine at once; constant for an executor
-  // Memory budget of all actions that run on this machine together; constant for an executor. 0: unknown.
-  uint64_t memory_budget_bytes = 0;
 };
 
 // Thread-safe.

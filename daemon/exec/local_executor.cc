@@ -18,7 +18,6 @@
 #include "common/base/exceptions.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
-#include "daemon/exec/admission.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/fair_queue.h"
 #include "daemon/exec/machine_limits.h"
@@ -36,7 +35,6 @@ class Job {
   const AskersPtr& askers() const { return askers_; }
   std::vector<QueuePosition> positions() const { return askers_->Positions(action_.rank, action_.batch_rank); }
   uint64_t memory() const { return action_.memory_estimate_bytes; }
-  int jobs() const { return action_.jobs; }
 
   // Tells the observer how many actions are ahead, unless it already knows or the job has left the queue.
   void TellPosition(int ahead) {
@@ -119,10 +117,7 @@ class PoolExecutor : public Executor {
 
   ExecutorLoad load() const override {
     const MutexLock lock(mutex_);
-    return {.running = admission_.running(),
-            .queued = static_cast<int>(queue_.size()),
-            .max_jobs = max_jobs_,
-            .memory_budget_bytes = memory_budget_};
+    return {.running = admission_.running(), .queued = static_cast<int>(queue_.size()), .max_jobs = max_jobs_};
   }
 
  private:
@@ -155,7 +150,7 @@ class PoolExecutor : public Executor {
     while (!queue_.empty() && MayStart(*queue_.Next())) {
       FairQueue<JobPtr>::Served served = queue_.Take();
       Job& job = *served.item;
-      admission_.Start(job.memory(), job.jobs());
+      admission_.Start(job.memory());
       running_.push_back(std::move(served.item));
       job.turn = served.user;
       job.started = env_.Now();
@@ -167,19 +162,18 @@ class PoolExecutor : public Executor {
 
   // The job's share of the pool, in jobs.
   uint64_t Weight(const Job& job) const {
-    const auto jobs = static_cast<uint64_t>(std::clamp(job.jobs(), 1, max_jobs_));
-    if (memory_budget_ == 0) return jobs;
+    if (memory_budget_ == 0) return 1;
     const double share = static_cast<double>(job.memory()) / static_cast<double>(memory_budget_);
-    return std::max(jobs, static_cast<uint64_t>(std::ceil(std::min(share, 1.0) * max_jobs_)));
+    return std::max(uint64_t{1}, static_cast<uint64_t>(std::ceil(std::min(share, 1.0) * max_jobs_)));
   }
 
   bool MayStart(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return admission_.MayStart(job.memory(), job.jobs());
+    return admission_.MayStart(job.memory());
   }
 
   void Release(const JobPtr& job) {
     const MutexLock lock(mutex_);
-    admission_.Finish(job->memory(), job->jobs());
+    admission_.Finish(job->memory());
     queue_.Finish(*job->turn, Weight(*job), std::chrono::duration_cast<Duration>(env_.Now() - job->started));
     running_.erase(std::find(running_.begin(), running_.end(), job));
     AdmitNext();

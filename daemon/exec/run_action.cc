@@ -151,7 +151,7 @@ constexpr uint64_t kFilesOfAJob = 4;
 // Twice the processor time that the action can use within its time limit: only a process that escaped the time limit
 // reaches it. 0: no limit.
 std::chrono::seconds CpuLimit(const Action& action) {
-  return 2 * std::max(1, action.jobs) * std::chrono::ceil<std::chrono::seconds>(action.timeout);
+  return 2 * std::chrono::ceil<std::chrono::seconds>(action.timeout);
 }
 
 // The folders of the toolchain: those that links, the paths of tools, and the environment lead to. A path's target may
@@ -392,7 +392,6 @@ std::vector<std::string> LocalCommand(const Action& action) {
   std::vector<std::string> words;
   const Replacements paths = LocalPaths(action);
   for (const std::string& word : action.argv) words.push_back(absl::StrReplaceAll(word, paths));
-  words.insert(words.end(), action.local_words.begin(), action.local_words.end());
   return words;
 }
 

@@ -243,7 +243,6 @@ TEST_F(RunActionTest, ASourceMaySpeakOfMemory) {
 
 TEST_F(RunActionTest, TheLimitsOfTheCommandAreThoseOfTheOptions) {
   Action action = MakeAction();
-  action.jobs = 3;
   action.timeout = std::chrono::milliseconds(1500);
   SetTool([&](const ProcessSpec& spec) { Write(spec.working_directory + "/out/a.o", "object"); });
   const RunOptions options{.scratch_directory = kScratch,
@@ -257,7 +256,7 @@ TEST_F(RunActionTest, TheLimitsOfTheCommandAreThoseOfTheOptions) {
   EXPECT_EQ(spec.max_address_space_bytes, 2000u);
   EXPECT_EQ(spec.max_processes, 30);
   EXPECT_EQ(spec.niceness, 7);
-  EXPECT_EQ(spec.max_cpu_time, std::chrono::seconds(12));  // 2 * 3 threads * 2 s
+  EXPECT_EQ(spec.max_cpu_time, std::chrono::seconds(4));  // 2 * 2 s
 }
 
 TEST_F(RunActionTest, AToolThatFailsOnAFullDiskWasFailedByIt) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kDeviceLinkKeepFolder[] = "kernix-unit/keep-dlink";
 constexpr char kDeviceObject[] = "kernix-unit/device.o";
-constexpr uint64_t kCompileMemory = 1ull << 30;  // for each thread
+constexpr uint64_t kCompileMemory = 1ull << 30;
 constexpr uint64_t kDeviceLinkMemory = 512ull << 20;
 
 // Machine code for each architecture, and PTX of the newest one, which newer GPUs can run.
@@ -43,18 +43,6 @@ std::vector<std::string> ForHostCompiler(const std::vector<std::string>& flags) 
 bool CanPassThroughNvcc(std::string_view flag) { return IsHarmlessWord(flag) && !absl::StrContains(ToAbsl(flag), ','); }
 
 bool HasDeviceCode(const PlannedUnit& unit) { return unit.language->runs_on_gpu; }
-
-// nvcc can compile for several architectures at once, with identical output bytes. Each architecture then counts as a
-// job of the pool and needs memory of its own. Units that are compiled in parallel share the jobs.
-int Threads(const PlanInputs& inputs, const PlannedUnit& unit) {
-  if (!HasDeviceCode(unit)) return 1;
-  const PlanLimits& limits = inputs.limits;
-  const uint64_t jobs = std::max<uint64_t>(std::max(limits.max_jobs, 1) / inputs.units.size(), 1);
-  uint64_t threads = std::min<uint64_t>(jobs, inputs.request.architectures.size());
-  if (limits.max_memory_bytes > 0) threads = std::min(threads, limits.max_memory_bytes / kCompileMemory);
-  if (inputs.request.nvcc_threads > 0) threads = std::min<uint64_t>(threads, inputs.request.nvcc_threads);
-  return std::max(static_cast<int>(threads), 1);
-}
 
 // ptxas compiles that many functions of a unit side by side. The machine code is the same for any number, but a note of
 // the object names it. So the number is fixed, and the artifact does not depend on the machine or its load. A unit
@@ -118,9 +106,8 @@ void SetCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::st
 }
 
 Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
-  const int threads = Threads(inputs, unit);
   const std::string keep_folder = unit.folder + "/keep";
-  Step step = NvccStep(inputs, StepName("compile", unit), kCompileMemory * threads);
+  Step step = NvccStep(inputs, StepName("compile", unit), kCompileMemory);
   exec::Action& action = step.action;
   SetCommand(inputs, unit, "-c", keep_folder, action);
   Append(action.argv, ArchitectureFlags(inputs.request.architectures));
@@ -131,8 +118,6 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
     step.kind = StepKind::kCudaCompile;
     step.nvcc = NvccCompile{.dependencies = unit.dependencies};
   }
-  if (threads > 1) action.local_words.push_back(StrCat("--threads=", threads));
-  action.jobs = threads;
   action.trees = unit.trees;
   action.inputs = unit.files;
   action.inputs.push_back(FolderMarker(keep_folder));

@@ -2,6 +2,8 @@
 #include "daemon/plan/nvcc_phases.h"
 
 #include <algorithm>
+#include <cctype>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -9,11 +11,106 @@
 #include "absl/strings/str_split.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
-#include "daemon/plan/dry_run.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/plan_parts.h"
 
 namespace kernix::build {
+namespace {
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+bool IsNameCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// Splits a line as a shell does, as far as nvcc's lines need it: words in blanks, double quotes, and variables.
+class ShellLine {
+ public:
+  ShellLine(std::string_view line, const Variables& variables) : line_(line), variables_(variables) {}
+
+  // nullopt for a line with anything else that a shell would interpret.
+  std::optional<Command> Words() {
+    while (at_ < line_.size()) {
+      if (!Take(line_[at_++])) return std::nullopt;
+    }
+    if (quoted_) return std::nullopt;
+    EndWord();
+    return std::move(words_);
+  }
+
+ private:
+  bool Take(char c) {
+    if (c == '"') {
+      quoted_ = !quoted_;
+      in_word_ = true;
+      return true;
+    }
+    if (c == ' ' && !quoted_) {
+      EndWord();
+      return true;
+    }
+    if (c == '$') return TakeVariable();
+    constexpr std::string_view kInterpreted = "`\\'";
+    constexpr std::string_view kInterpretedUnquoted = "|&;<>()*?[]#!{}\t";
+    if (kInterpreted.find(c) != std::string_view::npos) return false;
+    if (!quoted_ && kInterpretedUnquoted.find(c) != std::string_view::npos) return false;
+    word_ += c;
+    in_word_ = true;
+    return true;
+  }
+
+  bool TakeVariable() {
+    const size_t begin = at_;
+    while (at_ < line_.size() && IsNameCharacter(line_[at_])) ++at_;
+    const auto variable = variables_.find(line_.substr(begin, at_ - begin));
+    if (variable == variables_.end()) return false;
+    word_ += variable->second;
+    in_word_ = true;
+    return true;
+  }
+
+  void EndWord() {
+    if (in_word_) words_.push_back(std::exchange(word_, ""));
+    in_word_ = false;
+  }
+
+  const std::string_view line_;
+  const Variables& variables_;
+  size_t at_ = 0;
+  bool quoted_ = false;
+  bool in_word_ = false;
+  std::string word_;
+  Command words_;
+};
+
+// "NAME=value". A command's first word never holds "=".
+bool ReadVariable(std::string_view line, Variables& variables) {
+  size_t end = 0;
+  while (end < line.size() && IsNameCharacter(line[end])) ++end;
+  if (end == 0 || end == line.size() || line[end] != '=') return false;
+  variables.insert_or_assign(std::string(line.substr(0, end)), std::string(line.substr(end + 1)));
+  return true;
+}
+
+}  // namespace
+
+std::optional<DryRun> ReadDryRun(std::string_view output) {
+  constexpr std::string_view kMark = "#$ ";
+  constexpr std::string_view kOwnWork = "-- Filter Dependencies --";
+  Variables variables;
+  DryRun dry_run;
+  for (const absl::string_view absl_line : absl::StrSplit(ToAbsl(output), '\n')) {
+    std::string_view line(absl_line.data(), absl_line.size());
+    if (line.empty()) continue;
+    if (!line.starts_with(kMark)) return std::nullopt;
+    line.remove_prefix(kMark.size());
+    if (line.starts_with(kOwnWork) || ReadVariable(line, variables)) continue;
+    std::optional<Command> words = ShellLine(line, variables).Words();
+    if (!words || words->empty()) return std::nullopt;
+    dry_run.commands.push_back(*std::move(words));
+  }
+  dry_run.path = std::move(variables["PATH"]);
+  return dry_run;
+}
+
 namespace {
 
 // How one of nvcc's programs says what it writes, as far as later programs or the load need it.
@@ -185,8 +282,9 @@ class PhaseMaker {
     phases_.toolkit_headers = ToolkitHeaders(command);
     phases_.dependencies.push_back(dependencies);
     phases_.preprocessed.push_back(output);
-    return AddStep(phases_.preprocess.emplace_back(), name, std::move(command), kPreprocessMemory,
-                   {output, dependencies}, std::nullopt);
+    Step& step = phases_.preprocess.emplace_back();
+    step.kind = StepKind::kPreprocess;
+    return AddStep(step, name, std::move(command), kPreprocessMemory, {output, dependencies}, std::nullopt);
   }
 
   // The last folder of those that are searched first, if the compile's own command does not have it.
@@ -267,6 +365,7 @@ class PhaseMaker {
       if (Basename(made) == stub_) included.push_back(made);
     }
     if (included.size() != fatbins_.size() + 1) return false;
+    phases_.host_compile.kind = StepKind::kHostCompile;
     const bool added = AddStep(phases_.host_compile, "host compile", std::move(command), kHostCompileMemory, outputs,
                                std::move(reuse), included);
     phases_.host_compile.action.batch_rank = compile_.nvcc->host_batch_rank;
@@ -280,12 +379,8 @@ class PhaseMaker {
     step.action = compile_.action;
     step.action.step = StrCat(name, unit_);
     step.action.argv = WithPlaceholders(std::move(command));
-    step.action.local_words.clear();
     step.action.tool_uses_shell = false;
-    step.action.jobs = 1;
     step.action.memory_estimate_bytes = memory_bytes;
-    step.memory_before = compile_.memory_before;
-    UseExperience(step);
     step.action.outputs = outputs;
     step.inputs_from_steps = included;
     for (const std::string& made : made_) {
@@ -343,8 +438,6 @@ exec::Action DryRunOf(const Step& compile) {
   action.inputs.clear();
   action.trees = nullptr;
   action.outputs.clear();
-  action.local_words.clear();
-  action.jobs = 1;
   action.memory_estimate_bytes = 64 * kMiB;
   return action;
 }

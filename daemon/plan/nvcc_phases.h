@@ -33,8 +33,20 @@ struct Phases {
   bool shows_unused = false;  // makes debug information or line tables, or keeps functions that nobody calls
 };
 
-// Makes the action that asks nvcc what it would run for `compile`. It prints that (see dry_run.h).
+// Makes the action that asks nvcc what it would run for `compile`. It prints that.
 exec::Action DryRunOf(const Step& compile);
+
+using Command = std::vector<std::string>;
+
+struct DryRun {
+  // In nvcc's order, as the words that nvcc's shell would make of them, without what nvcc does itself (the dependency
+  // file).
+  std::vector<Command> commands;
+  std::string path;  // the PATH of that shell, which begins with nvcc's own folders
+};
+
+// The output of a dry run. nullopt if a line is not understood: a release may print anything.
+std::optional<DryRun> ReadDryRun(std::string_view output);
 
 // Where nvcc's programs are, except for cicc. nvcc itself finds them on PATH.
 enum class ProgramFolder { kBesideNvcc, kBesideHostCompiler };

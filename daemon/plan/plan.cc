@@ -16,7 +16,6 @@
 #include "common/wire/input_root.h"
 #include "daemon/exec/action_digest.h"
 #include "daemon/language/spec/source_text.h"
-#include "daemon/language/write/kernel_headers.h"
 #include "daemon/language/write/prologue.h"
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan_parts.h"
@@ -386,15 +385,6 @@ absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, Hea
   for (size_t i = 0; i < staged.size(); ++i) (*plan.trees)[i].tree = staged[i];
   plan.kernel_headers->front().tree = staged.front();
   return absl::OkStatus();
-}
-
-void UseExperience(Step& step) {
-  if (step.memory_before == nullptr) return;
-  const auto before = step.memory_before->find(step.action.step);
-  if (before == step.memory_before->end()) return;
-  // The source has been edited since. Of a command with several processes, only the largest one is known.
-  const uint64_t largest = before->second + before->second / 4;
-  step.action.memory_estimate_bytes = largest * static_cast<uint64_t>(std::max(step.action.jobs, 1));
 }
 
 }  // namespace kernix::build

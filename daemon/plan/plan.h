@@ -5,9 +5,7 @@
 //
 // The input root of every compile step:
 //   kernix-unit/         the translation unit, perhaps with its prologue; `#line` puts the user's labels into
-//                        diagnostics. With several units,
-//   each
-//                        has a folder in it, "0-a.cu", "1-b.cpp", ...
+//                        diagnostics. With several units, each has a folder in it, "0-a.cu", "1-b.cpp", ...
 //   kernix-source/       another copy of the sources, from which the compiler reads the lines that it shows
 //   kernix/              our kernel headers, searched first: a user's folder "brainevent" cannot replace ours; a link
 //   kernix/compat/       kernel headers whose names other packages may use, too; searched last
@@ -50,9 +48,11 @@ enum class StepKind {
   kOther,        // runs as it is
   kCppCompile,   // of a C++ unit by the host compiler
   kCudaCompile,  // of a CUDA unit by nvcc; may run as nvcc's phases (nvcc_phases.h)
-  kCudafe,       // phases of it
+  kPreprocess,   // phases of it
+  kCudafe,
   kCicc,
   kPtxas,
+  kHostCompile,
   kLink,       // of what other steps make, to the artifact
   kPlainLink,  // a link with libraries of the toolchain only, and with nothing that a user names
 };
@@ -88,8 +88,6 @@ struct NvccCompile {
   bool host_bodies_count = false;  // see Reuse: for users who must not depend on each other's host code
 };
 
-using MemoryByName = std::map<std::string, uint64_t>;  // bytes, by `Action::step`
-
 struct Step {
   StepKind kind = StepKind::kOther;
   exec::Action action;                         // its `inputs` lack the files that other steps make
@@ -99,8 +97,6 @@ struct Step {
   std::shared_ptr<const FasterAction> faster = nullptr;  // only with `reuse`
   std::string object = {};                               // the output that is a unit's object; empty: none is
   std::optional<NvccCompile> nvcc = {};                  // of a kCudaCompile
-  // The expected memory of commands of these names, from earlier runs; null: nothing is known.
-  std::shared_ptr<const MemoryByName> memory_before = nullptr;
 };
 
 // A text that a step makes of one unit for one architecture, and that the artifact carries.
@@ -181,8 +177,6 @@ struct WorkerTools {
 
 struct PlanLimits {
   std::chrono::milliseconds step_timeout{0};  // 0: no limit
-  int max_jobs = 1;                           // most jobs that one action may count as
-  uint64_t max_memory_bytes = 0;              // most memory that one action should need; 0: no limit
   WorkerTools workers = {};
 };
 
@@ -193,11 +187,5 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
 // `trees` makes the include roots, which all units share. INVALID_REQUEST if a header's size differs from the size in
 // the request.
 absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, HeaderTrees& trees, Plan& plan);
-
-// How much memory a step is expected to need.
-
-// Sets the memory estimate of the step's action by experience, if `step.memory_before` has its name. Call it again for
-// a step that is renamed, or that becomes several.
-void UseExperience(Step& step);
 
 }  // namespace kernix::build

@@ -15,7 +15,6 @@
 #include "common/base/shell_words.h"
 #include "common/base/strings.h"
 #include "daemon/exec/action_digest.h"
-#include "daemon/exec/measured_executor.h"
 #include "daemon/plan/plan_parts.h"
 #include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
@@ -58,47 +57,17 @@ Plan MustPlan(const BuildRequest& request, const PlanLimits& limits = {}, const 
   return *std::move(plan);
 }
 
-constexpr uint64_t kGiB = 1ull << 30;
-
-// The number of threads given to nvcc, which the pool must know.
-int Threads(const BuildRequest& request, const PlanLimits& limits) {
-  const Plan plan = MustPlan(request, limits);
-  if (plan.steps.empty()) return 0;
-  const exec::Action& compile = plan.steps[0].action;
-  const auto is_threads = [](const std::string& word) { return word.starts_with("--threads="); };
-  EXPECT_TRUE(std::none_of(compile.argv.begin(), compile.argv.end(), is_threads));
-  const std::vector<std::string>& words = compile.local_words;
-  const auto flag = std::find_if(words.begin(), words.end(), is_threads);
-  EXPECT_EQ(flag == words.end() ? 1 : std::stoi(flag->substr(flag->find('=') + 1)), compile.jobs);
-  EXPECT_EQ(compile.memory_estimate_bytes, kGiB * compile.jobs);
-  return compile.jobs;
-}
-
-TEST(PlanTest, NvccHasAThreadForEachArchitectureWithinJobsAndMemory) {
-  const BuildRequest five = Request(v1::LANGUAGE_CUDA, 5);
-  EXPECT_EQ(Threads(five, {.max_jobs = 8}), 5);
-  EXPECT_EQ(Threads(five, {.max_jobs = 3}), 3);
-  EXPECT_EQ(Threads(five, {.max_jobs = 8, .max_memory_bytes = 20 * kGiB}), 5);
-  EXPECT_EQ(Threads(five, {.max_jobs = 8, .max_memory_bytes = 3 * kGiB - 1}), 2);
-  EXPECT_EQ(Threads(five, {.max_jobs = 8, .max_memory_bytes = kGiB / 2}), 1);
-  EXPECT_EQ(Threads(Request(v1::LANGUAGE_CUDA, 1), {.max_jobs = 8}), 1);
-  BuildRequest flag = five;
-  flag.nvcc_threads = 2;
-  EXPECT_EQ(Threads(flag, {.max_jobs = 8}), 2);
-}
-
 // The number of threads shows in the object, so it must not depend on the machine.
 TEST(PlanTest, PtxasHasFourThreads) {
-  const auto words = [](int major_version, const PlanLimits& limits) {
+  const auto words = [](int major_version) {
     BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
     toolchain::Toolchain toolchain = *request.toolchain;
     toolchain.cuda->major_version = major_version;
     request.toolchain = std::make_shared<const toolchain::Toolchain>(std::move(toolchain));
-    return absl::StrJoin(MustPlan(request, limits).steps[0].action.argv, " ");
+    return absl::StrJoin(MustPlan(request).steps[0].action.argv, " ");
   };
-  EXPECT_THAT(words(13, {.max_jobs = 1}), HasSubstr(" -Xptxas --split-compile=4 "));
-  EXPECT_EQ(words(13, {.max_jobs = 1}), words(13, {.max_jobs = 16}));
-  EXPECT_THAT(words(12, {.max_jobs = 16}), Not(HasSubstr("split-compile")));
+  EXPECT_THAT(words(13), HasSubstr(" -Xptxas --split-compile=4 "));
+  EXPECT_THAT(words(12), Not(HasSubstr("split-compile")));
 }
 
 TEST(PlanTest, EveryStepSaysWhatItNeeds) {
@@ -107,7 +76,6 @@ TEST(PlanTest, EveryStepSaysWhatItNeeds) {
   for (const BuildRequest& request : {Request(v1::LANGUAGE_CPP), relocatable}) {
     for (const Step& step : MustPlan(request).steps) {
       EXPECT_GT(step.action.memory_estimate_bytes, 0u) << step.action.step;
-      EXPECT_EQ(step.action.jobs, 1) << step.action.step;
     }
   }
 }
@@ -122,11 +90,8 @@ TEST(PlanTest, SeparateUnitsAreCompiledSideBySideAndLinkedOnce) {
   BuildRequest request = Request(v1::LANGUAGE_CUDA, 4);
   request.relocatable_device_code = true;
   request.units = {{v1::LANGUAGE_CUDA, {{"a b,c.cu", ""}}, {}, {}}, {v1::LANGUAGE_CPP, {{"d.cpp", ""}}, {}, {}}};
-  const Plan plan = MustPlan(request, {.max_jobs = 4});
+  const Plan plan = MustPlan(request);
   EXPECT_THAT(StepNames(plan), ElementsAre("compile a b,c.cu", "compile d.cpp", "device link", "link"));
-  // The two units share the jobs, and only one of them can use them for several architectures.
-  EXPECT_EQ(plan.steps[0].action.jobs, 2);
-  EXPECT_EQ(plan.steps[1].action.jobs, 1);
   // Names that nvcc and linkers read as part of a word contain no separators of theirs.
   EXPECT_THAT(plan.steps[2].inputs_from_steps, ElementsAre("kernix-unit/0-a_b_c.cu/unit.o"));
   EXPECT_THAT(plan.steps[3].inputs_from_steps,
@@ -204,7 +169,6 @@ TEST(PlanTest, StepsSayWhatTheirCommandsDo) {
                                   : name == "link" || name == "device link" ? exec::Work::kLink
                                                                             : exec::Work::kHostCompile)
           << name;
-      EXPECT_NE(exec::KindOfStep(name), exec::kOtherSteps) << name;
       if (step.object.empty()) continue;
       ++assembled;
       EXPECT_TRUE(Has(step.action.outputs, step.object)) << name;
@@ -221,7 +185,7 @@ TEST(PlanTest, NoWordForNvccIsOneThatAShellWouldRead) {
   for (const BuildRequest& request :
        {plain, WithOddToolchain(plain), WithOddToolchain(Request(v1::LANGUAGE_CUDA, 1))}) {
     int steps = 0;
-    for (const Step& step : MustPlan(request, {.max_jobs = 8}, contents).steps) {
+    for (const Step& step : MustPlan(request, {}, contents).steps) {
       const bool is_nvcc = step.action.argv[0].ends_with("/nvcc");
       EXPECT_EQ(step.action.tool_uses_shell, is_nvcc) << step.action.step;
       if (!is_nvcc) continue;

@@ -10,7 +10,6 @@
 #include "common/base/version.h"
 #include "daemon/language/read/leading_includes.h"
 #include "daemon/language/write/translation_unit.h"
-#include "daemon/plan/dry_run.h"
 #include "daemon/plan/plan_parts.h"
 
 namespace kernix::build {

@@ -8,7 +8,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "daemon/exec/action_digest.h"
-#include "daemon/language/write/slim_runtime.h"
+#include "daemon/language/read/runtime_names.h"
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan_parts.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nvcc's phases with a stand-in for CUDA's runtime header (language/write/slim_runtime.h), and the questions to the
+// nvcc's phases with a stand-in for CUDA's runtime header (language/read/runtime_names.h), and the questions to the
 // preprocessor from which kernixd learns a stand-in's missing names.
 #pragma once
 

@@ -62,7 +62,7 @@ void CircuitBreaker::Abandoned(Permit permit) {
   if (permit.is_probe) probing_ = false;
 }
 
-UpstreamState CircuitBreaker::state() const {
+EngineHealth CircuitBreaker::state() const {
   const MutexLock lock(mutex_);
   return state_;
 }

@@ -4,6 +4,7 @@
 // that take no action.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -12,9 +13,16 @@
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "daemon/remote/upstream.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix::remote {
+
+struct EngineHealth {
+  // BROKEN: the last calls failed, and so do all calls, until the engine answers a single one again.
+  v1::UpstreamStatus::Health health = v1::UpstreamStatus::HEALTH_UNSPECIFIED;
+  int64_t since_unix_ms = 0;  // since when it answers or is broken
+  std::string last_error;     // empty: none yet
+};
 
 // Opens after kFailuresToOpen failures in a row, with one warning in the log. While it is open, it refuses all calls,
 // except for a single one after each pause; the pause grows to kLongestPause. The first call that the engine answers
@@ -49,8 +57,7 @@ class CircuitBreaker {
   // The caller gave up, which says nothing of the engine.
   void Abandoned(Permit permit);
 
-  // All but `facts`.
-  UpstreamState state() const;
+  EngineHealth state() const;
 
   const MetricCounter& openings() const { return openings_; }
 
@@ -62,7 +69,7 @@ class CircuitBreaker {
   const std::string address_;
   MetricCounter openings_;
   mutable Mutex mutex_;
-  UpstreamState state_ ABSL_GUARDED_BY(mutex_);
+  EngineHealth state_ ABSL_GUARDED_BY(mutex_);
   int failures_ ABSL_GUARDED_BY(mutex_) = 0;      // in a row
   int late_queries_ ABSL_GUARDED_BY(mutex_) = 0;  // since one found something
   bool probing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/remote/execution.h"
-
 #include <grpc/support/time.h>
-#include <grpcpp/alarm.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
 
 #include <algorithm>
 #include <memory>
@@ -11,98 +9,16 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "common/base/error.h"
-#include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/exec/remote_execution.h"
-#include "daemon/remote/engine_error.h"
+#include "daemon/remote/connection.h"
 
 namespace kernix::remote {
 
 namespace {
-
-// Ends the call that follows an action if no worker has taken the action in time. Thread-safe. The engine's reports
-// about an action decide: an action without a report does not wait, and one that has begun to run never waits again.
-class QueueWatch {
-  struct State {
-    Mutex mutex;
-    grpc::ClientContext* call ABSL_GUARDED_BY(mutex) = nullptr;
-    bool waits ABSL_GUARDED_BY(mutex) = false;
-    bool has_run ABSL_GUARDED_BY(mutex) = false;
-    bool rang ABSL_GUARDED_BY(mutex) = false;
-    bool late ABSL_GUARDED_BY(mutex) = false;
-
-    void EndIfLate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-      late = late || (rang && waits && !has_run);
-      if (late && call != nullptr) call->TryCancel();
-    }
-  };
-
- public:
-  // From now on. 0: no limit.
-  explicit QueueWatch(Duration limit) {
-    if (limit <= Duration(0)) return;
-    const gpr_timespec end =
-        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(limit.count(), GPR_TIMESPAN));
-    alarm_.Set(end, [state = state_](bool rang) {
-      const MutexLock lock(state->mutex);
-      state->rang = rang;
-      state->EndIfLate();
-    });
-  }
-  ~QueueWatch() { alarm_.Cancel(); }
-  QueueWatch(const QueueWatch&) = delete;
-  QueueWatch& operator=(const QueueWatch&) = delete;
-
-  void Waits() {
-    const MutexLock lock(state_->mutex);
-    state_->waits = true;
-    state_->EndIfLate();
-  }
-  void Runs() {
-    const MutexLock lock(state_->mutex);
-    state_->waits = false;
-    state_->has_run = true;
-  }
-
-  // The engine has said last that the action waits.
-  bool waits() const {
-    const MutexLock lock(state_->mutex);
-    return state_->waits;
-  }
-  // The action has waited for too long: its call ends, or must not begin.
-  bool late() const {
-    const MutexLock lock(state_->mutex);
-    return state_->late;
-  }
-
-  // A call that follows the action.
-  class Call {
-   public:
-    // Both must outlive it.
-    Call(QueueWatch& watch, grpc::ClientContext& context) : state_(*watch.state_) {
-      const MutexLock lock(state_.mutex);
-      state_.call = &context;
-      state_.EndIfLate();
-    }
-    ~Call() {
-      const MutexLock lock(state_.mutex);
-      state_.call = nullptr;
-    }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-
-   private:
-    State& state_;
-  };
-
- private:
-  const std::shared_ptr<State> state_ = std::make_shared<State>();  // the alarm may ring while it is cancelled
-  grpc::Alarm alarm_;
-};
 
 namespace longrunning = google::longrunning;
 
@@ -117,10 +33,17 @@ grpc::Status ToGrpc(const google::rpc::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), status.message(), status.SerializeAsString());
 }
 
+gpr_timespec After(Duration time) {
+  if (time <= Duration(0)) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(time.count(), GPR_TIMESPAN));
+}
+
+// The engine's reports about the action decide whether it waits: without a report it does not, and if it has begun to
+// run, it never waits again.
 class Running {
  public:
   Running(Connection& connection, const Limits& limits, const ExecuteOptions& options)
-      : connection_(connection), limits_(limits), options_(options), queue_(options.queue_limit) {}
+      : connection_(connection), limits_(limits), options_(options), queue_end_(After(options.queue_limit)) {}
 
   // Returns when the action has ended, or cannot be followed any more.
   grpc::Status Follow(const exec::BlobDigest& action) {
@@ -157,14 +80,14 @@ class Running {
   // The engine has taken the action, whatever became of it.
   bool was_taken() const { return was_taken_; }
   // The engine has said that the action waits, and nothing later.
-  bool waits() const { return queue_.waits(); }
-  bool has_waited_too_long() const { return queue_.late(); }
+  bool waits() const { return waits_; }
+  bool has_waited_too_long() const { return late_; }
   const std::optional<reapi::ExecuteResponse>& response() const { return response_; }
 
  private:
   // An action that the engine has taken is worth more patience than a call: while it starts again, say.
   bool MayGoOn(const grpc::Status& status, int tries) {
-    if (limits_.IsCancelled() || queue_.late() || failures_ == kMaxTries) return false;
+    if (limits_.IsCancelled() || late_ || failures_ == kMaxTries) return false;
     if (!was_taken_) return MayWorkLater(status) && tries < kMaxTries;
     if (status.error_code() == grpc::StatusCode::NOT_FOUND && !name_.empty()) {
       name_.clear();  // it has started again, and is to run the action from the beginning
@@ -174,16 +97,20 @@ class Running {
   }
 
   grpc::Status FollowOnce(grpc::ClientContext& context, const exec::BlobDigest& action) {
-    const auto stream = name_.empty() ? Start(context, action) : PickUp(context);
-    const QueueWatch::Call watched(queue_, context);
-    longrunning::Operation operation;
-    while (!response_ && stream->Read(&operation)) Hear(operation);
-    if (response_) {
-      context.TryCancel();  // nothing that follows matters
-      stream->Finish().IgnoreError();
-      return ToGrpc(response_->status());
+    grpc::CompletionQueue events;
+    const auto stream = name_.empty() ? Start(context, events, action) : PickUp(context, events);
+    bool goes_on = HasWorked(events, context);
+    while (goes_on && !response_) {
+      longrunning::Operation operation;
+      stream->Read(&operation, nullptr);
+      goes_on = HasWorked(events, context);
+      if (goes_on) Hear(operation);
     }
-    const grpc::Status status = stream->Finish();
+    if (response_) context.TryCancel();  // nothing that follows matters
+    grpc::Status status;
+    stream->Finish(&status, nullptr);
+    HasWorked(events, context);
+    if (response_) return ToGrpc(response_->status());
     if (failure_) {
       ++failures_;
       return *std::exchange(failure_, std::nullopt);
@@ -191,19 +118,33 @@ class Running {
     return status.ok() ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "its answer broke off") : status;
   }
 
-  std::unique_ptr<grpc::ClientReader<longrunning::Operation>> Start(grpc::ClientContext& context,
-                                                                    const exec::BlobDigest& action) {
+  // Awaits the operation of the call that has begun. Ends the call if the action has waited for too long.
+  bool HasWorked(grpc::CompletionQueue& events, grpc::ClientContext& context) {
+    void* tag = nullptr;
+    bool worked = false;
+    const gpr_timespec end = waits_ && !has_run_ ? queue_end_ : gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    if (events.AsyncNext(&tag, &worked, end) == grpc::CompletionQueue::TIMEOUT) {
+      late_ = true;
+      context.TryCancel();
+      events.Next(&tag, &worked);
+    }
+    return worked;
+  }
+
+  using Stream = std::unique_ptr<grpc::ClientAsyncReader<longrunning::Operation>>;
+
+  Stream Start(grpc::ClientContext& context, grpc::CompletionQueue& events, const exec::BlobDigest& action) {
     reapi::ExecuteRequest request;
     request.set_instance_name(connection_.options().instance);
     request.set_skip_cache_lookup(options_.skip_cache_lookup);
     *request.mutable_action_digest() = exec::ToReapi(action);
-    return connection_.execution().Execute(&context, request);
+    return connection_.execution().AsyncExecute(&context, request, &events, nullptr);
   }
 
-  std::unique_ptr<grpc::ClientReader<longrunning::Operation>> PickUp(grpc::ClientContext& context) {
+  Stream PickUp(grpc::ClientContext& context, grpc::CompletionQueue& events) {
     reapi::WaitExecutionRequest request;
     request.set_name(name_);
-    return connection_.execution().WaitExecution(&context, request);
+    return connection_.execution().AsyncWaitExecution(&context, request, &events, nullptr);
   }
 
   void Hear(const longrunning::Operation& operation) {
@@ -237,16 +178,19 @@ class Running {
   void TellStage(const longrunning::Operation& operation) {
     reapi::ExecuteOperationMetadata metadata;
     operation.metadata().UnpackTo(&metadata);
-    const bool waits =
+    waits_ =
         metadata.stage() == reapi::ExecutionStage::QUEUED || metadata.stage() == reapi::ExecutionStage::CACHE_CHECK;
-    waits ? queue_.Waits() : queue_.Runs();
-    if (options_.on_stage) options_.on_stage(waits ? ExecutionStage::kQueued : ExecutionStage::kRunning);
+    has_run_ = has_run_ || !waits_;
+    if (options_.on_stage) options_.on_stage(waits_ ? ExecutionStage::kQueued : ExecutionStage::kRunning);
   }
 
   Connection& connection_;
   const Limits limits_;
   const ExecuteOptions& options_;
-  QueueWatch queue_;
+  const gpr_timespec queue_end_;
+  bool waits_ = false;  // the engine has said last that the action waits
+  bool has_run_ = false;
+  bool late_ = false;   // it has waited for too long
   std::string name_;    // of the operation; empty: none that could be picked up
   bool heard_ = false;  // something, in this try
   bool was_taken_ = false;

@@ -10,7 +10,6 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
-#include "daemon/exec/measured_executor.h"
 #include "daemon/remote/remote_executor.h"
 #include "daemon/remote/upstream.h"
 
@@ -88,25 +87,25 @@ absl::Status LacksTool(std::string_view tool, const exec::ActionResult& there) {
 
 WaitEstimate::Entry WaitEstimate::Enter(const exec::Action& action) {
   const MutexLock lock(mutex_);
-  Entry entry{.kind = exec::KindOfStep(action.step), .jobs = std::clamp(action.jobs, 1, max_jobs_)};
-  entry.cost = expected_.try_emplace(entry.kind, kFirstGuess).first->second;
-  jobs_ += entry.jobs;
-  cost_ += entry.cost * entry.jobs;
+  Entry entry{.work = action.work};
+  entry.cost = expected_.try_emplace(entry.work, kFirstGuess).first->second;
+  ++jobs_;
+  cost_ += entry.cost;
   return entry;
 }
 
 void WaitEstimate::Leave(const Entry& entry, const absl::StatusOr<exec::ActionResult>& result) {
   const MutexLock lock(mutex_);
-  jobs_ -= entry.jobs;
-  cost_ -= entry.cost * entry.jobs;
+  --jobs_;
+  cost_ -= entry.cost;
   if (!result.ok()) return;
-  Duration& expected = expected_.at(entry.kind);
+  Duration& expected = expected_.at(entry.work);
   expected = Adjusted(expected, result->wall);
 }
 
-Duration WaitEstimate::WaitFor(int jobs) const {
+Duration WaitEstimate::Wait() const {
   const MutexLock lock(mutex_);
-  if (jobs_ + std::clamp(jobs, 1, max_jobs_) <= max_jobs_) return Duration(0);
+  if (jobs_ < max_jobs_) return Duration(0);
   return cost_ / max_jobs_;
 }
 
@@ -135,13 +134,8 @@ PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::uni
       remote_(std::move(remote)) {}
 
 void PlacingExecutor::Register(MetricsRegistry& registry) const {
-  registry.AddCounters("kernix_placed_steps_total", "Steps given to this machine, or to the workers of the upstream.",
-                       "place", {{"local", &here_}, {"remote", &there_}});
-  registry.AddCounters(
-      "kernix_steps_run_here_instead_total",
-      "Steps that ran here instead of on a worker: the engine failed them, no worker took earlier ones, their command "
-      "failed there, or no worker can run them.",
-      "why", {{"engine", &fell_back_}, {"pause", &held_}, {"command", &ran_again_}, {"step", &only_here_}});
+  placed_.Register(registry);
+  run_here_instead_.Register(registry);
   registry.AddCounter("kernix_steps_failed_on_workers_alone_total",
                       "Steps that failed on a worker and succeeded here: the worker lacks a tool, or has another one.",
                       failed_there_alone_);
@@ -154,7 +148,7 @@ exec::ActionEnd PlacingExecutor::Run(const exec::Action& action, const exec::Ask
   if (PlacementOf(action) == Placement::kRemote) return RunOnlyThere(job);
   const WorkerPause::Answer answer = pause_.Ask();
   if (answer != WorkerPause::Answer::kHold) return TryThere(job, answer == WorkerPause::Answer::kProbe);
-  held_.Add();
+  run_here_instead_["pause"].Add();
   return RunHere(job);
 }
 
@@ -179,21 +173,21 @@ bool PlacingExecutor::RunsThere(const exec::Action& action) {
   const Placement placement = PlacementOf(action);
   if (placement == Placement::kLocal) return false;
   if (placement == Placement::kRemote) return true;  // the remote executor says what cannot be
-  if (placement == Placement::kOverflow && !FlowsOver(action)) return false;
+  if (placement == Placement::kOverflow && !FlowsOver()) return false;
   if (CheckRunsRemotely(action).ok()) return true;
-  only_here_.Add();
+  run_here_instead_["step"].Add();
   return false;
 }
 
 // The queue of the workers is only that of this machine's actions: what others have them do shows in how long these
 // take.
-bool PlacingExecutor::FlowsOver(const exec::Action& action) const {
-  const Duration here = here_wait_.WaitFor(action.jobs);
-  return here > options_.overflow_after && here >= there_wait_.WaitFor(action.jobs);
+bool PlacingExecutor::FlowsOver() const {
+  const Duration here = here_wait_.Wait();
+  return here > options_.overflow_after && here >= there_wait_.Wait();
 }
 
 exec::ActionEnd PlacingExecutor::RunHere(const Job& job) {
-  here_.Add();
+  placed_["local"].Add();
   return RunIn(*local_, here_wait_, job.action, job.askers, job.observer, job.cancellation);
 }
 
@@ -218,7 +212,7 @@ exec::ActionEnd PlacingExecutor::TryThere(const Job& job, bool is_probe) {
     return RunHere(job);
   }
   if (there.ok() && there->exit_code != 0) {
-    ran_again_.Add();
+    run_here_instead_["command"].Add();
     exec::ActionEnd here = RunHere(job);
     if (here.ok() && here->exit_code == 0) NoteDifference(job.action, *there);
     return here;
@@ -229,7 +223,7 @@ exec::ActionEnd PlacingExecutor::TryThere(const Job& job, bool is_probe) {
 }
 
 exec::ActionEnd PlacingExecutor::SendThere(exec::Action action, const Job& job) {
-  there_.Add();
+  placed_["remote"].Add();
   exec::ActionEnd end = RunIn(*remote_, there_wait_, action, job.askers, job.observer, job.cancellation);
   if (IsNoWorker(end.status())) pause_.NotTaken(GetErrorDetail(end.status()).message());
   if (end.ok() && !end->ran_earlier) pause_.Taken();
@@ -237,7 +231,7 @@ exec::ActionEnd PlacingExecutor::SendThere(exec::Action action, const Job& job) 
 }
 
 void PlacingExecutor::NoteFallBack(const exec::Action& action, const absl::Status& why) {
-  fell_back_.Add();
+  run_here_instead_["engine"].Add();
   if (falling_back_.exchange(true)) return;
   Log(LogLevel::kWarning, "workers_fail",
       {{"step", action.step}, {"error", GetErrorDetail(why).message()}, {"instead", "steps run here"}});
@@ -247,7 +241,7 @@ void PlacingExecutor::NoteDifference(const exec::Action& action, const exec::Act
   failed_there_alone_.Add();
   {
     const MutexLock lock(mutex_);
-    if (!warned_of_.insert(exec::KindOfStep(action.step)).second) return;
+    if (!warned_of_.insert(action.work).second) return;
   }
   Log(LogLevel::kWarning, "worker_lacks_tool",
       {{"step", action.step},

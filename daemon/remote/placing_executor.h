@@ -8,14 +8,12 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/exec/executor.h"
-#include "daemon/exec/placement.h"
 #include "daemon/remote/circuit_breaker.h"
 
 namespace kernix::remote {
@@ -30,31 +28,30 @@ struct PlacingOptions {
 // How long an executor's actions would wait, from the times of its earlier ones. Thread-safe.
 class WaitEstimate {
  public:
-  // The expected time of a step while none of its kind (exec::KindOfStep) has ended there.
+  // The expected time of a step while none of its kind of work has ended there.
   static constexpr Duration kFirstGuess = std::chrono::seconds(1);
 
   explicit WaitEstimate(int max_jobs) : max_jobs_(max_jobs) {}
 
   // An action that waits or runs.
   struct Entry {
-    std::string_view kind;
-    Duration cost{0};  // expected time, for each of its jobs
-    int jobs = 1;
+    exec::Work work;
+    Duration cost{0};  // expected time
   };
 
   Entry Enter(const exec::Action& action);
   // `result`: how it has ended.
   void Leave(const Entry& entry, const absl::StatusOr<exec::ActionResult>& result);
 
-  // How long an action with so many jobs would wait if it came now. Takes into account jobs, but not memory.
-  Duration WaitFor(int jobs) const;
+  // How long an action would wait if it came now. Takes into account jobs, but not memory.
+  Duration Wait() const;
 
  private:
   const int max_jobs_;
   mutable Mutex mutex_;
   int jobs_ ABSL_GUARDED_BY(mutex_) = 0;
   Duration cost_ ABSL_GUARDED_BY(mutex_){0};
-  std::map<std::string_view, Duration> expected_ ABSL_GUARDED_BY(mutex_);  // by kind
+  std::map<exec::Work, Duration> expected_ ABSL_GUARDED_BY(mutex_);
 };
 
 // An action that needs a worker has the placement kRemote, whatever the options say.
@@ -67,7 +64,7 @@ class WaitEstimate {
 // If no worker has taken an action (IsNoWorker()), the pause begins: actions that may run here do, except for probes.
 //
 // A command that fails on a worker runs here, too, and its outcome here counts: the worker may lack the tool, and no
-// exit code proves that. If it succeeds here, the log has one line for each kind of step. With kRemote, the failure is
+// exit code proves that. If it succeeds here, the log has one line for each kind of work. With kRemote, the failure is
 // the command's own, or a RESOURCE error if the worker seems to lack the tool. An observer hears the output of the run
 // that counts. Thread-safe.
 class PlacingExecutor final : public exec::Executor {
@@ -98,7 +95,7 @@ class PlacingExecutor final : public exec::Executor {
 
   exec::Placement PlacementOf(const exec::Action& action) const;
   bool RunsThere(const exec::Action& action);
-  bool FlowsOver(const exec::Action& action) const;
+  bool FlowsOver() const;
   exec::ActionEnd RunHere(const Job& job);
   // Runs there, or fails.
   exec::ActionEnd RunOnlyThere(const Job& job);
@@ -110,16 +107,20 @@ class PlacingExecutor final : public exec::Executor {
 
   const PlacingOptions options_;
   WorkerPause& pause_;
-  MetricCounter here_;
-  MetricCounter there_;
-  MetricCounter only_here_;
-  MetricCounter fell_back_;
-  MetricCounter held_;
-  MetricCounter ran_again_;
+  CounterFamily placed_{"kernix_placed_steps_total",
+                        "Steps given to this machine, or to the workers of the upstream.",
+                        "place",
+                        {"local", "remote"}};
+  CounterFamily run_here_instead_{
+      "kernix_steps_run_here_instead_total",
+      "Steps that ran here instead of on a worker: the engine failed them, no worker took earlier ones, their command "
+      "failed there, or no worker can run them.",
+      "why",
+      {"engine", "pause", "command", "step"}};
   MetricCounter failed_there_alone_;
   std::atomic<bool> falling_back_ = false;
   Mutex mutex_;
-  std::set<std::string_view> warned_of_ ABSL_GUARDED_BY(mutex_);  // kinds of steps that failed there alone
+  std::set<exec::Work> warned_of_ ABSL_GUARDED_BY(mutex_);  // what has failed there alone
   WaitEstimate here_wait_;
   WaitEstimate there_wait_;
   const std::unique_ptr<exec::Executor> local_;

@@ -14,8 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
 #include "common/os/env.h"
+#include "common/os/file_identity.h"
+#include "daemon/exec/blob.h"
 #include "daemon/exec/executor.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/upstream.h"
@@ -43,5 +48,37 @@ absl::Status CheckRunsRemotely(const exec::Action& action);
 // takes no absolute links. None of them says anything of the action: another executor may run it. An observer hears of
 // output when the command has ended. `env` and `upstream` must outlive the executor.
 std::unique_ptr<exec::Executor> MakeRemoteExecutor(Env& env, Upstream& upstream, RemoteExecutorOptions options);
+
+// Folders of tools that workers do not have: they travel with an action, as part of its input root, and to an engine
+// only once.
+
+// A folder as an engine knows it.
+struct ShippedFolder {
+  exec::BlobDigest digest;                           // of its Directory
+  std::map<exec::BlobDigest, std::string> messages;  // the Directories
+  std::map<exec::BlobDigest, std::string> files;     // where the files lie on this machine
+  std::vector<WatchedFile> seen;                     // all that it was made from
+};
+
+// Thread-safe.
+class ShippedFolders {
+ public:
+  // `env` must outlive it. `folders`: the absolute paths of those that may be shipped.
+  ShippedFolders(Env& env, std::vector<std::string> folders) : env_(env), folders_(std::move(folders)) {}
+
+  // Whether `path` is one of the folders, or lies in one.
+  bool Ships(const std::string& path) const;
+
+  // The folder at `path`, which Ships(). Reads all its files the first time, and again if one has changed. A link that
+  // stays in the folder remains one, any other is replaced by the file that it leads to. An error if something cannot
+  // be read, or is neither file nor folder.
+  absl::StatusOr<std::shared_ptr<const ShippedFolder>> Get(const std::string& path);
+
+ private:
+  Env& env_;
+  const std::vector<std::string> folders_;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<const ShippedFolder>> known_ ABSL_GUARDED_BY(mutex_);  // by path
+};
 
 }  // namespace kernix::remote

@@ -68,9 +68,6 @@ class SharedResults {
   // How long one question takes at most.
   Duration timeout() const { return upstream_.timeout(); }
 
-  // As Upstream::TokenVersion().
-  uint64_t TokenVersion() const { return upstream_.TokenVersion(); }
-
   // False: the upstream is known to be broken, so that calls would fail at once.
   bool IsAnswered() const { return upstream_.state().health != v1::UpstreamStatus::BROKEN; }
 

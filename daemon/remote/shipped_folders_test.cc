@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/remote/shipped_folders.h"
-
 #include <gtest/gtest.h>
 
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
+#include "daemon/remote/remote_executor.h"
 #include "tests/support/fault_env.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_util.h"

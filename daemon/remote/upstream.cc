@@ -21,13 +21,12 @@
 #include "daemon/remote/blob_transfer.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/connection.h"
-#include "daemon/remote/execution.h"
 
 namespace kernix::remote {
 
 namespace {
 
-enum class UpstreamCall { kFacts, kFindResult, kPutResult, kRead, kWrite, kExecute };
+// By Upstream::Call.
 constexpr std::array kCallNames = {"facts", "find_result", "put_result", "read", "write", "execute"};
 
 // How a call ended.
@@ -39,31 +38,6 @@ enum class UpstreamOutcome {
   kCancelled,  // by the caller
 };
 constexpr std::array kOutcomeNames = {"done", "absent", "failed", "refused", "cancelled"};
-
-// Counts the calls of Upstream. Thread-safe.
-class UpstreamMetrics {
- public:
-  void Count(UpstreamCall call, UpstreamOutcome outcome) {
-    counts_[static_cast<size_t>(call)][static_cast<size_t>(outcome)].Add();
-  }
-  void Observe(UpstreamCall call, double seconds) { seconds_[static_cast<size_t>(call)].Observe(seconds); }
-
-  void Register(MetricsRegistry& registry) const {
-    for (size_t call = 0; call < kCallNames.size(); ++call) {
-      for (size_t outcome = 0; outcome < kOutcomeNames.size(); ++outcome) {
-        registry.AddCounter("kernix_upstream_calls_total",
-                            "What the upstream engine was asked for, and how that ended.", counts_[call][outcome],
-                            {{"call", kCallNames[call]}, {"outcome", kOutcomeNames[outcome]}});
-      }
-      registry.AddHistogram("kernix_upstream_seconds", "How long the upstream engine took, with all retries.",
-                            seconds_[call], {{"call", kCallNames[call]}});
-    }
-  }
-
- private:
-  std::array<std::array<MetricCounter, kOutcomeNames.size()>, kCallNames.size()> counts_;
-  std::array<MetricHistogram, kCallNames.size()> seconds_;
-};
 
 // More time for calls that move bytes, on a slow network.
 Duration TimeFor(uint64_t bytes) { return std::chrono::seconds(bytes >> 20); }
@@ -116,59 +90,62 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
 
 }  // namespace
 
-class Upstream::Impl {
+// Counts the calls of Upstream. Thread-safe.
+class Upstream::Metrics {
  public:
-  Impl(Env& env, std::unique_ptr<Connection> connection)
-      : env_(env), connection_(std::move(connection)), breaker_(env, connection_->options().address) {}
+  void Count(Call call, UpstreamOutcome outcome) {
+    counts_[static_cast<size_t>(call)][static_cast<size_t>(outcome)].Add();
+  }
+  void Observe(Call call, double seconds) { seconds_[static_cast<size_t>(call)].Observe(seconds); }
 
-  const UpstreamOptions& options() const { return connection_->options(); }
-
-  // Runs `work` unless the breaker is open, and tells breaker and metrics how it ended. `bytes`: that it may move.
-  template <typename Work>
-  auto Perform(UpstreamCall call, uint64_t bytes, const Limits& callers, const Work& work) -> decltype(work(callers));
-
-  absl::StatusOr<UpstreamFacts> Facts(const Limits& limits);
-  std::optional<UpstreamFacts> known_facts() const;
-  absl::StatusOr<std::vector<OutputFile>> FindResult(const Limits& limits, const exec::BlobDigest& action,
-                                                     const std::vector<std::string>& along);
-  absl::Status PutResult(const Limits& limits, const exec::BlobDigest& action, const std::vector<OutputFile>& files);
-  absl::Status Write(const Limits& limits, const std::set<exec::BlobDigest>& digests, const LoadBlob& load);
-
-  Connection& connection() { return *connection_; }
-  UpstreamState state() const;
-  CircuitBreaker& breaker() { return breaker_; }
-  void Register(MetricsRegistry& registry) const;
+  void Register(MetricsRegistry& registry) const {
+    for (size_t call = 0; call < kCallNames.size(); ++call) {
+      for (size_t outcome = 0; outcome < kOutcomeNames.size(); ++outcome) {
+        registry.AddCounter("kernix_upstream_calls_total",
+                            "What the upstream engine was asked for, and how that ended.", counts_[call][outcome],
+                            {{"call", kCallNames[call]}, {"outcome", kOutcomeNames[outcome]}});
+      }
+      registry.AddHistogram("kernix_upstream_seconds", "How long the upstream engine took, with all retries.",
+                            seconds_[call], {{"call", kCallNames[call]}});
+    }
+  }
 
  private:
-  absl::Status Broken() const;
-  void Report(UpstreamCall call, CircuitBreaker::Permit permit, const absl::Status& status);
-
-  Env& env_;
-  const std::unique_ptr<Connection> connection_;
-  CircuitBreaker breaker_;
-  UpstreamMetrics metrics_;
-  mutable Mutex mutex_;
-  std::optional<UpstreamFacts> facts_ ABSL_GUARDED_BY(mutex_);
+  std::array<std::array<MetricCounter, kOutcomeNames.size()>, kCallNames.size()> counts_;
+  std::array<MetricHistogram, kCallNames.size()> seconds_;
 };
 
+Upstream::Upstream(Env& env, std::unique_ptr<Connection> connection)
+    : env_(env),
+      connection_(std::move(connection)),
+      options_(connection_->options()),
+      breaker_(env, options_.address),
+      metrics_(std::make_unique<Metrics>()) {}
+
+Upstream::~Upstream() = default;
+
+absl::StatusOr<std::unique_ptr<Upstream>> Upstream::Open(Env& env, UpstreamOptions options) {
+  KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, Connection::Open(env, std::move(options)));
+  return std::unique_ptr<Upstream>(new Upstream(env, std::move(connection)));
+}
+
 template <typename Work>
-auto Upstream::Impl::Perform(UpstreamCall call, uint64_t bytes, const Limits& callers, const Work& work)
-    -> decltype(work(callers)) {
+auto Upstream::Perform(Call call, uint64_t bytes, const Limits& callers, const Work& work) -> decltype(work(callers)) {
   const std::optional<CircuitBreaker::Permit> permit = breaker_.Ask();
   if (!permit) {
-    metrics_.Count(call, UpstreamOutcome::kRefused);
+    metrics_->Count(call, UpstreamOutcome::kRefused);
     return Broken();
   }
   const MonotonicTime begin = env_.Now();
-  const Limits limits(callers.cancellation, std::min(begin + options().timeout, callers.deadline) + TimeFor(bytes));
+  const Limits limits(callers.cancellation, std::min(begin + options_.timeout, callers.deadline) + TimeFor(bytes));
   auto result = CatchExceptions("the upstream engine", [&] { return work(limits); });
-  metrics_.Observe(call, std::chrono::duration<double>(env_.Now() - begin).count());
+  metrics_->Observe(call, std::chrono::duration<double>(env_.Now() - begin).count());
   Report(call, *permit, StatusOf(result));
   return result;
 }
 
-void Upstream::Impl::Report(UpstreamCall call, CircuitBreaker::Permit permit, const absl::Status& status) {
-  metrics_.Count(call, OutcomeOf(status));
+void Upstream::Report(Call call, CircuitBreaker::Permit permit, const absl::Status& status) {
+  metrics_->Count(call, OutcomeOf(status));
   if (absl::IsCancelled(status)) {
     breaker_.Abandoned(permit);
   } else if (IsAnswer(status)) {
@@ -179,84 +156,38 @@ void Upstream::Impl::Report(UpstreamCall call, CircuitBreaker::Permit permit, co
   }
 }
 
-absl::Status Upstream::Impl::Broken() const {
+absl::Status Upstream::Broken() const {
   return MakeError(v1::ErrorDetail::UNREACHABLE,
-                   StrCat("the engine at ", options().address, " was not asked, because it has failed several times: ",
+                   StrCat("the engine at ", options_.address, " was not asked, because it has failed several times: ",
                           breaker_.state().last_error, " kernixd asks it again from time to time."));
 }
 
-std::optional<UpstreamFacts> Upstream::Impl::known_facts() const {
+std::optional<UpstreamFacts> Upstream::known_facts() const {
   const MutexLock lock(mutex_);
   return facts_;
 }
 
-absl::StatusOr<UpstreamFacts> Upstream::Impl::Facts(const Limits& limits) {
+absl::StatusOr<UpstreamFacts> Upstream::AskForFacts(const Limits& limits) {
   if (const std::optional<UpstreamFacts> known = known_facts()) return *known;
   reapi::GetCapabilitiesRequest request;
-  request.set_instance_name(options().instance);
+  request.set_instance_name(options_.instance);
   reapi::ServerCapabilities response;
   KERNIX_RETURN_IF_ERROR(connection_->Call(limits, "say what it can do", [&](grpc::ClientContext& context) {
     return connection_->capabilities().GetCapabilities(&context, request, &response);
   }));
   if (!UsesSha256(response.cache_capabilities())) {
     return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                     StrCat("the engine at ", options().address, " does not use SHA-256, as kernixd does"));
+                     StrCat("the engine at ", options_.address, " does not use SHA-256, as kernixd does"));
   }
   const MutexLock lock(mutex_);
   facts_ = FactsFrom(response);
   return *facts_;
 }
 
-absl::StatusOr<std::vector<OutputFile>> Upstream::Impl::FindResult(const Limits& limits, const exec::BlobDigest& action,
-                                                                   const std::vector<std::string>& along) {
-  reapi::GetActionResultRequest request;
-  request.set_instance_name(options().instance);
-  *request.mutable_action_digest() = exec::ToReapi(action);
-  request.mutable_inline_output_files()->Assign(along.begin(), along.end());
-  reapi::ActionResult result;
-  KERNIX_RETURN_IF_ERROR(connection_->Call(limits, "find a result", [&](grpc::ClientContext& context) {
-    return connection_->action_cache().GetActionResult(&context, request, &result);
-  }));
-  if (result.exit_code() != 0) return absl::NotFoundError("the result of a command that failed");
-  return FilesOf(options(), result);
-}
+UpstreamState Upstream::state() const { return {breaker_.state(), known_facts()}; }
 
-absl::Status Upstream::Impl::PutResult(const Limits& limits, const exec::BlobDigest& action,
-                                       const std::vector<OutputFile>& files) {
-  reapi::UpdateActionResultRequest request;
-  request.set_instance_name(options().instance);
-  *request.mutable_action_digest() = exec::ToReapi(action);
-  for (const OutputFile& file : files) {
-    reapi::OutputFile& output = *request.mutable_action_result()->add_output_files();
-    output.set_path(file.path);
-    *output.mutable_digest() = exec::ToReapi(file.digest);
-  }
-  return connection_->Call(limits, "keep a result", [&](grpc::ClientContext& context) {
-    reapi::ActionResult kept;
-    return connection_->action_cache().UpdateActionResult(&context, request, &kept);
-  });
-}
-
-absl::Status Upstream::Impl::Write(const Limits& limits, const std::set<exec::BlobDigest>& digests,
-                                   const LoadBlob& load) {
-  KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, Facts(limits));
-  KERNIX_ASSIGN_OR_RETURN(const std::set<exec::BlobDigest> missing, FindMissing(*connection_, limits, digests));
-  std::set<exec::BlobDigest> to_send;
-  std::set_intersection(digests.begin(), digests.end(), missing.begin(), missing.end(),
-                        std::inserter(to_send, to_send.end()));
-  Limits sending = limits;
-  sending.deadline += TimeFor(SumOfSizes(to_send, std::numeric_limits<int64_t>::max()).value_or(0));
-  return WriteBlobs(*connection_, sending, facts, to_send, load);
-}
-
-UpstreamState Upstream::Impl::state() const {
-  UpstreamState state = breaker_.state();
-  state.facts = known_facts();
-  return state;
-}
-
-void Upstream::Impl::Register(MetricsRegistry& registry) const {
-  metrics_.Register(registry);
+void Upstream::Register(MetricsRegistry& registry) const {
+  metrics_->Register(registry);
   const ConnectionCounters& counters = connection_->counters();
   registry.AddCounter("kernix_upstream_retries_total", "Repeated calls of the upstream engine.", counters.retries);
   registry.AddCounters("kernix_upstream_bytes_total", "Bytes of blobs to and from the upstream engine, on the wire.",
@@ -266,24 +197,27 @@ void Upstream::Impl::Register(MetricsRegistry& registry) const {
                       breaker_.openings());
 }
 
-Upstream::Upstream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Upstream::~Upstream() = default;
-
-absl::StatusOr<std::unique_ptr<Upstream>> Upstream::Open(Env& env, UpstreamOptions options) {
-  KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, Connection::Open(env, std::move(options)));
-  return std::unique_ptr<Upstream>(new Upstream(std::make_unique<Impl>(env, std::move(connection))));
-}
-
 absl::StatusOr<UpstreamFacts> Upstream::Facts(const Limits& limits) {
-  if (const std::optional<UpstreamFacts> known = impl_->known_facts()) return *known;
-  return impl_->Perform(UpstreamCall::kFacts, 0, limits, [&](const Limits& own) { return impl_->Facts(own); });
+  if (const std::optional<UpstreamFacts> known = known_facts()) return *known;
+  return Perform(Call::kFacts, 0, limits, [&](const Limits& own) { return AskForFacts(own); });
 }
 
 absl::StatusOr<std::optional<std::vector<OutputFile>>> Upstream::FindResult(const exec::BlobDigest& action,
                                                                             const std::vector<std::string>& along,
                                                                             const Limits& limits) {
-  absl::StatusOr<std::vector<OutputFile>> files = impl_->Perform(
-      UpstreamCall::kFindResult, 0, limits, [&](const Limits& own) { return impl_->FindResult(own, action, along); });
+  using Files = std::vector<OutputFile>;
+  reapi::GetActionResultRequest request;
+  request.set_instance_name(options_.instance);
+  *request.mutable_action_digest() = exec::ToReapi(action);
+  request.mutable_inline_output_files()->Assign(along.begin(), along.end());
+  absl::StatusOr<Files> files = Perform(Call::kFindResult, 0, limits, [&](const Limits& own) -> absl::StatusOr<Files> {
+    reapi::ActionResult result;
+    KERNIX_RETURN_IF_ERROR(connection_->Call(own, "find a result", [&](grpc::ClientContext& context) {
+      return connection_->action_cache().GetActionResult(&context, request, &result);
+    }));
+    if (result.exit_code() != 0) return absl::NotFoundError("the result of a command that failed");
+    return FilesOf(options_, result);
+  });
   if (files.ok()) return std::make_optional(*std::move(files));
   if (absl::IsNotFound(files.status())) return std::nullopt;
   return files.status();
@@ -291,8 +225,20 @@ absl::StatusOr<std::optional<std::vector<OutputFile>>> Upstream::FindResult(cons
 
 absl::Status Upstream::PutResult(const exec::BlobDigest& action, const std::vector<OutputFile>& files,
                                  const Limits& limits) {
-  return impl_->Perform(UpstreamCall::kPutResult, 0, limits,
-                        [&](const Limits& own) { return impl_->PutResult(own, action, files); });
+  reapi::UpdateActionResultRequest request;
+  request.set_instance_name(options_.instance);
+  *request.mutable_action_digest() = exec::ToReapi(action);
+  for (const OutputFile& file : files) {
+    reapi::OutputFile& output = *request.mutable_action_result()->add_output_files();
+    output.set_path(file.path);
+    *output.mutable_digest() = exec::ToReapi(file.digest);
+  }
+  return Perform(Call::kPutResult, 0, limits, [&](const Limits& own) {
+    return connection_->Call(own, "keep a result", [&](grpc::ClientContext& context) {
+      reapi::ActionResult kept;
+      return connection_->action_cache().UpdateActionResult(&context, request, &kept);
+    });
+  });
 }
 
 absl::StatusOr<std::vector<exec::Content>> Upstream::Read(const std::vector<exec::BlobDigest>& digests,
@@ -305,12 +251,11 @@ absl::StatusOr<std::vector<exec::Content>> Upstream::Read(const std::vector<exec
     return MakeError(v1::ErrorDetail::RESOURCE, StrCat(distinct.size(), " blobs of the engine at ", address(),
                                                        " have more than ", max_bytes, " bytes, which is the limit"));
   }
-  KERNIX_ASSIGN_OR_RETURN(
-      const Blobs blobs,
-      impl_->Perform(UpstreamCall::kRead, *bytes, limits, [&](const Limits& own) -> absl::StatusOr<Blobs> {
-        KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, impl_->Facts(own));
-        return ReadBlobs(impl_->connection(), own, facts, distinct);
-      }));
+  KERNIX_ASSIGN_OR_RETURN(const Blobs blobs,
+                          Perform(Call::kRead, *bytes, limits, [&](const Limits& own) -> absl::StatusOr<Blobs> {
+                            KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, AskForFacts(own));
+                            return ReadBlobs(*connection_, own, facts, distinct);
+                          }));
   std::vector<exec::Content> contents;
   for (const exec::BlobDigest& digest : digests) contents.push_back(blobs.at(digest));
   return contents;
@@ -330,27 +275,28 @@ absl::Status Upstream::Write(const std::vector<Blob>& blobs, const Limits& limit
 absl::Status Upstream::Write(std::set<exec::BlobDigest> digests, const LoadBlob& load, const Limits& limits) {
   std::erase_if(digests, [](const exec::BlobDigest& digest) { return digest.size == 0; });  // each engine has that one
   if (digests.empty()) return absl::OkStatus();
-  return impl_->Perform(UpstreamCall::kWrite, 0, limits,
-                        [&](const Limits& own) { return impl_->Write(own, digests, load); });
+  return Perform(Call::kWrite, 0, limits, [&](Limits own) -> absl::Status {
+    KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, AskForFacts(own));
+    KERNIX_ASSIGN_OR_RETURN(const std::set<exec::BlobDigest> missing, FindMissing(*connection_, own, digests));
+    std::set<exec::BlobDigest> to_send;
+    std::set_intersection(digests.begin(), digests.end(), missing.begin(), missing.end(),
+                          std::inserter(to_send, to_send.end()));
+    own.deadline += TimeFor(SumOfSizes(to_send, std::numeric_limits<int64_t>::max()).value_or(0));
+    return WriteBlobs(*connection_, own, facts, to_send, load);
+  });
 }
 
 absl::StatusOr<Execution> Upstream::Execute(const exec::BlobDigest& action, const ExecuteOptions& options,
                                             const Limits& limits) {
-  return impl_->Perform(UpstreamCall::kExecute, 0, limits, [&](Limits own) -> absl::StatusOr<Execution> {
+  return Perform(Call::kExecute, 0, limits, [&](Limits own) -> absl::StatusOr<Execution> {
     own.deadline += options.time_limit;
-    return remote::Execute(impl_->connection(), own, action, options);
+    return remote::Execute(*connection_, own, action, options);
   });
 }
 
 void Upstream::NoteQuery(const absl::Status& end, bool has_found) {
-  if (absl::IsDeadlineExceeded(end)) impl_->breaker().QueryWasLate(end);
-  if (has_found) impl_->breaker().QueryFound();
+  if (absl::IsDeadlineExceeded(end)) breaker_.QueryWasLate(end);
+  if (has_found) breaker_.QueryFound();
 }
-
-uint64_t Upstream::TokenVersion() const { return impl_->connection().TokenVersion(); }
-UpstreamState Upstream::state() const { return impl_->state(); }
-const std::string& Upstream::address() const { return impl_->options().address; }
-Duration Upstream::timeout() const { return impl_->options().timeout; }
-void Upstream::Register(MetricsRegistry& registry) const { impl_->Register(registry); }
 
 }  // namespace kernix::remote

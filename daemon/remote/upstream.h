@@ -12,15 +12,19 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
 #include "common/base/metrics.h"
+#include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/exec/blob.h"
-#include "kernix/v1/kernix.pb.h"
+#include "daemon/remote/circuit_breaker.h"
 
 namespace kernix::remote {
+
+class Connection;
 
 struct UpstreamOptions {
   std::string address;   // grpc://HOST:PORT, grpcs://HOST:PORT (TLS) or unix:///PATH; empty: none
@@ -29,7 +33,7 @@ struct UpstreamOptions {
   std::string ca_file;           // who may sign the engine's certificate
   std::string certificate_file;  // this node's own, for engines that ask for one
   std::string key_file;
-  // Its text is sent in the header of that name, after the scheme (see token_file.h). Read again when the file has
+  // Its text is sent in the header of that name, after the scheme (see TokenFile). Read again when the file has
   // changed. Needs TLS, a Unix socket or an address of this host.
   std::string token_file;
   std::string token_header = "authorization: Bearer";
@@ -95,11 +99,7 @@ struct Execution {
   std::optional<exec::BlobDigest> stdout_digest, stderr_digest;
 };
 
-struct UpstreamState {
-  // BROKEN: the last calls failed, and so do all calls, until the engine answers a single one again.
-  v1::UpstreamStatus::Health health = v1::UpstreamStatus::HEALTH_UNSPECIFIED;
-  int64_t since_unix_ms = 0;           // since when it answers or is broken
-  std::string last_error;              // empty: none yet
+struct UpstreamState : EngineHealth {
   std::optional<UpstreamFacts> facts;  // nothing: not known yet
 };
 
@@ -159,21 +159,35 @@ class Upstream {
   // the deadline is broken, though it answers some calls.
   void NoteQuery(const absl::Status& end, bool has_found);
 
-  // Grows when the token file has been renewed. 0: there is none.
-  uint64_t TokenVersion() const;
-
   UpstreamState state() const;
-  const std::string& address() const;
-  Duration timeout() const;
+  const std::string& address() const { return options_.address; }
+  Duration timeout() const { return options_.timeout; }
 
   // Must be called before the first call of the others. The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:
-  class Impl;
-  explicit Upstream(std::unique_ptr<Impl> impl);
+  enum class Call { kFacts, kFindResult, kPutResult, kRead, kWrite, kExecute };
+  class Metrics;
 
-  const std::unique_ptr<Impl> impl_;
+  Upstream(Env& env, std::unique_ptr<Connection> connection);
+
+  // Runs `work` unless the breaker is open, and tells breaker and metrics how it ended. `bytes`: that it may move.
+  template <typename Work>
+  auto Perform(Call call, uint64_t bytes, const Limits& callers, const Work& work) -> decltype(work(callers));
+  void Report(Call call, CircuitBreaker::Permit permit, const absl::Status& status);
+  absl::Status Broken() const;
+
+  std::optional<UpstreamFacts> known_facts() const;
+  absl::StatusOr<UpstreamFacts> AskForFacts(const Limits& limits);
+
+  Env& env_;
+  const std::unique_ptr<Connection> connection_;
+  const UpstreamOptions& options_;  // the connection's
+  CircuitBreaker breaker_;
+  const std::unique_ptr<Metrics> metrics_;
+  mutable Mutex mutex_;
+  std::optional<UpstreamFacts> facts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::remote

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/request/load_warnings.h"
-
 #include <algorithm>
 #include <map>
 #include <string>
@@ -8,9 +6,8 @@
 
 #include "common/base/load_warning.h"
 #include "common/base/strings.h"
-#include "common/base/utf8.h"
 #include "common/flags/languages.h"
-#include "daemon/language/read/writable_inputs.h"
+#include "daemon/request/request.h"
 
 namespace kernix::build {
 namespace {
@@ -21,7 +18,7 @@ using language::ParameterKind;
 v1::LoadWarning Warning(std::string_view name, std::string text) {
   v1::LoadWarning warning;
   warning.set_name(std::string(name));
-  warning.set_text(ToValidUtf8(text));
+  warning.set_text(std::move(text));
   return warning;
 }
 
@@ -64,14 +61,6 @@ v1::LoadWarning OnlyResults(const FunctionSpec& function) {
                         " for an input; or, if there are none, name the tokens: // @BE ", function.name, tokens));
 }
 
-v1::LoadWarning Writable(const std::string& label, const language::WritableInput& input) {
-  return Warning(warning::kWritableInput,
-                 StrCat(label, ":", input.line, ": '", input.name,
-                        "' is an input, but this pointer can write to it. Other code may use the same memory. Write "
-                        "'const T* p = ",
-                        input.name, ".data_ptr<const T>()', or take a BE::In<T>."));
-}
-
 // A request may have thousands of functions.
 void Shorten(std::vector<v1::LoadWarning>& warnings) {
   std::map<std::string, size_t> counts;
@@ -89,13 +78,6 @@ std::vector<v1::LoadWarning> LoadWarnings(const BuildRequest& request) {
   for (const FunctionSpec& function : request.functions) {
     if (TraitsOf(request.language).runs_on_gpu && LacksStream(function)) warnings.push_back(WithoutStream(function));
     if (HasOnlyResults(function)) warnings.push_back(OnlyResults(function));
-  }
-  for (const Unit& unit : request.units) {
-    for (const language::SourceText& source : unit.sources) {
-      for (const language::WritableInput& input : language::FindWritableInputs(source.text)) {
-        warnings.push_back(Writable(source.label, input));
-      }
-    }
   }
   Shorten(warnings);
   return warnings;

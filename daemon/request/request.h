@@ -3,6 +3,7 @@
 // A load request after validation: everything that can affect the artifact, and nothing else.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,7 +57,6 @@ struct BuildRequest {
   bool keep = false;                     // CUDA: the artifact includes the compiler's intermediate results
   std::string disassembler;              // for `keep`: nvdisasm, which is also among `flag_files`; empty: not available
   bool relocatable_device_code = false;  // CUDA: the device code is linked in a step of its own
-  int nvcc_threads = 0;                  // CUDA: upper limit from a flag; 0: no flag. Not part of the key
   std::vector<toolchain::FlagFile> flag_files;  // libraries and similar files that flags name; their content is input
   uint32_t include_root_count = 0;
   std::vector<HeaderRef> headers;  // sorted by root, then in the order of a walk of the tree
@@ -72,12 +72,6 @@ struct RequestLimits {
   size_t max_units = 1024;
   size_t max_functions = 4096;
   size_t max_headers = 100000;
-  // Limit for the folders that hold these headers. Large projects have a few thousand.
-  size_t max_header_folders = 32768;
-  // Limits for the plan of a request, which kernixd makes for a lookup too: how many steps, and how much room their
-  // commands take. Every compile step has the flags, the macros and the include paths again.
-  size_t max_steps = 4096;
-  uint64_t max_command_bytes = 64 << 20;
   // Limit for all headers as files and folders; a content with several names counts several times.
   uint64_t max_staged_header_bytes = 1ull << 30;
 };
@@ -100,5 +94,13 @@ absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& re
 
 // The text to compile for a unit of `request`.
 language::TranslationUnit UnitText(const BuildRequest& request, const Unit& unit);
+
+// What is doubtful about a request that can be built. The same for a build and a hit, because it is read from the
+// sources.
+
+// The most warnings of one name. The last one says how many more there are.
+inline constexpr size_t kMostOfAName = 20;
+
+std::vector<v1::LoadWarning> LoadWarnings(const BuildRequest& request);
 
 }  // namespace kernix::build

@@ -17,7 +17,6 @@
 #include "daemon/cache/cache.h"
 #include "daemon/exec/byte_quota.h"
 #include "daemon/exec/executor.h"
-#include "daemon/exec/placement.h"
 #include "daemon/exec/sandbox.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/upstream.h"
@@ -50,13 +49,13 @@ struct Backend {
   const remote::Upstream* upstream;  // null: nothing is shared with other nodes
   const remote::WorkerPause* pause;  // of the upstream; null with it
   toolchain::ToolchainRegistry& compilers;
-  ToolchainPolicy& toolchains;
-  LoadGate& gate;
-  UserLimit& loads;  // each costs a thread, and no user may take them all
-  UserLimit& fetches;
-  exec::ByteQuota& requests;
-  exec::ByteQuota& uploads;  // separate from the requests: a load holds one while it waits for the other
-  ServiceMetrics& metrics;
+  ToolchainPolicy toolchains;
+  LoadGate gate{};
+  UserLimit loads;  // each costs a thread, and no user may take them all
+  UserLimit fetches;
+  exec::ByteQuota requests;
+  exec::ByteQuota uploads;  // separate from the requests: a load holds one while it waits for the other
+  ServiceMetrics metrics{};
   const MetricsRegistry& registry;  // of all metrics
   MonotonicTime started_at;
   // Asks the daemon to drain and stop. `drain_timeout` 0: the daemon's own setting.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -55,13 +56,21 @@ void AddToolchains(const Backend& backend, v1::GetStatusResponse& response) {
 }
 
 absl::Status AddCache(const Backend& backend, const Identity& caller, bool all, v1::GetStatusResponse& response) {
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<v1::CacheShare> shares,
-                          backend.cache.Shares(all ? std::nullopt : std::optional(caller.id())));
-  uint64_t shown = 0;
-  for (const v1::CacheShare& share : shares) shown += share.entries();
-  response.mutable_cache()->Assign(shares.begin(), shares.end());
-  const uint64_t total = backend.cache.Stats().entries();
-  if (!all && total > shown) response.set_hidden_entries(total - shown);
+  KERNIX_ASSIGN_OR_RETURN(const auto holders, backend.cache.Holders());
+  uint64_t hidden = 0;
+  for (const auto& [user, held] : holders) {
+    if (!all && user != caller.id()) {
+      hidden += held.tags;
+    } else if (held.tags > 0) {
+      v1::CacheShare& share = *response.add_cache();
+      share.set_owner(ToNumber(user));
+      share.set_entries(held.tags);
+      share.set_bytes(held.bytes);
+    }
+  }
+  std::sort(response.mutable_cache()->begin(), response.mutable_cache()->end(),
+            [](const auto& one, const auto& other) { return one.bytes() > other.bytes(); });
+  response.set_hidden_entries(hidden);
   return absl::OkStatus();
 }
 

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/rpc/kernix_service.h"
 
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/base/digest.h"
 #include "common/base/error.h"
-#include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -49,26 +42,6 @@ absl::Status Stream(ReadableFile& file, grpc::ServerWriter<v1::ArtifactChunk>& w
     data.resize(count);
     if (!writer.Write(chunk)) return absl::CancelledError("the client has disconnected");
   }
-}
-
-// Runs `work` in a thread that leaves processor and disk to others, and yet gets on.
-absl::Status RunBehindOthers(const std::function<absl::Status()>& work) {
-  absl::Status status;
-  const auto run = [&] {
-    constexpr int kNiceness = 10;
-    setpriority(PRIO_PROCESS, 0, kNiceness);
-    // As linux/ioprio.h has them; glibc has no function.
-    constexpr int kProcess = 1;
-    constexpr int kLast = 2 << 13 | 7;
-    syscall(SYS_ioprio_set, kProcess, 0, kLast);
-    status = CatchExceptions("kernixd could not handle this call", work);
-  };
-  try {
-    std::thread(run).join();
-  } catch (const std::system_error& error) {
-    return MakeBusyError(StrCat("no thread for this call: ", error.what()));
-  }
-  return status;
 }
 
 v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
@@ -153,7 +126,9 @@ absl::Status KernixService::CheckMayHave(const Digest& artifact) const {
 grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
                                           v1::GetCacheStatsResponse* response) {
   *response = backend_.cache.Stats();
-  response->set_held_bytes(backend_.cache.HeldBy(caller_->id()).value_or(0));
+  if (auto holders = backend_.cache.Holders(); holders.ok()) {
+    response->set_held_bytes((*holders)[caller_->id()].bytes);
+  }
   return grpc::Status::OK;
 }
 
@@ -270,10 +245,8 @@ grpc::Status KernixService::VerifyCache(grpc::ServerContext*, const v1::VerifyCa
 
 absl::Status KernixService::Verify(const v1::VerifyCacheRequest& request, v1::VerifyCacheResponse& response) {
   KERNIX_RETURN_IF_ERROR(CheckAdministers("verify the store of"));
-  return RunBehindOthers([&]() -> absl::Status {
-    KERNIX_ASSIGN_OR_RETURN(response, backend_.cache.Verify(request));
-    return absl::OkStatus();
-  });
+  KERNIX_ASSIGN_OR_RETURN(response, backend_.cache.Verify(request));
+  return absl::OkStatus();
 }
 
 absl::Status KernixService::CheckAdministers(std::string_view what) const {

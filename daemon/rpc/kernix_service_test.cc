@@ -240,7 +240,7 @@ TEST_F(KernixServiceTest, OfOthersLoadsAndCacheAUserSeesOnlyHowMuchThereIs) {
   EXPECT_EQ(seen.hidden_loads(), 1u);
   ASSERT_THAT(seen.cache(), SizeIs(1));
   EXPECT_EQ(seen.cache(0).entries(), 1u);
-  EXPECT_EQ(seen.cache(0).bytes(), StrCat("artifact of k", kAlice).size());
+  EXPECT_GE(seen.cache(0).bytes(), StrCat("artifact of k", kAlice).size());
   EXPECT_EQ(seen.hidden_entries(), 2u);
   EXPECT_THAT(seen.DebugString(), Not(HasSubstr("secret")));
 

@@ -19,7 +19,7 @@
 #include "common/wire/grpc_status.h"
 #include "daemon/rpc/backend.h"
 #include "daemon/rpc/kernix_service.h"
-#include "daemon/rpc/load_cost.h"
+#include "daemon/rpc/load_gate.h"
 #include "daemon/rpc/load_stream.h"
 #include "daemon/rpc/service_metrics.h"
 

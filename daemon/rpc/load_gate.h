@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loads of a daemon: a gate that all enter and leave, and limits of the number of things that each user may have at
-// once.
+// The loads of a daemon: a gate that all enter and leave, limits of the number of things that each user may have at
+// once, and what a load costs.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -128,5 +129,14 @@ class UserLimit {
   int most_ ABSL_GUARDED_BY(mutex_);
   std::map<UserId, User> users_ ABSL_GUARDED_BY(mutex_);  // with something
 };
+
+// What a load costs kernixd in memory. A request of some kilobytes can ask for a plan of many megabytes.
+
+// About the most bytes that kernixd has in memory for this load at once, from its arrival until its steps run. Known
+// before anything is planned. It does not include the contents of uploaded headers and the outputs of steps.
+uint64_t LoadCost(const v1::LoadRequest& request);
+
+// Which part of the request costs most: "1000 sources, each compiled with 1000 flags".
+std::string CostliestPart(const v1::LoadRequest& request);
 
 }  // namespace kernix::server

@@ -22,7 +22,7 @@
 #include "common/os/epoll.h"
 #include "common/os/posix_error.h"
 #include "common/wire/quick_lookup.h"
-#include "daemon/rpc/load_cost.h"
+#include "daemon/rpc/load_gate.h"
 #include "daemon/rpc/service_metrics.h"
 
 namespace kernix::server {

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/identity.h"
 #include "common/base/mutex.h"
-#include "common/os/file_check.h"
+#include "common/os/file_identity.h"
 #include "common/os/unique_fd.h"
 #include "common/wire/quick_lookup.h"
 #include "daemon/exec/byte_quota.h"

@@ -12,7 +12,7 @@
 #include "common/base/identity.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
+#include "common/os/file_identity.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::server {

@@ -19,14 +19,13 @@
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
+#include "common/os/file_identity.h"
 #include "daemon/toolchain/file_digests.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::toolchain {
 
 class FileDigests;
-class HostFacts;
 class RememberedToolchains;
 struct DescribedFiles;
 
@@ -52,6 +51,24 @@ struct HostCompiler {
   std::map<std::string, std::string> variables;
   // gcc and clang compile C++, but link no C++ library by themselves, as g++ and clang++ do.
   bool links_cxx = true;
+};
+
+// Facts about this host that flags depend on, each found out once. Thread-safe.
+class HostFacts {
+ public:
+  explicit HostFacts(Env& env) : env_(env), digests_(env) {}
+
+  FileDigests& digests() { return digests_; }
+
+  // The meaning of a compiler's `flag` on this processor: "-march=native" -> "-march=znver3", "-mavx2", .... TOOLCHAIN
+  // if the compiler does not report it.
+  absl::StatusOr<std::vector<std::string>> ExpandNative(const HostCompiler& compiler, const std::string& flag);
+
+ private:
+  Env& env_;
+  FileDigests digests_;
+  Mutex mutex_;
+  std::map<std::string, std::vector<std::string>> native_ ABSL_GUARDED_BY(mutex_);
 };
 
 struct CudaToolkit {

@@ -18,7 +18,7 @@
 #include "common/base/identity.h"
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
-#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/local_user.h"
 
 namespace kernix::server {
 

@@ -15,7 +15,7 @@
 
 #include "common/base/mutex.h"
 #include "daemon/transport/listener.h"
-#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/local_user.h"
 #include "tests/support/await.h"
 #include "tests/support/test_util.h"
 

@@ -15,7 +15,6 @@
 #include "common/os/posix_error.h"
 #include "common/os/socket_address.h"
 #include "daemon/transport/local_user.h"
-#include "daemon/transport/unix_peer.h"
 
 namespace kernix::server {
 namespace {
@@ -102,7 +101,9 @@ std::string LockPathOf(const std::string& socket) {
 }
 
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimSocket(Env& env, const std::string& socket, Duration patience) {
-  KERNIX_RETURN_IF_ERROR(CheckSocketPath(socket));
+  if (const absl::Status fits = CheckSocketPath(socket); !fits.ok()) {
+    return absl::InvalidArgumentError(StrCat("--socket: ", fits.message()));
+  }
   const MonotonicTime deadline = env.Now() + patience;
   while (true) {
     absl::StatusOr<std::unique_ptr<FileLock>> lock = env.LockFile(LockPathOf(socket), env.Now() + kLockRound);

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
+#include "common/os/file_identity.h"
 #include "common/os/folders.h"
 #include "common/os/unique_fd.h"
 

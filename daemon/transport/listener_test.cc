@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/paths.h"
-#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/local_user.h"
 #include "tests/support/fault_env.h"
 #include "tests/support/need_right.h"
 #include "tests/support/other_groups.h"

@@ -3,17 +3,71 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "common/base/strings.h"
-#include "common/os/user_entry.h"
+#include "common/os/posix_error.h"
+#include "common/os/private_directory.h"
 
 namespace kernix::server {
+
+absl::StatusOr<Peer> PeerOf(int socket) {
+  struct ucred credentials {};
+  socklen_t size = sizeof credentials;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return ErrnoStatus(errno, "see who is at the other end of", StrCat("descriptor ", socket));
+  }
+  return Peer{.pid = credentials.pid, .uid = credentials.uid, .gid = credentials.gid};
+}
+
+absl::StatusOr<UniqueFd> ConnectTo(const std::string& path) {
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.ok()) return ErrnoStatus(errno, "make a socket for", path);
+  const SocketAddress address(path);
+  if (connect(fd.get(), address.get(), address.size()) == 0) return fd;
+  if (errno == ECONNREFUSED || errno == EAGAIN) {
+    return absl::UnavailableError(StrCat("nobody answers at ", path));
+  }
+  return ErrnoStatus(errno, "connect to", path);
+}
+
+namespace {
+
+constexpr Duration kBelieved{600'000};
+
+// nullopt if the database fails: the other errors mean that it has no such user.
+std::optional<bool> LookUp(uid_t uid) {
+  std::vector<char> buffer(16384);
+  struct passwd entry;
+  struct passwd* found = nullptr;
+  const int error = getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
+  constexpr int kFailures[] = {EIO, EINTR, EAGAIN, EMFILE, ENFILE, ENOMEM, ERANGE};
+  if (std::find(std::begin(kFailures), std::end(kFailures), error) != std::end(kFailures)) return std::nullopt;
+  return found != nullptr;
+}
+
+}  // namespace
+
+bool KnownUsers::Ask(uid_t uid) {
+  const std::optional<bool> is_user = LookUp(uid);
+  if (!is_user) return true;
+  answers_.Put(uid, {*is_user, *is_user ? MonotonicTime::max() : env_.Now() + kBelieved});
+  return *is_user;
+}
+
+std::optional<bool> KnownUsers::Recall(uid_t uid) {
+  const std::optional<Answer> answer = answers_.Find(uid);
+  return answer && env_.Now() < answer->until ? std::optional(answer->is_user) : std::nullopt;
+}
+
 namespace {
 
 // Space for the data that a database entry points to. A group may list thousands of members.

@@ -1,17 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The users of this machine: their identity, their groups in its user database, and who may administer the daemon.
+// The users of this machine: who is at the other end of a Unix socket, their identity, their groups in the machine's
+// user database, and who may administer the daemon.
 #pragma once
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "common/base/identity.h"
+#include "common/base/lru.h"
+#include "common/os/env.h"
+#include "common/os/socket_address.h"
+#include "common/os/unique_fd.h"
 
 namespace kernix::server {
+
+struct Peer {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+// The process that connected (for a client's end: the process that listens), as the kernel recorded it at that moment.
+absl::StatusOr<Peer> PeerOf(int socket);
+
+// Connects to the socket at `path`. kUnavailable if nobody listens there (or its queue is full), kNotFound if there is
+// no such file. Does not wait.
+absl::StatusOr<UniqueFd> ConnectTo(const std::string& path);
+
+// Which numbers are users of the user database. A process may have others, such as the thousands of subordinate ones
+// that a user namespace gives a member. Thread-safe.
+class KnownUsers {
+ public:
+  // `env`, the clock, must outlive it.
+  explicit KnownUsers(Env& env) : env_(env) {}
+
+  // Asks the database, which may take long, and remembers a user, and for ten minutes that there is none. If the
+  // database fails, the number counts as a user's this time.
+  bool Ask(uid_t uid);
+
+  // What Ask() has said; nullopt: ask.
+  std::optional<bool> Recall(uid_t uid);
+
+ private:
+  struct Answer {
+    bool is_user;
+    MonotonicTime until;  // to believe it
+  };
+
+  Env& env_;
+  SharedLru<uid_t, Answer> answers_{200'000};
+};
 
 // Queries the machine's user database for the current groups.
 

@@ -7,6 +7,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include "tests/support/mem_env.h"
 #include "tests/support/other_groups.h"
 #include "tests/support/test_util.h"
 
@@ -70,6 +71,22 @@ TEST(LocalUserTest, MembersOfTheAdminGroupAdminister) {
 TEST(LocalUserTest, AnAdminGroupThatIsGoneHasNoMembers) {
   EXPECT_FALSE(LocalUser(AUserThatIsNotUs().uid, "no-such-group")->IsAdministrator());
   EXPECT_TRUE(LocalUser(0, "no-such-group")->IsAdministrator());
+}
+
+constexpr uid_t kNobodys = 4'000'000'000u;
+
+TEST(KnownUsersTest, RemembersUsersAndForSomeMinutesOtherNumbers) {
+  MemEnv env;
+  KnownUsers users(env);
+  const uid_t user = AUserThatIsNotUs().uid;
+  EXPECT_EQ(users.Recall(user), std::nullopt);
+  EXPECT_TRUE(users.Ask(user));
+  EXPECT_FALSE(users.Ask(kNobodys));
+  EXPECT_THAT(users.Recall(user), testing::Optional(true));
+  EXPECT_THAT(users.Recall(kNobodys), testing::Optional(false));
+  env.AdvanceClock(std::chrono::minutes(11));
+  EXPECT_THAT(users.Recall(user), testing::Optional(true));
+  EXPECT_EQ(users.Recall(kNobodys), std::nullopt);
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.loading.background import LoadFuture as LoadFuture
     from kernix.loading.connection import clear_cache as clear_cache
     from kernix.loading.connection import get_cache_dir as get_cache_dir
+    from kernix.loading.connection import print_diagnostics as print_diagnostics
     from kernix.loading.connection import set_cache_dir as set_cache_dir
-    from kernix.loading.diagnostics import print_diagnostics as print_diagnostics
     from kernix.loading.editor import get_include as get_include
     from kernix.loading.editor import write_compile_flags as write_compile_flags
     from kernix.loading.freeze import freeze as freeze
@@ -46,11 +46,11 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.loading.many import LoadedModules as LoadedModules
     from kernix.loading.many import load_many as load_many
     from kernix.loading.module import CompiledModule as CompiledModule
+    from kernix.loading.module import KernelResources as KernelResources
     from kernix.loading.module import register_ffi_target as register_ffi_target
     from kernix.loading.report import LoadReport as LoadReport
     from kernix.loading.report import ProcessReport as ProcessReport
     from kernix.loading.report import report as report
-    from kernix.loading.resources import KernelResources as KernelResources
     from kernix.loading.trace import BuildStep as BuildStep
     from kernix.loading.trace import BuildTrace as BuildTrace
     from kernix.loading.watch import Watch as Watch
@@ -85,8 +85,7 @@ _PLACES = {
     "kernix.calling.derivatives": ("DifferentiableFunction",),
     "kernix.jax.targets": ("list_registered_targets",),
     "kernix.loading.background": ("LoadFuture",),
-    "kernix.loading.connection": ("clear_cache", "get_cache_dir", "set_cache_dir"),
-    "kernix.loading.diagnostics": ("print_diagnostics",),
+    "kernix.loading.connection": ("clear_cache", "get_cache_dir", "print_diagnostics", "set_cache_dir"),
     "kernix.loading.editor": ("get_include", "write_compile_flags"),
     "kernix.loading.freeze": ("freeze", "unfreeze"),
     "kernix.loading.library": ("load_library",),
@@ -99,9 +98,8 @@ _PLACES = {
         "load_cuda_inline",
     ),
     "kernix.loading.many": ("KernelBatchError", "LoadedModules", "load_many"),
-    "kernix.loading.module": ("CompiledModule", "register_ffi_target"),
+    "kernix.loading.module": ("CompiledModule", "KernelResources", "register_ffi_target"),
     "kernix.loading.report": ("LoadReport", "ProcessReport", "report"),
-    "kernix.loading.resources": ("KernelResources",),
     "kernix.loading.trace": ("BuildStep", "BuildTrace"),
     "kernix.loading.watch": ("Watch", "watch"),
     "kernix.tuning.autotune": ("autotune",),

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 from kernix import _core, _environment
+from kernix.loading.connection import doctor
 from kernix.packaging.bundle import bundle, has_gpu
 from kernix.packaging.image import image
 from kernix.tuning.command import tune
@@ -50,7 +50,9 @@ def _examine() -> int:
         indented = text.rstrip().replace("\n", "\n" + " " * 20)
         print(f"{state:<6}{subject:<14}{indented}", flush=True)
         failed |= state == "fail"
-    return int(_doctor() != 0 or failed)
+    code, findings = doctor()
+    print(findings, end="")
+    return int(code != 0 or failed)
 
 
 def _guarded(check: Callable[[], Finding]) -> Finding:
@@ -98,14 +100,6 @@ def _call() -> Finding:
     if y.tolist() != [1.0, 2.0, 3.0]:
         return "fail", f"add_one([0, 1, 2]) gave {y.tolist()}: please report that"
     return "ok", "add_one([0, 1, 2]) = [1, 2, 3]"
-
-
-def _doctor() -> int:
-    program = _environment.program("kernixctl")
-    if not program:
-        print("fail  kernixctl     this installation of kernix lacks it: install kernix again")
-        return 1
-    return subprocess.run([program, "doctor"], env=_environment.for_kernixctl(), check=False).returncode
 
 
 if __name__ == "__main__":

@@ -78,7 +78,8 @@ class KernelCompilationError(KernelError):
     compiler_output : str, optional
         The compiler's messages, with lines of the user's own source.
     command : str, optional
-        The command line that failed, as it ran.
+        The command line that failed, as it ran in a folder that is gone. It is not part of the error's text, because it
+        says nothing about the source.
     failed_command : bytes, optional
         What :meth:`save` writes, as libkernix passes it.
 
@@ -92,29 +93,11 @@ class KernelCompilationError(KernelError):
         super().__init__(message, compiler_output, command)
         self.message = message
         self.compiler_output = compiler_output
-        self._command = command
+        self.command = command
         self._failed_command = failed_command
-        self._folder = ""  # where the command can be run again
-
-    @property
-    def command(self) -> str:
-        """A line for a shell that runs the command again, in a folder with all that it needs.
-
-        It is not part of the error's text, because it says nothing about the source. The first reading makes the folder
-        (see :meth:`save`) below the user's runtime folder, unless there is one. The latest eight such folders stay. If
-        the command cannot run again, this is the command as it ran.
-        """
-        from kernix import _core
-
-        try:
-            if not os.path.isdir(self._folder):
-                self._folder = os.fsdecode(_core.keep_failed_command(self._failed_command))
-        except KernelError:
-            return self._command
-        return os.fsdecode(_core.line_of_failed_command(self._failed_command, os.fsencode(self._folder)))
 
     def save(self, folder: str | os.PathLike[str]) -> str:
-        """Write a folder for running the command again. :attr:`command` then runs it there.
+        """Write a folder for running the command again.
 
         It holds the generated source, kernix's headers and a script ``run.sh``. Links lead to your include paths.
 
@@ -137,9 +120,7 @@ class KernelCompilationError(KernelError):
         """
         from kernix import _core
 
-        script = os.fsdecode(_core.save_failed_command(self._failed_command, os.fsencode(folder)))
-        self._folder = os.path.dirname(script)
-        return script
+        return os.fsdecode(_core.save_failed_command(self._failed_command, os.fsencode(folder)))
 
     def __str__(self) -> str:
         parts = [self.message]

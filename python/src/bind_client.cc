@@ -3,13 +3,13 @@
 #include <pybind11/stl.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "client/connection/daemon_client.h"
+#include "client/load/trace.h"
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"
 #include "common/base/paths.h"
@@ -17,7 +17,6 @@
 #include "common/os/folders.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
-#include "kernix/trace.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
 #include "python/src/gil.h"
@@ -53,71 +52,54 @@ void BindValues(py::module_& module) {
       .def_readonly("shared", &DaemonInfo::shared)
       .def_readonly("running_jobs", &DaemonInfo::running_jobs)
       .def_readonly("queued_jobs", &DaemonInfo::queued_jobs);
-  py::class_<CacheStats>(module, "CacheStats")
-      .def_readonly("builds", &CacheStats::builds)
-      .def_readonly("hits", &CacheStats::hits)
-      .def_readonly("misses", &CacheStats::misses)
-      .def_readonly("failures", &CacheStats::failures)
-      .def_readonly("cancelled", &CacheStats::cancelled)
-      .def_readonly("entries", &CacheStats::entries)
-      .def_readonly("bytes", &CacheStats::bytes)
-      .def_readonly("limit_bytes", &CacheStats::limit_bytes);
+  using Stats = v1::GetCacheStatsResponse;
+  py::class_<Stats>(module, "CacheStats")
+      .def_property_readonly("builds", &Stats::builds)
+      .def_property_readonly("hits", &Stats::hits)
+      .def_property_readonly("misses", &Stats::misses)
+      .def_property_readonly("failures", &Stats::failures)
+      .def_property_readonly("cancelled", &Stats::cancelled)
+      .def_property_readonly("entries", &Stats::entries)
+      .def_property_readonly("bytes", &Stats::bytes)
+      .def_property_readonly("limit_bytes", &Stats::limit_bytes);
 }
 
-double Milliseconds(std::chrono::microseconds time) { return static_cast<double>(time.count()) / 1000; }
+// Every Client is one.
+DaemonClient& DaemonOf(Client& client) { return static_cast<DaemonClient&>(client); }
 
-// The fields of kernix.BuildTrace from `began_unix_ms` on; for each step those of kernix.BuildStep.
-py::tuple FieldsOf(const BuildTrace& trace) {
+double Milliseconds(uint64_t us) { return static_cast<double>(us) / 1000; }
+
+// The fields of kernix.BuildTrace from `began_unix_ms` on, for each step those of kernix.BuildStep; then the message,
+// from which the trace is drawn.
+py::tuple FieldsOf(const v1::BuildTrace& trace) {
   py::list steps;
-  for (const TracedStep& step : trace.steps) {
-    steps.append(py::make_tuple(step.name, HowName(step.how), Milliseconds(step.begin), Milliseconds(step.waited),
-                                Milliseconds(step.took), step.peak_memory_bytes));
+  for (const v1::TracedStep& step : trace.step()) {
+    steps.append(py::make_tuple(step.name(), HowName(step.how()), Milliseconds(step.begin_us()),
+                                Milliseconds(step.waited_us()), Milliseconds(step.took_us()),
+                                step.peak_memory_bytes()));
   }
-  return py::make_tuple(trace.began_unix_ms, Milliseconds(trace.total), steps, trace.left_out);
+  return py::make_tuple(trace.began_unix_ms(), Milliseconds(trace.total_us()), steps, trace.left_out(),
+                        py::bytes(trace.SerializeAsString()));
 }
 
-TracedStep::How HowNamed(const std::string& name) {
-  using How = TracedStep::How;
-  for (const How how : {How::kReused, How::kDaemon, How::kUpstream, How::kRemote}) {
-    if (name == HowName(how)) return how;
-  }
-  return How::kRun;
-}
-
-std::chrono::microseconds TimeIn(const py::handle& object, const char* name) {
-  return std::chrono::microseconds(std::llround(1000 * object.attr(name).cast<double>()));
-}
-
-// From a kernix.BuildTrace.
-BuildTrace TraceFrom(const py::object& fields) {
-  BuildTrace trace{.began_unix_ms = fields.attr("began_unix_ms").cast<int64_t>(),
-                   .total = TimeIn(fields, "total_ms"),
-                   .left_out = fields.attr("left_out").cast<uint32_t>()};
-  for (const py::handle step : fields.attr("steps")) {
-    trace.steps.push_back({step.attr("name").cast<std::string>(), HowNamed(step.attr("how").cast<std::string>()),
-                           TimeIn(step, "begin_ms"), TimeIn(step, "waited_ms"), TimeIn(step, "took_ms"),
-                           step.attr("peak_memory_bytes").cast<uint64_t>()});
-  }
+v1::BuildTrace TraceFrom(const std::string& message) {
+  v1::BuildTrace trace;
+  trace.ParseFromString(message);  // its own bytes
   return trace;
 }
 
-uint64_t Purge(Client& client, std::string name) {
-  PurgeFilter filter;
-  filter.name = std::move(name);
-  return CallDaemon([&] { return client.Purge(filter); }).entries;
+uint64_t Purge(Client& client, const std::string& name) {
+  v1::PurgeCacheRequest request;
+  name.empty() ? request.set_all(true) : request.set_name(name);
+  return CallDaemon([&] { return DaemonOf(client).Ask<v1::PurgeCacheResponse>("PurgeCache", request, /*start=*/true); })
+      .removed_entries();
 }
 
 std::string DefaultStore() { return ValueOrThrow(DefaultStoreDirectory(Env::Posix(), ProcessGetEnv, getuid())); }
 
-v1::ToolchainPaths Find(v1::Language language, const std::vector<std::string>& site_packages) {
-  const ToolchainSearch search{.language = language, .site_packages = site_packages};
-  return ValueOrThrow(FindToolchain(Env::Posix(), ProcessGetEnv, search));
-}
-
-std::string FindHostCompiler() { return Find(v1::LANGUAGE_CPP, {}).host_compiler(); }
-
 std::string FindNvcc(const std::vector<std::string>& site_packages) {
-  return Find(v1::LANGUAGE_CUDA, site_packages).nvcc();
+  const ToolchainSearch search{.language = v1::LANGUAGE_CUDA, .site_packages = site_packages};
+  return ValueOrThrow(FindToolchain(Env::Posix(), ProcessGetEnv, search)).nvcc();
 }
 
 std::string GpuArchitecture() { return ValueOrThrow(DetectGpuArchitecture()); }
@@ -128,11 +110,11 @@ void BindClient(py::module_& module) {
   BindValues(module);
   module.def(
       "chrome_trace",
-      [](const py::object& trace, const std::string& title) { return ChromeTrace(TraceFrom(trace), title); },
-      py::arg("trace"), py::arg("title"));
+      [](const py::bytes& message, const std::string& title) { return ChromeTrace(TraceFrom(message), title); },
+      py::arg("message"), py::arg("title"));
   module.def(
-      "draw_trace", [](const py::object& trace, size_t width) { return DrawTrace(TraceFrom(trace), width); },
-      py::arg("trace"), py::arg("width"));
+      "draw_trace", [](const py::bytes& message, size_t width) { return DrawTrace(TraceFrom(message), width); },
+      py::arg("message"), py::arg("width"));
   module.def("default_store_directory", &DefaultStore);
   py::class_<Client>(module, "Client")
       .def(py::init(&MakeClient), py::kw_only(), py::arg("store_directory") = "",
@@ -141,17 +123,16 @@ void BindClient(py::module_& module) {
           "info", [](Client& client, bool start) { return CallDaemon([&] { return client.Info(start); }); },
           py::arg("start") = true)
       .def(
-          "stats", [](Client& client, bool start) { return CallDaemon([&] { return client.Stats(start); }); },
+          "stats", [](Client& client, bool start) { return CallDaemon([&] { return DaemonOf(client).Stats(start); }); },
           py::arg("start") = true)
       .def(
           "trace",
           [](Client& client, const std::string& key) {
-            return FieldsOf(CallDaemon([&] { return client.Trace(key); }));
+            return FieldsOf(CallDaemon([&] { return DaemonOf(client).Trace(key); }));
           },
           py::arg("key"))
       .def("purge", &Purge, py::arg("name") = "")
       .def("shutdown", [](Client& client) { ThrowIfError(CallWithoutGil([&] { return client.Shutdown(); })); });
-  module.def("find_host_compiler", &FindHostCompiler);
   module.def("find_nvcc", &FindNvcc, py::arg("site_packages"));
   module.def("gpu_architecture", &GpuArchitecture);
 }

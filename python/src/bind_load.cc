@@ -20,7 +20,7 @@
 #include "client/tools/environment.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "common/os/file_check.h"
+#include "common/os/file_identity.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
 #include "kernix/module.h"
@@ -224,21 +224,11 @@ std::vector<py::bytes> PathsOfMatchingFiles(const py::bytes& directory, const st
   return {found.begin(), found.end()};
 }
 
-// From a serialised v1::FailedCommand.
-v1::FailedCommand FailedCommandOf(const py::bytes& command) {
+// `command`: a serialised v1::FailedCommand.
+py::bytes SaveCommand(const py::bytes& command, const py::bytes& folder) {
   v1::FailedCommand parsed;
   if (!parsed.ParseFromString(std::string(command))) parsed.Clear();  // then there is nothing to run again
-  return parsed;
-}
-
-py::bytes SaveCommand(const py::bytes& command, const py::bytes& folder) {
-  return ValueOrThrow(SaveFailedCommand(FailedCommandOf(command), std::string(folder)));
-}
-
-py::bytes KeepCommand(const py::bytes& command) { return ValueOrThrow(KeepFailedCommand(FailedCommandOf(command))); }
-
-py::bytes LineOfCommand(const py::bytes& command, const py::bytes& folder) {
-  return LineOfFailedCommand(FailedCommandOf(command), std::string(folder));
+  return ValueOrThrow(SaveFailedCommand(parsed, std::string(folder)));
 }
 
 // Whether to load again: see SeenFiles.
@@ -265,8 +255,6 @@ void BindLoad(py::module_& module) {
   module.def("matching_files", &PathsOfMatchingFiles, py::arg("directory"), py::arg("patterns"));
   module.def("shown_warning", &Shown, py::arg("name"), py::arg("text"));
   module.def("save_failed_command", &SaveCommand, py::arg("command"), py::arg("folder"));
-  module.def("keep_failed_command", &KeepCommand, py::arg("command"));
-  module.def("line_of_failed_command", &LineOfCommand, py::arg("command"), py::arg("folder"));
   module.def("find_loaded", &Find, py::arg("client"), py::arg("request"));
   module.def("load_library", &OpenLibraryAt, py::arg("client"), py::arg("path"), py::arg("instance"),
              py::arg("begin_anew"));

@@ -41,7 +41,7 @@ class ClientCacheTest : public ClientWorld {
   }
 
   // What the index counts is what lies there, once a new daemon has cleared up.
-  void ExpectSound(Client& client) {
+  void ExpectSound(DaemonClient& client) {
     ASSERT_TRUE(client.Shutdown().ok());
     const auto stats = client.Stats();
     ASSERT_TRUE(stats.ok()) << stats.status();
@@ -49,8 +49,10 @@ class ClientCacheTest : public ClientWorld {
     ASSERT_TRUE(files.ok()) << files.status();
     uint64_t bytes = 0;
     for (const std::string& name : *files) bytes += Env::Posix().Stat(Path("store/artifacts/" + name))->size;
-    EXPECT_EQ(stats->bytes, bytes);
-    EXPECT_EQ(stats->entries, client.List()->size());
+    EXPECT_EQ(stats->bytes(), bytes);
+    EXPECT_EQ(
+        stats->entries(),
+        static_cast<uint64_t>(client.Ask<v1::ListCacheResponse>("ListCache", v1::ListCacheRequest())->entry_size()));
   }
 };
 
@@ -61,8 +63,10 @@ TEST_F(ClientCacheTest, PurgingAllWhileOthersBuildHurtsNobody) {
   int purges = 0;
   std::thread purger([&] {
     const auto own = MakeClient();
+    v1::PurgeCacheRequest all;
+    all.set_all(true);
     while (!done) {
-      EXPECT_TRUE(own->Purge({}).ok());
+      EXPECT_TRUE(own->Ask<v1::PurgeCacheResponse>("PurgeCache", all).ok());
       ++purges;
     }
   });
@@ -76,15 +80,15 @@ TEST_F(ClientCacheTest, PurgingAllWhileOthersBuildHurtsNobody) {
 TEST_F(ClientCacheTest, EvictionWhileOthersOpenArtifactsHurtsNobody) {
   const auto first = MakeClient();
   ASSERT_TRUE(LoadKernel(*first, 0).ok());
-  const uint64_t limit = first->Stats()->bytes * 5 / 2;  // two kernels, whatever the linker makes of one
+  const uint64_t limit = first->Stats()->bytes() * 5 / 2;  // two kernels, whatever the linker makes of one
   ASSERT_TRUE(first->Shutdown().ok());
   SetVariable("KERNIX_CACHE_LIMIT_BYTES", std::to_string(limit));
   const auto client = MakeClient();
   EXPECT_EQ(LoadFromManyThreads(*client, /*kernels=*/5, /*rounds=*/6), 0);
   const auto stats = client->Stats();
   ASSERT_TRUE(stats.ok()) << stats.status();
-  EXPECT_GT(stats->evictions, 0u);
-  EXPECT_LE(stats->bytes, limit);
+  EXPECT_GT(stats->evictions(), 0u);
+  EXPECT_LE(stats->bytes(), limit);
   ExpectSound(*client);
 }
 
@@ -102,7 +106,7 @@ TEST_F(ClientCacheTest, KernixctlPurgesTheNameThatItIsTold) {
     const Source same{.text = *source, .label = "kernel.cpp", .path = file};
     ASSERT_TRUE(Load(*client, Language::kCpp, name, {same}, {}).ok());
   }
-  EXPECT_EQ(client->Stats()->builds, 1u);
+  EXPECT_EQ(client->Stats()->builds(), 1u);
   const auto purge = [](const std::string& name) {
     return RunProgram({KERNIXCTL_PROGRAM, "cache", "purge", "--name", name}).output;
   };
@@ -110,7 +114,7 @@ TEST_F(ClientCacheTest, KernixctlPurgesTheNameThatItIsTold) {
   EXPECT_THAT(purge("second"), HasSubstr("removed 0 entries"));
   EXPECT_THAT(RunProgram({KERNIXCTL_PROGRAM, "cache", "list"}).output, HasSubstr("first"));
   EXPECT_THAT(purge("first"), HasSubstr("removed 1 entry"));
-  EXPECT_EQ(client->Stats()->entries, 0u);
+  EXPECT_EQ(client->Stats()->entries(), 0u);
 }
 
 }  // namespace

@@ -130,7 +130,9 @@ TEST_F(ClientCudaTest, AFileIsLoadedOnceAndNamedInErrors) {
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ((*first)->name(), "scale");
   EXPECT_FALSE((*first)->cache_hit());
-  ASSERT_TRUE(client->Purge({.name = "another"}).ok());  // so that the daemon is asked
+  v1::PurgeCacheRequest purge;
+  purge.set_name("another");
+  ASSERT_TRUE(client->Ask<v1::PurgeCacheResponse>("PurgeCache", purge).ok());  // so that the daemon is asked
   const auto second = LoadCudaFile(*client, path, ForHopper());
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_TRUE((*second)->cache_hit());

@@ -99,7 +99,7 @@ TEST_F(ClientForkTest, AForkDuringAColdLoad) {
   EXPECT_EQ(CallInChild(*client), 0);
   loader.join();
   EXPECT_TRUE(module.ok()) << module.status();
-  EXPECT_EQ(client->Stats()->builds, 1u);
+  EXPECT_EQ(client->Stats()->builds(), 1u);
 }
 
 // The thread that loads forks in its own callback; both of it go on.

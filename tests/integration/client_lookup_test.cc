@@ -158,7 +158,7 @@ class ClientLookupTest : public ClientWorld {
   }
 
   const std::string socket_ = Path("relay");
-  const std::unique_ptr<Client> direct_ = MakeClient();
+  const std::unique_ptr<DaemonClient> direct_ = MakeClient();
 };
 
 TEST_F(ClientLookupTest, AHitNeedsNoGrpcAndAMissDoes) {
@@ -173,8 +173,8 @@ TEST_F(ClientLookupTest, AHitNeedsNoGrpcAndAMissDoes) {
   ASSERT_TRUE(module.ok()) << module.status();
   EXPECT_TRUE((*module)->cache_hit());
   EXPECT_THAT(relay.TakeBeginnings(), ElementsAre()) << "the connection of the first lookup was kept";
-  EXPECT_EQ(direct_->Stats()->hits, 1u);
-  EXPECT_EQ(direct_->Stats()->misses, 1u);
+  EXPECT_EQ(direct_->Stats()->hits(), 1u);
+  EXPECT_EQ(direct_->Stats()->misses(), 1u);
 }
 
 TEST_F(ClientLookupTest, AKeptConnectionThatIsLostIsMadeAgain) {
@@ -214,7 +214,7 @@ TEST_F(ClientLookupTest, WhatHasToBeToldOrBuiltIsNotLookedUp) {
   EXPECT_THAT(relay.TakeBeginnings(), ElementsAre(kHttp2));
   ASSERT_TRUE(LoadKernel(*client, 1, forced).ok());
   EXPECT_THAT(relay.TakeBeginnings(), ElementsAre(kHttp2));
-  EXPECT_EQ(direct_->Stats()->builds, 2u);
+  EXPECT_EQ(direct_->Stats()->builds(), 2u);
 }
 
 TEST_F(ClientLookupTest, ADaemonThatDoesNotAnswerLookupsServesAllTheSame) {

@@ -176,9 +176,9 @@ TEST_F(ClientRestartTest, AClientThatMayNotStartUsesAnotherBuildOfTheSameProtoco
   OtherKernixd other(RunFolderOfStore(), kProtocolVersion);
   ClientOptions options;
   options.allow_start = false;
-  const absl::StatusOr<CacheStats> stats = MakeClient(options)->Stats();
+  const absl::StatusOr<v1::GetCacheStatsResponse> stats = MakeClient(options)->Stats();
   ASSERT_TRUE(stats.ok()) << stats.status();
-  EXPECT_EQ(stats->builds, 42u);
+  EXPECT_EQ(stats->builds(), 42u);
   EXPECT_TRUE(MakeClient()->Info().ok());  // replaces it
 }
 
@@ -210,7 +210,7 @@ TEST_F(ClientRestartTest, OfANamedDaemonTheProtocolDecides) {
   options.address = folder.socket;
   {
     OtherKernixd other(folder, kProtocolVersion);
-    EXPECT_EQ(MakeClient(options)->Stats()->builds, 42u);
+    EXPECT_EQ(MakeClient(options)->Stats()->builds(), 42u);
     ASSERT_TRUE(MakeClient(options)->Shutdown().ok());
   }
   OtherKernixd other(folder, kProtocolVersion + 1);

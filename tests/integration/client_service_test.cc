@@ -181,10 +181,10 @@ TEST_F(ClientServiceTest, TwoUsersShareOneBuild) {
   ASSERT_EQ(chmod(environment_.service_socket.c_str(), 0666), 0);
   EXPECT_EQ(LoadAs(4711, 41), kBuilt);
   EXPECT_EQ(LoadAs(4712, 41), kHit);
-  const absl::StatusOr<CacheStats> stats = MakeServiceClient()->Stats(/*start=*/false);
+  const absl::StatusOr<v1::GetCacheStatsResponse> stats = MakeServiceClient()->Stats(/*start=*/false);
   ASSERT_TRUE(stats.ok()) << stats.status();
-  EXPECT_EQ(stats->builds, 1u);
-  EXPECT_EQ(stats->hits, 1u);
+  EXPECT_EQ(stats->builds(), 1u);
+  EXPECT_EQ(stats->hits(), 1u);
 }
 
 TEST_F(ClientServiceTest, TheSocketOfAStrangerIsRefusedByNameAndTheOwnDaemonServes) {

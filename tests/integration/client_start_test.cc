@@ -178,8 +178,7 @@ TEST_F(ClientStartTest, TheDaemonShedsPrioritiesAndLimitsOfItsFirstClient) {
   EXPECT_EQ(limit_of(RLIMIT_FSIZE), kHardFileSize);
   EXPECT_THAT(Env::Posix().ReadFile(StrCat("/proc/", pid, "/status")).value(), HasSubstr("Umask:\t0022\n"));
 
-  const auto status =
-      dynamic_cast<DaemonClient&>(*MakeClient()).Ask<v1::GetStatusResponse>("GetStatus", v1::GetStatusRequest());
+  const auto status = MakeClient()->Ask<v1::GetStatusResponse>("GetStatus", v1::GetStatusRequest());
   EXPECT_THAT(status->inherited(), Contains(StrCat("at most ", uint64_t{kHardFileSize}, " bytes of each file")));
   EXPECT_THAT(Env::Posix().ReadFile(RunFolderOfStore().log).value(),
               HasSubstr(StrCat("warning inherited has=\"at most ", uint64_t{kHardFileSize}, " bytes of each file\"")));

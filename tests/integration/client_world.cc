@@ -74,7 +74,7 @@ bool Eventually(const std::function<bool()>& holds) {
 ClientWorld::ClientWorld() {
   root_ = Env::Posix().CreateTempDirectory("/tmp/kernix-client-").value();
   for (const char* name :
-       {"KERNIX_ADDRESS", "KERNIX_CONFIG", "KERNIX_CACHE_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "CXX", "CPATH",
+       {"KERNIX_ADDRESS", "KERNIX_CACHE_DIR", "XDG_CACHE_HOME", "CXX", "CPATH",
         "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}) {
     Unset(name);
   }
@@ -100,11 +100,11 @@ ClientWorld::~ClientWorld() {
   }
 }
 
-std::unique_ptr<Client> ClientWorld::MakeClient(ClientOptions options) {
+std::unique_ptr<DaemonClient> ClientWorld::MakeClient(ClientOptions options) {
   options.start_timeout = std::chrono::minutes(2);
   absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(std::move(options));
   EXPECT_TRUE(client.ok()) << client.status();
-  return client.ok() ? *std::move(client) : nullptr;
+  return std::unique_ptr<DaemonClient>(client.ok() ? static_cast<DaemonClient*>(client->release()) : nullptr);
 }
 
 RunFolder ClientWorld::RunFolderOfStore() const {

@@ -44,7 +44,7 @@ class ClientWorld : public testing::Test {
   ~ClientWorld() override;
 
   // With a start time-out that also a busy machine keeps.
-  std::unique_ptr<Client> MakeClient(ClientOptions options = {});
+  std::unique_ptr<DaemonClient> MakeClient(ClientOptions options = {});
 
   // Where the daemon of the default store lives.
   RunFolder RunFolderOfStore() const;

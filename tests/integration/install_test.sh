@@ -52,7 +52,7 @@ cmp <(kernixctl completion zsh) "$share/zsh/site-functions/_kernixctl" || fail "
 for page in man1/kernixctl.1 man8/kernixd.8; do
   groff -man -Tascii -P-cbou -ww "$share/man/$page" >"$scratch/page" 2>"$scratch/groff.log" || fail "groff cannot read $page"
   [[ ! -s $scratch/groff.log ]] || { cat "$scratch/groff.log" >&2; fail "groff warns of $page"; }
-  for text in SYNOPSIS 'EXIT STATUS' EXAMPLES -help KERNIX_; do
+  for text in SYNOPSIS 'Exit codes:' Examples: -help KERNIX_; do
     grep -q -e "$text" "$scratch/page" || fail "no $text in $page"
   done
 done

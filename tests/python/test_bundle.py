@@ -87,7 +87,7 @@ def test_a_kernel_of_a_bundle_needs_no_compiler_and_no_kernixd(place, folder, ba
 
 def test_a_variable_that_names_no_compiler_matters_only_without_a_bundle(place, folder, bare, tmp_path):
     bundle = make(place, tmp_path / "b.kernix", folder)
-    wrong = {"CXX": "/nonexistent/g++"}
+    wrong = {"CXX": "/nonexistent/g++", "PATH": os.environ["PATH"]}
     loaded = bare(folder / "add.cpp", bundle, **wrong)
     assert loaded.returncode == 0, loaded.stderr
     refused = bare(folder / "add.cpp", **wrong)

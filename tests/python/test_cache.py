@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 
 import kernels
 import pytest
@@ -117,7 +118,7 @@ def test_clear_cache_with_an_empty_name_is_refused():
         kernix.clear_cache("")
 
 
-def test_cache_dir_of_ones_own(tmp_path_factory, restore_cache_dir, place, fresh_name):
+def test_cache_dir_of_ones_own(capsys, tmp_path_factory, restore_cache_dir, place, fresh_name):
     shared_daemon = connection.client().info().pid
     shared_store = place.stats()
     folder = tmp_path_factory.mktemp("own") / "new"
@@ -127,6 +128,8 @@ def test_cache_dir_of_ones_own(tmp_path_factory, restore_cache_dir, place, fresh
     assert module.path.startswith(str(folder))
     load(fresh_name, 112)
     assert connection.client().stats().builds == 2
+    kernix.print_diagnostics()
+    assert f" {folder}, " in capsys.readouterr().out
     assert connection.client().info().pid != shared_daemon
     assert kernix.clear_cache() == 2
     assert place.stats() == shared_store
@@ -154,11 +157,12 @@ def test_cache_dir_by_default(place):
 def test_diagnostics(capsys, place):
     kernix.print_diagnostics()
     said = capsys.readouterr().out
-    for word in ("kernix:", "Python:", "jax:", str(place.store), "kernixd:", "host compiler:", "nvcc:"):
-        assert word in said
+    for subject in ("kernixctl", "C++ compiler", "nvcc", "kernixd", "socket", "store", "targets"):
+        assert re.search(rf"^(ok|warn|    ) +{re.escape(subject)}  ", said, re.MULTILINE), said
+    assert str(place.store) in said
 
 
 def test_diagnostics_without_a_daemon(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("KERNIX_ADDRESS", f"unix:{tmp_path}/nobody.sock")
     kernix.print_diagnostics()
-    assert "not reachable" in capsys.readouterr().out
+    assert re.search(r"^fail +socket  ", capsys.readouterr().out, re.MULTILINE)

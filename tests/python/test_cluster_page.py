@@ -189,13 +189,19 @@ def test_two_nodes_share_by_the_pages_commands(cluster, tmp_path, monkeypatch):
             assert re.search(pattern, said), f"{command}\n{said}"
         if command.startswith("compile") and name == "node1":
             nodes[name].stop()
-    stats = nodes["node2"].stats()
-    assert {name: tier["loads"] for name, tier in stats["tiers"].items()} == {"store": 0, "upstream": 1, "builds": 0}
-    assert stats["tiers"]["upstream"]["mean_us"] > 0
-    engine = stats["engine"]
-    assert (engine["found"], engine["written"], engine["failed"], engine["breaker_openings"]) == (1, 0, 0, 0)
-    assert engine["bytes_received"] > len(kernels.ADD_ONE)
-    assert engine["calls"] >= 2
+    metrics = nodes["node2"].kernixctl("metrics").stdout
+    value = {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in metrics.splitlines() if line[0] != "#"}
+    served = {
+        outcome: value.get(f'kernix_load_seconds_count{{outcome="{outcome}"}}', 0)
+        for outcome in ("hit", "upstream", "built")
+    }
+    assert served == {"hit": 0, "upstream": 1, "built": 0}
+    assert value['kernix_upstream_lookups_total{result="found"}'] == 1
+    assert value["kernix_upstream_results_written_total"] == 0
+    assert value["kernix_upstream_breaker_openings_total"] == 0
+    assert value['kernix_upstream_bytes_total{direction="received"}'] > len(kernels.ADD_ONE)
+    failed = [sample for sample in value if sample.startswith("kernix_upstream_calls_total") and '"failed"' in sample]
+    assert sum(value[sample] for sample in failed) == 0
 
 
 def test_only_named_nodes_write(cluster, tmp_path):

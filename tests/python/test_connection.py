@@ -46,6 +46,31 @@ def test_without_a_store_of_its_own_a_private_one_has_libraries_too(own_place):
     assert "gone when this process ends" in said
 
 
+def test_a_store_that_a_kernixd_in_another_container_holds_is_read(own_place):
+    """Containers that share a cache do not see each other's run folders."""
+    if os.geteuid() != 0:
+        pytest.skip("hides a folder by a mount: takes root")
+    load(own_place.environment)
+    hidden = f'mount -t tmpfs none {own_place.root}/run && exec "$@"'
+    (own_place.root / "run2").mkdir(mode=0o700)
+    elsewhere = own_place.environment | {"XDG_RUNTIME_DIR": str(own_place.root / "run2"), "KERNIX_POLICY": "cached"}
+    (hit, path), said = load(elsewhere, "unshare", "--mount", "sh", "-c", hidden, "sh")
+    assert (hit, path.startswith(str(own_place.store))) == ("True", True)
+    assert "is in use by another kernixd" in said
+
+
+def test_root_leaves_no_folder_in_a_home_of_somebody_else(own_place):
+    home = own_place.root / "home"
+    home.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("gives a folder to another user: takes root")
+    os.chown(home, 65534, 65534)
+    environment = own_place.environment | {"KERNIX_CACHE_DIR": str(home / ".cache" / "kernix")}
+    refused = subprocess.run([sys.executable, SCRIPT, "c", "5"], env=environment, capture_output=True, text=True)
+    assert "Run this as that user, not as root" in refused.stderr
+    assert list(home.iterdir()) == []
+
+
 @pytest.mark.skipif(
     os.geteuid() != 0 and "KERNIX_TEST_AS_ROOT" not in os.environ,
     reason="a daemon that may open what its client may not: takes root",

@@ -274,8 +274,7 @@ def test_an_error_is_what_nvcc_says(wrong):
     for forced in (False, True):
         with pytest.raises(kernix.KernelCompilationError) as caught:
             kernix.load_cuda_inline("cuda_wrong", source, compute_capability="sm_90", force_rebuild=forced)
-        command = re.sub(r"build-\w+", "build", caught.value.command)
-        errors.append((str(caught.value), caught.value.compiler_output, command))
+        errors.append((str(caught.value), caught.value.compiler_output, caught.value.command))
     assert errors[0] == errors[1]
 
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/base/strings.h"
-#include "daemon/rpc/load_cost.h"
+#include "daemon/rpc/load_gate.h"
 #include "tests/security/daemon_state.h"
 #include "tests/security/security_fixture.h"
 

@@ -13,7 +13,7 @@
 
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "common/base/strings.h"
-#include "common/wire/signature.h"
+#include "common/wire/statement.h"
 #include "common/wire/statement.pb.h"
 #include "daemon/remote/shared_results.h"
 #include "daemon/remote/upstream.h"

@@ -21,7 +21,7 @@
 #include "common/base/strings.h"
 #include "common/os/env.h"
 #include "common/wire/quick_lookup.h"
-#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/local_user.h"
 #include "tests/security/daemon_state.h"
 #include "tests/security/security_fixture.h"
 #include "tests/support/test_util.h"

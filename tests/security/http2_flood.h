@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "common/os/unique_fd.h"
-#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/local_user.h"
 
 namespace kernix::security {
 

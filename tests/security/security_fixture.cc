@@ -13,7 +13,7 @@
 #include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/local_user.h"
 #include "tests/security/tally.h"
 #include "tests/support/find_tools.h"
 #include "tests/support/test_util.h"

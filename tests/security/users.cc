@@ -15,7 +15,7 @@
 
 #include "common/base/shell_words.h"
 #include "common/base/strings.h"
-#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/local_user.h"
 #include "tests/support/other_groups.h"
 
 namespace kernix::security {

@@ -10,7 +10,6 @@
 #include "common/base/strings.h"
 #include "daemon/language/read/resolve.h"
 #include "daemon/language/spec/source_text.h"
-#include "daemon/language/write/kernel_headers.h"
 #include "daemon/language/write/translation_unit.h"
 
 // XLA's errors, which are opaque in the ABI.

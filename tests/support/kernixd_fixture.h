@@ -17,7 +17,7 @@
 #include "common/base/digest.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/local_user.h"
 #include "tests/support/kernixd_process.h"
 #include "tests/support/test_client.h"
 #include "tests/support/test_util.h"

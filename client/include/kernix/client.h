@@ -12,14 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernix/trace.h"
 
 namespace kernix {
 
 // Where to find the daemon and the compilers. Every field has a useful default.
 struct ClientOptions {
-  // "unix:/path" or a plain path. If empty: $KERNIX_ADDRESS, the config file, the machine's service, or a daemon of
-  // this user that is started on demand, in this order.
+  // "unix:/path" or a plain path. If empty: $KERNIX_ADDRESS, the machine's service, or a daemon of this user that is
+  // started on demand, in this order.
   std::string address;
   // A separate store, served by a daemon of this user. If empty: the user's default store.
   std::string store_directory;
@@ -48,42 +47,6 @@ struct DaemonInfo {
   uint32_t queued_jobs = 0;
 };
 
-struct CacheStats {
-  uint64_t builds = 0, hits = 0, misses = 0, joined = 0, failures = 0, evictions = 0, cancelled = 0;
-  uint64_t upstream_hits = 0;  // of `misses`: loads that were served by a build of another node
-  uint64_t entries = 0, bytes = 0, limit_bytes = 0;
-  std::string store_directory;
-  uint64_t held_bytes = 0;            // of the entries that this user has loaded
-  uint64_t limit_bytes_per_user = 0;  // 0: none
-};
-
-struct CacheEntryInfo {
-  std::string key;
-  std::string name;
-  std::string language;  // "cpp" or "cuda"
-  std::vector<std::string> architectures;
-  std::vector<std::string> functions;
-  uint64_t size = 0;
-  int64_t created_unix_ms = 0;
-  int64_t last_used_unix_ms = 0;
-  uint64_t hits = 0;
-  uint32_t owner = 0;     // the user who loaded it under this name
-  uint64_t build_ms = 0;  // what its build took; 0 if another node has built it
-  bool pinned = false;
-};
-
-struct PurgeFilter {
-  std::string name;                           // empty: any name
-  std::chrono::milliseconds not_used_for{0};  // 0: any age
-  bool pinned = false;                        // pinned ones, too
-};
-
-struct PurgeResult {
-  uint64_t entries = 0;
-  uint64_t bytes = 0;
-  uint64_t kept_entries = 0;  // that match, but are pinned
-};
-
 // Thread-safe, and safe around fork(): no connection and no gRPC thread outlives a call. If another thread forks during
 // a call, the call pauses and then continues in the parent. A forked child may use the object that it inherited.
 class Client {
@@ -93,15 +56,8 @@ class Client {
   static absl::StatusOr<std::unique_ptr<Client>> Create(ClientOptions options = {});
   virtual ~Client() = default;
 
-  // Info(), Stats(), List(), Trace() and Purge() start a daemon if there is none. With `start` false, they return
-  // kUnavailable instead.
+  // Starts a daemon if there is none. With `start` false, returns kUnavailable instead.
   virtual absl::StatusOr<DaemonInfo> Info(bool start = true) = 0;
-  virtual absl::StatusOr<CacheStats> Stats(bool start = true) = 0;
-  virtual absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name = "", bool start = true) = 0;
-  // Where the time of the build went that made the entry of `key` (all 64 digits). kNotFound if there is no such entry,
-  // kFailedPrecondition if it has no trace.
-  virtual absl::StatusOr<BuildTrace> Trace(const std::string& key, bool start = true) = 0;
-  virtual absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start = true) = 0;
   // Waits until the daemon is gone, or until its drain timeout has passed. Returns kUnavailable if there is no daemon.
   virtual absl::Status Shutdown(std::chrono::milliseconds drain_timeout = std::chrono::milliseconds{0}) = 0;
 

@@ -7,9 +7,10 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_split.h"
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/reports.h"
-#include "client/kernixctl/web/open_metrics.h"
+#include "client/load/trace.h"
 #include "common/base/digest.h"
 #include "common/base/elf_image.h"
 #include "common/base/error.h"
@@ -91,12 +92,7 @@ std::string Json(const v1::ArtifactTexts& texts) {
         .Str();
   };
   const auto kept_json = [](const v1::KeptText& kept) {
-    return JsonObject()
-        .Text("kind", NameOf(kept.kind()))
-        .Number("unit", uint64_t{kept.unit()})
-        .Text("architecture", kept.architecture())
-        .Text("text", kept.text())
-        .Str();
+    return FieldsOf(kept).Text("kind", NameOf(kept.kind())).Text("text", kept.text()).Str();
   };
   return JsonObject()
       .Json("units", JsonOfAll(texts.unit(), unit_json))
@@ -151,8 +147,8 @@ absl::StatusOr<HttpResponse> WebAnswers::Find(const HttpRequest& request) {
   if (path == "/api/kernel.json") json = Kernel(of);
   if (path == "/api/trace.json") json = Trace(of);
   if (path == "/api/entries.json") {
-    KERNIX_ASSIGN_OR_RETURN(const std::vector<CacheEntryInfo> entries, client_.List("", /*start=*/false));
-    json = EntriesJson(entries);
+    KERNIX_ASSIGN_OR_RETURN(const auto found, client_.Ask<v1::ListCacheResponse>("ListCache", v1::ListCacheRequest()));
+    json = EntriesJson(found.entry());
   }
   if (!json.ok()) return json.status();
   return JsonResponse(*std::move(json));
@@ -181,14 +177,14 @@ std::string WebAnswers::NowEvent() {
 
 void WebAnswers::Sample() {
   const absl::StatusOr<DaemonInfo> info = client_.Info(/*start=*/false);
-  const absl::StatusOr<CacheStats> stats = client_.Stats(/*start=*/false);
+  const absl::StatusOr<v1::GetCacheStatsResponse> stats = client_.Stats(/*start=*/false);
   if (!info.ok() || !stats.ok()) return;
   of_private_daemon_ = !info->shared;
   samples_.push_back(JsonObject()
                          .Number("unix_ms", Env::Posix().UnixMillis())
-                         .Number("hits", stats->hits)
-                         .Number("misses", stats->misses)
-                         .Number("builds", stats->builds)
+                         .Number("hits", stats->hits())
+                         .Number("misses", stats->misses())
+                         .Number("builds", stats->builds())
                          .Number("running_jobs", uint64_t{info->running_jobs})
                          .Number("queued_jobs", uint64_t{info->queued_jobs})
                          .Str());
@@ -229,7 +225,7 @@ absl::StatusOr<v1::ArtifactTexts> WebAnswers::TextsOf(const v1::CacheEntry& entr
 }
 
 absl::StatusOr<std::string> WebAnswers::Trace(const std::string& key) {
-  KERNIX_ASSIGN_OR_RETURN(const BuildTrace trace, client_.Trace(key, /*start=*/false));
+  KERNIX_ASSIGN_OR_RETURN(const v1::BuildTrace trace, client_.Trace(key, /*start=*/false));
   return ChromeTrace(trace, key);
 }
 
@@ -249,6 +245,19 @@ absl::StatusOr<std::string> WebAnswers::Kernel(const std::string& key) {
       .Json("trace", trace.ok() ? *trace : "null")
       .Json("texts", texts.ok() ? Json(*texts) : "null")
       .Str();
+}
+
+std::string ToOpenMetrics(std::string_view metrics) {
+  constexpr std::string_view kTotal = "_total";
+  std::string text;
+  for (const absl::string_view piece : absl::StrSplit(ToAbsl(metrics), '\n', absl::SkipEmpty())) {
+    const std::string_view line = ToStd(piece);
+    const size_t name = line.find(' ', 2);  // after "# HELP", "# TYPE"
+    const size_t end = line.find(' ', name + 1);
+    const bool of_counter = line.starts_with('#') && line.substr(0, end).ends_with(kTotal);
+    StrAppend(&text, of_counter ? line.substr(0, end - kTotal.size()) : line, of_counter ? line.substr(end) : "", "\n");
+  }
+  return text + "# EOF\n";
 }
 
 }  // namespace kernix::ctl

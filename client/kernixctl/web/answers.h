@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "client/connection/daemon_client.h"
@@ -53,5 +54,9 @@ class WebAnswers {
   std::deque<std::string> samples_;  // JSON objects
   bool of_private_daemon_ = false;
 };
+
+// `metrics`, in Prometheus' text format, as OpenMetrics 1.0: a counter's family has no "_total", and a line ends the
+// text.
+std::string ToOpenMetrics(std::string_view metrics);
 
 }  // namespace kernix::ctl

@@ -30,21 +30,10 @@ constexpr int kMostHeaderBytes = 16 << 10;
 constexpr int kPatienceSeconds = 60;
 constexpr int kBacklog = 64;
 
-template <auto free>
-struct Freer {
-  template <typename T>
-  void operator()(T* object) const {
-    free(object);
-  }
-};
-
-using Base = std::unique_ptr<event_base, Freer<event_base_free>>;
-using Event = std::unique_ptr<event, Freer<event_free>>;
-using Server = std::unique_ptr<evhttp, Freer<evhttp_free>>;
-using Buffer = std::unique_ptr<evbuffer, Freer<evbuffer_free>>;
+using Buffer = std::unique_ptr<evbuffer, void (*)(evbuffer*)>;
 
 Buffer BufferOf(std::string_view text) {
-  Buffer buffer(evbuffer_new());
+  Buffer buffer(evbuffer_new(), evbuffer_free);
   evbuffer_add(buffer.get(), text.data(), text.size());
   return buffer;
 }
@@ -111,135 +100,107 @@ absl::Status RemoveStaleSocket(const std::string& path) {
 
 }  // namespace
 
-class HttpServer::Impl {
- public:
-  explicit Impl(std::function<HttpResponse(const HttpRequest&)> answer)
-      : answer_(std::move(answer)), base_(event_base_new()), server_(evhttp_new(base_.get())) {
-    evhttp_set_allowed_methods(server_.get(), EVHTTP_REQ_GET | EVHTTP_REQ_HEAD);
-    evhttp_set_max_headers_size(server_.get(), kMostHeaderBytes);
-    evhttp_set_max_body_size(server_.get(), 0);
-    evhttp_set_timeout(server_.get(), kPatienceSeconds);
-    evhttp_set_gencb(
-        server_.get(), [](evhttp_request* request, void* self) { static_cast<Impl*>(self)->Answer(request); }, this);
-    signal(SIGPIPE, SIG_IGN);
-  }
-
-  absl::StatusOr<std::string> Listen(const std::string& address) {
-    absl::StatusOr<HostAndPort> at = Parse(address);
-    if (!at.ok()) return at.status();
-    errno = 0;
-    evhttp_bound_socket* bound = evhttp_bind_socket_with_handle(server_.get(), at->host.c_str(), at->port);
-    if (bound == nullptr) return ErrnoStatus(errno == 0 ? EADDRNOTAVAIL : errno, "listen at", address);
-    PauseAfterErrors(bound);
-    return StrCat(address.substr(0, address.rfind(':')), ":", PortOf(evhttp_bound_socket_get_fd(bound)));
-  }
-
-  absl::Status ListenAtSocket(const std::string& path) {
-    KERNIX_RETURN_IF_ERROR(CheckSocketPath(path));
-    KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(path));
-    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    const mode_t others = umask(0177);
-    const SocketAddress address(path);
-    const int bound = bind(socket.get(), address.get(), address.size());
-    umask(others);
-    if (bound != 0 || listen(socket.get(), kBacklog) != 0) return ErrnoStatus(errno, "listen at", path);
-    evhttp_bound_socket* bound_socket = evhttp_accept_socket_with_handle(server_.get(), socket.get());
-    if (bound_socket == nullptr) return ErrnoStatus(errno, "listen at", path);
-    socket.release();
-    PauseAfterErrors(bound_socket);
-    return absl::OkStatus();
-  }
-
-  void Every(std::chrono::milliseconds period, std::function<void()> act) {
-    acts_.push_back(std::make_unique<std::function<void()>>(std::move(act)));
-    events_.emplace_back(event_new(
-        base_.get(), -1, EV_PERSIST,
-        [](evutil_socket_t, short, void* self) { (*static_cast<std::function<void()>*>(self))(); },
-        acts_.back().get()));
-    const timeval interval{period.count() / 1000, (period.count() % 1000) * 1000};
-    event_add(events_.back().get(), &interval);
-  }
-
-  void Publish(std::string_view text) {
-    for (const auto& [connection, request] : streams_) {
-      const evbuffer* unread = bufferevent_get_output(evhttp_connection_get_bufferevent(connection));
-      if (evbuffer_get_length(unread) < kMostUnread) evhttp_send_reply_chunk(request, BufferOf(text).get());
-    }
-  }
-
-  size_t streams() const { return streams_.size(); }
-
-  void Run() { event_base_dispatch(base_.get()); }
-
- private:
-  // Without a descriptor for the next connection, the listener would be asked again at once.
-  void PauseAfterErrors(evhttp_bound_socket* bound) {
-    evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(bound), [](evconnlistener* listener, void* self) {
-      constexpr timeval kPause{1, 0};
-      evconnlistener_disable(listener);
-      event_base_once(
-          static_cast<Impl*>(self)->base_.get(), -1, EV_TIMEOUT,
-          [](evutil_socket_t, short, void* paused) { evconnlistener_enable(static_cast<evconnlistener*>(paused)); },
-          listener, &kPause);
-    });
-  }
-
-  void Answer(evhttp_request* request) {
-    HttpResponse response = answer_(Read(request));
-    if (evhttp_request_get_command(request) == EVHTTP_REQ_HEAD) response.stream = false;
-    if (response.stream && streams_.size() >= kMostStreams) response = {.status = 503, .body = "too many streams\n"};
-    evkeyvalq* headers = evhttp_request_get_output_headers(request);
-    evhttp_add_header(headers, "Content-Type", response.type.c_str());
-    for (const auto& [name, value] : response.headers) evhttp_add_header(headers, name.c_str(), value.c_str());
-    if (response.stream) {
-      StartStream(request, response);
-    } else {
-      evhttp_send_reply(request, response.status, nullptr, BufferOf(response.body).get());
-    }
-  }
-
-  void StartStream(evhttp_request* request, const HttpResponse& response) {
-    evhttp_connection* connection = evhttp_request_get_connection(request);
-    streams_[connection] = request;
-    evhttp_connection_set_closecb(
-        connection, [](evhttp_connection* closed, void* self) { static_cast<Impl*>(self)->Forget(closed); }, this);
-    evhttp_send_reply_start(request, response.status, nullptr);
-    evhttp_send_reply_chunk(request, BufferOf(response.body).get());
-  }
-
-  void Forget(evhttp_connection* closed) {
-    const auto stream = streams_.find(closed);
-    if (stream == streams_.end()) return;
-    // A client that leaves takes its request off the connection, and libevent lets go of it.
-    if (evhttp_request_get_connection(stream->second) == nullptr) evhttp_request_free(stream->second);
-    streams_.erase(stream);
-  }
-
-  const std::function<HttpResponse(const HttpRequest&)> answer_;
-  std::map<evhttp_connection*, evhttp_request*> streams_;
-  std::vector<std::unique_ptr<std::function<void()>>> acts_;
-  Base base_;
-  std::vector<Event> events_;
-  Server server_;
-};
-
 HttpServer::HttpServer(std::function<HttpResponse(const HttpRequest&)> answer)
-    : impl_(std::make_unique<Impl>(std::move(answer))) {}
-
-HttpServer::~HttpServer() = default;
-
-absl::StatusOr<std::string> HttpServer::Listen(const std::string& address) { return impl_->Listen(address); }
-
-absl::Status HttpServer::ListenAtSocket(const std::string& path) { return impl_->ListenAtSocket(path); }
-
-void HttpServer::Every(std::chrono::milliseconds period, std::function<void()> act) {
-  impl_->Every(period, std::move(act));
+    : answer_(std::move(answer)),
+      base_(event_base_new(), event_base_free),
+      server_(evhttp_new(base_.get()), evhttp_free) {
+  evhttp_set_allowed_methods(server_.get(), EVHTTP_REQ_GET | EVHTTP_REQ_HEAD);
+  evhttp_set_max_headers_size(server_.get(), kMostHeaderBytes);
+  evhttp_set_max_body_size(server_.get(), 0);
+  evhttp_set_timeout(server_.get(), kPatienceSeconds);
+  evhttp_set_gencb(
+      server_.get(), [](evhttp_request* request, void* self) { static_cast<HttpServer*>(self)->Answer(request); },
+      this);
+  signal(SIGPIPE, SIG_IGN);
 }
 
-void HttpServer::Publish(std::string_view text) { impl_->Publish(text); }
+absl::StatusOr<std::string> HttpServer::Listen(const std::string& address) {
+  absl::StatusOr<HostAndPort> at = Parse(address);
+  if (!at.ok()) return at.status();
+  errno = 0;
+  evhttp_bound_socket* bound = evhttp_bind_socket_with_handle(server_.get(), at->host.c_str(), at->port);
+  if (bound == nullptr) return ErrnoStatus(errno == 0 ? EADDRNOTAVAIL : errno, "listen at", address);
+  PauseAfterErrors(bound);
+  return StrCat(address.substr(0, address.rfind(':')), ":", PortOf(evhttp_bound_socket_get_fd(bound)));
+}
 
-size_t HttpServer::streams() const { return impl_->streams(); }
+absl::Status HttpServer::ListenAtSocket(const std::string& path) {
+  KERNIX_RETURN_IF_ERROR(CheckSocketPath(path));
+  KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(path));
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const mode_t others = umask(0177);
+  const SocketAddress address(path);
+  const int bound = bind(socket.get(), address.get(), address.size());
+  umask(others);
+  if (bound != 0 || listen(socket.get(), kBacklog) != 0) return ErrnoStatus(errno, "listen at", path);
+  evhttp_bound_socket* bound_socket = evhttp_accept_socket_with_handle(server_.get(), socket.get());
+  if (bound_socket == nullptr) return ErrnoStatus(errno, "listen at", path);
+  socket.release();
+  PauseAfterErrors(bound_socket);
+  return absl::OkStatus();
+}
 
-void HttpServer::Run() { impl_->Run(); }
+void HttpServer::Every(std::chrono::milliseconds period, std::function<void()> act) {
+  acts_.push_back(std::make_unique<std::function<void()>>(std::move(act)));
+  events_.emplace_back(event_new(
+                           base_.get(), -1, EV_PERSIST,
+                           [](evutil_socket_t, short, void* self) { (*static_cast<std::function<void()>*>(self))(); },
+                           acts_.back().get()),
+                       event_free);
+  const timeval interval{period.count() / 1000, (period.count() % 1000) * 1000};
+  event_add(events_.back().get(), &interval);
+}
+
+void HttpServer::Publish(std::string_view text) {
+  for (const auto& [connection, request] : streams_) {
+    const evbuffer* unread = bufferevent_get_output(evhttp_connection_get_bufferevent(connection));
+    if (evbuffer_get_length(unread) < kMostUnread) evhttp_send_reply_chunk(request, BufferOf(text).get());
+  }
+}
+
+void HttpServer::Run() { event_base_dispatch(base_.get()); }
+
+// Without a descriptor for the next connection, the listener would be asked again at once.
+void HttpServer::PauseAfterErrors(evhttp_bound_socket* bound) {
+  evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(bound), [](evconnlistener* listener, void* self) {
+    constexpr timeval kPause{1, 0};
+    evconnlistener_disable(listener);
+    event_base_once(
+        static_cast<HttpServer*>(self)->base_.get(), -1, EV_TIMEOUT,
+        [](evutil_socket_t, short, void* paused) { evconnlistener_enable(static_cast<evconnlistener*>(paused)); },
+        listener, &kPause);
+  });
+}
+
+void HttpServer::Answer(evhttp_request* request) {
+  HttpResponse response = answer_(Read(request));
+  if (evhttp_request_get_command(request) == EVHTTP_REQ_HEAD) response.stream = false;
+  if (response.stream && streams_.size() >= kMostStreams) response = {.status = 503, .body = "too many streams\n"};
+  evkeyvalq* headers = evhttp_request_get_output_headers(request);
+  evhttp_add_header(headers, "Content-Type", response.type.c_str());
+  for (const auto& [name, value] : response.headers) evhttp_add_header(headers, name.c_str(), value.c_str());
+  if (response.stream) {
+    StartStream(request, response);
+  } else {
+    evhttp_send_reply(request, response.status, nullptr, BufferOf(response.body).get());
+  }
+}
+
+void HttpServer::StartStream(evhttp_request* request, const HttpResponse& response) {
+  evhttp_connection* connection = evhttp_request_get_connection(request);
+  streams_[connection] = request;
+  evhttp_connection_set_closecb(
+      connection, [](evhttp_connection* closed, void* self) { static_cast<HttpServer*>(self)->Forget(closed); }, this);
+  evhttp_send_reply_start(request, response.status, nullptr);
+  evhttp_send_reply_chunk(request, BufferOf(response.body).get());
+}
+
+void HttpServer::Forget(evhttp_connection* closed) {
+  const auto stream = streams_.find(closed);
+  if (stream == streams_.end()) return;
+  // A client that leaves takes its request off the connection, and libevent lets go of it.
+  if (evhttp_request_get_connection(stream->second) == nullptr) evhttp_request_free(stream->second);
+  streams_.erase(stream);
+}
 
 }  // namespace kernix::ctl

@@ -16,6 +16,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+// Of libevent.
+struct event;
+struct event_base;
+struct evhttp;
+struct evhttp_bound_socket;
+struct evhttp_connection;
+struct evhttp_request;
+
 namespace kernix::ctl {
 
 struct HttpRequest {
@@ -37,7 +45,6 @@ struct HttpResponse {
 class HttpServer {
  public:
   explicit HttpServer(std::function<HttpResponse(const HttpRequest&)> answer);
-  ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
@@ -53,14 +60,26 @@ class HttpServer {
   // Sends `text` to all open streams. A stream whose reader is far behind misses it.
   void Publish(std::string_view text);
 
-  size_t streams() const;
+  size_t streams() const { return streams_.size(); }
 
   // Serves until a signal ends the process.
   void Run();
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  template <typename T>
+  using Handle = std::unique_ptr<T, void (*)(T*)>;
+
+  void PauseAfterErrors(evhttp_bound_socket* bound);
+  void Answer(evhttp_request* request);
+  void StartStream(evhttp_request* request, const HttpResponse& response);
+  void Forget(evhttp_connection* closed);
+
+  const std::function<HttpResponse(const HttpRequest&)> answer_;
+  std::map<evhttp_connection*, evhttp_request*> streams_;
+  std::vector<std::unique_ptr<std::function<void()>>> acts_;
+  Handle<event_base> base_;
+  std::vector<Handle<event>> events_;
+  Handle<evhttp> server_;
 };
 
 }  // namespace kernix::ctl

@@ -2,22 +2,22 @@
 #include "daemon/language/read/resolve.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_join.h"
 #include "common/base/error.h"
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/utf8.h"
 #include "common/cxx/lexer.h"
 #include "common/cxx/preprocessor.h"
 #include "daemon/language/read/function_name.h"
-#include "daemon/language/read/reading.h"
 #include "daemon/language/read/signature.h"
+#include "daemon/language/read/token_match.h"
 #include "daemon/language/spec/arg_spec.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/language/spec/words.h"
@@ -27,6 +27,23 @@ namespace {
 
 absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
 
+// For messages: "a.cu, b.cu".
+std::string LabelsOf(absl::Span<const SourceText> sources) {
+  return absl::StrJoin(sources, ", ", [](std::string* out, const SourceText& s) { out->append(s.label); });
+}
+
+// Whether `name` may be that of the function: it has the same scope, if it has one, and template arguments if the
+// function is a template.
+bool MayMean(const FunctionName& name, const Signature& signature) {
+  const bool in_scope = name.scope.empty() || name.scope == signature.scope;
+  return in_scope && name.is_template != signature.template_parameters.empty();
+}
+
+struct Place {
+  int source = 0;
+  int line = 0;
+};
+
 // A function to export.
 struct Wanted {
   std::string name;
@@ -34,21 +51,37 @@ struct Wanted {
   std::optional<Annotation> annotation;
 };
 
+// Sources that are compiled together.
+struct Unit {
+  absl::Span<const SourceText> sources;
+  Preprocessed read;
+  SignatureMap found;                                    // of the wanted functions, by the unqualified name
+  absl::flat_hash_map<std::string_view, int> mentioned;  // the same, with the line
+};
+
 class Resolver {
  public:
-  Resolver(absl::Span<const SourceText> sources, Preprocessed read, ReadingBudget& budget)
-      : sources_(sources), preprocessed_(std::move(read)), budget_(budget) {}
+  // Reads `sources` as one unit or, if `separate`, each as a unit of its own. They must outlive this object.
+  Resolver(absl::Span<const SourceText> sources, bool separate) : sources_(sources) {
+    if (!separate) units_.push_back({.sources = sources});
+    for (size_t i = 0; separate && i < sources.size(); ++i) units_.push_back({.sources = sources.subspan(i, 1)});
+  }
 
-  absl::StatusOr<std::vector<FunctionSpec>> Run(const v1::Functions& functions) {
+  // The functions of each unit.
+  absl::StatusOr<std::vector<std::vector<FunctionSpec>>> Run(const v1::Functions& functions,
+                                                             const std::vector<std::string>& definitions) {
+    for (Unit& unit : units_) KERNIX_RETURN_IF_ERROR(Read(definitions, unit));
     KERNIX_ASSIGN_OR_RETURN(const std::vector<Wanted> wanted,
                             functions.from_annotations() ? WantedByAnnotations() : WantedByList(functions));
     KERNIX_RETURN_IF_ERROR(CheckNames(wanted));
-    std::vector<FunctionSpec> specs;
+    std::vector<std::vector<FunctionSpec>> specs(units_.size());
     for (const Wanted& function : wanted) {
+      KERNIX_ASSIGN_OR_RETURN(const size_t index, UnitOf(function));
+      unit_ = &units_[index];
       KERNIX_RETURN_IF_ERROR(Located(function, TakeMeant(names_.at(function.name))));
       KERNIX_ASSIGN_OR_RETURN(FunctionSpec spec, Resolve(function));
       KERNIX_RETURN_IF_ERROR(Located(function, Spend(spec)));
-      specs.push_back(std::move(spec));
+      specs[index].push_back(std::move(spec));
     }
     return specs;
   }
@@ -58,17 +91,43 @@ class Resolver {
     return StrCat(sources_[static_cast<size_t>(source)].label, ":", line);
   }
 
+  // Reads a unit, with `definitions` (preprocessor lines) before it.
+  absl::Status Read(const std::vector<std::string>& definitions, Unit& unit) {
+    std::vector<LexedSource> lexed;
+    for (const std::string& definition : definitions) {
+      lexed.push_back(Lex(definition, 0, budget_.tokens));
+      lexed.back().comments.clear();
+    }
+    auto index = static_cast<int>(unit.sources.data() - sources_.data());
+    for (const SourceText& source : unit.sources) {
+      lexed.push_back(Lex(source.text, index++, budget_.tokens));
+      if (!lexed.back().is_complete) {
+        return Invalid(StrCat(source.label, ": the sources of this load have more than ", ReadingBudget().tokens,
+                              " words, numbers and signs. Put tables and generated code into headers that they "
+                              "include"));
+      }
+      budget_.tokens -= lexed.back().tokens.size() + lexed.back().comments.size();
+    }
+    unit.read = Preprocess(lexed, budget_.macros);
+    if (units_.size() > 1 || unit.read.has_text) return absl::OkStatus();
+    return Invalid(StrCat(LabelsOf(sources_), ": the source is empty"));
+  }
+
   absl::StatusOr<std::vector<Wanted>> WantedByAnnotations() const {
     std::vector<Wanted> wanted;
-    for (Annotation& annotation : FindAnnotations(preprocessed_.comments)) {
-      if (annotation.name.empty()) {
-        return Invalid(StrCat(Where(annotation.source, annotation.line),
-                              ": an annotation without a function: write '// @BE <function> [tokens]'"));
+    for (const Unit& unit : units_) {
+      for (Annotation& annotation : FindAnnotations(unit.read.comments)) {
+        if (annotation.name.empty()) {
+          return Invalid(StrCat(Where(annotation.source, annotation.line),
+                                ": an annotation without a function: write '// @BE <function> [tokens]'"));
+        }
+        wanted.push_back({annotation.name, annotation.tokens, annotation});
       }
-      wanted.push_back({annotation.name, annotation.tokens, annotation});
     }
-    if (wanted.empty()) return NoAnnotation(sources_);
-    return wanted;
+    if (!wanted.empty()) return wanted;
+    return Invalid(StrCat(LabelsOf(sources_),
+                          ": no '// @BE <function>' annotation says what to export. Add one above the function, or "
+                          "pass 'functions'"));
   }
 
   static absl::StatusOr<std::vector<Wanted>> WantedByList(const v1::Functions& functions) {
@@ -83,28 +142,85 @@ class Resolver {
   // Checks that each name is valid and exported once. Also finds the signatures, in one pass for all names.
   absl::Status CheckNames(const std::vector<Wanted>& wanted) {
     NameSet bases;
-    std::map<std::string, const FunctionName*> exported;
+    std::map<std::string, const Wanted*> exported;
     for (const Wanted& function : wanted) {
       absl::StatusOr<FunctionName> name = ParseFunctionName(function.name);
       if (!name.ok()) return Located(function, name.status());
       bases.insert(name->base);
-      const auto [other, is_new] = exported.emplace(name->Exported(), nullptr);
-      if (!is_new) return Located(function, Invalid(SameExport(*other->second, *name)));
-      other->second = &names_.emplace(function.name, *std::move(name)).first->second;
+      const auto [other, is_new] = exported.emplace(name->Exported(), &function);
+      if (!is_new) return ExportedTwice(*other->second, function, *name);
+      names_.emplace(function.name, *std::move(name));
     }
-    found_ = FindSignatures(preprocessed_.tokens, bases);
-    for (const Token& token : preprocessed_.tokens) {
-      if (token.IsIdentifier() && bases.contains(token.text)) mentioned_.insert(token.text);
+    for (Unit& unit : units_) {
+      unit.found = FindSignatures(unit.read.tokens, bases);
+      for (const Token& token : unit.read.tokens) {
+        if (token.IsIdentifier() && bases.contains(token.text)) unit.mentioned.emplace(token.text, token.line);
+      }
     }
     return absl::OkStatus();
   }
 
-  // Sets `meant_` to those of `found_` that have the name's scope, if it has one, and are templates, if it has template
-  // arguments.
+  absl::Status ExportedTwice(const Wanted& first, const Wanted& second, const FunctionName& name) const {
+    const std::optional<Annotation>& place = first.annotation;
+    const std::string also = place ? StrCat(", also at ", Where(place->source, place->line)) : "";
+    return Located(second, Invalid(StrCat(SameExport(names_.at(first.name), name), also)));
+  }
+
+  // The index of the unit that exports a function: where its annotation is, or else its definition. If a header's macro
+  // makes the definition, the only unit that mentions the name.
+  absl::StatusOr<size_t> UnitOf(const Wanted& function) const {
+    if (units_.size() == 1) return 0;
+    if (function.annotation.has_value()) return function.annotation->source;
+    const FunctionName& name = names_.at(function.name);
+    std::vector<Place> places = Definitions(name);
+    if (places.empty()) places = Mentions(name);
+    if (places.size() == 1) return places[0].source;
+    if (places.empty()) {
+      return Invalid(StrCat("function '", name.callee, "' is in none of the sources ", LabelsOf(sources_),
+                            ", so no unit can export it: define it in one of them"));
+    }
+    return Invalid(StrCat("function '", name.callee, "' is in several sources (",
+                          Where(places[0].source, places[0].line), ", ", Where(places[1].source, places[1].line),
+                          "): only one unit can export it. Rename the others"));
+  }
+
+  // Where units define it, each unit once. Host functions hide __global__ ones, and those with arrays hide others.
+  std::vector<Place> Definitions(const FunctionName& name) const {
+    const auto rank_of = [&](const Signature& signature) {
+      return std::pair(signature.is_global, !name.is_template && !signature.TakesTensors());
+    };
+    std::pair best(true, true);
+    std::vector<Place> places;
+    for (const Unit& unit : units_) {
+      const auto found = unit.found.find(name.base);
+      if (found == unit.found.end()) continue;
+      for (const Signature& signature : found->second) {
+        const std::pair rank = rank_of(signature);
+        if (!signature.is_definition || !MayMean(name, signature) || rank > best) continue;
+        if (std::exchange(best, rank) != rank) places.clear();
+        if (places.empty() || places.back().source != signature.source) {
+          places.push_back({signature.source, signature.line});
+        }
+      }
+    }
+    return places;
+  }
+
+  std::vector<Place> Mentions(const FunctionName& name) const {
+    std::vector<Place> places;
+    for (size_t i = 0; i < units_.size(); ++i) {
+      const auto found = units_[i].mentioned.find(name.base);
+      if (found != units_[i].mentioned.end()) places.push_back({static_cast<int>(i), found->second});
+    }
+    return places;
+  }
+
+  // Sets `meant_` to the signatures of the unit that have the name's scope, if it has one, and are templates, if it has
+  // template arguments.
   absl::Status TakeMeant(const FunctionName& name) {
     meant_.clear();
-    const auto found = found_.find(name.base);
-    if (found == found_.end()) return absl::OkStatus();
+    const auto found = unit_->found.find(name.base);
+    if (found == unit_->found.end()) return absl::OkStatus();
     for (const Signature& signature : found->second) {
       if (!MayMean(name, signature)) continue;
       AddSignature(meant_, name.is_template ? Instantiate(signature, name.template_arguments, budget_.instance_tokens)
@@ -189,12 +305,12 @@ class Resolver {
                      Invalid(StrCat("function '", function.name, "' (", Where(declared->source, declared->line),
                                     ") is a __device__ function: export a __global__ or a host function")));
     }
-    if (mentioned_.contains(names_.at(function.name).base)) return absl::OkStatus();
+    if (unit_->mentioned.contains(names_.at(function.name).base)) return absl::OkStatus();
     const bool by_macro = function.annotation.has_value() && PrecedesUnknownMacro(*function.annotation);
-    if (!function.tokens.empty() && (preprocessed_.includes_user_headers || by_macro)) return absl::OkStatus();
+    if (!function.tokens.empty() && (unit_->read.includes_user_headers || by_macro)) return absl::OkStatus();
     if (!function.annotation.has_value()) {
       if (function.tokens.empty()) return absl::OkStatus();  // inference says what is missing
-      return Invalid(StrCat("function '", function.name, "': nothing in ", LabelsOf(sources_), " defines it.",
+      return Invalid(StrCat("function '", function.name, "': nothing in ", LabelsOf(unit_->sources), " defines it.",
                             OtherFunctions(function.name)));
     }
     return Located(function, Invalid(StrCat("an annotation without a function: nothing here defines '", function.name,
@@ -203,7 +319,7 @@ class Resolver {
 
   // The first declaration of a __device__ function of that name; null if there is none.
   const Token* FindDeviceFunction(std::string_view name) const {
-    const std::vector<Token>& tokens = preprocessed_.tokens;
+    const std::vector<Token>& tokens = unit_->read.tokens;
     bool on_device = false;
     for (size_t i = 0; i + 1 < tokens.size(); ++i) {
       if (tokens[i].Is(";") || tokens[i].Is("{") || tokens[i].Is("}")) on_device = false;
@@ -216,7 +332,7 @@ class Resolver {
   // Which functions the sources have instead of `name`, as sentences with a space before them.
   std::string OtherFunctions(const std::string& name) const {
     constexpr size_t kMost = 10;
-    const std::vector<Token>& tokens = preprocessed_.tokens;
+    const std::vector<Token>& tokens = unit_->read.tokens;
     NameSet called;
     for (size_t i = 2; i < tokens.size(); ++i) {
       const bool declares = tokens[i - 2].Is("void") && tokens[i - 1].IsIdentifier() && tokens[i].Is("(");
@@ -237,7 +353,7 @@ class Resolver {
 
   // Whether `NAME(` follows, which may be a macro from a <header> that defines the function.
   bool PrecedesUnknownMacro(const Annotation& annotation) const {
-    const std::vector<Token>& tokens = preprocessed_.tokens;
+    const std::vector<Token>& tokens = unit_->read.tokens;
     const auto next = std::partition_point(tokens.begin(), tokens.end(), [&](const Token& token) {
       return std::pair(token.source, token.line) <= std::pair(annotation.source, annotation.line);
     });
@@ -259,8 +375,8 @@ class Resolver {
 
   // Whether the name has no template arguments, but the sources have only a template of that name.
   bool IsTemplate(const FunctionName& name) const {
-    const auto found = found_.find(name.base);
-    return !name.is_template && found != found_.end() &&
+    const auto found = unit_->found.find(name.base);
+    return !name.is_template && found != unit_->found.end() &&
            std::any_of(found->second.begin(), found->second.end(), [&](const Signature& signature) {
              return !signature.template_parameters.empty() && (name.scope.empty() || name.scope == signature.scope);
            });
@@ -269,7 +385,7 @@ class Resolver {
   // Advice about handlers that the source defines by XLA's own macros; empty if there are none.
   std::string_view AboutHandlersOfXla() const {
     const auto defines = [](const Token& token) { return token.text.starts_with("XLA_FFI_DEFINE_HANDLER"); };
-    return std::none_of(preprocessed_.tokens.begin(), preprocessed_.tokens.end(), defines)
+    return std::none_of(unit_->read.tokens.begin(), unit_->read.tokens.end(), defines)
                ? ""
                : " kernix writes the handlers itself: export a function with BE::In and BE::Out parameters. Or compile "
                  "a handler of XLA's own, XLA_FFI_DEFINE_HANDLER..., yourself, and pass it to "
@@ -284,7 +400,7 @@ class Resolver {
           StrCat("function '", name, "' is a template: name the instance to export, such as '", name, "<float>'"));
     }
     if (candidates.empty()) {
-      return Invalid(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", LabelsOf(sources_),
+      return Invalid(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", LabelsOf(unit_->sources),
                             ", so ", purpose,
                             " cannot be inferred. Name the tokens, such as arg, ret, stream, attr.<name>:<type>.",
                             OtherFunctions(name), AboutHandlersOfXla()));
@@ -325,90 +441,15 @@ class Resolver {
     spec.is_global = signature.is_global;
     const size_t count = CountWithoutLeftOut(signature);
     for (size_t i = 0; i < count; ++i) {
-      KERNIX_ASSIGN_OR_RETURN(Parameter parameter, InferParameter(function.name, i, signature.parameters[i]));
-      spec.parameters.push_back(std::move(parameter));
+      const SignatureParameter& parameter = signature.parameters[i];
+      const std::string_view problem = ProblemOfInference(parameter);
+      if (!problem.empty()) return Unreadable(function.name, i, parameter, problem);
+      spec.parameters.push_back(TokenOf(parameter));
     }
     NoteDefaults(signature, spec);
     const absl::Status checked = CheckSpec(spec);
     if (!checked.ok()) return Annotate(checked, where);
     return spec;
-  }
-
-  // The number of parameters that a call passes. Unreadable parameters at the end of the list keep their default
-  // arguments.
-  static size_t CountWithoutLeftOut(const Signature& signature) {
-    size_t count = signature.parameters.size();
-    const auto left_out = [](const SignatureParameter& parameter) {
-      const bool nameless = parameter.IsAttribute() && !IsPlainIdentifier(parameter.name);
-      return parameter.has_default && (nameless || parameter.kind == ParameterClass::kOther);
-    };
-    while (count > 0 && left_out(signature.parameters[count - 1])) --count;
-    return count;
-  }
-
-  // Calls may leave out trailing attributes that have a default argument.
-  static void NoteDefaults(const Signature& signature, FunctionSpec& spec) {
-    const size_t count = spec.parameters.size();
-    for (size_t i = count; i > 0 && count - i < kMaxDefaults; --i) {
-      Parameter& parameter = spec.parameters[i - 1];
-      if (parameter.kind != ParameterKind::kAttribute || !signature.parameters[i - 1].has_default) return;
-      parameter.has_default = true;
-    }
-  }
-
-  absl::StatusOr<Parameter> InferParameter(const std::string& function, size_t index,
-                                           const SignatureParameter& parameter) const {
-    if (!parameter.problem.empty()) return Unreadable(function, index, parameter, parameter.problem);
-    switch (parameter.kind) {
-      case ParameterClass::kInput:
-        return TensorOf(ParameterKind::kArgument, parameter);
-      case ParameterClass::kOutput:
-        return TensorOf(ParameterKind::kResult, parameter);
-      case ParameterClass::kStream:
-        return Parameter{ParameterKind::kStream, "", {}};
-      case ParameterClass::kScalar:
-      case ParameterClass::kString:
-      case ParameterClass::kArray:
-        if (parameter.name.empty()) return Unreadable(function, index, parameter, "an attribute needs a name");
-        if (IsPlainIdentifier(parameter.name)) return AttributeOf(parameter);
-        return Unreadable(
-            function, index, parameter,
-            "an attribute's name may contain only the letters a to z, digits and '_'. Rename it, or write out "
-            "the tokens with another name");
-      case ParameterClass::kOptionalInput:
-        return Parameter{ParameterKind::kOptionalArgument, "", {}};
-      case ParameterClass::kInputs:
-        return Parameter{ParameterKind::kArguments, "", {}};
-      case ParameterClass::kOutputs:
-        return Parameter{ParameterKind::kResults, "", {}};
-      case ParameterClass::kDeviceOrdinal:
-        return Parameter{ParameterKind::kDeviceOrdinal, "", {}};
-      case ParameterClass::kScratch:
-      case ParameterClass::kTensorMap:
-      case ParameterClass::kOther:
-        break;
-    }
-    return Unreadable(function, index, parameter, parameter.problem);
-  }
-
-  static Parameter TensorOf(ParameterKind kind, const SignatureParameter& declared) {
-    Parameter parameter{kind, "", {}};
-    Specify(declared, parameter);
-    return parameter;
-  }
-
-  // Adds what the signature says of the arrays that a token takes.
-  static void Specify(const SignatureParameter& declared, Parameter& parameter) {
-    if (!parameter.IsArrays()) return;
-    if (IsValidUtf8(declared.name)) parameter.declared_name = declared.name;  // a compiler takes any bytes
-    if (parameter.kind != ParameterKind::kArgument && parameter.kind != ParameterKind::kResult) return;
-    if (parameter.element.empty()) parameter.element = declared.element;
-    parameter.is_pointer = declared.is_pointer;
-    if (parameter.rank == kAnyRank) parameter.rank = declared.rank;
-  }
-
-  static Parameter AttributeOf(const SignatureParameter& parameter) {
-    return {ParameterKind::kAttribute, parameter.name, parameter.scalar, parameter.kind == ParameterClass::kArray};
   }
 
   absl::Status Unreadable(const std::string& function, size_t index, const SignatureParameter& parameter,
@@ -512,12 +553,6 @@ class Resolver {
     return absl::OkStatus();
   }
 
-  // Whether a string is passed to a parameter of another common string type.
-  static bool NeedsStringView(const Parameter& token, const SignatureParameter& parameter) {
-    return token.kind == ParameterKind::kAttribute && token.attribute_type == AttributeType::kString &&
-           parameter.kind == ParameterClass::kOther && parameter.problem.ends_with("take a std::string_view");
-  }
-
   // Completes the parameters by the signature if that is unambiguous.
   void NoteDeclared(FunctionSpec& spec) const {
     const std::vector<const Signature*> candidates = Candidates();
@@ -525,89 +560,48 @@ class Resolver {
     size_t place = 0;
     for (Parameter& parameter : spec.parameters) {
       if (!parameter.IsVisible()) continue;
-      const SignatureParameter& declared = candidates[0]->parameters[place++];
-      Specify(declared, parameter);
-      NoteNarrowing(declared, parameter);
+      Complete(candidates[0]->parameters[place++], parameter);
     }
-  }
-
-  // Sets `narrowed_to`. Otherwise C++ converts; it also converts any number to a bool.
-  static void NoteNarrowing(const SignatureParameter& declared, Parameter& parameter) {
-    if (parameter.kind != ParameterKind::kAttribute || !declared.IsNumber()) return;
-    if (declared.scalar == AttributeType::kBool) return;
-    if (!FitsAlways(parameter.attribute_type, declared.scalar)) parameter.narrowed_to = declared.scalar;
-  }
-
-  // Whether both may be of the same arrays. A BE::Tensor takes any.
-  static bool AgreesOnArrays(const Parameter& token, const SignatureParameter& parameter) {
-    const bool is_input = parameter.kind == ParameterClass::kInput;
-    if (parameter.is_pointer && token.kind == ParameterKind::kResult && is_input) return false;
-    if (parameter.element.empty()) return true;
-    const bool same_rank = token.rank == kAnyRank || parameter.rank == kAnyRank || token.rank == parameter.rank;
-    const bool same_kind = parameter.is_pointer || is_input == (token.kind == ParameterKind::kArgument);
-    return same_kind && same_rank && (token.element.empty() || token.element == parameter.element);
-  }
-
-  // Whether a parameter of that class may receive the token's value.
-  static bool Fits(const Parameter& token, const SignatureParameter& parameter) {
-    const ParameterClass kind = parameter.kind;
-    const bool number = parameter.IsNumber();
-    if (kind == ParameterClass::kOther) return true;
-    switch (token.kind) {
-      case ParameterKind::kArgument:
-      case ParameterKind::kResult:
-        if (token.IsTensorMap() || kind == ParameterClass::kTensorMap) {
-          return token.IsTensorMap() && kind == ParameterClass::kTensorMap;
-        }
-        if (parameter.IsTensor()) return AgreesOnArrays(token, parameter);
-        return kind == ParameterClass::kStream && !token.IsTyped();
-      case ParameterKind::kStream:
-        return number || kind == ParameterClass::kStream;
-      case ParameterKind::kAttribute:
-        if (token.is_array) return kind == ParameterClass::kArray;
-        if (token.attribute_type == AttributeType::kString) return kind == ParameterClass::kString;
-        return number || kind == ParameterClass::kStream;
-      case ParameterKind::kOptionalArgument:
-        return kind == ParameterClass::kOptionalInput;
-      case ParameterKind::kArguments:
-        return kind == ParameterClass::kInputs;
-      case ParameterKind::kResults:
-        return kind == ParameterClass::kOutputs;
-      case ParameterKind::kDeviceOrdinal:
-        return number;
-      case ParameterKind::kScratch:
-        return kind == ParameterClass::kScratch;
-      case ParameterKind::kArgumentToken:
-      case ParameterKind::kResultToken:
-        break;
-    }
-    return true;
   }
 
   const absl::Span<const SourceText> sources_;
-  const Preprocessed preprocessed_;
-  ReadingBudget& budget_;
+  std::vector<Unit> units_;
+  ReadingBudget budget_;
   std::map<std::string, FunctionName> names_;  // by the name that the caller wrote
-  SignatureMap found_;                         // by the unqualified name
-  absl::flat_hash_set<std::string_view> mentioned_;
-  std::vector<Signature> meant_;  // signatures of the function that is being resolved
+
+  // Of the function that is being resolved:
+  const Unit* unit_ = nullptr;
+  std::vector<Signature> meant_;
 };
 
 }  // namespace
-
-absl::StatusOr<std::vector<FunctionSpec>> ResolveRead(absl::Span<const SourceText> sources, Preprocessed read,
-                                                      const v1::Functions& functions, ReadingBudget& budget) {
-  return Resolver(sources, std::move(read), budget).Run(functions);
-}
 
 absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<SourceText>& sources,
                                                            const v1::Functions& functions,
                                                            const std::vector<std::string>& definitions) {
   if (sources.empty()) return Invalid("there is no source");
-  ReadingBudget budget;
-  KERNIX_ASSIGN_OR_RETURN(Preprocessed read, ReadSources(sources, definitions, budget));
-  if (!read.has_text) return Invalid(StrCat(LabelsOf(sources), ": the source is empty"));
-  return ResolveRead(sources, std::move(read), functions, budget);
+  KERNIX_ASSIGN_OR_RETURN(auto specs, Resolver(sources, /*separate=*/false).Run(functions, definitions));
+  return std::move(specs[0]);
+}
+
+absl::StatusOr<std::vector<std::vector<FunctionSpec>>> ResolveUnitFunctions(
+    const std::vector<SourceText>& sources, const v1::Functions& functions,
+    const std::vector<std::string>& definitions) {
+  return Resolver(sources, /*separate=*/true).Run(functions, definitions);
+}
+
+std::string FindOpenBrace(absl::Span<const SourceText> sources) {
+  std::vector<std::string> open;
+  for (const SourceText& source : sources) {
+    std::deque<std::string> storage;
+    Lexer lexer(source.text, storage);
+    for (Token token; lexer.Next(token);) {
+      if (token.in_directive) continue;
+      if (token.Is("{")) open.push_back(StrCat(source.label, ":", token.line));
+      if (token.Is("}") && !open.empty()) open.pop_back();
+    }
+  }
+  return open.empty() ? "" : open.front();
 }
 
 }  // namespace kernix::language

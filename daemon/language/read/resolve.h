@@ -3,15 +3,31 @@
 // Resolves sources and the caller's list of functions to specs.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/cxx/preprocessor.h"
 #include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/source_text.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::language {
+
+// Limits for reading all sources of one request, since they come from other users. Each field counts down.
+struct ReadingBudget {
+  size_t tokens = 1'000'000;  // in the sources, including comments
+  MacroBudget macros;
+  size_t instance_tokens = 1'000'000;  // in the parameter lists of template instances
+  // In all exported functions: so many, and more for each function.
+  size_t parameters = 1000;
+  static constexpr size_t kParametersOfFunction = 64;
+  // The same of the bytes of their names and expressions.
+  size_t names = 64 << 10;
+  static constexpr size_t kNamesOfFunction = 2048;
+};
 
 // Returns the functions to export, fully resolved:
 //  - from annotations: every `// @BE name [tokens]`, in the order of the source;
@@ -30,5 +46,9 @@ absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<Sou
 absl::StatusOr<std::vector<std::vector<FunctionSpec>>> ResolveUnitFunctions(
     const std::vector<SourceText>& sources, const v1::Functions& functions,
     const std::vector<std::string>& definitions = {});
+
+// The position of a '{' that the sources of a unit do not close: "k.cu:3". The one that encloses the most text. Empty
+// if there is none. nvcc's front end does not say that.
+std::string FindOpenBrace(absl::Span<const SourceText> sources);
 
 }  // namespace kernix::language

@@ -2,15 +2,12 @@
 //
 // ChooseRuntime(): reads the texts of a unit.
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/types/span.h"
-#include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "daemon/language/read/runtime_names.h"
 #include "daemon/language/spec/words.h"
@@ -23,7 +20,6 @@ using Tokens = absl::Span<const Token>;
 using Kind = UnitText::Kind;
 using KindOf = std::function<std::optional<Kind>(std::string_view)>;
 
-constexpr size_t kMostPatterns = 4096;
 constexpr size_t kMostTokensAtOnce = 4096;
 
 // Language features that use names of the library without saying them.
@@ -36,47 +32,19 @@ constexpr std::string_view kList = "initializer_list";
 // of the same name that the whole header has.
 constexpr std::string_view kCalledByKernix[] = {"cudaFuncGetAttributes", "cudaFuncSetAttribute"};
 
-// What names have been found to take, and where the first stands that takes the whole header.
-struct Need {
-  uint32_t bits = 0;
-  std::string where;
-
-  // `place` makes the text of the place.
-  template <typename Place>
-  void Add(uint32_t takes, const Place& place) {
-    if ((takes & RuntimeNames::kWhole) != 0 && where.empty()) where = place();
-    bits |= takes;
-  }
-  void Add(const Need& other) {
-    Add(other.bits, [&] { return other.where; });
-  }
-};
-
-// The definitions of macros that make names, and where such a macro may decide a condition.
+// Finds out whether a macro that makes names may decide a condition: such a name stands in no preprocessed text.
 class Pastes {
  public:
-  // The parts of a name that a macro makes, before and after the pieces that `##` puts between.
-  struct Pattern {
-    std::string prefix;
-    std::string suffix;
-    std::string place;
-    bool operator<(const Pattern& other) const {
-      return std::tie(prefix, suffix) < std::tie(other.prefix, other.suffix);
-    }
-  };
-
   // `line`: a preprocessor line.
-  void Read(Tokens line, std::string_view label) {
+  void Read(Tokens line) {
     if (line.size() < 3) return;
     if (line[1].Is("if") || line[1].Is("elif")) {
       for (const Token& token : line.subspan(2)) {
         if (token.IsIdentifier()) tested_.emplace(token.text);
       }
     }
-    if (line[1].Is("define")) ReadDefinition(line.subspan(2), label);
+    if (line[1].Is("define")) ReadDefinition(line.subspan(2));
   }
-
-  const std::set<Pattern>& patterns() const { return patterns_; }
 
   // Whether a condition may use a name that a macro has made.
   bool MayDecide() const {
@@ -96,44 +64,21 @@ class Pastes {
  private:
   struct Macro {
     bool pastes = false;
-    std::set<std::string> words;  // of its body
+    std::set<std::string> words;  // of its parameters and its body
   };
 
   static bool IsWord(const Token& token) { return token.IsIdentifier() || token.kind == TokenKind::kNumber; }
 
   // `line` begins with the macro's name.
-  void ReadDefinition(Tokens line, std::string_view label) {
-    size_t at = 1;
-    std::set<std::string_view> parameters;
-    if (at < line.size() && line[at].Is("(") && !line[at].space_before) {
-      for (; at < line.size() && !line[at].Is(")"); ++at) {
-        if (line[at].IsIdentifier()) parameters.insert(line[at].text);
-        if (line[at].Is("...")) parameters.insert("__VA_ARGS__");
-      }
-    }
+  void ReadDefinition(Tokens line) {
     Macro& macro = macros_[std::string(line[0].text)];
-    for (; at < line.size(); ++at) {
-      if (line[at].IsIdentifier() && !parameters.contains(line[at].text)) macro.words.emplace(line[at].text);
-      if (at + 1 == line.size() || !line[at + 1].Is("##")) continue;
-      macro.pastes = true;
-      const size_t begin = at;
-      while (at + 2 < line.size() && line[at + 1].Is("##")) at += 2;
-      Note(line[begin], line[at], parameters, label);
+    for (size_t at = 1; at < line.size(); ++at) {
+      if (line[at].IsIdentifier()) macro.words.emplace(line[at].text);
+      const bool pastes = line[at].Is("##") && at + 1 < line.size();
+      if (pastes && IsWord(line[at - 1]) && IsWord(line[at + 1])) macro.pastes = true;  // not `, ## __VA_ARGS__`
     }
   }
 
-  void Note(const Token& first, const Token& last, const std::set<std::string_view>& parameters,
-            std::string_view label) {
-    if (!IsWord(first) || !IsWord(last)) return;  // `, ## __VA_ARGS__`: no name
-    Pattern pattern;
-    if (!parameters.contains(first.text)) pattern.prefix = first.text;
-    if (!parameters.contains(last.text)) pattern.suffix = last.text;
-    pattern.place = StrCat(label, ":", first.line, ": a name that ## makes of ", first.text, " and ", last.text);
-    if (patterns_.size() >= kMostPatterns) pattern.prefix = pattern.suffix = "";  // any name
-    patterns_.insert(pattern);
-  }
-
-  std::set<Pattern> patterns_;
   std::set<std::string> tested_;
   std::map<std::string, Macro, std::less<>> macros_;
 };
@@ -145,19 +90,17 @@ class UnitReader {
   RuntimeChoice Choose(const UnitTexts& texts) {
     reads_declared_ = texts.preprocessed.empty();
     for (const UnitText& text : texts.written) {
-      label_ = text.label;
       kind_ = text.kind;
       ReadWritten(text.text);
     }
     is_preprocessed_ = reads_declared_ = true;
     for (std::string_view text : texts.preprocessed) ReadPreprocessed(text, texts.kind_of);
-    if (!texts.preprocessed.empty()) AddPatterns();
-    if (opens_std_) need_.Add(unqualified_);
-    if (has_std_) need_.Add(called_);
+    if (!texts.preprocessed.empty() && pastes_.MayDecide()) need_ |= RuntimeNames::kWhole;
+    if (opens_std_) need_ |= unqualified_;
+    if (has_std_) need_ |= called_;
     RuntimeChoice choice;
-    choice.full = (need_.bits & RuntimeNames::kWhole) != 0;
-    choice.why = choice.full ? need_.where : "";
-    choice.parts = RuntimeParts::FromBits(need_.bits & ~RuntimeNames::kWhole) | names_.needed();
+    choice.full = (need_ & RuntimeNames::kWhole) != 0;
+    choice.parts = RuntimeParts::FromBits(need_ & ~RuntimeNames::kWhole) | names_.needed();
     choice.has_std = has_std_;
     return choice;
   }
@@ -165,12 +108,8 @@ class UnitReader {
  private:
   static bool Is(Tokens tokens, size_t at, std::string_view text) { return at < tokens.size() && tokens[at].Is(text); }
 
-  std::string Place(int line, std::string_view what) const {
-    return StrCat(label_, ":", line + line_offset_, ": ", what);
-  }
-
   void ReadWritten(std::string_view text) {
-    if (HasTrigraphs(text)) need_.Add(RuntimeNames::kWhole, [&] { return Place(1, "trigraphs"); });
+    if (HasTrigraphs(text)) need_ |= RuntimeNames::kWhole;
     ReadTokens(text);
     EndOfLine();
   }
@@ -235,18 +174,16 @@ class UnitReader {
     if (line_.empty()) return;
     const std::vector<Token> line = std::exchange(line_, {});
     if (!is_preprocessed_) {
-      if (kind_ == Kind::kUser || kind_ == Kind::kKernix) pastes_.Read(line, label_);
+      if (kind_ == Kind::kUser || kind_ == Kind::kKernix) pastes_.Read(line);
     } else if (line.size() > 2 && line[1].kind == TokenKind::kNumber && line[2].text.size() > 2) {
-      label_ = line[2].text.substr(1, line[2].text.size() - 2);
-      kind_ = (*kind_of_)(label_);
-      line_offset_ = std::atoi(std::string(line[1].text).c_str()) - line[1].line - 1;
+      kind_ = (*kind_of_)(line[2].text.substr(1, line[2].text.size() - 2));
     }
   }
 
   void ReadName(Tokens tokens, size_t at) {
     const Token& token = tokens[at];
     const Takes takes = Find(token.text);
-    if (takes.macro != 0) need_.Add(takes.macro, [&] { return Place(token.line, token.text); });
+    need_ |= takes.macro;
     if (reads_declared_) ReadDeclared(tokens, at, takes);
   }
 
@@ -261,11 +198,13 @@ class UnitReader {
     chain_is_std_ = IsLibrary(token.text) ? !after_name || in_std : in_std;
     if (IsLibrary(token.text) && kind_ != Kind::kLibrary) NoteStd(tokens, at);
     if ((takes.global | takes.std) == 0 || IsMember(tokens, at) || in_other) return;
-    const auto place = [&] { return Place(token.line, in_std ? StrCat("std::", token.text) : token.text); };
-    if (in_std) return need_.Add(takes.std, place);
-    need_.Add(takes.global, place);
-    unqualified_.Add(takes.std, place);
-    if (!qualified && MayBeCalled(tokens, at)) called_.Add(takes.std, place);
+    if (in_std) {
+      need_ |= takes.std;
+      return;
+    }
+    need_ |= takes.global;
+    unqualified_ |= takes.std;
+    if (!qualified && MayBeCalled(tokens, at)) called_ |= takes.std;
   }
 
   // Not the `return` of `return ::abs(x)`.
@@ -303,16 +242,15 @@ class UnitReader {
 
   void ReadKeyword(Tokens tokens, size_t at) {
     const Token& token = tokens[at];
-    if (token.Is("typeid")) UseHidden(kTypeInfo, token);
-    if (token.Is("co_await") || token.Is("co_yield") || token.Is("co_return")) UseHidden(kCoroutines, token);
+    if (token.Is("typeid")) UseHidden(kTypeInfo);
+    if (token.Is("co_await") || token.Is("co_yield") || token.Is("co_return")) UseHidden(kCoroutines);
     if (token.Is("auto")) auto_line_ = token.line;
     if (token.Is("for") && Is(tokens, at + 1, "(")) for_follows_ = true;
   }
 
-  void UseHidden(std::string_view name, const Token& token) {
+  void UseHidden(std::string_view name) {
     const Takes takes = names_.Find(name);
-    need_.Add(takes.global | takes.std,
-              [&] { return Place(token.line, StrCat("std::", name, ", which is not named")); });
+    need_ |= takes.global | takes.std;
   }
 
   // `<=>`; `= {` after `auto x`; `: {` in a for.
@@ -323,31 +261,16 @@ class UnitReader {
     if (at < 2) return;
     const Token& before = tokens[at - 1];
     const bool is_joined = !token.space_before && !before.space_before;
-    if (token.Is(">") && before.Is("=") && tokens[at - 2].Is("<") && is_joined) UseHidden(kOrdering, token);
+    if (token.Is(">") && before.Is("=") && tokens[at - 2].Is("<") && is_joined) UseHidden(kOrdering);
     const bool in_for = before.Is(":") && !parentheses_.empty() && parentheses_.back();
     const bool in_auto = before.Is("=") && auto_line_ == token.line;
-    if (token.Is("{") && (in_for || in_auto)) UseHidden(kList, token);
-  }
-
-  // The names that macros made stand in the preprocessed text, except those in conditions.
-  void AddPatterns() {
-    if (!pastes_.MayDecide()) return;
-    const std::map<std::string_view, Takes> table(names_.table().begin(), names_.table().end());
-    for (const Pastes::Pattern& pattern : pastes_.patterns()) {
-      const auto fits = [&](std::string_view name) {
-        return name.size() >= pattern.prefix.size() + pattern.suffix.size() && name.ends_with(pattern.suffix);
-      };
-      for (auto at = table.lower_bound(pattern.prefix); at != table.end() && at->first.starts_with(pattern.prefix);
-           ++at) {
-        if (fits(at->first)) need_.Add(at->second.macro, [&] { return pattern.place; });
-      }
-    }
+    if (token.Is("{") && (in_for || in_auto)) UseHidden(kList);
   }
 
   const RuntimeNames& names_;
-  Need need_;
-  Need unqualified_;  // names of std that stand alone
-  Need called_;       // those of them that may be called
+  uint32_t need_ = 0;         // what names have been found to take
+  uint32_t unqualified_ = 0;  // what names of std take that stand alone
+  uint32_t called_ = 0;       // what those of them take that may be called
   Pastes pastes_;
   bool opens_std_ = false;  // some text can use names of std as if they were its own
   bool has_std_ = false;    // some text of a user can have objects of types of std
@@ -356,8 +279,6 @@ class UnitReader {
   bool is_preprocessed_ = false;
   bool reads_declared_ = false;
   const KindOf* kind_of_ = nullptr;
-  std::string label_;
-  int line_offset_ = 0;  // from a token's line to that of its file
   std::optional<Kind> kind_;
   std::vector<Token> line_;
   std::vector<bool> parentheses_;  // those that are open: whether they are of a `for`

@@ -2,7 +2,7 @@
 //
 // Decides by names whether a CUDA unit means the same with parts of cuda_runtime.h as with all of it.
 //
-// A declaration that the whole header has and a stand-in (write/slim_runtime.h) lacks can change a unit only if the
+// A declaration that the whole header has and a stand-in (below) lacks can change a unit only if the
 // unit uses its name: a function is found by its name, a member through the name of its class, a specialisation through
 // the name of its template. A unit may therefore be compiled with the stand-in if none of its tokens is such a name.
 // Doubt always means the whole header. The same holds for a unit that does not compile with a stand-in.
@@ -165,7 +165,6 @@ struct UnitText {
     // read, except for functions that CUDA declares once more.
     kLibrary,
   };
-  std::string_view label;
   std::string_view text;
   Kind kind = Kind::kUser;
 };
@@ -185,7 +184,6 @@ struct UnitTexts {
 // The header to compile a unit with.
 struct RuntimeChoice {
   bool full = false;   // the whole header
-  std::string why;     // if `full`: "k.cu:12: std::vector"
   RuntimeParts parts;  // to add to the stand-in that the names are for; none if it fits
   // Whether the unit can have objects of types of namespace std. Messages about an operator then list those of std that
   // the whole header declares, though they are not for such types.
@@ -194,5 +192,21 @@ struct RuntimeChoice {
 
 // Linear in the size of the texts.
 RuntimeChoice ChooseRuntime(const RuntimeNames& names, const UnitTexts& texts);
+
+// The text of a header `cuda_runtime.h` that includes the toolkit's headers for types, runtime API and launches, and
+// `parts`, in the order of the toolkit's cuda_runtime.h. The compiler must find it before the toolkit's header; its
+// folder must be the last one before the toolkit's, with nothing between. Works for the host's pass and for a device's.
+// With -g or -G, use the whole header: debug information lists what nobody uses.
+std::string SlimRuntimeHeader(RuntimeParts parts);
+
+// Macros for the host compiler when it compiles what cudafe++ has written with such a header: that text includes
+// crt/host_runtime.h, which would bring definitions of mathematical functions without their declarations.
+std::vector<std::string> HostRuntimeDefinitions(RuntimeParts parts);
+
+// RuntimeNames reads the output of nvcc's own preprocessing command of a pass (the host's, or that of an architecture,
+// from its dry run) for the unit kRuntimeProbe, with kRuntimeTextFlag: once as it is, and once with the folder of a
+// stand-in. Macros and include folders of the user must not be in that command.
+inline constexpr char kRuntimeTextFlag[] = "-dD";
+inline constexpr char kRuntimeProbe[] = "int kernix_counter = __COUNTER__;\n";  // tells how far headers have counted
 
 }  // namespace kernix::language

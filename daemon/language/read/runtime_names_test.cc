@@ -46,11 +46,11 @@ RuntimeNames Names() {
 }
 
 std::string Said(const RuntimeChoice& choice) {
-  return choice.full ? StrCat("full: ", choice.why) : StrCat("slim: ", PartNames(choice.parts));
+  return choice.full ? "full" : StrCat("slim: ", PartNames(choice.parts));
 }
 
 // The guess for a source.
-std::string Guess(std::string_view text) { return Said(ChooseRuntime(Names(), {{{"k.cu", text}}, {}, {}})); }
+std::string Guess(std::string_view text) { return Said(ChooseRuntime(Names(), {{{text}}, {}, {}})); }
 
 std::optional<UnitText::Kind> KindOf(std::string_view file) {
   if (file == "k.cu") return UnitText::Kind::kUser;
@@ -60,7 +60,7 @@ std::optional<UnitText::Kind> KindOf(std::string_view file) {
 
 // The decision for a source, and what the preprocessor makes of it.
 std::string Decide(std::string_view written, std::string_view preprocessed) {
-  return Said(ChooseRuntime(Names(), {{{"k.cu", written}}, {preprocessed}, KindOf}));
+  return Said(ChooseRuntime(Names(), {{{written}}, {preprocessed}, KindOf}));
 }
 
 TEST(RuntimeNamesTest, ASourceThatNamesNothingElseTakesNothing) {
@@ -95,44 +95,44 @@ TEST(RuntimeNamesTest, MembersAndNamesOfOtherNamespacesAreOthers) {
 }
 
 TEST(RuntimeNamesTest, WhatIsInNoPartTakesTheWholeHeader) {
-  EXPECT_EQ(Guess("\ny = std::beta(1);"), "full: k.cu:2: std::beta");
-  EXPECT_EQ(Guess("std::pair p;"), "full: k.cu:1: std::pair");
-  EXPECT_EQ(Guess("#if defined(_GLIBCXX_BITS_SPECFUN_H)\n#endif"), "full: k.cu:1: _GLIBCXX_BITS_SPECFUN_H");
+  EXPECT_EQ(Guess("\ny = std::beta(1);"), "full");
+  EXPECT_EQ(Guess("std::pair p;"), "full");
+  EXPECT_EQ(Guess("#if defined(_GLIBCXX_BITS_SPECFUN_H)\n#endif"), "full");
 }
 
 // A name of std by itself is std's only if somebody can say so: by a using-directive, or by the type of an argument.
 TEST(RuntimeNamesTest, NamesOfStdCountWhereTheyCanBeFound) {
   EXPECT_EQ(Guess("y = max(a, b);"), "slim: ");
   EXPECT_EQ(Guess("int max = 3;"), "slim: ");
-  EXPECT_EQ(Guess("std::size_t n; y = max(n, n);"), "full: k.cu:1: max");
+  EXPECT_EQ(Guess("std::size_t n; y = max(n, n);"), "full");
   EXPECT_EQ(Guess("std::size_t n; int max = 3;"), "slim: ");
-  EXPECT_EQ(Guess("using namespace std; y = max;"), "full: k.cu:1: max");
-  EXPECT_EQ(Guess("namespace s = std; s::max(1, 2); pair p;"), "full: k.cu:1: pair");
-  const UnitText ours = {"brainevent/check.h", "std::size_t n; y = max(n, n);", UnitText::Kind::kKernix};
+  EXPECT_EQ(Guess("using namespace std; y = max;"), "full");
+  EXPECT_EQ(Guess("namespace s = std; s::max(1, 2); pair p;"), "full");
+  const UnitText ours = {"std::size_t n; y = max(n, n);", UnitText::Kind::kKernix};
   EXPECT_EQ(Said(ChooseRuntime(Names(), {{ours}, {}, {}})), "slim: ");
 }
 
 TEST(RuntimeNamesTest, LanguageFeaturesMayUseTheLibraryWithoutItsName) {
-  EXPECT_THAT(Guess("bool b = typeid(x) == typeid(y);"), HasSubstr("full: k.cu:1: std::type_info"));
-  EXPECT_THAT(Guess("auto operator<=>(const A&) const = default;"), HasSubstr("full: k.cu:1: std::strong_ordering"));
-  EXPECT_THAT(Guess("for (const float by : {1.0f, 2.0f}) sum += by;"), HasSubstr("std::initializer_list"));
-  EXPECT_THAT(Guess("auto list = {1, 2};"), HasSubstr("std::initializer_list"));
+  EXPECT_EQ(Guess("bool b = typeid(x) == typeid(y);"), "full");
+  EXPECT_EQ(Guess("auto operator<=>(const A&) const = default;"), "full");
+  EXPECT_EQ(Guess("for (const float by : {1.0f, 2.0f}) sum += by;"), "full");
+  EXPECT_EQ(Guess("auto list = {1, 2};"), "full");
   EXPECT_EQ(Guess("switch (i) { case 1: { } } int a[] = {1, 2}; for (int i : a) { }"), "slim: ");
 }
 
-TEST(RuntimeNamesTest, TrigraphsMayHideNames) { EXPECT_EQ(Guess("sqr?\?/\ntf(1);"), "full: k.cu:1: trigraphs"); }
+TEST(RuntimeNamesTest, TrigraphsMayHideNames) { EXPECT_EQ(Guess("sqr?\?/\ntf(1);"), "full"); }
 
 TEST(RuntimeNamesTest, TheHeadersOfKernixCallTheFunctionsOfTheApi) {
   const std::string text = "cudaFuncGetAttributes(&now, function);";
   EXPECT_EQ(Guess(text), "slim: templates");
-  const UnitText ours = {"brainevent/internal/launch.h", text, UnitText::Kind::kKernix};
+  const UnitText ours = {text, UnitText::Kind::kKernix};
   EXPECT_EQ(Said(ChooseRuntime(Names(), {{ours}, {}, {}})), "slim: ");
 }
 
 // A library's header includes what it uses. What CUDA declares again, it has only with that part.
 TEST(RuntimeNamesTest, AHeaderOfALibraryTakesWhatCudaDeclaresAgain) {
   const auto take = [](std::string_view text) {
-    return Said(ChooseRuntime(Names(), {{{"vector", text, UnitText::Kind::kLibrary}}, {}, {}}));
+    return Said(ChooseRuntime(Names(), {{{text, UnitText::Kind::kLibrary}}, {}, {}}));
   };
   EXPECT_EQ(take("namespace std { pair p; inline int f(int x) { return max(x, 2); } }"), "slim: ");
   EXPECT_EQ(take("namespace std { inline int f(int x) { return ::abs(x); } }"), "slim: maths");
@@ -156,17 +156,15 @@ TEST(RuntimeNamesTest, OnlyTheUnitsOwnPiecesOfAPreprocessedTextCount) {
       "slim: ");
   EXPECT_EQ(Decide("int x;", "# 1 \"vector\" 1 3\nnamespace std { pair p; }\n# 1 \"k.cu\" 2\natomicAdd(p, 1);\n"),
             "slim: atomics");
-  EXPECT_EQ(Decide("int x;", "# 1 \"k.cu\"\nauto s = R\"(\n# 1 \"slim.h\"\n)\"; std::beta(1);\n"),
-            "full: k.cu:3: std::beta");
+  EXPECT_EQ(Decide("int x;", "# 1 \"k.cu\"\nauto s = R\"(\n# 1 \"slim.h\"\n)\"; std::beta(1);\n"), "full");
 }
 
 // In a condition nobody sees the name that was made.
-TEST(RuntimeNamesTest, AConditionOnAMadeNameTakesWhatItMightBe) {
+TEST(RuntimeNamesTest, AConditionOnAMadeNameTakesTheWholeHeader) {
   const std::string output = "# 1 \"k.cu\"\nint x;\n";
-  EXPECT_THAT(Decide("#define J(a, b) a##b\n#define T J\n#if T(M_, PI)\n#endif\nint x;", output),
-              HasSubstr("full: k.cu:1"));
-  EXPECT_EQ(Decide("#define HAS(x) MINE_##x\n#if HAS(MATHS)\n#endif\nint x;", output), "slim: ");
-  EXPECT_EQ(Decide("#define HAS(x) M_##x\n#if HAS(MATHS)\n#endif\nint x;", output), "slim: maths");
+  EXPECT_EQ(Decide("#define J(a, b) a##b\n#define T J\n#if T(M_, PI)\n#endif\nint x;", output), "full");
+  EXPECT_EQ(Decide("#define HAS(x) MINE_##x\n#if HAS(MATHS)\n#endif\nint x;", output), "full");
+  EXPECT_EQ(Decide("#define LOG(text, ...) log(text, ## __VA_ARGS__)\n#if LOG(1)\n#endif\nint x;", output), "slim: ");
   EXPECT_EQ(Decide("#define J(a, b) a##b\nint J(x, );", output), "slim: ");
 }
 
@@ -197,7 +195,7 @@ TEST(RuntimeNamesTest, TheStandInsOwnFunctionsTakeParts) {
   const auto names = RuntimeNames::Read({{StrCat(Full(), body), Slim(body)}}, {}, {});
   ASSERT_THAT(names, IsOk());
   EXPECT_EQ(names->needed(), RuntimeParts(RuntimePart::kMaths));
-  EXPECT_EQ(Said(ChooseRuntime(*names, {{{"k.cu", "int x;"}}, {}, {}})), "slim: maths");
+  EXPECT_EQ(Said(ChooseRuntime(*names, {{{"int x;"}}, {}, {}})), "slim: maths");
 }
 
 TEST(RuntimeNamesTest, WhatNamesCannotTellIsAnError) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <utility>
 
 #include "common/base/strings.h"
@@ -10,6 +11,68 @@
 #include "daemon/language/spec/words.h"
 
 namespace kernix::language {
+namespace {
+
+constexpr size_t kMaxType = 50;  // tokens
+
+// The type if it can be a parameter's type, that is, not an array, a function or a pack.
+AliasedType TypeOf(Tokens tokens) {
+  static constexpr std::string_view kPlain[] = {"::", "<", ">", ",", "*", "&"};
+  const auto is_plain = [](const Token& token) {
+    return token.IsIdentifier() || token.kind == TokenKind::kNumber ||
+           std::find(std::begin(kPlain), std::end(kPlain), token.text) != std::end(kPlain);
+  };
+  if (tokens.empty() || tokens.size() > kMaxType || !std::all_of(tokens.begin(), tokens.end(), is_plain)) {
+    return std::nullopt;
+  }
+  return std::vector<Token>(tokens.begin(), tokens.end());
+}
+
+// The index of the first token from `i` on that belongs to no alignas(16), __attribute__((...)), or [[...]].
+size_t AfterClassAttributes(Tokens tokens, size_t i) {
+  while (i < tokens.size()) {
+    const bool named = tokens[i].IsIdentifier() && i + 1 < tokens.size() && tokens[i + 1].Is("(");
+    if (!named && !tokens[i].Is("[")) break;
+    i = AfterBrackets(tokens, named ? i + 1 : i);
+  }
+  return i;
+}
+
+bool SameAlias(const AliasedType& a, const AliasedType& b) {
+  const auto same = [](const Token& x, const Token& y) { return x.text == y.text; };
+  return a.has_value() && b.has_value() && std::equal(a->begin(), a->end(), b->begin(), b->end(), same);
+}
+
+}  // namespace
+
+void Aliases::Read(Tokens declaration) {
+  while (!declaration.empty() && declaration[0].text.starts_with('#')) declaration.remove_prefix(1);
+  const size_t size = declaration.size();
+  if (size < 2) return;
+  const Token& first = declaration[0];
+  if (first.Is("using") && size > 3 && declaration[2].Is("=")) {
+    Add(declaration[1].text, TypeOf(declaration.subspan(3)));
+  } else if (first.Is("typedef") && declaration[size - 1].IsIdentifier()) {
+    Add(declaration[size - 1].text, TypeOf(declaration.subspan(1, size - 2)));
+  } else if (first.Is("struct") || first.Is("class") || first.Is("union") || first.Is("enum")) {
+    const size_t begin = declaration[1].Is("class") || declaration[1].Is("struct") ? 2 : 1;
+    const size_t name = AfterClassAttributes(declaration, begin);
+    if (name >= size || !declaration[name].IsIdentifier()) return;
+    Add(declaration[name].text, std::nullopt);
+    if (!first.Is("enum")) classes_.insert(declaration[name].text);
+  }
+}
+
+void Aliases::Add(std::string_view name, AliasedType type) {
+  const auto [known, is_new] = types_.emplace(name, type);
+  if (!is_new && !SameAlias(known->second, type)) known->second = std::nullopt;
+}
+
+const AliasedType* Aliases::Find(std::string_view name) const {
+  const auto found = types_.find(name);
+  return found == types_.end() ? nullptr : &found->second;
+}
+
 namespace {
 
 // Sources come from other users: declarations that are longer or more deeply nested than people write are not read.
@@ -25,16 +88,6 @@ enum class Scope {
   kNamedNamespace,
   kOpaque,  // a body, a class, an initialiser
 };
-
-// The index after the bracket that closes tokens[open], or tokens.size().
-size_t AfterClosing(Tokens tokens, size_t open) {
-  int depth = 0;
-  for (size_t i = open; i < tokens.size(); ++i) {
-    if (tokens[i].Is("(")) ++depth;
-    if (tokens[i].Is(")") && --depth == 0) return i + 1;
-  }
-  return tokens.size();
-}
 
 // tokens[open] is '<'. Returns the index after its '>' if it begins template arguments; the next index if it is a
 // comparison.
@@ -62,11 +115,8 @@ size_t AfterAttributes(Tokens tokens, size_t i) {
 
 // Whether there is a '=' that is not part of '==', '<=', '>=' or '!='.
 bool HasAssignment(Tokens tokens) {
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (!tokens[i].Is("=")) continue;
-    const bool ends = i > 0 && !tokens[i].space_before && HasText("=<>!", tokens[i - 1].text);
-    const bool begins = i + 1 < tokens.size() && !tokens[i + 1].space_before && tokens[i + 1].Is("=");
-    if (!ends && !begins) return true;
+  for (size_t at = 0; at < tokens.size(); ++at) {
+    if (IsAssignment(tokens, at)) return true;
   }
   return false;
 }
@@ -207,7 +257,7 @@ std::vector<Token> NamesOfNamespace(Tokens tokens) {
   bool skipped = false;
   for (size_t i = 0; i < tokens.size();) {
     if (tokens[i].Is("(") || (tokens[i].Is("[") && i + 1 < tokens.size() && tokens[i + 1].Is("["))) {
-      i = tokens[i].Is("(") ? AfterClosing(tokens, i) : AfterAttributes(tokens, i);
+      i = tokens[i].Is("(") ? AfterBrackets(tokens, i) : AfterAttributes(tokens, i);
       continue;
     }
     const bool called = i + 1 < tokens.size() && tokens[i + 1].Is("(");
@@ -334,7 +384,7 @@ class Finder {
     signature.template_parameters = ConsumeTemplate(head);
     const size_t open = AfterAttributes(tokens_, i + 1);
     if (open >= tokens_.size() || !tokens_[open].Is("(")) return i + 1;
-    const size_t after = AfterClosing(tokens_, open);
+    const size_t after = AfterBrackets(tokens_, open);
     if (after >= tokens_.size() || !IsDeclaration(head, tokens_[after])) return after;
     const bool device_only = Contains(head, "__device__") && !Contains(head, "__host__");
     if (device_only || is_template != !signature.template_parameters.empty()) return after;
@@ -375,7 +425,7 @@ class Finder {
   bool BodyFollows(size_t i) const {
     const Tokens tokens = Tokens(tokens_).first(std::min(tokens_.size(), i + kMaxDeclaration));
     while (i < tokens.size() && !tokens[i].Is("{") && !tokens[i].Is(";") && !tokens[i].Is("}")) {
-      i = tokens[i].Is("(") ? AfterClosing(tokens, i) : i + 1;
+      i = tokens[i].Is("(") ? AfterBrackets(tokens, i) : i + 1;
     }
     return i < tokens.size() && tokens[i].Is("{");
   }

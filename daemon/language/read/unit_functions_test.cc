@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/strings.h"
 #include "daemon/language/read/resolve.h"
 #include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/source_text.h"
@@ -67,6 +68,12 @@ TEST(UnitFunctionsTest, AnAnnotationBelongsToItsSource) {
 TEST(UnitFunctionsTest, AListedFunctionBelongsToTheSourceThatDefinesIt) {
   const std::vector<SourceText> sources = {{"a.cu", std::string(kDeclareG) + kDefineF}, {"b.cu", kDefineG}};
   EXPECT_THAT(Names(sources, Listed({"g", "f"})), ElementsAre(ElementsAre("f"), ElementsAre("g")));
+}
+
+// C++ takes both for the same function.
+TEST(UnitFunctionsTest, OnlyTheSourceThatDefinesAFunctionSaysWhatIsConst) {
+  const SourceText declares = {"a.cu", StrCat("void g(BE::Tensor x, BE::Tensor y);\n", kDefineF)};
+  EXPECT_THAT(Names({declares, {"b.cu", kDefineG}}, Listed({"g"})), ElementsAre(ElementsAre(), ElementsAre("g")));
 }
 
 // The text of the definition is not available, so the source that names the function exports it.

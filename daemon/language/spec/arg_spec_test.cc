@@ -3,7 +3,6 @@
 
 #include "common/base/error.h"
 #include "daemon/language/spec/function_spec.h"
-#include "daemon/language/spec/scratch_expression.h"
 #include "kernix/v1/kernix.pb.h"
 #include "tests/support/test_util.h"
 

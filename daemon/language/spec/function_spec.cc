@@ -185,11 +185,4 @@ int FunctionSpec::DefaultCount() const {
       std::count_if(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.has_default; }));
 }
 
-bool FunctionSpec::IsExtended() const {
-  return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) {
-    return p.kind != ParameterKind::kArgument && p.kind != ParameterKind::kResult && p.kind != ParameterKind::kStream &&
-           p.kind != ParameterKind::kAttribute;
-  });
-}
-
 }  // namespace kernix::language

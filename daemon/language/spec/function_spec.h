@@ -159,9 +159,6 @@ struct FunctionSpec {
 
   // How many attributes a call may leave out. They are the last parameters in the call of the function.
   int DefaultCount() const;
-
-  // Whether it uses more than arguments, results, a stream and attributes.
-  bool IsExtended() const;
 };
 
 }  // namespace kernix::language

@@ -2,14 +2,14 @@
 #include "daemon/language/write/handler.h"
 
 #include <algorithm>
-#include <functional>
+#include <iterator>
 
 #include "absl/strings/str_join.h"
 #include "common/base/artifact_symbols.h"
 #include "common/base/strings.h"
 #include "common/flags/languages.h"
+#include "daemon/language/spec/arg_spec.h"
 #include "daemon/language/spec/function_spec.h"
-#include "daemon/language/spec/scratch_expression.h"
 #include "daemon/language/spec/source_text.h"
 
 namespace kernix::language {
@@ -53,10 +53,6 @@ std::string AttributeExpression(const Parameter& parameter, std::string_view val
 std::string ParameterType(const Parameter& parameter) {
   const std::string type = CppType(parameter.PassedAs());
   return parameter.is_array ? StrCat("BE::Span<const ", type, ">") : type;
-}
-
-bool IsBlock(const Parameter& parameter) {
-  return parameter.is_array || parameter.attribute_type == AttributeType::kString;
 }
 
 bool IsNarrowed(const Parameter& parameter) { return parameter.narrowed_to.has_value(); }
@@ -123,14 +119,14 @@ class Places {
 
   Value Tensor(const Parameter& parameter) {
     return {Name(), tensor_ + "&",
-            place_ > rest_ ? At("FromEnd", roles_.size() - 1 - place_++) : At("FromStart", place_++),
+            place_ > rest_ ? At("FromEnd", roles_.size() - 1 - place_++) : StrCat(list_, ".tensors[", place_++, "]"),
             TypedTensor(parameter), NamesOf(spec_, parameter)};
   }
   Value Optional() { return {Name(), tensor_ + "*", At("Optional", place_++)}; }
   Value Rest() {
     const size_t before = place_++;
-    return {StrCat(name_, "s"), StrCat("BE::Span<", tensor_, ">"),
-            StrCat(list_, ".Rest<", tensor_, ">(", before, ", ", roles_.size() - place_, ")")};
+    const std::string span = StrCat("BE::Span<", tensor_, ">");
+    return {StrCat(name_, "s"), span, StrCat(list_, ".Rest<", span, ">(", before, ", ", roles_.size() - place_, ")")};
   }
   void SkipToken() { ++place_; }
 
@@ -154,8 +150,8 @@ class Places {
   int named_ = 0;
 };
 
-// The values with which a handler of extended.h calls the user's function. A scratch parameter has no name.
-std::vector<Value> ExtendedValues(const FunctionSpec& spec) {
+// The values with which a handler calls the user's function. A scratch parameter has no name.
+std::vector<Value> Values(const FunctionSpec& spec) {
   Places arguments(spec, false);
   Places results(spec, true);
   int attribute = 0;
@@ -202,27 +198,6 @@ std::vector<Value> ExtendedValues(const FunctionSpec& spec) {
   return values;
 }
 
-// The same for a handler of handler.h, which has all tensors in one array.
-std::vector<std::string> PlainArguments(const FunctionSpec& spec) {
-  int argument = 0;
-  int result = spec.CountOf(ParameterKind::kArgument);
-  int attribute = 0;
-  std::vector<std::string> expressions;
-  for (const Parameter& parameter : spec.parameters) {
-    if (parameter.kind == ParameterKind::kArgument || parameter.kind == ParameterKind::kResult) {
-      int& place = parameter.kind == ParameterKind::kArgument ? argument : result;
-      const Value tensor = {"", "", StrCat("kernix_call.tensors[", place++, "]"), TypedTensor(parameter),
-                            NamesOf(spec, parameter)};
-      expressions.push_back(tensor.Passed());
-    } else if (parameter.kind == ParameterKind::kStream) {
-      expressions.emplace_back("kernix_call.stream");
-    } else {
-      expressions.push_back(AttributeExpression(parameter, StrCat("kernix_call.attributes[", attribute++, "]")));
-    }
-  }
-  return expressions;
-}
-
 // The attributes of a __global__ function precede those that say how to launch it.
 std::string AttributeTable(const FunctionSpec& spec) {
   std::string table;
@@ -243,45 +218,15 @@ std::string AttributeTable(const FunctionSpec& spec) {
 }
 
 std::string_view StreamUse(bool on_gpu, const FunctionSpec& spec) {
+  if (spec.is_global) return "kRequiredStream";
   if (spec.CountOf(ParameterKind::kStream) == 0) return "kNoStream";
   return on_gpu ? "kRequiredStream" : "kNullableStream";
-}
-
-// The name of the function template that reads the attributes.
-std::string Reader(const FunctionSpec& spec) {
-  if (spec.CountOf(ParameterKind::kAttribute) == 0) return "nullptr";
-  const bool blocks = std::any_of(spec.parameters.begin(), spec.parameters.end(), IsBlock);
-  const std::string reader = blocks ? "kernix_handler::ReadAnyAttribute" : "kernix_handler::ReadScalarAttribute";
-  const bool narrowed = std::any_of(spec.parameters.begin(), spec.parameters.end(), IsNarrowed);
-  return narrowed ? StrCat("kernix_handler::ReadConvertedAttribute<", reader, ">") : reader;
 }
 
 std::string_view Traits(bool on_gpu, const FunctionSpec& spec, bool allow_cuda_graph) {
   // A replayed graph would use memory that has been freed.
   const bool scratch = on_gpu && spec.CountOf(ParameterKind::kScratch) > 0;
   return allow_cuda_graph && !scratch ? "kernix_ffi_abi::kCommandBufferCompatible" : "0";
-}
-
-bool HasAttributeTable(const FunctionSpec& spec) {
-  return spec.is_global || spec.CountOf(ParameterKind::kAttribute) > 0;
-}
-
-std::string AttributesName(const FunctionSpec& spec) { return StrCat("kernix_attributes_of_", spec.name); }
-
-// "name, arguments, results, attributes, count, traits" of a kernix_handler::Signature.
-std::string SignatureFields(bool on_gpu, const FunctionSpec& spec, bool allow_cuda_graph) {
-  const int attributes = spec.CountOf(ParameterKind::kAttribute);
-  return StrCat(Literal(spec.name), ", ", spec.CountOf(ParameterKind::kArgument), ", ",
-                spec.CountOf(ParameterKind::kResult), ", ", HasAttributeTable(spec) ? AttributesName(spec) : "nullptr",
-                ", ", attributes, ", ", Traits(on_gpu, spec, allow_cuda_graph));
-}
-
-// Appends the lines after the signature that adapt it to the call, if a call may leave out attributes.
-void AppendLeavingOut(const FunctionSpec& spec, std::string& out) {
-  if (spec.DefaultCount() == 0) return;
-  StrAppend(&out, "  if (kernix_ffi_abi::Error* kernix_error = kernix_handler::LeaveOut(kernix_frame, ",
-            spec.CountOf(ParameterKind::kAttribute) - spec.DefaultCount(),
-            ", kernix_signature)) {\n    return kernix_error;\n  }\n");
 }
 
 // The place of a typed parameter in a call: negative, from the end, if it follows `args...` or `rets...`.
@@ -310,90 +255,29 @@ std::vector<std::string> ArrayTypes(const FunctionSpec& spec) {
   return types;
 }
 
-// Appends the check of typed arguments and results, if there are any.
-void AppendArrayChecks(const FunctionSpec& spec, std::string& out) {
-  const std::vector<std::string> types = ArrayTypes(spec);
-  if (types.empty()) return;
-  StrAppend(&out, "  static constexpr kernix_handler::ArrayType kernix_types[] = {", absl::StrJoin(types, ", "),
-            "};\n  if (kernix_ffi_abi::Error* kernix_error = kernix_handler::CheckArrays(kernix_frame, "
-            "kernix_signature, kernix_types, ",
-            types.size(), ")) {\n    return kernix_error;\n  }\n");
-}
-
-std::string_view SignatureQualifiers(const FunctionSpec& spec) { return spec.DefaultCount() == 0 ? "const " : ""; }
-
-// Code that selects `lambda` without as many of its last attributes as the call has left out.
-std::string FunctionToCall(const FunctionSpec& spec, const std::function<std::string(int)>& lambda) {
-  const int defaults = spec.DefaultCount();
-  std::string choice;
-  for (int left_out = defaults; left_out > 0; --left_out) {
-    StrAppend(&choice, "      kernix_signature.attribute_count == ", spec.CountOf(ParameterKind::kAttribute) - left_out,
-              " ? +", lambda(left_out), " :\n");
-  }
-  return StrCat(choice, "      ", defaults > 0 ? "+" : "", lambda(0));
-}
-
-std::string PlainCall(const FunctionSpec& spec, int left_out) {
-  std::vector<std::string> arguments = PlainArguments(spec);
-  arguments.resize(arguments.size() - static_cast<size_t>(left_out));
-  return StrCat("[](kernix_handler::Call& kernix_call) {\n        ", spec.Callee(), "(", absl::StrJoin(arguments, ", "),
-                ");\n      }");
-}
-
-void AppendPlainBody(bool on_gpu, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
-  const bool attributes = spec.CountOf(ParameterKind::kAttribute) > 0;
-  StrAppend(&out, "  ", SignatureQualifiers(spec), "kernix_handler::Signature kernix_signature = {",
-            SignatureFields(on_gpu, spec, allow_cuda_graph), ", kernix_module};\n");
-  AppendLeavingOut(spec, out);
-  AppendArrayChecks(spec, out);
-  StrAppend(&out, "  BE::Tensor kernix_tensors[",
-            spec.CountOf(ParameterKind::kArgument) + spec.CountOf(ParameterKind::kResult), "];\n");
-  StrAppend(&out, "  kernix_handler::Call kernix_frame_call = {kernix_tensors, ",
-            attributes ? "kernix_values" : "nullptr", ", {nullptr}};\n");
-  StrAppend(&out, "  return kernix_handler::Run<", Reader(spec), ", kernix_handler::", StreamUse(on_gpu, spec),
-            ">(\n      kernix_frame, kernix_signature, kernix_frame_call,\n",
-            FunctionToCall(spec, [&spec](int left_out) { return PlainCall(spec, left_out); }), ");\n");
-}
-
 // The expressions that a launch passes. Each converts to the parameter's type.
 std::vector<std::string> LaunchArguments(const FunctionSpec& spec) {
-  std::vector<std::string> expressions = PlainArguments(spec);
-  int argument = 0;
-  int result = spec.CountOf(ParameterKind::kArgument);
+  const std::vector<Value> values = Values(spec);
+  std::vector<std::string> expressions;
   int attribute = 0;
   for (size_t i = 0; i < spec.parameters.size(); ++i) {
     const Parameter& parameter = spec.parameters[i];
     if (parameter.kind == ParameterKind::kAttribute) {
       const std::string block = StrCat("kernix_call.attributes[", attribute++, "].block");
-      if (!parameter.is_array) continue;
-      expressions[i] = StrCat("kernix_handler::LaunchBytes{", Literal(parameter.attribute_name), ", ", block, ".data, ",
-                              block, ".size * sizeof(", CppType(parameter.PassedAs()), ")}");
-      continue;
+      expressions.push_back(!parameter.is_array
+                                ? values[i].expression
+                                : StrCat("kernix_handler::LaunchBytes{", Literal(parameter.attribute_name), ", ", block,
+                                         ".data, ", block, ".size * sizeof(", CppType(parameter.PassedAs()), ")}"));
+    } else if (parameter.IsTensorMap()) {
+      expressions.push_back(values[i].Passed());
+    } else {
+      expressions.push_back(StrCat("kernix_handler::LaunchArray<",
+                                   parameter.IsTyped() ? ArrayArguments(parameter) : "BE::DType::Invalid, BE::kAnyRank",
+                                   ", ", parameter.kind == ParameterKind::kResult ? "true" : "false", ">{",
+                                   values[i].expression, ", ", NamesOf(spec, parameter), "}"));
     }
-    const bool is_result = parameter.kind == ParameterKind::kResult;
-    const int place = is_result ? result++ : argument++;
-    if (parameter.IsTensorMap()) continue;
-    expressions[i] =
-        StrCat("kernix_handler::LaunchArray<",
-               parameter.IsTyped() ? ArrayArguments(parameter) : "BE::DType::Invalid, BE::kAnyRank", ", ",
-               is_result ? "true" : "false", ">{kernix_call.tensors[", place, "], ", NamesOf(spec, parameter), "}");
   }
   return expressions;
-}
-
-void AppendLaunchBody(const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
-  StrAppend(&out, "  const kernix_handler::Signature kernix_signature = {",
-            SignatureFields(/*on_gpu=*/true, spec, allow_cuda_graph), ", kernix_module};\n");
-  AppendArrayChecks(spec, out);
-  StrAppend(&out, "  BE::Tensor kernix_tensors[", spec.parameters.size(), "];\n");
-  StrAppend(&out, "  kernix_handler::LaunchCall kernix_launch = {{kernix_tensors, ",
-            spec.CountOf(ParameterKind::kAttribute) > 0 ? "kernix_values" : "nullptr",
-            ", {nullptr}}, kernix_frame, &kernix_signature};\n");
-  StrAppend(
-      &out, "  return kernix_handler::RunLaunch<", Reader(spec),
-      ">(\n      kernix_frame, kernix_signature, kernix_launch,\n      [](kernix_handler::LaunchCall& kernix_call) "
-      "{\n        kernix_handler::Launch(kernix_call, ",
-      spec.Callee(), ", ", absl::StrJoin(LaunchArguments(spec), ", "), ");\n      });\n");
 }
 
 std::string_view RoleName(ParameterKind kind) {
@@ -409,18 +293,21 @@ std::string_view RoleName(ParameterKind kind) {
   }
 }
 
-// Declares `name`, an array of roles, and returns a kernix_handler::BufferRoles of it.
-std::string AppendRoles(const std::vector<ParameterKind>& kinds, std::string_view name, std::string& out) {
-  if (kinds.empty()) return "{nullptr, 0, 0, 0}";
-  std::vector<std::string> names;
-  size_t rest = kinds.size();
+// The kernix_handler::BufferRoles of `kinds`. Declares their array, `name`, if not all are tensors.
+std::string AppendRoles(const std::vector<ParameterKind>& kinds, const std::string& name, std::string& out) {
+  std::vector<std::string> roles;
+  int64_t rest = -1;
   for (const ParameterKind kind : kinds) {
-    names.emplace_back(RoleName(kind));
-    if (names.back() == RoleName(ParameterKind::kArguments)) rest = names.size() - 1;
+    if (kind == ParameterKind::kArguments || kind == ParameterKind::kResults) rest = std::ssize(roles);
+    roles.emplace_back(RoleName(kind));
   }
-  StrAppend(&out, "  static constexpr kernix_handler::BufferRole ", name, "[] = {", absl::StrJoin(names, ", "), "};\n");
-  return StrCat("{", name, ", ", kinds.size(), ", ",
-                std::count(kinds.begin(), kinds.end(), ParameterKind::kOptionalArgument), ", ", rest, "}");
+  const bool only_tensors = std::ranges::all_of(
+      kinds, [](ParameterKind kind) { return RoleName(kind) == RoleName(ParameterKind::kArgument); });
+  if (!only_tensors) {
+    StrAppend(&out, "static constexpr kernix_handler::BufferRole ", name, "[] = {", absl::StrJoin(roles, ", "), "};\n");
+  }
+  return StrCat("{", kinds.size(), ", ", only_tensors ? "nullptr" : name, ", ",
+                std::ranges::count(kinds, ParameterKind::kOptionalArgument), ", ", rest, "}");
 }
 
 std::string ScratchFunction(const FunctionSpec& spec, int index) {
@@ -439,7 +326,7 @@ std::vector<Value> ValuesIn(std::string_view expression, const std::vector<Value
 
 // Appends functions that compute the scratch expressions, with the line where the user wrote them.
 void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
-  const std::vector<Value> values = ExtendedValues(spec);
+  const std::vector<Value> values = Values(spec);
   const std::string label = spec.label.empty() ? StrCat("<arg_spec of ", spec.name, ">") : ToolName(spec.label);
   int index = 0;
   for (const Parameter& parameter : spec.parameters) {
@@ -462,68 +349,70 @@ void AppendScratchMemory(bool on_gpu, const FunctionSpec& spec, const std::vecto
     if (parameter.kind != ParameterKind::kScratch) continue;
     std::vector<std::string> arguments;
     for (const Value& value : ValuesIn(parameter.expression, values)) arguments.push_back(value.expression);
-    StrAppend(&out, "        const kernix_handler::ScratchMemory<", on_gpu ? "true" : "false", "> kernix_scratch",
-              index, "(kernix_call, ", ScratchFunction(spec, index), "(", absl::StrJoin(arguments, ", "), "));\n");
+    StrAppend(&out, "  const kernix_handler::ScratchMemory<", on_gpu ? "true" : "false", "> kernix_scratch", index,
+              "(kernix_call, ", ScratchFunction(spec, index), "(", absl::StrJoin(arguments, ", "), "));\n");
     ++index;
   }
-  if (index > 0) out += "        if (kernix_call.error != nullptr) return;\n";
+  if (index > 0) out += "  if (kernix_call.error != nullptr) return;\n";
 }
 
-std::string ExtendedFunction(bool on_gpu, const FunctionSpec& spec, int left_out) {
-  std::string lambda = "[](kernix_handler::ExtendedCall& kernix_call) {\n";
-  std::vector<Value> values = ExtendedValues(spec);
-  AppendScratchMemory(on_gpu, spec, values, lambda);
-  values.resize(values.size() - static_cast<size_t>(left_out));
-  const auto passed = [](std::string* text, const Value& value) { text->append(value.Passed()); };
-  StrAppend(&lambda, "        static_cast<void>(kernix_call);\n        ", spec.Callee(), "(",
-            absl::StrJoin(values, ", ", passed), ");\n      }");
-  return lambda;
-}
-
-void AppendExtendedBody(bool on_gpu, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
-  const std::string arguments = AppendRoles(spec.Arguments(), "kernix_argument_roles", out);
-  const std::string results = AppendRoles(spec.Results(), "kernix_result_roles", out);
-  StrAppend(&out, "  ", SignatureQualifiers(spec), "kernix_handler::ExtendedSignature kernix_signature = {{",
-            SignatureFields(on_gpu, spec, allow_cuda_graph), ", kernix_module}, ", arguments, ", ", results, "};\n");
-  AppendLeavingOut(spec, out);
-  AppendArrayChecks(spec, out);
-  StrAppend(&out, "  return kernix_handler::RunExtended<", Reader(spec), ", kernix_handler::", StreamUse(on_gpu, spec),
-            ", ", spec.CountOf(ParameterKind::kDeviceOrdinal) > 0 ? "true" : "false",
-            ">(\n      kernix_frame, kernix_signature, ",
-            spec.CountOf(ParameterKind::kAttribute) > 0 ? "kernix_values" : "nullptr", ",\n",
-            FunctionToCall(spec, [&](int left_out) { return ExtendedFunction(on_gpu, spec, left_out); }), ");\n");
-}
-
-// The function that does the work of a handler.
+// The function that calls the user's.
 std::string CallFunction(const FunctionSpec& spec) { return StrCat("kernix_call_of_", spec.name); }
 
-// Appends the handler as XLA calls it, and with the module's name (see artifact_symbols.h). Both call `function` with
-// the frame, that name and `more`.
-void AppendExports(const FunctionSpec& spec, std::string_view function, std::string_view more, std::string& out) {
-  constexpr char kExported[] = "extern \"C\" __attribute__((visibility(\"default\")))\nkernix_ffi_abi::Error* ";
-  StrAppend(&out, kExported, spec.HandlerSymbol(), "(kernix_ffi_abi::CallFrame* kernix_frame) {\n  return ", function,
-            "(kernix_frame, nullptr", more, ");\n}\n");
-  StrAppend(&out, kExported, NamedHandlerSymbol(spec.HandlerSymbol()),
-            "(kernix_ffi_abi::CallFrame* kernix_frame, const char* kernix_module) {\n  return ", function,
-            "(kernix_frame, kernix_module", more, ");\n}\n");
+void AppendCall(const FunctionSpec& spec, const std::vector<Value>& values, std::string& out) {
+  const auto passed = [](std::string* text, const Value& value) { text->append(value.Passed()); };
+  StrAppend(&out, spec.Callee(), "(", absl::StrJoin(values, ", ", passed), ");");
 }
 
-// The usual handler: data, and a function that passes the parameters on. To compile code takes far longer.
-bool IsTable(const FunctionSpec& spec) { return !spec.is_global && !spec.IsExtended() && spec.DefaultCount() == 0; }
-
-void AppendTable(bool on_gpu, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
-  const std::vector<std::string> types = ArrayTypes(spec);
-  if (!types.empty()) {
-    StrAppend(&out, "static constexpr kernix_handler::ArrayType kernix_types_of_", spec.name, "[] = {",
-              absl::StrJoin(types, ", "), "};\n");
+void AppendCallFunction(bool on_gpu, const FunctionSpec& spec, std::string& out) {
+  StrAppend(&out, "static void ", CallFunction(spec), "([[maybe_unused]] kernix_handler::Call& kernix_call) {\n");
+  if (spec.is_global) {
+    StrAppend(&out, "  kernix_handler::Launch(kernix_call, ", spec.Callee());
+    for (const std::string& argument : LaunchArguments(spec)) StrAppend(&out, ", ", argument);
+    out += ");\n}\n";
+    return;
   }
-  StrAppend(&out, "static void ", CallFunction(spec), "([[maybe_unused]] kernix_handler::Call& kernix_call) {\n  ",
-            spec.Callee(), "(", absl::StrJoin(PlainArguments(spec), ", "), ");\n}\n");
-  StrAppend(&out, "static constexpr kernix_handler::Handler kernix_table_of_", spec.name, " = {{",
-            SignatureFields(on_gpu, spec, allow_cuda_graph), "},\n  ", CallFunction(spec), ", ", Reader(spec),
-            ", kernix_handler::", StreamUse(on_gpu, spec), ", ",
-            types.empty() ? "nullptr" : StrCat("kernix_types_of_", spec.name), ", ", types.size(), "};\n");
-  AppendExports(spec, "kernix_handler::RunTable", StrCat(", kernix_table_of_", spec.name), out);
+  std::vector<Value> values = Values(spec);
+  AppendScratchMemory(on_gpu, spec, values, out);
+  std::vector<Value> given = values;
+  for (int left_out = 1; left_out <= spec.DefaultCount(); ++left_out) {
+    given.pop_back();
+    StrAppend(&out,
+              "  if (kernix_call.signature->attribute_count == ", spec.CountOf(ParameterKind::kAttribute) - left_out,
+              ") {\n    ");
+    AppendCall(spec, given, out);
+    out += "\n    return;\n  }\n";
+  }
+  out += "  ";
+  AppendCall(spec, values, out);
+  out += "\n}\n";
+}
+
+// Appends the kernix_handler::Handler `name`, and the tables that it needs.
+void AppendTable(bool on_gpu, const FunctionSpec& spec, bool allow_cuda_graph, const std::string& name,
+                 std::string& out) {
+  const std::string attributes = StrCat("kernix_attributes_of_", spec.name);
+  const bool has_attributes = spec.is_global || spec.CountOf(ParameterKind::kAttribute) > 0;
+  if (has_attributes) {
+    StrAppend(&out, "static constexpr kernix_handler::AttributeSpec ", attributes, "[] = {", AttributeTable(spec),
+              "};\n");
+  }
+  const std::string types = StrCat("kernix_types_of_", spec.name);
+  const std::vector<std::string> array_types = ArrayTypes(spec);
+  if (!array_types.empty()) {
+    StrAppend(&out, "static constexpr kernix_handler::ArrayType ", types, "[] = {", absl::StrJoin(array_types, ", "),
+              "};\n");
+  }
+  const std::string arguments = AppendRoles(spec.Arguments(), StrCat("kernix_argument_roles_of_", spec.name), out);
+  const std::string results = AppendRoles(spec.Results(), StrCat("kernix_result_roles_of_", spec.name), out);
+  const auto flag = [](bool value) { return value ? "true" : "false"; };
+  StrAppend(&out, "static constexpr kernix_handler::Handler ", name, " = {{", Literal(spec.name), ", ", arguments, ", ",
+            results, ", ", has_attributes ? attributes : "nullptr", ", ", spec.CountOf(ParameterKind::kAttribute), ", ",
+            Traits(on_gpu, spec, allow_cuda_graph), "},\n  ", CallFunction(spec),
+            ", kernix_handler::", StreamUse(on_gpu, spec), ", ", array_types.empty() ? "nullptr" : types, ", ",
+            array_types.size());
+  StrAppend(&out, ", ", spec.is_global ? 0 : spec.DefaultCount(), ", ",
+            flag(spec.CountOf(ParameterKind::kDeviceOrdinal) > 0), ", ", flag(spec.is_global), "};\n");
 }
 
 }  // namespace
@@ -551,10 +440,9 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
   };
   const auto is_string = [](const Parameter& p) { return p.attribute_type == AttributeType::kString; };
   if (any_parameter(is_string)) out += "#include <string_view>\n";
+  if (any_has(ParameterKind::kArguments) || any_has(ParameterKind::kResults)) out += "#include \"brainevent/span.h\"\n";
   include_if(true, "handler.h");
-  include_if(any_has(ParameterKind::kAttribute), "scalars.h");
-  include_if(any_parameter(IsBlock), "attributes.h");
-  include_if(std::ranges::any_of(functions, &FunctionSpec::IsExtended), "extended.h");
+  include_if(any_parameter(&Parameter::is_array), "attributes.h");
   include_if(std::ranges::any_of(functions, &FunctionSpec::HasTyped), "typed_arrays.h");
   include_if(std::ranges::any_of(functions, &FunctionSpec::is_global), "launch.h");
   include_if(any_parameter(&Parameter::IsTensorMap), "tensor_map.h");
@@ -563,26 +451,18 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
 
 void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
   const bool on_gpu = TraitsOf(language).runs_on_gpu;
-  const int attributes = spec.CountOf(ParameterKind::kAttribute);
   AppendScratchFunctions(spec, out);
   StrAppend(&out, "#line 1 ", Literal(StrCat(kHandlerOf, spec.name, ">")), "\n");
-  if (HasAttributeTable(spec)) {
-    StrAppend(&out, "static constexpr kernix_handler::AttributeSpec ", AttributesName(spec), "[] = {",
-              AttributeTable(spec), "};\n");
-  }
-  if (IsTable(spec)) return AppendTable(on_gpu, spec, allow_cuda_graph, out);
-  StrAppend(&out, "static kernix_ffi_abi::Error* ", CallFunction(spec),
-            "(kernix_ffi_abi::CallFrame* kernix_frame, const char* kernix_module) {\n");
-  if (attributes > 0) StrAppend(&out, "  kernix_handler::AttributeValue kernix_values[", attributes, "];\n");
-  if (spec.is_global) {
-    AppendLaunchBody(spec, allow_cuda_graph, out);
-  } else if (spec.IsExtended()) {
-    AppendExtendedBody(on_gpu, spec, allow_cuda_graph, out);
-  } else {
-    AppendPlainBody(on_gpu, spec, allow_cuda_graph, out);
-  }
-  out += "}\n";
-  AppendExports(spec, CallFunction(spec), "", out);
+  AppendCallFunction(on_gpu, spec, out);
+  const std::string table = StrCat("kernix_handler_of_", spec.name);
+  AppendTable(on_gpu, spec, allow_cuda_graph, table, out);
+  // As XLA calls it, and with the module's name (artifact_symbols.h).
+  constexpr char kExported[] = "extern \"C\" __attribute__((visibility(\"default\")))\nkernix_ffi_abi::Error* ";
+  StrAppend(&out, kExported, spec.HandlerSymbol(), "(kernix_ffi_abi::CallFrame* kernix_frame) {\n",
+            "  return kernix_handler::RunHandler(kernix_frame, nullptr, ", table, ");\n}\n");
+  StrAppend(&out, kExported, NamedHandlerSymbol(spec.HandlerSymbol()),
+            "(kernix_ffi_abi::CallFrame* kernix_frame, const char* kernix_module) {\n",
+            "  return kernix_handler::RunHandler(kernix_frame, kernix_module, ", table, ");\n}\n");
 }
 
 }  // namespace kernix::language

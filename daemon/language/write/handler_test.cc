@@ -112,7 +112,7 @@ TEST_F(HandlerTest, SaysWhatIsWrongWithACall) {
   void* library = workshop_.Open(kAddOne);
   float x[4] = {}, y[4] = {};
   const auto call = [&](FakeCall& frame) { return frame.Call(library, "kernix_handler_add_one"); };
-  FakeCall none, many, results, rank, dtype, stage, attribute;
+  FakeCall none, many, results, rank, token, dtype, stage, attribute;
   EXPECT_EQ(call(none.Result(y, {4}, ffi::kF32)), Misfit("3: add_one: expected 1 argument, got 0"));
   many.Argument(x, {4}, ffi::kF32).Argument(x, {4}, ffi::kF32);
   EXPECT_EQ(call(many.Result(y, {4}, ffi::kF32)), Misfit("3: add_one: expected 1 argument, got 2"));
@@ -120,8 +120,10 @@ TEST_F(HandlerTest, SaysWhatIsWrongWithACall) {
   EXPECT_EQ(call(results), Misfit("3: add_one: expected 1 result, got 0"));
   rank.Argument(x, {1, 1, 1, 1, 1, 1, 1, 1, 1}, ffi::kF32).Result(y, {4}, ffi::kF32);
   EXPECT_EQ(call(rank), "3: add_one: argument 0 has 9 dimensions; BE::Tensor holds at most 8");
-  dtype.Argument(x, {4}, ffi::kF32).Result(y, {4}, ffi::kToken);
-  EXPECT_EQ(call(dtype), "3: add_one: result 0 has an element type that BE::Tensor cannot hold (XLA data type 17)");
+  token.Argument(x, {4}, ffi::kF32).Result(y, {4}, ffi::kToken);
+  EXPECT_EQ(call(token), "3: add_one: result 0 must be an array, not a token");
+  dtype.Argument(x, {4}, ffi::kF32).Result(y, {4}, static_cast<ffi::DataType>(99));
+  EXPECT_EQ(call(dtype), "3: add_one: result 0 has an element type that BE::Tensor cannot hold (XLA data type 99)");
   stage.Argument(x, {4}, ffi::kF32).Result(y, {4}, ffi::kF32).Stage(ffi::kStagePrepare);
   EXPECT_EQ(call(stage), "3: add_one: can only be called to execute");
   attribute.Argument(x, {4}, ffi::kF32).Result(y, {4}, ffi::kF32).Attribute("q", 1.0f, ffi::kF32);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The headers that kernels include, compiled by the compilers of this machine.
-#include "daemon/language/write/kernel_headers.h"
-
 #include <cmath>
 #include <cstdlib>
 
 #include "common/base/strings.h"
+#include "daemon/language/write/translation_unit.h"
 #include "tests/support/kernel_runner.h"
 
 namespace kernix::language {

@@ -12,7 +12,6 @@
 #include "daemon/language/spec/source_text.h"
 #include "daemon/language/spec/words.h"
 #include "daemon/language/write/handler.h"
-#include "daemon/language/write/kernel_headers.h"
 #include "daemon/language/write/prologue.h"
 
 namespace kernix::language {
@@ -35,15 +34,6 @@ void AppendSource(const SourceText& source, std::string& out) {
 void AppendDefinitions(const std::vector<std::string>& definitions, std::string& out) {
   out += "#line 1 \"<command-line>\"\n";
   for (const std::string& definition : definitions) StrAppend(&out, definition, "\n");
-}
-
-// Takes the macros of this text for used: -Wunused-macros warns of those in a compiler's main file.
-void AppendUses(const std::vector<std::string>& definitions, std::string& out) {
-  std::vector<std::string_view> names = {"KERNIX_USES_HALF", "KERNIX_USES_STDEXCEPT"};
-  for (std::string_view name : definitions) {
-    if (ConsumePrefix(name, "#define ")) names.push_back(name.substr(0, name.find_first_of(" (")));
-  }
-  for (const std::string_view name : names) StrAppend(&out, "#ifdef ", name, "\n#endif\n");
 }
 
 // The last line is a token after which nothing has to be read: a kept preamble (plan/preamble.h) joins there.
@@ -147,10 +137,8 @@ TranslationUnit GenerateTranslationUnit(v1::Language language, const std::vector
   AppendHandlerIncludes(functions, out);
   for (const std::string_view name : hidden) StrAppend(&out, "#pragma pop_macro(\"", name, "\")\n");
   for (const SourceText& source : sources) AppendSource(source, out);
-  out += "#line 1 \"<kernix>\"\n";
-  AppendUses(definitions, out);
   if (functions.empty()) return unit;
-  out += kIncludeHandlers;
+  StrAppend(&out, "#line 1 \"<kernix>\"\n", kIncludeHandlers);
   std::string handlers;
   for (const FunctionSpec& function : functions) AppendHandler(language, function, allow_cuda_graph, handlers);
   unit.handlers = kSystemHeader;

@@ -50,4 +50,14 @@ inline constexpr char kRuntimeHeaderGuard[] = "kernix_flag_macros_are_defined"; 
 
 inline constexpr char kPrologueHeader[] = "kernix_prologue.h";
 
+// One file of an action's input root.
+struct GeneratedFile {
+  std::string path;  // relative
+  std::string text;
+};
+
+// kernix's own headers, embedded at build time. Paths are relative to the include root ("brainevent/common.h").
+// Constant.
+const std::vector<GeneratedFile>& KernelHeaders();
+
 }  // namespace kernix::language

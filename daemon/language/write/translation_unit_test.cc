@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "daemon/language/spec/function_spec.h"
-#include "daemon/language/write/kernel_headers.h"
 #include "kernix/v1/kernix.pb.h"
 #include "tests/support/test_util.h"
 
@@ -30,8 +29,8 @@ std::string Generated(const std::string& label, const std::string& text) {
 
 TEST(TranslationUnitTest, PassesParametersInTheOrderOfTheFunction) {
   EXPECT_THAT(Generated("k.cpp", "x"),
-              HasSubstr("f(kernix_call.tensors[1], static_cast<float>(kernix_call.attributes[0].real), "
-                        "kernix_call.tensors[0], static_cast<uint16_t>(kernix_call.attributes[1].integer), "
+              HasSubstr("f(kernix_call.results.tensors[0], static_cast<float>(kernix_call.attributes[0].real), "
+                        "kernix_call.arguments.tensors[0], static_cast<uint16_t>(kernix_call.attributes[1].integer), "
                         "kernix_call.stream);"));
 }
 

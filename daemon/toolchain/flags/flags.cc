@@ -17,7 +17,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/flags/flag_table.h"
-#include "common/flags/flag_words.h"
 #include "daemon/toolchain/description.h"
 #include "daemon/toolchain/flags/tool_flags.h"
 

@@ -54,9 +54,6 @@ struct CheckedFlags {
   std::vector<FlagFile> files;
   // CUDA, -rdc=true: the object needs a device link (nvcc -dlink) before the link, and -lcudadevrt.
   bool relocatable_device_code = false;
-  // CUDA, --threads=N: not in `nvcc`, because it changes no byte and the plan chooses the number, up to this one. 0: no
-  // limit.
-  int nvcc_threads = 0;
 };
 
 // INVALID_REQUEST with the flag, the reason and an alternative. TOOLCHAIN for a host compiler that nvcc refuses

@@ -225,13 +225,11 @@ TEST_F(FlagsTest, CommonCompileFlagsOfCudaPassAsTheyAre) {
   }
 }
 
-TEST_F(FlagsTest, ThreadsOfNvccAreABoundForThePlan) {
+TEST_F(FlagsTest, ThreadsOfNvccAreLeftOut) {
   for (const char* flags : {"-t|4|-O3", "-t=4|-O3", "-t4|-O3", "--threads=4|-O3", "--threads|4|-O3"}) {
     const CheckedFlags checked = MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flags, "");
     EXPECT_THAT(checked.nvcc, ::testing::ElementsAre("-O3")) << flags;
-    EXPECT_EQ(checked.nvcc_threads, 4) << flags;
   }
-  EXPECT_EQ(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-O3", "").nvcc_threads, 0);
   ExpectRefused(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "--threads=all", "", "number of threads");
   ExpectRefused(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "--split-compile=4", "", "ninja_workers");
 }

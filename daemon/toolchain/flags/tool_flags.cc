@@ -13,7 +13,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/flags/flag_table.h"
-#include "common/flags/flag_words.h"
 
 namespace kernix::toolchain {
 namespace {
@@ -219,7 +218,9 @@ absl::Status CheckToolFlags(FlagContext& context, const Flag& flag) {
   return PassOn(context, WithPieces(flag, pieces));
 }
 
-absl::Status ReadThreads(const Flag& flag, int& threads) {
+// It changes no byte: kernixd itself runs what nvcc would run side by side.
+absl::Status CheckThreads(const Flag& flag) {
+  int threads = 0;
   if (absl::SimpleAtoi(flag.value, &threads) && threads >= 0) return absl::OkStatus();
   return RefuseFlag(flag.text(), "its value must be a number of threads");
 }
@@ -248,7 +249,7 @@ absl::Status CheckOne(FlagContext& context, const Flag& flag) {
     case Meaning::kIsTheCaseAnyway:
       return absl::OkStatus();
     case Meaning::kThreads:
-      return ReadThreads(flag, result.nvcc_threads);
+      return CheckThreads(flag);
     case Meaning::kCudart:
       return flag.value == "static" ? absl::OkStatus() : RefuseFlag(flag.text(), kCudartIsStatic);
     case Meaning::kPtxasFlags:

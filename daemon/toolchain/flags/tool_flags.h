@@ -13,7 +13,6 @@
 #include "common/flags/languages.h"
 #include "common/os/env.h"
 #include "daemon/toolchain/flags/flags.h"
-#include "daemon/toolchain/host_facts.h"
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::toolchain {

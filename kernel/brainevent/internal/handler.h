@@ -47,10 +47,25 @@ struct AttributeSpec {
 // How a function receives the stream. On the CPU there is no stream.
 enum StreamUse : uint8_t { kNoStream, kNullableStream, kRequiredStream };
 
+// The role of one position in a function's argument or result list.
+enum BufferRole : uint8_t {
+  kTensor,
+  kToken,  // an XLA token, which orders calls: it has no data, and the user's function does not see it
+  kRest,   // any number of tensors: those that the other positions leave over. At most one per list
+};
+
+// A function's arguments or results, in its order. The last `optional` of them may be missing.
+struct BufferRoles {
+  int count;
+  const BufferRole* roles = nullptr;  // null: all are tensors
+  int optional = 0;
+  int rest = -1;  // the index of kRest, if there is one
+};
+
 struct Signature {
   const char* name;
-  int argument_count;
-  int result_count;
+  BufferRoles arguments;
+  BufferRoles results;
   const AttributeSpec* attributes;
   int attribute_count;
   uint32_t traits;
@@ -70,12 +85,6 @@ union AttributeValue {
   Block block;
 };
 
-// Describes a problem with an attribute, in two parts.
-struct Problem {
-  const char* text;
-  const char* detail = "";
-};
-
 // Converts to the type of the user's stream parameter: an integer or a cudaStream_t.
 struct Stream {
   void* handle;
@@ -87,69 +96,56 @@ struct Stream {
   }
 };
 
-// The parameters of one call. `tensors` holds the arguments, then the results.
-struct Call {
+// The tensors of a call's arguments or results. A token's position holds an empty tensor.
+struct TensorList {
   BE::Tensor* tensors;
+  int64_t count;
+
+  BE::Tensor& FromEnd(int64_t place) const { return tensors[count - 1 - place]; }
+  const BE::Tensor* Optional(int64_t place) const { return place < count ? &tensors[place] : nullptr; }
+
+  // The tensors between the first `before` and the last `after`.
+  template <typename Span>
+  Span Rest(int64_t before, int64_t after) const {
+    return {tensors + before, static_cast<size_t>(count - before - after)};
+  }
+};
+
+// The parameters of one call.
+struct Call {
+  const ffi::CallFrame* frame;
+  const Signature* signature;  // with the attributes that the call has
   AttributeValue* attributes;
-  Stream stream;
+  TensorList arguments = {};
+  TensorList results = {};
+  Stream stream = {};
+  int32_t device_ordinal = 0;
+  ffi::Error* error = nullptr;  // set by code that cannot return an error
 };
 
 // The XLA error for a failure in the function of `signature`; `format` is printf's.
 KERNIX_RUNTIME ffi::Error* Fail(const ffi::CallFrame* frame, const Signature& signature, ffi::ErrorCode code,
                                 const char* format, ...);
 
-// The end of errors for a call that does not fit the function: after replace=True, what JAX compiled before may not.
-#define KERNIX_TRACE_AGAIN                                                                                         \
-  ". If JAX traced the call before a load changed the function, call jax.clear_caches() and use the new module's " \
-  "function"
-
-// Makes `tensor` from element `i` of `buffers`. `what` is "argument" or "result".
-KERNIX_RUNTIME ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Signature& signature, const char* what,
-                                      const ffi::Buffers& buffers, int i, BE::Tensor& tensor);
-
-// Stores an attribute that XLA passes as `tag` and `given`.
-using AttributeReader = bool(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given, AttributeValue& value,
-                             Problem& problem);
-
-// The error for an attribute that the function does not have, if the call has one. Call it after reading the others.
-KERNIX_RUNTIME ffi::Error* UnexpectedAttribute(const ffi::CallFrame* frame, const Signature& signature);
-
-// Reads the stream. Returns XLA's error if there is no stream and the function requires one.
-KERNIX_RUNTIME ffi::Error* ReadStream(const ffi::CallFrame* frame, StreamUse use, Stream& stream);
-
-// Returns true if XLA called the handler with its metadata query, which is answered then. In such a frame, `frame->api`
-// may be null.
-KERNIX_RUNTIME bool AnswerMetadata(const ffi::CallFrame* frame, const Signature& signature);
-
-// Reads the arrays of a call, and the attributes that are the function's own. `reader` is null for a function without
-// attributes.
-KERNIX_RUNTIME ffi::Error* ReadParameters(const ffi::CallFrame* frame, const Signature& signature, Call& call,
-                                          AttributeReader* reader);
-
-// A complete handler, see Run().
-KERNIX_RUNTIME ffi::Error* RunHandler(const ffi::CallFrame* frame, const Signature& signature, Call& call,
-                                      void (*function)(Call&), AttributeReader* reader, StreamUse stream);
+// The error for `token`, which needs a function of XLA's API that the runtime does not have.
+KERNIX_RUNTIME ffi::Error* NotInThisRuntime(const ffi::CallFrame* frame, const Signature& signature, const char* token,
+                                            const char* function);
 
 struct ArrayType;  // typed_arrays.h
 
-// A handler as data, for a function that has arrays, attributes and a stream, each in every call.
+// A handler as data. To compile code would take far longer.
 struct Handler {
-  Signature signature;  // without a module
-  void (*function)(Call&);
-  AttributeReader* reader;
+  Signature signature;      // without a module
+  void (*function)(Call&);  // passes the parameters on to the user's function
   StreamUse stream;
-  const ArrayType* types;
+  const ArrayType* types;  // of typed arguments and results
   int type_count;
+  int optional_attributes;  // how many of the last attributes a call may leave out
+  bool takes_device_ordinal;
+  bool launches;  // the function is of launch.h, which reads more attributes
 };
 
-// A complete handler. `module` may be null.
-KERNIX_RUNTIME ffi::Error* RunTable(const ffi::CallFrame* frame, const char* module, const Handler& handler);
-
-// A complete handler. `call` has room for the parameters of `signature`; `function` passes it on to the user's
-// function. `kReader` is null for a function without attributes.
-template <AttributeReader* kReader, StreamUse kStream>
-inline ffi::Error* Run(const ffi::CallFrame* frame, const Signature& signature, Call& call, void (*function)(Call&)) {
-  return RunHandler(frame, signature, call, function, kReader, kStream);
-}
+// Does the work of a handler. `module` may be null.
+KERNIX_RUNTIME ffi::Error* RunHandler(const ffi::CallFrame* frame, const char* module, const Handler& handler);
 
 }  // namespace kernix_handler

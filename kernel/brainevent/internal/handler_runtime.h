@@ -11,9 +11,7 @@
 #include <typeinfo>
 
 #include "brainevent/internal/attributes.h"
-#include "brainevent/internal/extended.h"
 #include "brainevent/internal/handler.h"
-#include "brainevent/internal/scalars.h"
 #include "brainevent/internal/typed_arrays.h"
 
 #if defined(__GXX_RTTI)
@@ -24,6 +22,11 @@ extern "C" std::type_info* __cxa_current_exception_type() noexcept;
 #endif
 
 namespace kernix_handler {
+
+// The end of errors for a call that does not fit the function: after replace=True, what JAX compiled before may not.
+#define KERNIX_TRACE_AGAIN                                                                                         \
+  ". If JAX traced the call before a load changed the function, call jax.clear_caches() and use the new module's " \
+  "function"
 
 // How many bytes the UTF-8 character at `text` has; 0 if no character is there.
 KERNIX_COLD inline int CharacterSize(const unsigned char* text) {
@@ -72,8 +75,8 @@ ffi::Error* Fail(const ffi::CallFrame* frame, const Signature& signature, ffi::E
 }
 
 // Makes `tensor` from element `i` of `buffers`. `what` is "argument" or "result".
-ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Signature& signature, const char* what,
-                       const ffi::Buffers& buffers, int i, BE::Tensor& tensor) {
+KERNIX_COLD inline ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Signature& signature, const char* what,
+                                          const ffi::Buffers& buffers, int i, BE::Tensor& tensor) {
   const ffi::Buffer* buffer = static_cast<const ffi::Buffer*>(buffers.buffers[i]);
   if (buffers.types[i] != ffi::kBuffer) {
     return Fail(frame, signature, ffi::kInvalidArgument, "%s %d is not an array", what, i);
@@ -91,21 +94,7 @@ ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Signature& signature, 
   return nullptr;
 }
 
-// Fills `tensors` from `buffers`. Their number must be `expected`.
-KERNIX_COLD inline ffi::Error* ReadBuffers(const ffi::CallFrame* frame, const Signature& signature, const char* what,
-                                           const ffi::Buffers& buffers, int expected, BE::Tensor* tensors) {
-  if (buffers.size != expected) {
-    return Fail(frame, signature, ffi::kInvalidArgument, "expected %d %s%s, got %lld" KERNIX_TRACE_AGAIN, expected,
-                what, expected == 1 ? "" : "s", static_cast<long long>(buffers.size));
-  }
-  for (int i = 0; i < expected; ++i) {
-    ffi::Error* error = ReadBuffer(frame, signature, what, buffers, i, tensors[i]);
-    if (error != nullptr) return error;
-  }
-  return nullptr;
-}
-
-const char* TypeName(AttributeType type) {
+KERNIX_COLD inline const char* TypeName(AttributeType type) {
   static constexpr const char* kNames[] = {"bool",   "int8",   "int16",   "int32",    "int64",   "uint8",   "uint16",
                                            "uint32", "uint64", "float16", "bfloat16", "float32", "float64", "string"};
   return kNames[type];
@@ -159,6 +148,12 @@ KERNIX_SMALL inline bool ReadWhole(const ffi::Scalar& scalar, AttributeType type
   return static_cast<double>(whole) == real && ReadInteger({ffi::kS64, &whole}, type, value);
 }
 
+// For messages.
+KERNIX_COLD inline const char* NameOf(ffi::DataType type) {
+  const BE::DType dtype = BE::internal::DTypeFromXla(type);
+  return dtype == BE::DType::Invalid ? "a type that kernix does not know" : BE::dtype_name(dtype);
+}
+
 // Stores the value of `scalar` as `type`. If it does not fit, describes why in `problem` and returns false.
 bool ReadScalar(const ffi::Scalar& scalar, AttributeType type, AttributeValue& value, Problem& problem) {
   const bool integer = scalar.dtype >= ffi::kPred && scalar.dtype <= ffi::kU64;
@@ -169,21 +164,82 @@ bool ReadScalar(const ffi::Scalar& scalar, AttributeType type, AttributeValue& v
   if (type < kFloat16 && real) return ReadWhole(scalar, type, value.integer, problem);
   const bool half = type == kFloat16 || type == kBFloat16;
   if (half && scalar.dtype == ffi::kU16) return ReadInteger(scalar, kUInt16, value.integer);
-  problem = {half ? "must be passed as its bits, an np.uint16, not " : "cannot be made of ",
-             BE::dtype_name(BE::internal::DTypeFromXla(scalar.dtype))};
+  problem = {half ? "must be passed as its bits, an np.uint16, not " : "cannot be made of ", NameOf(scalar.dtype)};
   return false;
 }
 
-// For functions that have only scalar attributes.
-bool ReadScalarAttribute(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given, AttributeValue& value,
+bool ReadScalarAttribute(AttributeType type, ffi::AttributeTag tag, const void* given, AttributeValue& value,
                          Problem& problem) {
   problem = {"must be a scalar"};
-  return tag == ffi::kAttributeScalar && ReadScalar(*static_cast<const ffi::Scalar*>(given), spec.type, value, problem);
+  return tag == ffi::kAttributeScalar && ReadScalar(*static_cast<const ffi::Scalar*>(given), type, value, problem);
+}
+
+inline const char* TagName(ffi::AttributeTag tag) {
+  static constexpr const char* kNames[] = {"something else", "an array", "a dictionary", "a scalar", "a string"};
+  return tag <= ffi::kAttributeString ? kNames[tag] : kNames[0];
+}
+
+// The XLA data type of an array's elements.
+inline ffi::DataType ElementType(AttributeType type) {
+  static constexpr ffi::DataType kTypes[] = {ffi::kPred, ffi::kS8,  ffi::kS16, ffi::kS32, ffi::kS64,
+                                             ffi::kU8,   ffi::kU16, ffi::kU32, ffi::kU64, ffi::kF16,
+                                             ffi::kBF16, ffi::kF32, ffi::kF64};
+  return kTypes[type];
+}
+
+inline bool ReadArray(const ffi::Array& array, AttributeType type, AttributeValue& value, Problem& problem) {
+  value.block = {array.data, array.size};
+  problem = {"is an array of ", NameOf(array.dtype)};
+  return array.dtype == ElementType(type);
+}
+
+// Describes why `value` does not fit its parameter. The text is valid until the next call in this thread.
+KERNIX_COLD inline const char* DoesNotFit(const AttributeSpec& spec, const AttributeValue& value) {
+  static thread_local char text[128];
+  char number[40];
+  if (spec.type >= kFloat32) {
+    __builtin_snprintf(number, sizeof(number), "%.*g", spec.type == kFloat32 ? 9 : 17, value.real);
+  } else if (spec.type >= kInt8 && spec.type <= kInt64) {
+    __builtin_snprintf(number, sizeof(number), "%lld", static_cast<long long>(value.integer));
+  } else {
+    __builtin_snprintf(number, sizeof(number), "%llu", static_cast<unsigned long long>(value.integer));
+  }
+  __builtin_snprintf(text, sizeof(text), "is %s, which does not fit the C++ parameter (%s)", number,
+                     TypeName(spec.parameter));
+  return text;
+}
+
+// Converts `value`, of `spec.type`, to the parameter's type. Returns false if the result would be a different number.
+// float64 is rounded to float32.
+KERNIX_COLD inline bool Convert(const AttributeSpec& spec, AttributeValue& value, Problem& problem) {
+  const bool is_signed = spec.type >= kInt8 && spec.type <= kInt64;
+  AttributeValue given = value;
+  const ffi::Scalar scalar = {spec.type >= kFloat32 ? ffi::kF64 : is_signed ? ffi::kS64 : ffi::kU64, &given};
+  if (ReadScalar(scalar, spec.parameter, value, problem)) return true;
+  problem = {DoesNotFit(spec, given)};
+  return false;
+}
+
+// Stores an attribute that XLA passes as `tag` and `given`.
+KERNIX_COLD inline bool ReadAttribute(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given,
+                                      AttributeValue& value, Problem& problem) {
+  problem = {spec.is_array ? "must be a NumPy array, not " : "must be a str, not ", TagName(tag)};
+  if (spec.is_array) {
+    return tag == ffi::kAttributeArray && ReadArray(*static_cast<const ffi::Array*>(given), spec.type, value, problem);
+  }
+  if (spec.type != kString) {
+    return ReadScalarAttribute(spec.type, tag, given, value, problem) &&
+           (spec.parameter == kAsItIs || Convert(spec, value, problem));
+  }
+  if (tag != ffi::kAttributeString) return false;
+  const ffi::ByteSpan& text = *static_cast<const ffi::ByteSpan*>(given);
+  value.block = {text.ptr, text.len};
+  return true;
 }
 
 // Fills `values` with the attributes of `signature`. XLA sorts attributes by name, and there are few of them.
 KERNIX_COLD inline ffi::Error* ReadAttributes(const ffi::CallFrame* frame, const Signature& signature,
-                                              AttributeReader* reader, AttributeValue* values) {
+                                              AttributeValue* values) {
   const ffi::Attributes& given = frame->attributes;
   for (int k = 0; k < signature.attribute_count; ++k) {
     const AttributeSpec& spec = signature.attributes[k];
@@ -192,7 +248,7 @@ KERNIX_COLD inline ffi::Error* ReadAttributes(const ffi::CallFrame* frame, const
     for (int64_t i = 0; i < given.size; ++i) {
       const ffi::ByteSpan& name = *given.names[i];
       if (__builtin_strlen(spec.name) != name.len || __builtin_memcmp(spec.name, name.ptr, name.len) != 0) continue;
-      read = reader(spec, given.types[i], given.values[i], values[k], problem);
+      read = ReadAttribute(spec, given.types[i], given.values[i], values[k], problem);
     }
     if (!read) {
       return Fail(frame, signature, ffi::kInvalidArgument, "attribute '%s' (%s%s) %s%s", spec.name, TypeName(spec.type),
@@ -218,66 +274,6 @@ ffi::Error* UnexpectedAttribute(const ffi::CallFrame* frame, const Signature& si
     }
   }
   return nullptr;
-}
-
-inline const char* TagName(ffi::AttributeTag tag) {
-  static constexpr const char* kNames[] = {"something else", "an array", "a dictionary", "a scalar", "a string"};
-  return tag <= ffi::kAttributeString ? kNames[tag] : kNames[0];
-}
-
-// The XLA data type of an array's elements.
-inline ffi::DataType ElementType(AttributeType type) {
-  static constexpr ffi::DataType kTypes[] = {ffi::kPred, ffi::kS8,  ffi::kS16, ffi::kS32, ffi::kS64,
-                                             ffi::kU8,   ffi::kU16, ffi::kU32, ffi::kU64, ffi::kF16,
-                                             ffi::kBF16, ffi::kF32, ffi::kF64};
-  return kTypes[type];
-}
-
-inline bool ReadArray(const ffi::Array& array, AttributeType type, AttributeValue& value, Problem& problem) {
-  value.block = {array.data, array.size};
-  problem = {"is an array of ", BE::dtype_name(BE::internal::DTypeFromXla(array.dtype))};
-  return array.dtype == ElementType(type);
-}
-
-// An AttributeReader for all types.
-bool ReadAnyAttribute(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given, AttributeValue& value,
-                      Problem& problem) {
-  problem = {spec.is_array ? "must be a NumPy array, not " : "must be a str, not ", TagName(tag)};
-  if (spec.is_array) {
-    return tag == ffi::kAttributeArray && ReadArray(*static_cast<const ffi::Array*>(given), spec.type, value, problem);
-  }
-  if (spec.type != kString) return ReadScalarAttribute(spec, tag, given, value, problem);
-  if (tag != ffi::kAttributeString) return false;
-  const ffi::ByteSpan& text = *static_cast<const ffi::ByteSpan*>(given);
-  value.block = {text.ptr, text.len};
-  return true;
-}
-
-// Describes why `value` does not fit its parameter. The text is valid until the next call in this thread.
-KERNIX_COLD inline const char* DoesNotFit(const AttributeSpec& spec, const AttributeValue& value) {
-  static thread_local char text[128];
-  char number[40];
-  if (spec.type >= kFloat32) {
-    __builtin_snprintf(number, sizeof(number), "%.*g", spec.type == kFloat32 ? 9 : 17, value.real);
-  } else if (spec.type >= kInt8 && spec.type <= kInt64) {
-    __builtin_snprintf(number, sizeof(number), "%lld", static_cast<long long>(value.integer));
-  } else {
-    __builtin_snprintf(number, sizeof(number), "%llu", static_cast<unsigned long long>(value.integer));
-  }
-  __builtin_snprintf(text, sizeof(text), "is %s, which does not fit the C++ parameter (%s)", number,
-                     TypeName(spec.parameter));
-  return text;
-}
-
-// Converts `value`, of `spec.type`, to the parameter's type. Returns false if the result would be a different number.
-// float64 is rounded to float32.
-bool Convert(const AttributeSpec& spec, AttributeValue& value, Problem& problem) {
-  const bool is_signed = spec.type >= kInt8 && spec.type <= kInt64;
-  AttributeValue given = value;
-  const ffi::Scalar scalar = {spec.type >= kFloat32 ? ffi::kF64 : is_signed ? ffi::kS64 : ffi::kU64, &given};
-  if (ReadScalar(scalar, spec.parameter, value, problem)) return true;
-  problem = {DoesNotFit(spec, given)};
-  return false;
 }
 
 // "float32[2] (2 dimensions)"
@@ -329,11 +325,9 @@ KERNIX_COLD inline ffi::Error* WrongArray(const ffi::CallFrame* frame, const Sig
               named ? ")" : "", takes, got, CauseOf(type, buffer));
 }
 
-// Checks the arrays of a call against `count` types. Run() checks what is missing or not an array.
-ffi::Error* CheckArrays(const ffi::CallFrame* frame, const Signature& signature, const ArrayType* types, int count) {
-  const ffi::ExtensionBase* extension = frame->extension_start;
-  if (extension != nullptr && extension->type == ffi::kExtensionMetadata) return nullptr;
-  if (frame->stage != ffi::kStageExecute) return nullptr;
+// Checks the arrays of a call against `count` types. ReadList() checks what is missing or not an array.
+KERNIX_COLD inline ffi::Error* CheckArrays(const ffi::CallFrame* frame, const Signature& signature,
+                                           const ArrayType* types, int count) {
   for (int i = 0; i < count; ++i) {
     const ffi::Buffers& buffers = types[i].is_result ? frame->rets : frame->args;
     const int64_t place = types[i].place < 0 ? buffers.size + types[i].place : types[i].place;
@@ -348,7 +342,7 @@ ffi::Error* CheckArrays(const ffi::CallFrame* frame, const Signature& signature,
 }
 
 // Reads the stream. Returns XLA's error if there is no stream and the function requires one.
-ffi::Error* ReadStream(const ffi::CallFrame* frame, StreamUse use, Stream& stream) {
+KERNIX_COLD inline ffi::Error* ReadStream(const ffi::CallFrame* frame, StreamUse use, Stream& stream) {
   ffi::StreamGetArgs args = {sizeof(args), nullptr, frame->ctx, nullptr};
   ffi::Error* error = frame->api->stream_get(&args);
   if (error == nullptr) stream.handle = args.stream;
@@ -360,7 +354,7 @@ ffi::Error* ReadStream(const ffi::CallFrame* frame, StreamUse use, Stream& strea
 
 // Returns true if XLA called the handler with its metadata query, which is answered then. In such a frame, `frame->api`
 // may be null.
-bool AnswerMetadata(const ffi::CallFrame* frame, const Signature& signature) {
+KERNIX_COLD inline bool AnswerMetadata(const ffi::CallFrame* frame, const Signature& signature) {
   ffi::ExtensionBase* extension = frame->extension_start;
   if (extension == nullptr || extension->type != ffi::kExtensionMetadata) return false;
   ffi::Metadata* metadata = reinterpret_cast<ffi::MetadataExtension*>(extension)->metadata;
@@ -448,7 +442,6 @@ KERNIX_COLD inline ffi::Error* ThrownOther(const ffi::CallFrame* frame, const Si
 #endif
 
 // Calls `function` and turns its exceptions into errors.
-template <typename Call>
 inline ffi::Error* Invoke([[maybe_unused]] const ffi::CallFrame* frame, [[maybe_unused]] const Signature& signature,
                           Call& call, void (*function)(Call&)) {
 #if KERNIX_HAS_EXCEPTIONS
@@ -463,29 +456,6 @@ inline ffi::Error* Invoke([[maybe_unused]] const ffi::CallFrame* frame, [[maybe_
   function(call);
 #endif
   return nullptr;
-}
-
-// Reads the arrays of a call, and the attributes that are the function's own.
-ffi::Error* ReadParameters(const ffi::CallFrame* frame, const Signature& signature, Call& call,
-                           AttributeReader* reader) {
-  if (frame->stage != ffi::kStageExecute) {
-    return Fail(frame, signature, ffi::kInvalidArgument, "can only be called to execute");
-  }
-  BE::Tensor* results = call.tensors + signature.argument_count;
-  ffi::Error* error = ReadBuffers(frame, signature, "argument", frame->args, signature.argument_count, call.tensors);
-  if (error == nullptr) error = ReadBuffers(frame, signature, "result", frame->rets, signature.result_count, results);
-  if (error == nullptr && reader != nullptr) error = ReadAttributes(frame, signature, reader, call.attributes);
-  return error;
-}
-
-ffi::Error* RunHandler(const ffi::CallFrame* frame, const Signature& signature, Call& call, void (*function)(Call&),
-                       AttributeReader* reader, StreamUse stream) {
-  if (AnswerMetadata(frame, signature)) return nullptr;
-  ffi::Error* error = ReadParameters(frame, signature, call, reader);
-  if (error == nullptr && frame->attributes.size > signature.attribute_count)
-    error = UnexpectedAttribute(frame, signature);
-  if (error == nullptr && stream != kNoStream) error = ReadStream(frame, stream, call.stream);
-  return error != nullptr ? error : Invoke(frame, signature, call, function);
 }
 
 // Storage for the tensors of a call.
@@ -507,23 +477,10 @@ class TensorRoom {
   BE::Tensor* tensors_;
 };
 
-ffi::Error* RunTable(const ffi::CallFrame* frame, const char* module, const Handler& handler) {
-  Signature signature = handler.signature;
-  signature.module = module;
-  ffi::Error* error = CheckArrays(frame, signature, handler.types, handler.type_count);
-  if (error != nullptr) return error;
-  const TensorRoom tensors(signature.argument_count + signature.result_count);
-  const size_t attributes = static_cast<size_t>(signature.attribute_count);
-  Call call = {tensors.tensors(),
-               static_cast<AttributeValue*>(__builtin_alloca(attributes * sizeof(AttributeValue))),
-               {nullptr}};
-  return RunHandler(frame, signature, call, handler.function, handler.reader, handler.stream);
-}
-
 KERNIX_COLD inline ffi::Error* CheckCount(const ffi::CallFrame* frame, const Signature& signature, const char* what,
                                           const BufferRoles& roles, int64_t given) {
-  const int fewest = roles.Fewest();
-  const bool open = roles.rest < roles.count;
+  const bool open = roles.rest >= 0;
+  const int fewest = roles.count - roles.optional - (open ? 1 : 0);
   if (given >= fewest && (open || given <= roles.count)) return nullptr;
   char most[32] = "";
   if (roles.optional > 0) __builtin_snprintf(most, sizeof(most), " to %d", roles.count);
@@ -540,13 +497,21 @@ KERNIX_COLD inline ffi::Error* CheckRole(const ffi::CallFrame* frame, const Sign
               static_cast<long long>(index), want_token ? "a token" : "an array", is_token ? "a token" : "an array");
 }
 
+// The role of buffer `index` out of `given`.
+inline BufferRole RoleOf(const BufferRoles& roles, int64_t index, int64_t given) {
+  if (roles.roles == nullptr) return kTensor;
+  if (roles.rest < 0 || index < roles.rest) return roles.roles[index];
+  const int64_t places_after = roles.count - roles.rest - 1;
+  return given - index > places_after ? kTensor : roles.roles[roles.count - (given - index)];
+}
+
 // Fills `list` from `buffers`, which must match `roles`.
 KERNIX_COLD inline ffi::Error* ReadList(const ffi::CallFrame* frame, const Signature& signature, const char* what,
                                         const ffi::Buffers& buffers, const BufferRoles& roles, BE::Tensor* tensors,
                                         TensorList& list) {
   ffi::Error* error = CheckCount(frame, signature, what, roles, buffers.size);
   for (int64_t i = 0; error == nullptr && i < buffers.size; ++i) {
-    const bool token = roles.At(i, buffers.size) == kToken;
+    const bool token = RoleOf(roles, i, buffers.size) == kToken;
     const ffi::DataType type =
         buffers.types[i] == ffi::kBuffer ? static_cast<const ffi::Buffer*>(buffers.buffers[i])->dtype : ffi::kInvalid;
     error = CheckRole(frame, signature, what, i, token, type);
@@ -578,27 +543,58 @@ KERNIX_COLD inline ffi::Error* ReadDeviceOrdinal(const ffi::CallFrame* frame, co
   return error;
 }
 
-ffi::Error* RunExtendedHandler(const ffi::CallFrame* frame, const ExtendedSignature& signature,
-                               AttributeValue* attributes, void (*function)(ExtendedCall&), AttributeReader* reader,
-                               StreamUse stream, bool device_ordinal) {
+inline bool IsGiven(const ffi::Attributes& given, const char* name) {
+  for (int64_t i = 0; i < given.size; ++i) {
+    const ffi::ByteSpan& other = *given.names[i];
+    if (__builtin_strlen(name) == other.len && __builtin_memcmp(name, other.ptr, other.len) == 0) return true;
+  }
+  return false;
+}
+
+// Removes from `signature` the last attributes, which the call omits. The call must not omit any of the first
+// `required` ones.
+KERNIX_COLD inline ffi::Error* LeaveOut(const ffi::CallFrame* frame, int required, Signature& signature) {
+  int given = signature.attribute_count;
+  while (given > required && !IsGiven(frame->attributes, signature.attributes[given - 1].name)) --given;
+  for (int i = required; i < given; ++i) {
+    if (IsGiven(frame->attributes, signature.attributes[i].name)) continue;
+    return Fail(
+        frame, signature, ffi::kInvalidArgument,
+        "attribute '%s' is given, so give '%s' before it, too: C++ can leave out default arguments only at the end",
+        signature.attributes[given - 1].name, signature.attributes[i].name);
+  }
+  signature.attribute_count = given;
+  return nullptr;
+}
+
+ffi::Error* RunHandler(const ffi::CallFrame* frame, const char* module, const Handler& handler) {
+  Signature signature = handler.signature;
+  signature.module = module;
   if (AnswerMetadata(frame, signature)) return nullptr;
   if (frame->stage != ffi::kStageExecute) {
     return Fail(frame, signature, ffi::kInvalidArgument, "can only be called to execute");
   }
   const TensorRoom room(frame->args.size + frame->rets.size);
-  ExtendedCall call = {frame, &signature, attributes};
-  ffi::Error* error =
-      ReadList(frame, signature, "argument", frame->args, signature.arguments, room.tensors(), call.arguments);
+  BE::Tensor* results = room.tensors() + frame->args.size;
+  const size_t attributes = static_cast<size_t>(signature.attribute_count);
+  Call call = {frame, &signature, static_cast<AttributeValue*>(__builtin_alloca(attributes * sizeof(AttributeValue)))};
+  ffi::Error* error = LeaveOut(frame, signature.attribute_count - handler.optional_attributes, signature);
+  if (error == nullptr) error = CheckArrays(frame, signature, handler.types, handler.type_count);
   if (error == nullptr) {
-    error = ReadList(frame, signature, "result", frame->rets, signature.results, room.tensors() + frame->args.size,
-                     call.results);
+    error = ReadList(frame, signature, "argument", frame->args, signature.arguments, room.tensors(), call.arguments);
   }
-  if (error == nullptr && reader != nullptr) error = ReadAttributes(frame, signature, reader, attributes);
-  if (error == nullptr && frame->attributes.size > signature.attribute_count)
+  if (error == nullptr) {
+    error = ReadList(frame, signature, "result", frame->rets, signature.results, results, call.results);
+  }
+  if (error == nullptr) error = ReadAttributes(frame, signature, call.attributes);
+  if (error == nullptr && !handler.launches && frame->attributes.size > signature.attribute_count) {
     error = UnexpectedAttribute(frame, signature);
-  if (error == nullptr && stream != kNoStream) error = ReadStream(frame, stream, call.stream);
-  if (error == nullptr && device_ordinal) error = ReadDeviceOrdinal(frame, signature, call.device_ordinal);
-  if (error == nullptr) error = Invoke(frame, signature, call, function);
+  }
+  if (error == nullptr && handler.stream != kNoStream) error = ReadStream(frame, handler.stream, call.stream);
+  if (error == nullptr && handler.takes_device_ordinal) {
+    error = ReadDeviceOrdinal(frame, signature, call.device_ordinal);
+  }
+  if (error == nullptr) error = Invoke(frame, signature, call, handler.function);
   if (error == nullptr) return call.error;
   if (call.error != nullptr) {
     ffi::ErrorDestroyArgs destroy = {sizeof(destroy), nullptr, call.error};

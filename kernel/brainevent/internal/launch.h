@@ -9,7 +9,7 @@
 
 #include <cuda_runtime.h>
 
-#include "brainevent/internal/scalars.h"
+#include "brainevent/internal/attributes.h"
 #include "brainevent/internal/typed_arrays.h"
 #include "brainevent/span.h"
 
@@ -32,14 +32,6 @@ struct LaunchConfig {
   Sizes cluster;
   int64_t shared = 0;
   bool cooperative = false;
-};
-
-// The parameters of one launch.
-struct LaunchCall : Call {
-  const ffi::CallFrame* frame;
-  const Signature* signature;
-  LaunchConfig config = {};
-  ffi::Error* error = nullptr;
 };
 
 // The range of an attribute of a launch: the largest value of each size.
@@ -142,8 +134,7 @@ KERNIX_COLD inline ffi::Error* ReadCooperative(const ffi::CallFrame* frame, cons
   if (!given) return nullptr;
   Problem problem = {""};
   AttributeValue value;
-  const AttributeSpec spec = {"cooperative", kBool};
-  if (!ReadScalarAttribute(spec, frame->attributes.types[place], frame->attributes.values[place], value, problem)) {
+  if (!ReadScalarAttribute(kBool, frame->attributes.types[place], frame->attributes.values[place], value, problem)) {
     return Fail(frame, signature, ffi::kInvalidArgument, "cooperative %s", problem.text);
   }
   cooperative = value.integer != 0;
@@ -190,9 +181,9 @@ KERNIX_COLD inline ffi::Error* ReadConfig(const ffi::CallFrame* frame, const Sig
 }
 
 // The error for a failure of CUDA before or at the launch.
-KERNIX_COLD inline ffi::Error* LaunchFailed(const LaunchCall& call, const char* what, cudaError_t code) {
+KERNIX_COLD inline ffi::Error* LaunchFailed(const Call& call, const LaunchConfig& config, const char* what,
+                                            cudaError_t code) {
   static_cast<void>(cudaGetLastError());  // forget it: the next launch reports its own
-  const LaunchConfig& config = call.config;
   const SizesText cluster(config.cluster);
   return Fail(call.frame, *call.signature, ffi::kInternal,
               "%s, with grid %s, block %s, shared %lld%s%s%s, failed: %s: %s", what, SizesText(config.grid).text,
@@ -203,12 +194,12 @@ KERNIX_COLD inline ffi::Error* LaunchFailed(const LaunchCall& call, const char* 
 
 // Lets `function` have the dynamic shared memory of a call. More than 48 KiB must be asked for: all that there is, so
 // that no call takes away what another thread's has just asked for.
-KERNIX_COLD inline ffi::Error* AllowShared(const LaunchCall& call, const void* function) {
+KERNIX_COLD inline ffi::Error* AllowShared(const Call& call, const LaunchConfig& config, const void* function) {
   cudaFuncAttributes now = {};
   int device = 0;
   int most = 0;
   cudaError_t code = cudaFuncGetAttributes(&now, function);
-  const int64_t shared = call.config.shared;
+  const int64_t shared = config.shared;
   if (code == cudaSuccess && shared <= now.maxDynamicSharedSizeBytes) return nullptr;
   if (code == cudaSuccess) code = cudaGetDevice(&device);
   if (code == cudaSuccess) code = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
@@ -221,11 +212,11 @@ KERNIX_COLD inline ffi::Error* AllowShared(const LaunchCall& call, const void* f
   if (code == cudaSuccess) {
     code = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, most - static_cast<int>(own));
   }
-  return code == cudaSuccess ? nullptr : LaunchFailed(call, "asking for the shared memory", code);
+  return code == cudaSuccess ? nullptr : LaunchFailed(call, config, "asking for the shared memory", code);
 }
 
 // Checks that the device has clusters, and lets `function` have large ones.
-KERNIX_COLD inline ffi::Error* AllowCluster(const LaunchCall& call, const void* function) {
+KERNIX_COLD inline ffi::Error* AllowCluster(const Call& call, const LaunchConfig& config, const void* function) {
   int device = 0;
   int has_clusters = 0;
   cudaError_t code = cudaGetDevice(&device);
@@ -233,12 +224,12 @@ KERNIX_COLD inline ffi::Error* AllowCluster(const LaunchCall& call, const void* 
   if (code == cudaSuccess && has_clusters == 0) {
     return Fail(call.frame, *call.signature, ffi::kInvalidArgument,
                 "cluster is %s, but this device has no clusters: they need compute capability 9.0 or newer",
-                SizesText(call.config.cluster).text);
+                SizesText(config.cluster).text);
   }
-  if (code == cudaSuccess && call.config.cluster.Product() > kPortableCluster) {
+  if (code == cudaSuccess && config.cluster.Product() > kPortableCluster) {
     code = cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   }
-  return code == cudaSuccess ? nullptr : LaunchFailed(call, "asking for clusters", code);
+  return code == cudaSuccess ? nullptr : LaunchFailed(call, config, "asking for clusters", code);
 }
 
 // The pointee of a pointer, without const and volatile. <type_traits> would cost more than all of this header.
@@ -333,9 +324,9 @@ struct LaunchBytes {
 
 // Checks that a value fits a parameter of type T: that there are as many bytes.
 template <typename T, typename Value>
-inline void CheckValue(LaunchCall&, const Value&) {}
+inline void CheckValue(Call&, const Value&) {}
 template <typename T>
-KERNIX_COLD inline void CheckValue(LaunchCall& call, const LaunchBytes& value) {
+KERNIX_COLD inline void CheckValue(Call& call, const LaunchBytes& value) {
   if (value.size == sizeof(T) || call.error != nullptr) return;
   call.error =
       Fail(call.frame, *call.signature, ffi::kInvalidArgument,
@@ -344,13 +335,16 @@ KERNIX_COLD inline void CheckValue(LaunchCall& call, const LaunchBytes& value) {
            value.name, static_cast<long long>(value.size), static_cast<long long>(sizeof(T)));
 }
 
-// Launches `function` with `values`, which must convert to its parameters.
+// Launches `function` as the call says, with `values`, which must convert to its parameters.
 template <typename... Parameters, typename... Values>
-inline void Launch(LaunchCall& call, void (*function)(Parameters...), const Values&... values) {
-  const LaunchConfig& config = call.config;
-  if (config.shared > 0) call.error = AllowShared(call, reinterpret_cast<const void*>(function));
+inline void Launch(Call& call, void (*function)(Parameters...), const Values&... values) {
+  LaunchConfig config;
+  call.error = ReadConfig(call.frame, *call.signature, config);
+  if (config.shared > 0 && call.error == nullptr) {
+    call.error = AllowShared(call, config, reinterpret_cast<const void*>(function));
+  }
   if (config.cluster.count > 0 && call.error == nullptr) {
-    call.error = AllowCluster(call, reinterpret_cast<const void*>(function));
+    call.error = AllowCluster(call, config, reinterpret_cast<const void*>(function));
   }
   if (call.error != nullptr) return;
   (CheckValue<Parameters>(call, values), ...);
@@ -382,20 +376,7 @@ inline void Launch(LaunchCall& call, void (*function)(Parameters...), const Valu
     return cudaLaunchKernelExC(&launch, reinterpret_cast<const void*>(function), addresses);
   };
   const cudaError_t code = launch_with(values...);
-  if (code != cudaSuccess) call.error = LaunchFailed(call, "the launch", code);
-}
-
-// Like Run() in handler.h. `function` launches, and may store an error in the call.
-template <AttributeReader* kReader>
-inline ffi::Error* RunLaunch(const ffi::CallFrame* frame, const Signature& signature, LaunchCall& call,
-                             void (*function)(LaunchCall&)) {
-  if (AnswerMetadata(frame, signature)) return nullptr;
-  ffi::Error* error = ReadParameters(frame, signature, call, kReader);
-  if (error == nullptr) error = ReadConfig(frame, signature, call.config);
-  if (error == nullptr) error = ReadStream(frame, kRequiredStream, call.stream);
-  if (error != nullptr) return error;
-  function(call);
-  return call.error;
+  if (code != cudaSuccess) call.error = LaunchFailed(call, config, "the launch", code);
 }
 
 }  // namespace kernix_handler

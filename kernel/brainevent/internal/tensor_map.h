@@ -83,7 +83,7 @@ KERNIX_COLD inline void Encode(const BE::Tensor& tensor, const char* name, int t
   if (made != CUDA_SUCCESS) fail("cuTensorMapEncodeTiled failed with error %lld", made);
 }
 
-// The descriptor of an array that CheckArrays() has found right. `kBox` is in the order of its shape. `kSwizzle` is 0,
+// The descriptor of an array that the handler has found right. `kBox` is in the order of its shape. `kSwizzle` is 0,
 // 32, 64 or 128 bytes.
 template <BE::DType kDType, int kSwizzle, long long... kBox>
 struct TensorMapOf : TensorMap {
@@ -108,7 +108,7 @@ struct TensorMapOf : TensorMap {
 
 // For a launch, which has no exceptions: reports why there is no descriptor.
 template <typename T, BE::DType kDType, int kSwizzle, long long... kBox>
-KERNIX_COLD inline void CheckValue(LaunchCall& call, const TensorMapOf<kDType, kSwizzle, kBox...>& value) {
+KERNIX_COLD inline void CheckValue(Call& call, const TensorMapOf<kDType, kSwizzle, kBox...>& value) {
   if (value.problem[0] == '\0' || call.error != nullptr) return;
   call.error = Fail(call.frame, *call.signature, ffi::kInvalidArgument, "%s", value.problem);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Typed arguments and results of handlers: the check of a call, and the conversion of a BE::Tensor to the parameter of
-// the user's function. The generated code includes this header only for functions that have some.
+// Typed arguments and results of handlers: the conversion of a BE::Tensor to the parameter of the user's function. The
+// generated code includes this header only for functions that have some.
 #pragma once
 #pragma GCC system_header  // no warnings here for those who include it
 
@@ -18,10 +18,6 @@ struct ArrayType {
   bool is_result;
   int64_t place;  // among the arguments or results of a call; from the end if negative: -1 is the last
 };
-
-// Checks the arrays of a call against `count` types. Run() checks what is missing or not an array.
-KERNIX_RUNTIME ffi::Error* CheckArrays(const ffi::CallFrame* frame, const Signature& signature, const ArrayType* types,
-                                       int count);
 
 // The element type of arrays of T; Invalid for a T of another library, such as std::complex<float>.
 template <typename T>
@@ -76,7 +72,7 @@ __attribute__((noinline)) View ViewOf(const BE::Tensor& tensor, [[maybe_unused]]
   return view;
 }
 
-// An argument that CheckArrays() has found right. It converts to a BE::In or a BE::Tensor, whichever the function
+// An argument that the handler has found right. It converts to a BE::In or a BE::Tensor, whichever the function
 // takes.
 template <BE::DType kDType, int kRank>
 struct TypedArgument {

@@ -207,8 +207,7 @@ class _Layer:
         translated: Exception
         if isinstance(error, kernix.KernelCompilationError):
             _, message = translate(error, error.message, language)
-            _, output, command = error.args  # error.command would write a folder for an error that nobody looks at
-            translated = self._package.CompilationError(message, output, command)
+            translated = self._package.CompilationError(message, error.compiler_output, error.command)
             return translated
         name, message = translate(error, str(error), language)
         known = self._request_error if name == "KernelRequestError" else getattr(self._package, name, None)

@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of this process, created on first use and again when the environment changes, and the cache behind it."""
+"""The client of this process, created on first use and again when the environment changes, and what is behind it."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from kernix import _core
+from kernix import _core, _environment
 from kernix._errors import KernelDaemonError, KernelResourceError
 from kernix._lock import ForkSafeLock
 from kernix.loading.module import forget_modules
 from kernix.loading.request import check_text
 
-__all__ = ["clear_cache", "client", "get_cache_dir", "latest", "set_cache_dir", "store_override", "use_store"]
+__all__ = [
+    "clear_cache",
+    "client",
+    "doctor",
+    "get_cache_dir",
+    "latest",
+    "print_diagnostics",
+    "set_cache_dir",
+    "store_override",
+    "use_store",
+]
 
 _lock = ForkSafeLock()
 _store_override = ""  # set by set_cache_dir(); empty: the user's default store
@@ -115,3 +125,29 @@ def get_cache_dir() -> str:
         return client().info(start=False).store_directory
     except KernelDaemonError:
         return _core.default_store_directory()
+
+
+def print_diagnostics() -> None:
+    """Print to ``sys.stdout`` what ``kernixctl doctor`` finds, and the targets that JAX knows.
+
+    It examines compilers, GPU, daemon and store, and compiles small kernels. It starts a daemon if none is running.
+    ``python -m kernix`` examines Python and JAX, too.
+    """
+    from kernix.jax.targets import list_registered_targets
+
+    print(doctor()[1], end="")
+    print(f"{'':<6}{'targets':<14}{', '.join(list_registered_targets()) or 'none registered'}")
+
+
+def doctor() -> tuple[int, str]:
+    """Run ``kernixctl doctor`` for the store of this process. Return its exit code and its lines."""
+    import subprocess  # here: it would make `import kernix` slower
+
+    program = _environment.program("kernixctl")
+    if not program:
+        return 1, "fail  kernixctl     this installation of kernix lacks it: install kernix again\n"
+    environment = _environment.for_kernixctl()
+    if store := store_override():
+        environment["KERNIX_CACHE_DIR"] = store
+    done = subprocess.run([program, "doctor"], env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    return done.returncode, done.stdout

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from kernix import _core, _environment
 from kernix._errors import KernelError
-from kernix.loading.defines import Defines, define_flags
-from kernix.loading.request import path_list, string_list
+from kernix.loading.request import Defines, define_flags, path_list, string_list
 
 __all__ = ["get_include", "write_compile_flags"]
 

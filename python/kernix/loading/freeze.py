@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from typing import Literal, NamedTuple, get_args
 
 from kernix import _core
@@ -68,7 +68,7 @@ def freeze_load(request: _core.Request, policy: str | None) -> Freeze | None:
     return state
 
 
-def freeze(action: Action = "raise") -> AbstractContextManager[None]:
+def freeze(action: Action = "raise") -> AbstractContextManager[object]:
     """Expect that no later load of this process needs a build.
 
     Call it when the process has loaded what it needs. It holds for all threads and for forked children, until
@@ -90,26 +90,19 @@ def freeze(action: Action = "raise") -> AbstractContextManager[None]:
     context manager
         At its end, the process is as it was before the call.
     """
-    global _frozen
     if action not in get_args(Action):
         raise ValueError(f'action is {action!r}. It takes "raise", "warn" and "count".')
-    thaw = _Thaw(_frozen)
-    _frozen = Freeze(action, f"by {user_line()} at {time.strftime('%Y-%m-%d %H:%M:%S')}")
+    thaw = ExitStack()
+    thaw.callback(_become, _frozen)
+    _become(Freeze(action, f"by {user_line()} at {time.strftime('%Y-%m-%d %H:%M:%S')}"))
     return thaw
 
 
 def unfreeze() -> None:
     """End what :func:`freeze` began: later loads may build."""
+    _become(None)
+
+
+def _become(state: Freeze | None) -> None:
     global _frozen
-    _frozen = None
-
-
-class _Thaw(AbstractContextManager[None]):
-    """Makes the process again what it was before a freeze."""
-
-    def __init__(self, before: Freeze | None) -> None:
-        self._before = before
-
-    def __exit__(self, *_: object) -> None:
-        global _frozen
-        _frozen = self._before
+    _frozen = state

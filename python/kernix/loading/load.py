@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from kernix import _core
 from kernix._errors import KernelRequestError
-from kernix.loading.defines import Defines, define_flags
 from kernix.loading.module import CompiledModule
 from kernix.loading.one_load import Policy, PreparedLoad, public_load
 from kernix.loading.request import (
+    Defines,
     Functions,
+    define_flags,
     file_source,
     file_sources,
     inline_sources,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kernix._lock import ForkSafeLock
 
-__all__ = ["LoadReport", "ProcessReport", "in_a_line", "note", "report"]
+__all__ = ["LoadReport", "ProcessReport", "html_table", "in_a_line", "note", "report", "text_table"]
 
 _MOST_LOADS = 4096  # as many as libkernix remembers
 _LONGEST_REASON = 500
@@ -84,10 +84,8 @@ class ProcessReport(NamedTuple):
 
     def __str__(self) -> str:
         lines = self._summary()
-        table = [_COLUMNS, *map(_row, self._longest())]
-        widths = [max(len(row[i]) for row in table) for i in range(len(_COLUMNS))]
         if self.loads:
-            lines += ["", *("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)]
+            lines += ["", *text_table(self._table())]
         if self._left_out():
             lines.append(self._left_out())
         return "\n".join(lines)
@@ -95,10 +93,8 @@ class ProcessReport(NamedTuple):
     def _repr_html_(self) -> str:
         from html import escape
 
-        head = "".join(f"<th>{column}</th>" for column in _COLUMNS)
-        rows = ["".join(f"<td>{escape(field)}</td>" for field in _row(one)) for one in self._longest()]
-        table = "".join(f"<tr>{row}</tr>" for row in (head, *rows)) if rows else ""
-        return f"{'<br>'.join(map(escape, self._summary()))}<table>{table}</table>{self._left_out()}"
+        table = html_table(self._table() if self.loads else [])
+        return f"{'<br>'.join(map(escape, self._summary()))}{table}{self._left_out()}"
 
     def _summary(self) -> list[str]:
         total = sum(self.counts.values())
@@ -109,8 +105,9 @@ class ProcessReport(NamedTuple):
             lines.append(f"needed a build after freeze(){_listed(self.after_freeze)}")
         return lines
 
-    def _longest(self) -> Sequence[LoadReport]:
-        return sorted(self.loads, key=lambda one: -one.seconds)[:_MOST_ROWS]
+    def _table(self) -> Sequence[Sequence[str]]:
+        longest = sorted(self.loads, key=lambda one: -one.seconds)[:_MOST_ROWS]
+        return [_COLUMNS, *map(_row, longest)]
 
     def _left_out(self) -> str:
         more = len(self.loads) - _MOST_ROWS
@@ -123,6 +120,21 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _row(one: LoadReport) -> tuple[str, ...]:
     return (one.name, one.origin, f"{one.seconds:.2f}", str(one.build_ms or ""), one.reason)
+
+
+def text_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def html_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table for a notebook. The first row is its head."""
+    from html import escape
+
+    tags = ["th", *["td"] * len(rows)]
+    cells = ["".join(f"<{tag}>{escape(text)}</{tag}>" for text in row) for tag, row in zip(tags, rows, strict=False)]
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
 def in_a_line(error: Exception) -> str:

@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, SupportsIndex, TypeVar
 
 from kernix import _core, _environment
 from kernix._errors import KernelRequestError
 
 __all__ = [
+    "Defines",
     "Functions",
     "SourceText",
     "bundle_paths",
     "check_text",
+    "define_flags",
     "file_source",
     "file_sources",
     "folder_path",
@@ -25,6 +29,9 @@ __all__ = [
     "stem",
     "string_list",
 ]
+
+#: Values of macros by name. A str is C++ text, a bool is 1 or 0, and None is the compilers' default, 1.
+Defines = Mapping[str, SupportsIndex | float | str | None] | None
 
 #: Functions in the user's form: names mapped to tokens, names alone, or None.
 Functions = Mapping[str, Sequence[str]] | Sequence[str] | None
@@ -176,3 +183,57 @@ def _check_name(name: str) -> str:
     if not isinstance(name, str) or not name:
         raise KernelRequestError(f"name must be a non-empty string, not {name!r}")
     return check_text("name", name)
+
+
+def define_flags(defines: Defines, *, for_nvcc: bool = False) -> tuple[str, ...]:
+    """Return a ``-D`` flag for each macro, as C++ compilers or nvcc take them.
+
+    Raises
+    ------
+    TypeError
+        If `defines` is not a mapping, or a value is of another type.
+    KernelRequestError
+        If a name is not that of a macro, or a value is not finite or has more than one line.
+    """
+    if defines is None:
+        return ()
+    if not isinstance(defines, Mapping):
+        raise TypeError(f"defines must be a dict of names and values, not {defines!r}")
+    return tuple(word for name, value in defines.items() for word in _flag_words(name, value, for_nvcc))
+
+
+def _flag_words(name: str, value: SupportsIndex | float | str | None, for_nvcc: bool) -> tuple[str] | tuple[str, str]:
+    if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or name == "defined":
+        raise KernelRequestError(f"defines: {name!r} is not the name of a macro")
+    text = "" if value is None else f"={_macro_text(name, value)}"
+    macro = name + (_escaped_for_nvcc(text) if for_nvcc else text)
+    # In one word, "a -b" could be two flags in one string, which is an error.
+    return ("-D", macro) if " -" in macro.expandtabs(1) else (f"-D{macro}",)
+
+
+def _macro_text(name: str, value: SupportsIndex | float | str) -> str:
+    if isinstance(value, str):
+        if "\n" in value or "\r" in value:
+            raise KernelRequestError(f"defines[{name!r}] has more than one line: {value!r}")
+        return check_text(f"defines[{name!r}]", value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise KernelRequestError(f"defines[{name!r}] is {value}, which C++ has no literal for: pass an expression")
+        return _literal(repr(float(value)))
+    try:
+        return _literal(str(operator.index(value)))
+    except TypeError:
+        kind = type(value).__qualname__
+        raise TypeError(f"defines[{name!r}] must be an int, float, bool, str or None, not {kind}") from None
+
+
+def _literal(literal: str) -> str:
+    return f"({literal})" if literal.startswith("-") else literal  # or "x-N" would be "x--1"
+
+
+def _escaped_for_nvcc(text: str) -> str:
+    """Return `text` so that nvcc, for which a comma outside of a literal begins another macro, reads it as it is."""
+    import re
+
+    literal = r'"(?:\\.|[^"\\])*(?:"|$)' + "|" + r"'(?:\\.|[^'\\])*(?:'|$)"
+    return re.sub(rf"({literal})|[\\,]", lambda found: found[1] or "\\" + found[0], text)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kernix import _core
@@ -71,6 +71,7 @@ class BuildTrace:
     total_ms: float
     steps: tuple[BuildStep, ...]
     left_out: int
+    _message: bytes = field(repr=False)
 
     def to_chrome(self) -> dict[str, Any]:
         """Return the trace in Chrome's Trace Event Format, for ``json.dumps``."""
@@ -92,10 +93,10 @@ class BuildTrace:
             raise KernelResourceError(f"cannot write the trace to {path}: {error.strerror or error}") from error
 
     def _chrome(self) -> str:
-        return _core.chrome_trace(self, f"kernixd: {self.name} {self.key[:12]}")
+        return _core.chrome_trace(self._message, f"kernixd: {self.name} {self.key[:12]}")
 
     def __str__(self) -> str:
-        return _core.draw_trace(self, shutil.get_terminal_size().columns).rstrip("\n")
+        return _core.draw_trace(self._message, shutil.get_terminal_size().columns).rstrip("\n")
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Draw the trace where IPython shows it."""
@@ -104,8 +105,9 @@ class BuildTrace:
 
 def trace_of(core: _core.Module) -> BuildTrace:
     """Return the trace of the build that made a module's library."""
-    began_unix_ms, total_ms, steps, left_out = connection.client().trace(core.key)
-    return BuildTrace(core.name, core.key, began_unix_ms, total_ms, tuple(BuildStep(*step) for step in steps), left_out)
+    began_unix_ms, total_ms, steps, left_out, message = connection.client().trace(core.key)
+    own_steps = tuple(BuildStep(*step) for step in steps)
+    return BuildTrace(core.name, core.key, began_unix_ms, total_ms, own_steps, left_out, message)
 
 
 BuildStep.__module__ = "kernix"

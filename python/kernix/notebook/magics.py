@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cell magics ``%%cuda`` and ``%%cpp``.
-
-Their options are those of ``kernixctl compile``, as far as a cell needs them.
-"""
+"""The cell magics ``%%cuda`` and ``%%cpp``. Their options are the parameters of the loads."""
 
 from __future__ import annotations
 
 import keyword
 import shlex
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, BooleanOptionalAction
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import Parameter, signature
 from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 from IPython.display import DisplayHandle
 
-from kernix._errors import KernelRequestError, KernelToolchainError
+from kernix._errors import KernelRequestError
 from kernix.loading.console import ProgressLine, progress_line
 from kernix.loading.load import load_cpp_inline, load_cuda_inline
 from kernix.loading.module import CompiledModule, origin_in_words
@@ -29,92 +27,40 @@ _UNNAMED = "cell"
 #: The other way than annotations to name functions, in kernixd's words.
 _NOT_IN_CELLS = ", or pass 'functions'"
 
-#: What messages call an argument of the loads, and the option of a cell for it.
-_OPTIONS = {
-    "compute_capability": "--arch",
-    "extra_cflags": "--flag",
-    "extra_cuda_cflags": "--flag",
-    "extra_include_paths": "--include",
-    "extra_ldflags": "--link-flag",
-}
+#: Parameters that cells have no options for.
+_SET_BY_CELLS = ("auto_register", "replace", "target_prefix", "wait")
 
-_Load = Callable[[str, str, Namespace], CompiledModule]
+_SHORT = {"defines": ["-D"], "extra_include_paths": ["-I"], "optimization_level": ["-O"], "verbose": ["-v"]}
 
 
 def add_magics(shell: Any) -> None:
     """Register the magics with IPython's `shell`."""
-    for magic, parser, load in (("cpp", _cpp_parser(), _load_cpp), ("cuda", _cuda_parser(), _load_cuda)):
-        shell.register_magic_function(_cell_magic(shell, parser, load), magic_kind="cell", magic_name=magic)
+    for magic, load in (("cpp", load_cpp_inline), ("cuda", load_cuda_inline)):
+        shell.register_magic_function(_cell_magic(shell, magic, load), magic_kind="cell", magic_name=magic)
 
 
-def _cell_magic(shell: Any, parser: _CellParser, load: _Load) -> Callable[[str, str], None]:
+def _cell_magic(shell: Any, magic: str, load: Callable[..., CompiledModule]) -> Callable[[str, str], None]:
+    parser = _CellParser(magic, load)
     loaded: dict[str, str] = {}  # the content of what the latest cell of each name has loaded
 
-    def magic(line: str, cell: str) -> None:
-        options = parser.parse_line(line)
+    def run(line: str, cell: str) -> None:
+        variable, options = parser.parse_line(line)
+        name = variable or _UNNAMED
         # The line of the magic counts, so that messages name the lines that the notebook shows.
-        with _status_line(shell, options.name or _UNNAMED) as status:
-            with _words_for_cells():
-                module = load(options.name or _UNNAMED, "\n" + cell, options)
+        with _status_line(shell, name) as status:
+            try:
+                module = load(name, "\n" + cell, **options)
+            except KernelRequestError as error:
+                error.args = (str(error).replace(_NOT_IN_CELLS, ""),)
+                raise
             status(_summary(module, is_new=loaded.get(module.name) != module.content_hash))
             loaded[module.name] = module.content_hash
-        if options.name:
-            shell.push({options.name: module})
+        if variable:
+            shell.push({variable: module})
         shell.push({name: module[name] for name in module})
 
-    magic.__doc__ = parser.format_help()
-    return magic
-
-
-def _load_cpp(name: str, source: str, options: Namespace) -> CompiledModule:
-    level = [] if options.optimization_level is None else [f"-O{options.optimization_level}"]
-    return load_cpp_inline(name, source, extra_cflags=[*level, *_flags(options)], wait=True, **_common(options))
-
-
-def _load_cuda(name: str, source: str, options: Namespace) -> CompiledModule:
-    return load_cuda_inline(
-        name,
-        source,
-        wait=True,
-        extra_cuda_cflags=_flags(options),
-        optimization_level=3 if options.optimization_level is None else options.optimization_level,
-        compute_capability=options.arch,
-        use_fast_math=options.use_fast_math,
-        allow_cuda_graph=not options.no_cuda_graph,
-        keep=options.keep,
-        **_common(options),
-    )
-
-
-def _flags(options: Namespace) -> list[str]:
-    return [*(f"-D{macro}" for macro in options.define), *options.flag]
-
-
-def _common(options: Namespace) -> dict[str, Any]:
-    return {
-        "extra_ldflags": options.link_flag,
-        "extra_include_paths": options.include,
-        "debug": options.debug,
-        "force_rebuild": options.force,
-        "policy": options.policy,
-        "verbose": options.verbose,
-        "replace": True,
-    }
-
-
-@contextmanager
-def _words_for_cells() -> Iterator[None]:
-    """Make errors name a cell's options instead of a load's."""
-    try:
-        yield
-    except (KernelRequestError, KernelToolchainError) as error:
-        message = str(error).replace(_NOT_IN_CELLS, "")
-        words = [f"{argument} is {option}" for argument, option in _OPTIONS.items() if argument in message]
-        if words:
-            message += f"\nIn a cell, {', '.join(words)}."
-        if message == str(error):
-            raise
-        raise type(error)(message) from None
+    run.__doc__ = parser.format_help()
+    return run
 
 
 @contextmanager
@@ -158,56 +104,56 @@ class _CellLine(ProgressLine):
 
 
 class _CellParser(ArgumentParser):
-    """Parser of the first line of a cell. A wrong line raises IPython's ``UsageError``, which is shown as one line."""
+    """Parser of the first line of a cell: its options are the parameters of `load`, as far as cells need them.
 
-    def __init__(self, magic: str, description: str) -> None:
-        super().__init__(prog=f"%%{magic}", description=description, add_help=False, allow_abbrev=False)
+    A wrong line raises IPython's ``UsageError``, which is shown as one line.
+    """
 
-    def parse_line(self, line: str) -> Namespace:
-        """Return the options of a line, which is split as a shell would."""
+    def __init__(self, magic: str, load: Callable[..., CompiledModule]) -> None:
+        super().__init__(
+            prog=f"%%{magic}",
+            description="Compile the cell. Its functions are then in the notebook, by name. The options are parameters "
+            f"of kernix.{load.__name__}().",
+            add_help=False,
+            allow_abbrev=False,
+            argument_default=SUPPRESS,
+        )
+        self.add_argument("name", nargs="?", default=None, type=_identifier, help="of the module and its variable")
+        for parameter in signature(load).parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in _SET_BY_CELLS:
+                self._add_parameter(parameter)
+
+    def _add_parameter(self, parameter: Parameter) -> None:
+        flags = [*_SHORT.get(parameter.name, []), f"--{parameter.name.replace('_', '-')}"]
+        if isinstance(parameter.default, bool):
+            self.add_argument(*flags, action="store_true" if parameter.default is False else BooleanOptionalAction)
+        elif parameter.name == "defines":
+            self.add_argument(*flags, action="append", type=_macro, metavar="M", help="NAME or NAME=VALUE")
+        elif "Sequence" in parameter.annotation:
+            self.add_argument(*flags, action="append", metavar="A", help="may be repeated")
+        else:
+            self.add_argument(*flags, type=int if "int" in parameter.annotation else str, metavar="A")
+
+    def parse_line(self, line: str) -> tuple[str, dict[str, Any]]:
+        """Return the name in a line, which is split as a shell would, and the parameters of the load."""
         try:
             words = shlex.split(line)
         except ValueError as error:
             self.error(str(error))
-        return self.parse_intermixed_args(words)
+        options = vars(self.parse_intermixed_args(words))
+        options["defines"] = dict(options.get("defines", ()))
+        return options.pop("name") or "", {**options, "wait": True, "replace": True}
 
     def error(self, message: str) -> NoReturn:
         """Raise the error for a wrong line."""
         if message.endswith("expected one argument"):
-            message += " (join a value that begins with - to its option: --flag=-Wall)"
+            message += " (join a value that begins with - to its option: --extra-cflags=-Wall)"
         raise UsageError(f"{self.prog}: {message}. {self.prog}? lists the options")
 
 
-def _cpp_parser() -> _CellParser:
-    """Return the parser of ``%%cpp``."""
-    parser = _CellParser("cpp", "Compile the cell as C++ for the CPU. Its functions are then in the notebook, by name.")
-    _add_common(parser)
-    return parser
-
-
-def _cuda_parser() -> _CellParser:
-    """Return the parser of ``%%cuda``."""
-    parser = _CellParser("cuda", "Compile the cell as CUDA. Its functions are then in the notebook, by name.")
-    _add_common(parser)
-    parser.add_argument("--arch", metavar="A", help="sm_90, 9.0 or a comma list; default: this machine's first GPU")
-    parser.add_argument("--use-fast-math", action="store_true", help="less exact arithmetic")
-    parser.add_argument("--no-cuda-graph", action="store_true", help="XLA may not capture the functions")
-    parser.add_argument("--keep", action="store_true", help="keep what .ptx() and .sass() show")
-    return parser
-
-
-def _add_common(parser: _CellParser) -> None:
-    add = parser.add_argument
-    add("name", nargs="?", type=_identifier, help="name of the module, and of the variable that holds it")
-    add("-O", type=int, choices=range(4), dest="optimization_level", help="optimisation level (3, or 0 with --debug)")
-    add("-D", "--define", action="append", default=[], metavar="M", help="NAME or NAME=VALUE for the preprocessor")
-    add("-I", "--include", action="append", default=[], metavar="DIR", help="folder to search for headers")
-    add("--flag", action="append", default=[], metavar="F", help="another flag of the compiler: --flag=-Wall")
-    add("--link-flag", action="append", default=[], metavar="F", help="flag of the linker: --link-flag=-lm")
-    add("--debug", action="store_true", help="for a debugger, a profiler or a sanitizer: no optimisation")
-    add("--force", action="store_true", help="compile even if the cache has the result")
-    add("--policy", choices=("build", "cached"), help="if the cache lacks the result: compile it, or fail")
-    add("-v", "--verbose", action="store_true", help="show commands and compiler output")
+def _macro(text: str) -> tuple[str, str | None]:
+    name, equals, value = text.partition("=")
+    return name, value if equals else None
 
 
 def _identifier(name: str) -> str:

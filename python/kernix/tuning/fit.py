@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from kernix import _core
 from kernix._errors import KernelError
-from kernix.loading.module import CompiledModule
-from kernix.loading.resources import KernelResources
+from kernix.loading.module import CompiledModule, KernelResources
 
 __all__ = ["Fit", "fit_of"]
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from kernix._errors import KernelError
 from kernix.calling.call import OPTIONS
 from kernix.loading.module import CompiledModule
+from kernix.loading.report import html_table, text_table
 from kernix.tuning.space import Settings, shown_settings
 
 __all__ = [
@@ -84,16 +85,10 @@ class TuningTable(list[TuningRow]):
         cells = self._cells()
         if not cells:
             return "no variants"
-        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join([line.rstrip() for line in lines] + self._left_out())
+        return "\n".join(text_table(cells) + self._left_out())
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        head, *body = self._cells() or [["no variants"]]
-        rows = [_html_row("th", head, escape), *(_html_row("td", row, escape) for row in body)]
-        return f"<table>{''.join(rows)}</table>{escape(''.join(self._left_out()))}"
+        return html_table(self._cells() or [["no variants"]]) + "".join(self._left_out())
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the times of the variants, the fastest first, with their quartiles. Needs matplotlib.
@@ -154,10 +149,6 @@ def _texts(row: TuningRow, has_resources: bool) -> list[str]:
         *("" if number is None else str(number) for number in numbers),
         f"{row.outcome}: {row.reason}" if row.reason else row.outcome,
     ]
-
-
-def _html_row(tag: str, texts: Sequence[str], escape: Any) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(text)}</{tag}>' for text in texts)}</tr>"
 
 
 class KernelTuningError(KernelError):

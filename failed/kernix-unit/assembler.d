@@ -1,0 +1,1 @@
+kernix-unit/unit.o: unit.cc

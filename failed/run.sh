@@ -1,0 +1,4 @@
+#!/bin/sh
+# Runs a command that failed in a build of kernix again.
+cd "$(dirname "$0")" || exit
+exec env -i TMPDIR=. LC_ALL=C LD_LIBRARY_PATH=/nonexistent PATH=/usr/bin:/usr/bin:/bin PWD=/proc/self/cwd SOURCE_DATE_EPOCH=946684800 toolchain/host/c++ -c -O3 -std=c++17 -ffile-prefix-map=kernix-source/= -ffile-prefix-map=/usr/lib/gcc/x86_64-linux-gnu/12/include=kernix-host-3 -ffile-prefix-map=/usr/local/include=kernix-host-4 -ffile-prefix-map=/usr/include=kernix-host-6 -ffile-prefix-map=/usr/include/c++/12=kernix-host-0 -ffile-prefix-map=/usr/include/x86_64-linux-gnu=kernix-host-5 -ffile-prefix-map=/usr/include/x86_64-linux-gnu/c++/12=kernix-host-1 -ffile-prefix-map=/usr/include/c++/12/backward=kernix-host-2 -iquotekernix -Ikernix -Ikernix/compat -fno-gnu-unique -Xassembler --MD -Xassembler kernix-unit/assembler.d -pipe -fPIC -MD -MF kernix-unit/unit.d -o kernix-unit/unit.o kernix-unit/unit.cc
