@@ -143,11 +143,19 @@ void AddFunctions(const LoadOptions& options, v1::Functions& functions) {
 
 // --- Flags, toolchain, GPU -------------------------------------------------------------------------------------------
 
+// The flags of a line that was split keep a blank: "-O3 ".
+std::vector<std::string> WithoutLastBlanks(std::vector<std::string> words) {
+  for (std::string& word : words) {
+    if (word.starts_with('-')) absl::StripTrailingAsciiWhitespace(&word);
+  }
+  return words;
+}
+
 absl::StatusOr<SortedFlags> AllFlags(const LanguageTraits& language, const CompilerEnvironment& environment,
                                      const LoadOptions& options) {
   std::vector<std::string> flags = environment.flags_before;
   if (options.debug) Append(flags, language.debug_flags);
-  Append(flags, options.compile_flags);
+  Append(flags, WithoutLastBlanks(options.compile_flags));
   Append(flags, environment.flags_after);
   return SortFlags(language.language, flags);
 }
@@ -157,7 +165,7 @@ absl::StatusOr<SortedFlags> AllFlags(const LanguageTraits& language, const Compi
 std::vector<std::string> LinkFlags(const LanguageTraits& language, const SortedFlags& flags,
                                    const CompilerEnvironment& environment, const LoadOptions& options) {
   std::vector<std::string> link = flags.link;
-  Append(link, options.link_flags);
+  Append(link, WithoutLastBlanks(options.link_flags));
   const std::vector<std::string> words = language.host_words_at_link(link);
   if (!flags::Has(flags::kCompilerAtLink, words, flags::Meaning::kLibrary)) return link;
   for (const std::string& path : environment.library_paths) link.push_back(StrCat("-L", AbsolutePath(path)));
@@ -383,10 +391,10 @@ absl::Status WithoutTools(const absl::Status& answer, const RequestToSend& sent)
   if (!LacksTools(answer)) return answer;
   const absl::Status& why = sent.no_tools.ok() ? answer : sent.no_tools;
   if (!sent.request.only_cached()) return why;
-  return MakeError(v1::ErrorDetail::NOT_CACHED,
-                   StrCat("the cache does not have the kernels of module \"", sent.request.name(),
-                          "\", and the policy \"cached\" compiles nothing. Nothing could, either: ",
-                          GetErrorDetail(why).message()));
+  return MakeError(
+      v1::ErrorDetail::NOT_CACHED,
+      StrCat("the cache does not have the kernels of module \"", sent.request.name(),
+             "\", and the policy \"cached\" compiles nothing. Nothing could, either: ", GetErrorDetail(why).message()));
 }
 
 }  // namespace kernix

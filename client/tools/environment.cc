@@ -37,8 +37,6 @@ constexpr Ineffective kIneffective[] = {
     {"BRAINEVENT_COMPILE_TIMEOUT", "the time limit of a job is a setting of kernixd"},
     {"BRAINEVENT_TOOLCHAIN_DEBUG", "pass verbose=True, or call kernix.print_diagnostics()"},
     {"BRAINEVENT_CSR_HYBRID_CONFIG", "it tunes brainevent's own kernels"},
-    {"COMPILER_PATH", "a compiler that runs without it uses its own parts; choose a compiler with CXX"},
-    {"GCC_EXEC_PREFIX", "a compiler that runs without it uses its own parts; choose a compiler with CXX"},
     {"C_INCLUDE_PATH", "it applies to C; use CPATH, CPLUS_INCLUDE_PATH or extra_include_paths"},
     {"LD_RUN_PATH",
      "a compiled kernel names no folder; set LD_LIBRARY_PATH before the program starts, or open the library before the "

@@ -200,11 +200,15 @@ std::vector<std::string> HostWordsAtLink(const std::vector<std::string>& nvcc_wo
 
 namespace {
 
+constexpr std::string_view kBlanks = " \t\v\f\r";
+
 // A word, parted at a blank.
 struct Parts {
   std::string_view first;
   std::string_view rest;
 };
+
+bool IsBlank(char c) { return kBlanks.find(c) != kBlanks.npos; }
 
 // Calls `visit` with the parts of `word` at each blank outside quotes and parentheses, until it returns an error.
 // Returns that. Linear in the word, which a member of a shared daemon may make as long as a request. A word with a
@@ -225,8 +229,8 @@ absl::Status ForEachPart(std::string_view word, Visit visit) {
       quote = c;
     } else if (c == '(' || c == ')') {
       depth += c == '(' ? 1 : -1;
-    } else if (c == ' ' && depth <= 0 && i > 0 && word[i - 1] != ' ') {
-      const size_t next = word.find_first_not_of(' ', i);
+    } else if (IsBlank(c) && depth <= 0 && i > 0 && !IsBlank(word[i - 1])) {
+      const size_t next = word.find_first_not_of(kBlanks, i);
       if (next == word.npos) return absl::OkStatus();
       KERNIX_RETURN_IF_ERROR(visit(Parts{word.substr(0, i), word.substr(next)}));
     }
@@ -250,7 +254,7 @@ bool IsNamedLikeFlag(std::string_view word) {
 bool IsFlagBehindMacro(const Table& table, std::string_view text, bool has_own_word) {
   if (!LooksLikeFlag(text)) return false;
   size_t next = 0;
-  const std::string word(text.substr(0, text.find(' ')));
+  const std::string word(text.substr(0, text.find_first_of(kBlanks)));
   const Flag flag = Read(table, {word}, next);
   const bool is_macro = flag.meaning() == Meaning::kDefine || flag.meaning() == Meaning::kUndefine;
   return is_macro || (!has_own_word && (text.starts_with("--") || flag.rule != nullptr || IsNamedLikeFlag(word)));
@@ -279,7 +283,7 @@ absl::Status CheckIsOneFlag(const Table& table, const Flag& flag) {
   const bool is_macro = flag.meaning() == Meaning::kDefine || flag.meaning() == Meaning::kUndefine;
   for (const std::string& word : flag.words) {
     const bool is_value = &word != &flag.text();
-    const std::string_view first = std::string_view(word).substr(0, word.find(' '));
+    const std::string_view first = std::string_view(word).substr(0, word.find_first_of(kBlanks));
     const bool takes_next = !is_value && first.size() < word.size() && TakesNextWord(table, first);
     KERNIX_RETURN_IF_ERROR(ForEachPart(word, [&](const Parts& parts) {
       if (takes_next && parts.first == first) return Refuse(word, "a flag and its value", parts, "");

@@ -157,9 +157,10 @@ TEST(TwoFlagsTest, TheErrorShowsTheTwo) {
 }
 
 TEST(TwoFlagsTest, FoundInEachTool) {
-  for (const char* word : {"-O3 -march=native", "-O3  --param=x=1", "-I/a -I/b", "-I /a", "-DA -UB", "-DA=8 -O3",
-                           "-DT=unsigned int -DB", "-std=c++20 -g", "-fopenmp -pthread", "-DA=\"x y\" -DB", "-D A=8",
-                           "-unknown -other", "-DA=(1) -fopenmp", "-isystem /a"}) {
+  for (const char* word :
+       {"-O3 -march=native", "-O3  --param=x=1", "-I/a -I/b", "-I /a", "-DA -UB", "-DA=8 -O3", "-DT=unsigned int -DB",
+        "-std=c++20 -g", "-fopenmp -pthread", "-DA=\"x y\" -DB", "-D A=8", "-unknown -other", "-DA=(1) -fopenmp",
+        "-isystem /a", "-DA=8\t-DB=9", "-O3 \t-g", "-I\t/a"}) {
     EXPECT_FALSE(Check(kCompiler, {word}).ok()) << word;
   }
   for (const char* word : {"-O3 --use_fast_math", "-Xptxas -v", "--ptxas-options -v", "-Xcompiler -fopenmp",
@@ -171,12 +172,13 @@ TEST(TwoFlagsTest, FoundInEachTool) {
     EXPECT_FALSE(Check(kCompilerAtLink, {word}).ok()) << word;
   }
   EXPECT_FALSE(Check(kCompiler, {"-D", "A=8 -DB=9"}).ok());
+  EXPECT_FALSE(Check(kNvcc, {"-D", "A=8\t-DB=9"}).ok());
 }
 
 TEST(TwoFlagsTest, BlanksOfAValueAreMeant) {
   for (const char* word : {"-DX=\"a b\"", "-DX=\"a -DB=9\"", "-DMSG=\\\"a -b\\\"", "-DT=unsigned int", "-DX=a - b",
                            "-DX=a -b", "-DX=(a -O3)", "-DX='-' -'a'", "-DF(a, b)=a + b", "-I/my headers",
-                           "-I/a - b/include", "-DX=8 ", "-DX= 8", "-DX=it's -O3"}) {
+                           "-I/a - b/include", "-DX=8 ", "-DX=8\t", "-DX= 8", "-DX=it's -O3"}) {
     EXPECT_TRUE(Check(kCompiler, {word}).ok()) << word;
     EXPECT_TRUE(Check(kNvcc, {word}).ok()) << word;
   }

@@ -14,6 +14,8 @@ constexpr std::string_view kCommandLine = "it writes the command line, with this
 constexpr std::string_view kPrefixMaps = "kernix itself keeps paths out of the artifact";
 constexpr std::string_view kNoOtherOutput = "an artifact is a shared library";
 constexpr std::string_view kUnseenLibrary = "it links a library of the compiler's that kernix does not watch";
+constexpr std::string_view kForeignAbi =
+    "it changes the layout of structs, or the calls, that a kernel shares with XLA and with libraries";
 constexpr std::string_view kLongMacro = "write it as -D... or -U...";
 constexpr std::string_view kPreprocessor = "pass the preprocessor flag by itself";
 
@@ -64,6 +66,7 @@ constexpr Rule kCompilerRules[] = {
     Nobody("-static|-pie|-static-pie|-r", kNoOtherOutput),
     Nobody("-static-libasan|-static-libtsan|-static-libubsan|-static-liblsan|-static-openmp", kUnseenLibrary),
     Nobody("-fgnu-tm|-fxray-*|-fmemory-profile*|-unwindlib*|--unwindlib*|-mpc32|-mpc64|-mpc80", kUnseenLibrary),
+    Nobody("-fpack-struct*|-mabi=ms", kForeignAbi),
 
     // Flags of other tools.
     Nobody("-Wl,*|-Xlinker:*", kLinkFlag, Meaning::kLinkerFlags),

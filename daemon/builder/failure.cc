@@ -2,6 +2,7 @@
 #include "daemon/builder/failure.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <initializer_list>
 #include <iterator>
@@ -22,6 +23,7 @@
 #include "common/base/utf8.h"
 #include "daemon/builder/driver_functions.h"
 #include "daemon/exec/root_path.h"
+#include "daemon/language/spec/words.h"
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/tool_paths.h"
@@ -37,8 +39,9 @@ constexpr absl::string_view kLinkPhrases[] = {"undefined reference to", "undefin
                                               "unrecognized option"};
 
 // GCC and Clang: "k.cc:3:5: error: ..."; GNU as: "k.cc:3: Error: ..."; nvcc: "k.cu(3): error: ...", "nvcc fatal   :
-// ...", "ptxas error   : ...".
-constexpr absl::string_view kErrorWords[] = {"error:", ": Error: ", "error :", "fatal   :", "fatal :", "error   :"};
+// ...", "ptxas error   : ..."; the loader, about a tool.
+constexpr absl::string_view kErrorWords[] = {
+    "error:", ": Error: ", "error :", "fatal   :", "fatal :", "error   :", "error while loading shared libraries"};
 
 std::string LinkError(absl::string_view line) {
   for (const absl::string_view phrase : kLinkPhrases) {
@@ -79,6 +82,14 @@ std::optional<v1::FailedCommand> FilesOf(const exec::Action& action) {
   return command;
 }
 
+// What happened if a signal of a crash has ended the tool, or a program that it ran. Empty otherwise.
+std::string Crash(int exit_code) {
+  constexpr int kSignals[] = {SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV};
+  const int signal = exit_code - 128;  // as shells and Env have it
+  if (std::find(std::begin(kSignals), std::end(kSignals), signal) == std::end(kSignals)) return "";
+  return StrCat("the compiler crashed (signal ", signal, "). Try another version of it, or a lower optimization level");
+}
+
 }  // namespace
 
 std::string FirstError(std::string_view output) {
@@ -100,15 +111,16 @@ bool WouldEndAgain(const absl::Status& status) {
 
 absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result) {
   std::string output = WithUsersNames(result.output, action.links);
-  const std::string error = FirstError(output);
-  const std::string advice = AdviceForFailure(error);
+  std::string error = FirstError(output);
+  if (error.empty()) error = Crash(result.exit_code);
+  if (error.empty()) error = StrCat("exit code ", result.exit_code, " without a message");
+  const std::vector<std::string> words = exec::LocalCommand(action);
+  const std::string advice = AdviceForFailure(error, words);
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::COMPILATION);
-  detail.set_message(StrCat(
-      action.step, " failed: ", error.empty() ? StrCat("exit code ", result.exit_code, " without a message") : error,
-      advice.empty() ? "" : ". ", advice));
+  detail.set_message(StrCat(action.step, " failed: ", error, advice.empty() ? "" : ". ", advice));
   detail.set_compiler_output(std::move(output));
-  detail.set_command(ShellCommand(exec::LocalCommand(action)));
+  detail.set_command(ShellCommand(words));
   detail.set_exit_code(result.exit_code);
   return MakeError(std::move(detail));
 }
@@ -214,6 +226,8 @@ bool BeginsWith(std::string_view symbol, std::string_view prefix) {
 
 bool IsCxxName(std::string_view symbol) { return symbol.find_first_of("(:<") != std::string_view::npos; }
 
+bool Has(std::string_view error, std::string_view words) { return error.find(words) != std::string_view::npos; }
+
 template <typename Matches>
 const KnownLibrary* Find(const Matches& matches) {
   const auto* const found = std::find_if(std::begin(kLibraries), std::end(kLibraries), matches);
@@ -231,17 +245,60 @@ bool IsOfOpenMp(std::string_view symbol) {
 
 std::string DefineOrLeaveOut() { return StrCat(kDefineOrNameLibrary, kLeaveOut); }
 
-std::string AdviceForSymbol(std::string_view symbol) {
-  if (IsCxxName(symbol)) return DefineOrLeaveOut();  // none of the known libraries has such names
-  if (IsOfOpenMp(symbol)) return "It is part of OpenMP: compile with -fopenmp (CUDA: -Xcompiler=-fopenmp)";
-  const auto advice = [](std::string_view name, std::string_view flag) {
-    return StrCat("It is part of ", name, ": pass ", flag, " in extra_ldflags");
+// Names tell only what a symbol may be part of: a user's own function may begin like cuBLAS's. A library that the link
+// has does not define it.
+std::string AdviceForSymbol(std::string_view symbol, const std::vector<std::string>& command) {
+  const auto has = [&](std::string_view flag) {
+    return std::find(command.begin(), command.end(), flag) != command.end();
   };
-  if (const auto* library = Find([&](const KnownLibrary& each) { return BeginsWith(symbol, each.prefix); })) {
-    return advice(library->name, library->flag);
+  const auto part_of = [](std::string_view name, std::string_view remedy) {
+    return StrCat("It may be part of ", name, ": ", remedy, "; else define it");
+  };
+  const auto pass = [](std::string_view flag) { return StrCat("pass ", flag, " in extra_ldflags"); };
+  if (IsCxxName(symbol)) return DefineOrLeaveOut();  // none of the known libraries has such names
+  if (IsOfOpenMp(symbol) && !has("-fopenmp")) {
+    return part_of("OpenMP", "compile with -fopenmp (CUDA: -Xcompiler=-fopenmp)");
   }
-  if (std::find(std::begin(kZlib), std::end(kZlib), symbol) != std::end(kZlib)) return advice("zlib", "-lz");
-  return IsDriverFunction(symbol) ? StrCat("It is part of ", kDriverByCuda) : DefineOrLeaveOut();
+  const auto* library = Find([&](const KnownLibrary& each) { return BeginsWith(symbol, each.prefix); });
+  if (library != nullptr && !has(library->flag)) return part_of(library->name, pass(library->flag));
+  const bool is_of_zlib = std::find(std::begin(kZlib), std::end(kZlib), symbol) != std::end(kZlib);
+  if (is_of_zlib && !has("-lz")) return part_of("zlib", pass("-lz"));
+  if (IsDriverFunction(symbol)) return StrCat("It is part of ", kDriverByCuda);
+  if (BeginsWith(symbol, "cuda") && !has("-lcudart_static"))
+    return part_of("CUDA's runtime", "load the source as CUDA");
+  return DefineOrLeaveOut();
+}
+
+// "a::b" of the mangled name "_ZN1a1bEf": what is before its parameters and template arguments. Reads only plain names.
+std::string PlainName(std::string_view mangled) {
+  std::string_view rest = mangled;
+  if (!language::ConsumePrefix(rest, "_Z")) return std::string(mangled);
+  language::ConsumePrefix(rest, "N");
+  std::string name;
+  const auto at_digit = [&] { return !rest.empty() && absl::ascii_isdigit(static_cast<unsigned char>(rest[0])); };
+  while (at_digit()) {
+    size_t length = 0;
+    for (; at_digit(); rest.remove_prefix(1)) {
+      length = std::min(10 * length + static_cast<size_t>(rest[0] - '0'), rest.size());
+    }
+    StrAppend(&name, name.empty() ? "" : "::", rest.substr(0, length));
+    rest.remove_prefix(std::min(length, rest.size()));
+  }
+  return name.empty() ? std::string(mangled) : name;
+}
+
+std::string AdviceForDeviceCode(std::string_view error) {
+  if (const std::string_view symbol = NameAfter(error, {"Unresolved extern function '"}); !symbol.empty()) {
+    return StrCat("That is ", PlainName(symbol),
+                  ": define it in this source; or pass -rdc=true in extra_cuda_cflags, "
+                  "and load the source or library that has it, too");
+  }
+  if (Has(error, "requires separate compilation mode")) return "Pass -rdc=true in extra_cuda_cflags";
+  const std::string_view target = NameAfter(error, {"not supported on .target '"});
+  if (target == "sm_90" || target == "sm_100" || target == "sm_120") {
+    return StrCat("It may be an instruction of ", target, "a: pass compute_capability=\"", target, "a\"");
+  }
+  return "";
 }
 
 std::string AdviceForInstalling(const KnownLibrary* library) {
@@ -249,8 +306,6 @@ std::string AdviceForInstalling(const KnownLibrary* library) {
   return StrCat("It is part of ", library->name,
                 ", which CUDA loads search for: install the whole CUDA toolkit, or the wheel ", library->wheel);
 }
-
-bool Has(std::string_view error, std::string_view words) { return error.find(words) != std::string_view::npos; }
 
 // The number after the last `before` in `error` up to `end`; empty if there is none.
 std::string_view Number(std::string_view error, std::string_view before, size_t end) {
@@ -273,19 +328,25 @@ std::string_view RankOfIndexed(std::string_view error) {
 
 }  // namespace
 
-std::string AdviceForFailure(std::string_view error) {
+std::string AdviceForFailure(std::string_view error, const std::vector<std::string>& command) {
   if (const std::string_view rank = RankOfIndexed(error); !rank.empty()) {
     return StrCat("It takes as many indices as it has dimensions: ", rank);
   }
   const std::string_view symbol = NameAfter(error, {"undefined reference to `", "undefined symbol: "});
-  if (!symbol.empty()) return AdviceForSymbol(symbol);
+  if (!symbol.empty()) return AdviceForSymbol(symbol, command);
+  if (std::string advice = AdviceForDeviceCode(error); !advice.empty()) return advice;
+  if (Has(error, "error while loading shared libraries")) {
+    return "kernixd runs compilers without the variables of your shell. If the compiler's parts need LD_LIBRARY_PATH, "
+           "set "
+           "CXX (CUDA: NVCC_CCBIN) to a script that sets it and runs the compiler";
+  }
   const std::string_view header = NameAfter(error, {"fatal error: '", "fatal error: "});  // Clang, GCC
   if (!header.empty()) {
     return AdviceForInstalling(Find([&](const KnownLibrary& each) { return header.starts_with(each.prefix); }));
   }
   std::string_view flag = NameAfter(error, {"cannot find ", "unable to find library "});  // ld, lld
   if (flag.ends_with(":")) flag.remove_suffix(1);
-  if (flag == "-lcuda") return StrCat("That is ", kDriverByCuda);
+  if (flag == "-lcuda" || flag.starts_with("-l:libcuda.so")) return StrCat("That is ", kDriverByCuda);
   return AdviceForInstalling(Find([&](const KnownLibrary& each) { return flag == each.flag; }));
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "daemon/builder/miss_reason.h"
@@ -18,9 +19,9 @@ namespace kernix::build {
 // nothing to users. If no line looks like an error, the last line; empty if there is no output.
 std::string FirstError(std::string_view output);
 
-// Advice about `error`, a message of a compiler or a linker, if it names an undefined symbol, a missing header or
-// library of CUDA, or an array with wrong indices; otherwise empty.
-std::string AdviceForFailure(std::string_view error);
+// Advice about `error`, a message of `command`, a compiler or a linker: if it names an undefined symbol, a missing
+// header or library of CUDA, or something else that kernix knows; otherwise empty.
+std::string AdviceForFailure(std::string_view error, const std::vector<std::string>& command = {});
 
 // Whether another way to make a step's outputs would meet the same end, later: the step is cancelled, or the machine
 // has no room.

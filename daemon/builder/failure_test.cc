@@ -16,6 +16,22 @@ struct Case {
   const char* error;
 };
 
+TEST(FailureTest, SaysThatTheCompilerCrashed) {
+  exec::Action action;
+  action.step = "compile";
+  action.argv = {"/usr/bin/g++"};
+  const auto message = [&](int exit_code, const std::string& output) {
+    exec::ActionResult result;
+    result.exit_code = exit_code;
+    result.output = output;
+    return GetErrorDetail(StepFailure(action, result)).message();
+  };
+  EXPECT_TRUE(message(139, "").starts_with("compile failed: the compiler crashed (signal 11)"));
+  EXPECT_TRUE(message(132, "").starts_with("compile failed: the compiler crashed (signal 4)"));
+  EXPECT_EQ(message(3, ""), "compile failed: exit code 3 without a message");
+  EXPECT_EQ(message(139, "k.cc:1: error: x"), "compile failed: k.cc:1: error: x");
+}
+
 TEST(FailureTest, FindsTheFirstError) {
   const Case cases[] = {
       // GCC
@@ -45,6 +61,10 @@ TEST(FailureTest, FindsTheFirstError) {
        "cannot find -lnope: No such file or directory"},
       {"ld.lld: error: undefined symbol: missing(int)\n>>> referenced by unit.cc\n",
        "ld.lld: error: undefined symbol: missing(int)"},
+      // The loader
+      {"/opt/ld: error while loading shared libraries: libbfd.so: cannot open\ncollect2: error: ld returned 127 exit "
+       "status\n",
+       "/opt/ld: error while loading shared libraries: libbfd.so: cannot open"},
       // Unknown forms
       {"the compiler is not amused\n\n", "the compiler is not amused"},
       {"", ""},
@@ -90,16 +110,19 @@ using ::testing::StartsWith;
 
 TEST(FailureAdviceTest, NamesTheLibraryOfASymbol) {
   EXPECT_EQ(AdviceForFailure("undefined reference to `cublasLtMatmul'"),
-            "It is part of cuBLASLt: pass -lcublasLt in extra_ldflags");
+            "It may be part of cuBLASLt: pass -lcublasLt in extra_ldflags; else define it");
   EXPECT_EQ(AdviceForFailure("ld.lld: error: undefined symbol: cublasCreate_v2"),
-            "It is part of cuBLAS: pass -lcublas in extra_ldflags");
+            "It may be part of cuBLAS: pass -lcublas in extra_ldflags; else define it");
   for (const char* error : {"undefined reference to `deflateInit_'", "undefined symbol: inflate"}) {
-    EXPECT_EQ(AdviceForFailure(error), "It is part of zlib: pass -lz in extra_ldflags") << error;
+    EXPECT_EQ(AdviceForFailure(error), "It may be part of zlib: pass -lz in extra_ldflags; else define it") << error;
   }
   for (const char* name : {"cuLaunchKernel", "cuInit", "cuMemAlloc_v2", "cuTensorMapEncodeTiled", "cuGetErrorString"}) {
     EXPECT_THAT(AdviceForFailure(StrCat("undefined reference to `", name, "'")), HasSubstr("load the source as CUDA"));
   }
   EXPECT_THAT(AdviceForFailure("cannot find -lcuda: No such file or directory"), HasSubstr("load the source as CUDA"));
+  EXPECT_THAT(AdviceForFailure("cannot find -l:libcuda.so.1: No such file or directory"),
+              HasSubstr("load the source as CUDA"));
+  EXPECT_THAT(AdviceForFailure("undefined reference to `cudaMalloc'"), HasSubstr("load the source as CUDA"));
   for (const char* name : {"omp_get_max_threads", "omp_set_lock", "omp_target_alloc"}) {
     EXPECT_THAT(AdviceForFailure(StrCat("undefined reference to `", name, "'")), HasSubstr("-fopenmp"));
   }
@@ -109,7 +132,7 @@ TEST(FailureAdviceTest, NamesTheLibraryOfASymbol) {
 TEST(FailureAdviceTest, AnotherSymbolMustBeDefined) {
   for (const char* error :
        {"undefined reference to `mine(int)'", "undefined reference to `cublas_of_mine(int)'",
-        "undefined reference to `cuSolver::run'", "undefined reference to `cut'", "undefined reference to `cudaOdd'",
+        "undefined reference to `cuSolver::run'", "undefined reference to `cut'",
         "undefined reference to `deflate_mine'", "undefined reference to `deflateMine'", "undefined symbol: nccl_mine",
         "undefined symbol: cublas", "undefined reference to `omp_num_blocks'", "undefined reference to `omp_get_mine'",
         "undefined reference to `cuMine'", "undefined reference to `cuMemory'",
@@ -117,6 +140,33 @@ TEST(FailureAdviceTest, AnotherSymbolMustBeDefined) {
     EXPECT_THAT(AdviceForFailure(error), StartsWith(kDefineOrNameLibrary)) << error;
     EXPECT_THAT(AdviceForFailure(error), HasSubstr("-Wl,--gc-sections")) << error;
   }
+}
+
+// The link has the library, and it does not define that.
+TEST(FailureAdviceTest, NoFlagIsAskedForThatIsThere) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"cublasMine", "-lcublas"}, {"GOMP_mine", "-fopenmp"}, {"inflate", "-lz"}, {"cudaOdd", "-lcudart_static"}};
+  for (const auto& [symbol, flag] : cases) {
+    const std::string error = StrCat("undefined reference to `", symbol, "'");
+    EXPECT_THAT(AdviceForFailure(error, {"g++", flag}), StartsWith(kDefineOrNameLibrary)) << symbol;
+  }
+}
+
+TEST(FailureAdviceTest, SaysWhatDeviceCodeNeeds) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"ptxas fatal   : Unresolved extern function '_Z2dmf'", "That is dm: define it"},
+      {"ptxas fatal   : Unresolved extern function '_ZN1a2bcEf'", "That is a::bc: "},
+      {"ptxas fatal   : Unresolved extern function 'plain'", "That is plain: "},
+      {"ptxas fatal   : Unresolved extern function '_Z99999999999999999999999x'", "That is x: "},
+      {"k.cu(3): error: kernel launch from __device__ or __global__ functions requires separate compilation mode",
+       "-rdc=true"},
+      {"ptxas unit.ptx, line 27; error   : Instruction 'wgmma.fence' not supported on .target 'sm_90'", "\"sm_90a\""}};
+  for (const auto& [error, words] : cases) EXPECT_THAT(AdviceForFailure(error), HasSubstr(words)) << error;
+}
+
+TEST(FailureAdviceTest, SaysHowAToolGetsItsLibraries) {
+  EXPECT_THAT(AdviceForFailure("/opt/as: error while loading shared libraries: libbfd-2.42.so: cannot open"),
+              HasSubstr("to a script that sets it and runs the compiler"));
 }
 
 TEST(FailureAdviceTest, NamesTheWheelOfAHeaderOrALibrary) {

@@ -21,4 +21,7 @@ uint64_t UsableMemory(Env& env);
 // (0: no limit of its own). The limits of this process apply, too. nullopt: unlimited.
 std::optional<uint64_t> FileSizeLimit(Env& env, uint64_t wanted);
 
+// The seconds of processor time at which the kernel kills this process and each of its children. nullopt: unlimited.
+std::optional<uint64_t> HardCpuLimit(Env& env);
+
 }  // namespace kernix::exec

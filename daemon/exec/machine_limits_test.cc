@@ -46,6 +46,14 @@ TEST_F(MachineLimitsTest, AFileMayBeAsLargeAsIsWantedWithinTheHardLimit) {
   EXPECT_EQ(FileSizeLimit(env_, 7'000), 6'000u);
 }
 
+TEST_F(MachineLimitsTest, TheHardLimitOfProcessorTime) {
+  EXPECT_EQ(HardCpuLimit(env_), std::nullopt);
+  Write("/proc/self/limits", "Max cpu time              unlimited            unlimited            seconds   \n");
+  EXPECT_EQ(HardCpuLimit(env_), std::nullopt);
+  Write("/proc/self/limits", "Max cpu time              5                    60                   seconds   \n");
+  EXPECT_EQ(HardCpuLimit(env_), 60u);
+}
+
 TEST_F(MachineLimitsTest, Version2TheTightestOfAllParentsCounts) {
   Write("/proc/self/cgroup", "0::/user.slice/kernix.service\n");
   Write("/sys/fs/cgroup/user.slice/kernix.service/memory.max", "max\n");

@@ -40,13 +40,16 @@ constexpr Telltale kTelltales[] = {
     {"died due to signal 25", kOutputTooLarge},     // nvcc
     {"No space left on device", kOutOfSpace},
     {"Disk quota exceeded", kOutOfSpace},
-    {"fatal error: when writing output to", kOutOfSpace},  // GCC, followed by the reason of an earlier failure
-    {"Killed signal terminated program", kKilled},         // g++
-    {"died due to signal 9", kKilled},                     // nvcc
-    {"virtual memory exhausted", kOutOfMemory},            // g++
-    {"out of memory allocating", kOutOfMemory},            // cc1plus, as
-    {": memory exhausted", kOutOfMemory},                  // ld, as
-    {"LLVM ERROR: out of memory", kOutOfMemory},           // cicc, clang
+    {"fatal error: when writing output to", kOutOfSpace},   // GCC, followed by the reason of an earlier failure
+    {"Killed signal terminated program", kKilled},          // g++
+    {"internal compiler error: Killed (program", kKilled},  // g++ before GCC 9
+    {"unable to execute command: Killed", kKilled},         // clang++
+    {"terminated with signal 9", kKilled},                  // collect2, about ld
+    {"died due to signal 9", kKilled},                      // nvcc
+    {"virtual memory exhausted", kOutOfMemory},             // g++
+    {"out of memory allocating", kOutOfMemory},             // cc1plus, as
+    {": memory exhausted", kOutOfMemory},                   // ld, as
+    {"LLVM ERROR: out of memory", kOutOfMemory},            // cicc, clang
     {"what():  std::bad_alloc", kOutOfMemory},
     {"catastrophic error: out of memory", kOutOfMemory},  // cudafe++
     {"Memory allocation failure", kOutOfMemory},          // ptxas
@@ -281,6 +284,14 @@ std::string NoMemory(const RunOptions& options) {
                 "(--max-process-memory-bytes, KERNIX_MAX_PROCESS_MEMORY_BYTES)");
 }
 
+// The kernel kills a process at a hard limit of processor time, also one of kernixd's own.
+std::string Killed(Env& env, const ProcessResult& process) {
+  const std::optional<uint64_t> limit = HardCpuLimit(env);
+  const auto used = std::chrono::ceil<std::chrono::seconds>(process.processor).count();
+  if (!limit || static_cast<uint64_t>(used) < *limit) return std::string(kKilled);
+  return StrCat(kOutOfTime, " ", *limit, " s, kernixd's own limit: raise it (ulimit -t; LimitCPU= of a systemd unit)");
+}
+
 std::string NoProcessorTime(const Action& action) {
   return StrCat(kOutOfTime, " ", CpuLimit(action).count(),
                 " s, a limit derived from this kernixd's job_timeout: raise it (--job-timeout, KERNIX_JOB_TIMEOUT)");
@@ -298,6 +309,7 @@ std::optional<std::string> WhatGaveOut(Env& env, const std::string& root, const 
   const auto words = [&](std::string_view meaning) {
     if (meaning == kOutputTooLarge) return TooLarge(env, options.max_output_bytes);
     if (meaning == kOutOfMemory) return NoMemory(options);
+    if (meaning == kKilled) return Killed(env, process);
     if (meaning == kOutOfTime) return NoProcessorTime(action);
     if (meaning == kOutOfSpace) return StrCat(kOutOfSpace, ": ", FreeSpace(options.scratch_directory));
     return std::string(meaning);

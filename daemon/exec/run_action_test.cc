@@ -205,6 +205,9 @@ TEST_F(RunActionTest, AToolThatTheMachineFailedIsAResourceErrorWithWhatItSaid) {
        "no space left"},
       {{.exit_code = 137, .signal = SIGKILL, .output = "partial"}, "memory"},
       {{.exit_code = 1, .output = "g++: fatal error: Killed signal terminated program cc1plus"}, "memory"},
+      {{.exit_code = 4, .output = "g++: internal compiler error: Killed (program cc1plus)"}, "memory"},
+      {{.exit_code = 254, .output = "clang++: error: unable to execute command: Killed"}, "memory"},
+      {{.exit_code = 1, .output = "collect2: fatal error: ld terminated with signal 9 [Killed]"}, "memory"},
       {{.exit_code = 255, .output = "nvcc error   : 'cicc' died due to signal 9 (Kill signal)"}, "memory"},
       {{.exit_code = 1, .output = "cc1plus: out of memory allocating 65536 bytes after a total of 99 bytes"},
        "refused memory"},
@@ -311,6 +314,15 @@ TEST_F(RunActionTest, OfTwoLimitsTheOneThatAppliedIsNamed) {
   EXPECT_THAT(error(5'000), HasSubstr("larger than 5000 bytes, this kernixd's max_output_bytes"));
   EXPECT_THAT(error(10'000), HasSubstr("larger than 5000 bytes, kernixd's own limit"));
   EXPECT_THAT(error(0), HasSubstr("larger than 5000 bytes, kernixd's own limit"));
+}
+
+TEST_F(RunActionTest, AHardLimitOfKernixdsProcessorTimeIsNamed) {
+  ASSERT_TRUE(mem_.CreateDirectories("/proc/self", 0755).ok());
+  Write("/proc/self/limits", "Max cpu time              5                    5                    seconds   \n");
+  SetResult({.exit_code = 137, .signal = SIGKILL, .processor = std::chrono::milliseconds(4'100)});
+  EXPECT_THAT(RunToError(MakeAction()).message(), HasSubstr("processor time than 5 s, kernixd's own limit"));
+  SetResult({.exit_code = 137, .signal = SIGKILL, .processor = std::chrono::seconds(3)});
+  EXPECT_THAT(RunToError(MakeAction()).message(), HasSubstr("ran out of memory"));
 }
 
 // Runs on the real operating system: it cuts output into pieces as pipes do, and the scratch folder's path has a link.

@@ -115,7 +115,6 @@ std::vector<language::SourceText> Sources(const v1::LoadRequest& request) {
   return sources;
 }
 
-// The functions that each unit exports.
 absl::StatusOr<std::vector<std::vector<language::FunctionSpec>>> ResolveByUnit(
     const v1::LoadRequest& request, const std::vector<language::SourceText>& sources,
     const std::vector<std::string>& definitions) {
@@ -132,18 +131,22 @@ absl::Status CheckFunctionCount(size_t count, const RequestLimits& limits) {
   return Invalid(StrCat(count, " functions in one load; at most ", limits.max_functions, " are allowed"));
 }
 
+// The functions that each unit exports. None if the sources cannot be read: then sets the result's `refusal`.
 absl::StatusOr<std::vector<std::vector<language::FunctionSpec>>> ReadFunctions(
-    const v1::LoadRequest& request, const std::vector<language::SourceText>& sources,
-    const std::vector<std::string>& definitions, const RequestLimits& limits) {
+    const v1::LoadRequest& request, const std::vector<language::SourceText>& sources, const RequestLimits& limits,
+    BuildRequest& result) {
   const v1::Functions& functions = request.functions();
   if (functions.from_annotations() && functions.function_size() > 0) {
     return Invalid("functions are either listed or taken from `// @BE` annotations, not both");
   }
   KERNIX_RETURN_IF_ERROR(CheckFunctionCount(static_cast<size_t>(functions.function_size()), limits));
-  KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<language::FunctionSpec>> specs,
-                          ResolveByUnit(request, sources, definitions));
+  auto specs = ResolveByUnit(request, sources, result.definitions);
+  if (!specs.ok()) {
+    result.refusal = specs.status();
+    return std::vector<std::vector<language::FunctionSpec>>(request.options().separate_units() ? sources.size() : 1);
+  }
   size_t count = 0;
-  for (const std::vector<language::FunctionSpec>& unit : specs) count += unit.size();
+  for (const std::vector<language::FunctionSpec>& unit : *specs) count += unit.size();
   if (count == 0) return Invalid("no function to export: list one, or annotate it with `// @BE name [tokens]`");
   KERNIX_RETURN_IF_ERROR(CheckFunctionCount(count, limits));
   return specs;
@@ -245,13 +248,8 @@ absl::Status CheckNeedsNoCuda(const Unit& unit) {
 
 absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limits, BuildRequest& result) {
   std::vector<language::SourceText> sources = Sources(request);
-  auto read = ReadFunctions(request, sources, result.definitions, limits);
-  if (!read.ok() && !language::IsForCompiler(read.status())) return read.status();
-  if (!read.ok()) {
-    result.refusal = read.status();
-    read.emplace(request.options().separate_units() ? sources.size() : 1);
-  }
-  std::vector<std::vector<language::FunctionSpec>>& functions = *read;
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<language::FunctionSpec>> functions,
+                          ReadFunctions(request, sources, limits, result));
   if (functions.size() > limits.max_units) {
     return Invalid(
         StrCat(functions.size(), " separate sources in one load; at most ", limits.max_units, " are allowed"));

@@ -87,7 +87,7 @@ size_t NewFolders(std::string_view path, std::string_view previous);
 size_t CountFolders(const std::vector<HeaderRef>& headers);
 
 // Checks everything about `request` that does not require running a compiler. INVALID_REQUEST and TOOLCHAIN errors. An
-// error about which a compiler should be asked first is the result's `refusal`.
+// error about what the sources have, or lack, is the result's `refusal`.
 absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request,
                                              toolchain::ToolchainPtr toolchain, toolchain::FlagPolicy policy,
                                              const RequestLimits& limits);

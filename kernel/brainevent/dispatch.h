@@ -31,12 +31,13 @@ struct complex128_t {
 
 }  // namespace BE
 
-// One case of the switch. KERNIX_CASES_<FAMILY> lists the cases of a family, KERNIX_TYPES_<FAMILY> names its types.
-#define KERNIX_CASE(TAG, TYPE, SCALAR, ...) \
-  case ::BE::DType::TAG: {                  \
-    using SCALAR = TYPE;                    \
-    __VA_ARGS__                             \
-    break;                                  \
+// One case of the switch, which is over an int: -Wswitch-enum would ask for all other types. KERNIX_CASES_<FAMILY>
+// lists the cases of a family, KERNIX_TYPES_<FAMILY> names its types.
+#define KERNIX_CASE(TAG, TYPE, SCALAR, ...)  \
+  case static_cast<int>(::BE::DType::TAG): { \
+    using SCALAR = TYPE;                     \
+    __VA_ARGS__                              \
+    break;                                   \
   }
 
 #define KERNIX_TYPES_FLOATING "float32, float64"
@@ -73,7 +74,7 @@ struct complex128_t {
 // TEXT is the user's text for DTYPE, TYPES the types that the macro takes.
 #define KERNIX_DISPATCH(MACRO, TEXT, TYPES, DTYPE, ...)                                \
   [&] {                                                                                \
-    switch (DTYPE) {                                                                   \
+    switch (static_cast<int>(DTYPE)) {                                                 \
       __VA_ARGS__                                                                      \
       default:                                                                         \
         ::BE::internal::FailDispatch(__FILE__, __LINE__, MACRO, (DTYPE), TEXT, TYPES); \

@@ -143,6 +143,23 @@ def test_structs_and_vectors_by_value(private_daemon):
     np.testing.assert_array_equal(jax.jit(call)(x), 2 * np.arange(5) + 138)
 
 
+def test_structs_of_halves_by_value(private_daemon):
+    """A half2 has a copy constructor of its own; its bytes are its value."""
+    source = """
+    #include <cuda_fp16.h>
+    struct Pair { half2 of; float more; };
+    // @BE halves
+    __global__ void halves(const float* x, float* y, half2 a, Pair b) {
+        y[threadIdx.x] = x[threadIdx.x] + __low2float(a) + 10 * __high2float(b.of) + b.more;
+    }
+    """
+    module = kernix.load_cuda_inline("launched_halves", source)
+    pair = np.dtype([("of", np.float16, 2), ("more", np.float32)], align=True)
+    b = np.array(((3, 4), 100), pair)[()]
+    y = module.halves(jnp.arange(5, dtype=jnp.float32), a=(1, 2), b=b, grid=1, block=5)
+    np.testing.assert_array_equal(y, np.arange(5) + 1 + 40 + 100)
+
+
 # --- Other libraries -------------------------------------------------------------------------------------------------
 
 

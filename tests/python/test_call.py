@@ -350,6 +350,7 @@ THROWN = {
     'throw std::runtime_error("cannot open $");': "threw std::runtime_error: cannot open caf\ufffd.dat",
     'BE_CHECK(x.size() < 0) << "cannot open $";': "x.size() < 0: cannot open caf\ufffd.dat",
     'throw "cannot open $";': "threw a text: cannot open caf\ufffd.dat",
+    'throw std::string_view("cannot open $", 6);': "threw a std::string_view: cannot",
     'throw std::string("cannot open $");': "threw a std::string: cannot open caf\ufffd.dat",
     "throw 42;": "threw the int 42",
     "throw Unlucky{};": "threw Unlucky, which is no std::exception",

@@ -145,6 +145,21 @@ def test_all_warnings_as_errors_are_not_about_us():
     assert "plain_one" in cpp(text, extra_cflags=flags)
 
 
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_switches_of_ours_are_not_about_the_user(compiler, monkeypatch):
+    monkeypatch.setenv("CXX", compiler)
+    text = (
+        '#include "brainevent/common.h"\n// @BE f\nvoid f(const BE::Tensor x, BE::Tensor y) {\n'
+        "  BE_DISPATCH_ALL(x.dtype(), real, { y.data_ptr<real>()[0] = x.data_ptr<const real>()[0]; });\n}\n"
+    )
+    assert "f" in cpp(text, extra_cflags=["-Werror", "-Wswitch-enum"])
+
+
+def test_a_blank_behind_a_flag_is_none_of_it():
+    text = '#include "brainevent/common.h"\n// @BE f\nvoid f(BE::Out<float> y) { y[0] = 1; }\n'
+    assert "f" in cpp(text, extra_cflags=["-O3 "], extra_ldflags=["-lm "])
+
+
 def test_warnings_about_the_users_code_still_come():
     text = '#include "brainevent/common.h"\n// @BE f\nvoid f(BE::Out<float> y) { double d = 1; y[0] = (float)d; }\n'
     for flag in ("-Wold-style-cast", "-Wmissing-declarations"):

@@ -368,7 +368,7 @@ def test_what_is_no_struct_is_refused(by_value, value, error, message):
     ("source", "message"),
     [
         (
-            "struct S { S(); S(const S&); int i; };\n// @BE f\n__global__ void f(float* y, S s) { }",
+            "struct S { ~S(); int i; };\n// @BE f\n__global__ void f(float* y, S s) { }",
             "bytes make no object",
         ),
         (
@@ -381,7 +381,7 @@ def test_what_is_no_struct_is_refused(by_value, value, error, message):
             "host memory|deleted|takes 'BE::Span",
         ),
     ],
-    ids=["constructors", "number", "span"],
+    ids=["destructor", "number", "span"],
 )
 def test_what_bytes_cannot_make_does_not_compile(fresh_name, source, message):
     with pytest.raises(kernix.KernelError, match=message):

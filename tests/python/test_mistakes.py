@@ -85,7 +85,7 @@ LOADS = {
     "std::vector": (lambda: cpp(function("std::vector<float> x, BE::Tensor y")), R, "a parameter is a BE::In<T>"),
     "std::string": (lambda: cpp(function(PAIR + ", std::string s")), R, "take a std::string_view"),
     "complex attribute": (lambda: cpp(function(PAIR + ", std::complex<float> z")), R, "two attributes"),
-    "half attribute": (lambda: cpp(function(PAIR + ", __half z")), R, "uint16_t"),
+    "half attribute": (lambda: cuda(function(PAIR + ", __half z")), R, "uint16_t"),
     "long double": (lambda: cpp(function(PAIR + ", long double z")), R, "mistake:3: parameter 3 'z'"),
     "In of an unknown type": (lambda: cpp(function("BE::In<flot> x, BE::Out<float> y")), C, "mistake:3.*flot"),
     "In without a type": (lambda: cpp(function("BE::In<> x, BE::Out<float> y")), C, "mistake:3:.*template argument"),
@@ -137,6 +137,27 @@ LOADS = {
         R,
         '"-DA=8 -DB=9" is two flags in one string: write two, "-DA=8" and "-DB=9"',
     ),
+    "two macros parted by a tab": (
+        lambda: cpp(extra_cflags=["-DA=8\t-DB=9"]),
+        R,
+        'is two flags in one string: write two, "-DA=8" and "-DB=9"',
+    ),
+    "two macros in one value": (
+        lambda: cpp(defines={"A": "8\t-DB=9"}),
+        R,
+        'is two flags in one string: write two, "A=8" and "-DB=9"',
+    ),
+    "flag that changes the layout of structs": (
+        lambda: cpp(extra_cflags=["-fpack-struct=4"]),
+        R,
+        '"-fpack-struct=4" is not allowed: it changes the layout of structs',
+    ),
+    "device function": (
+        lambda: cuda("// @BE k\n__device__ void k(const float* x, float* y) {}\n"),
+        R,
+        "^mistake:1: function 'k' .mistake:2. is a __device__ function: export a __global__ or a host function",
+    ),
+    "old C++": (lambda: cpp(extra_cflags=["-std=c++11"]), C, r"kernix needs C\+\+14 or newer"),
     "two folders in one string": (lambda: cpp(extra_cflags=["-I/a -I/b"]), R, 'write two, "-I/a" and "-I/b"'),
     "two flags for nvcc in one string": (
         lambda: cuda(extra_cuda_cflags=["-O3 --use_fast_math"]),
@@ -188,7 +209,7 @@ LOADS = {
     "symbol of a library": (
         lambda: cpp('extern "C" void cblas_saxpy();\n' + function(body="cblas_saxpy();")),
         C,
-        "It is part of BLAS: pass -lopenblas in extra_ldflags",
+        "It may be part of BLAS: pass -lopenblas in extra_ldflags; else define it",
     ),
     "symbol of one's own": (
         lambda: cpp("void helper();\n" + function(body="helper();")),
@@ -228,6 +249,14 @@ SYNTAX = {
     "no end of a comment": (f"{HEAD}/* what it does\n{EXPORT}", "mistake:2:.*unterminated comment"),
     "no #endif": (f"{HEAD}#if 1\n{EXPORT}", "mistake:2:.*unterminated #if"),
     "no , between parameters": (HEAD + EXPORT.replace(", ", " "), "mistake:3:.*expected ','"),
+    "a pointer": (f"{HEAD}int a\n{EXPORT.replace('BE::In<float>', 'const float*')}", "mistake:[24]:.*expected"),
+    "no result": (f"{HEAD}int a\n// @BE f\nvoid f(BE::In<float> x) {{ }}\n", "mistake:[24]:.*expected"),
+    "too many dimensions": (f"{HEAD}int a\n{EXPORT.replace('In<float>', 'In<float, 9>')}", "mistake:[24]:.*expected"),
+    "an export twice": (f"{HEAD}int a\n// @BE f\n{EXPORT}", "mistake:[25]:.*expected"),
+    "a reference of an unknown type": (
+        HEAD + EXPORT.replace("BE::In<float>", "BE::Tensr&"),
+        "mistake:3:.*(Tensr|declared)",
+    ),
     "no > of a type": (HEAD + EXPORT.replace("float> x", "float x"), "mistake:3:.*(template argument|expected)"),
     "an unknown type": (HEAD + EXPORT.replace("BE::In<float>", "Matrix"), "mistake:3:.*declared"),
     "an unknown element type": (HEAD + EXPORT.replace("In<float>", "In<flot>"), "mistake:3:.*'flot'"),

@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "common/cxx/lexer.h"
 #include "daemon/language/spec/arg_spec.h"
 #include "daemon/language/spec/words.h"
@@ -116,7 +117,14 @@ absl::StatusOr<FunctionName> ParseFunctionName(std::string_view text) {
   const LexedSource lexed = Lex(text, 0);
   FunctionName name;
   const bool one_line = text.find_first_of("\r\n") == std::string_view::npos && lexed.comments.empty();
-  if (!one_line || !Reader(lexed.tokens).Read(name)) return CheckFunctionName(text);
+  const bool is_read = one_line && Reader(lexed.tokens).Read(name);
+  if (!is_read && one_line && name.is_template) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("the function name '", Printable(text),
+                            "' has template arguments that kernix cannot read: put an expression in parentheses, as in "
+                            "(1 << 2), and give a character or a text a name in the source"));
+  }
+  if (!is_read) return CheckFunctionName(text);
   KERNIX_RETURN_IF_ERROR(CheckFunctionName(name.base));
   return name;
 }

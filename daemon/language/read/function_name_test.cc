@@ -53,6 +53,14 @@ TEST(FunctionNameTest, RefusesWhatIsNoName) {
   }
 }
 
+TEST(FunctionNameTest, SaysHowToWriteAnExpression) {
+  for (const char* text : {"f<1 << 2>", "f<'x'>"}) {
+    EXPECT_THAT(ParseFunctionName(text),
+                HasError(absl::StatusCode::kInvalidArgument, HasSubstr("put an expression in parentheses")))
+        << text;
+  }
+}
+
 TEST(FunctionNameTest, EndsAtWhiteSpaceOutsideItsBrackets) {
   EXPECT_EQ(FunctionNameLength("f arg ret"), 1u);
   EXPECT_EQ(FunctionNameLength("f<int, 4> arg"), 9u);

@@ -156,11 +156,12 @@ std::optional<AttributeType> NamedType(std::string_view name) {
       {"uintptr_t", AttributeType::kUInt64}, {"u_int8_t", AttributeType::kUInt8},
       {"u_int16_t", AttributeType::kUInt16}, {"u_int32_t", AttributeType::kUInt32},
       {"u_int64_t", AttributeType::kUInt64}, {"off_t", AttributeType::kInt64},
-      {"time_t", AttributeType::kInt64},     {"char8_t", AttributeType::kUInt8},
-      {"uchar", AttributeType::kUInt8},      {"u_char", AttributeType::kUInt8},
-      {"ushort", AttributeType::kUInt16},    {"u_short", AttributeType::kUInt16},
-      {"uint", AttributeType::kUInt32},      {"u_int", AttributeType::kUInt32},
-      {"ulong", AttributeType::kUInt64},     {"u_long", AttributeType::kUInt64},
+      {"time_t", AttributeType::kInt64},     {"clock_t", AttributeType::kInt64},
+      {"char8_t", AttributeType::kUInt8},    {"uchar", AttributeType::kUInt8},
+      {"u_char", AttributeType::kUInt8},     {"ushort", AttributeType::kUInt16},
+      {"u_short", AttributeType::kUInt16},   {"uint", AttributeType::kUInt32},
+      {"u_int", AttributeType::kUInt32},     {"ulong", AttributeType::kUInt64},
+      {"u_long", AttributeType::kUInt64},
   };
   ConsumePrefix(name, "std::");
   const auto found = types.find(name);
@@ -229,18 +230,22 @@ Vector FindVector(std::string_view type) {
   return found == types.end() ? Vector() : Vector{found->second, lanes};
 }
 
+// Also after `using namespace std`.
 bool IsComplexName(std::string_view type) {
-  return type == "std::complex" || type == "cuda::std::complex" || type == "thrust::complex";
+  return type == "complex" || type == "std::complex" || type == "cuda::std::complex" || type == "thrust::complex";
+}
+
+// The name of the type of complex numbers whose parts are the template argument of `type`; empty if there is none.
+std::string_view ComplexOf(const Declarator& type) {
+  const std::optional<AttributeType> part = ScalarType(DeclaratorReader(type.arguments).Read());
+  return part == AttributeType::kFloat32 ? "complex64" : part == AttributeType::kFloat64 ? "complex128" : "";
 }
 
 // The name of the element type (see FindElementType()) of arrays of `type`; empty if there is none.
 std::string ElementOf(const Declarator& type) {
   std::string_view name = type.type;
   ConsumePrefix(name, "::");
-  if (IsComplexName(name)) {
-    const std::optional<AttributeType> part = ScalarType(DeclaratorReader(type.arguments).Read());
-    return part == AttributeType::kFloat32 ? "complex64" : part == AttributeType::kFloat64 ? "complex128" : "";
-  }
+  if (IsComplexName(name)) return std::string(ComplexOf(type));
   if (type.is_template) return "";
   if (const std::optional<AttributeType> scalar = ScalarType(type)) return std::string(AttributeTypeName(*scalar));
   if (const std::string_view alias = ElementOfAlias(name); !alias.empty()) return std::string(alias);
@@ -287,7 +292,9 @@ std::string TypeName(const Declarator& declarator) {
 // Advice about an array of an unknown element type. `is_input`: whether it is an argument.
 std::string NoElement(const Declarator& type, bool is_input) {
   const std::string_view token = is_input ? "arg" : "ret";
-  const std::string part = ElementOf(DeclaratorReader(type.arguments).Read());  // vec<float, 4>
+  const std::string part = type.type.ends_with("complex")
+                               ? std::string(ComplexOf(type))                         // mine::complex<float>
+                               : ElementOf(DeclaratorReader(type.arguments).Read());  // vec<float, 4>
   const std::string example = StrCat(token, ":", part.empty() ? "<element type>" : part);
   return StrCat(
       kNoElement, ". Write out the tokens, with ", example, " for this one",
@@ -536,8 +543,6 @@ SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases, bool of_
     ClassifyNamed(aliases, declarator, parameter);
   }
   if (of_kernel) parameter.has_default = false;  // a launch passes every parameter
-  parameter.is_unknown = parameter.problem == kUnderstood || parameter.problem == kUnderstoodOfKernels ||
-                         parameter.problem.starts_with(kNoElement);
   return parameter;
 }
 

@@ -27,15 +27,6 @@ namespace {
 
 absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
 
-constexpr char kForCompiler[] = "kernix.language/for_compiler";
-
-// An INVALID_REQUEST that IsForCompiler().
-absl::Status NotRead(std::string_view message) {
-  absl::Status status = Invalid(message);
-  status.SetPayload(kForCompiler, absl::Cord());
-  return status;
-}
-
 // For messages: "a.cu, b.cu".
 std::string LabelsOf(absl::Span<const SourceText> sources) {
   return absl::StrJoin(sources, ", ", [](std::string* out, const SourceText& s) { out->append(s.label); });
@@ -134,7 +125,7 @@ class Resolver {
       }
     }
     if (!wanted.empty()) return wanted;
-    return NotRead(StrCat(LabelsOf(sources_),
+    return Invalid(StrCat(LabelsOf(sources_),
                           ": no '// @BE <function>' annotation says what to export. Add one above the function, or "
                           "pass 'functions'"));
   }
@@ -185,7 +176,7 @@ class Resolver {
     if (places.empty()) places = Mentions(name);
     if (places.size() == 1) return places[0].source;
     if (places.empty()) {
-      return NotRead(StrCat("function '", name.callee, "' is in none of the sources ", LabelsOf(sources_),
+      return Invalid(StrCat("function '", name.callee, "' is in none of the sources ", LabelsOf(sources_),
                             ", so no unit can export it: define it in one of them"));
     }
     return Invalid(StrCat("function '", name.callee, "' is in several sources (",
@@ -308,16 +299,34 @@ class Resolver {
 
   // A name must be that of an existing function. This can be checked only if no header may define it.
   absl::Status CheckIsThere(const Wanted& function) const {
-    if (!Candidates().empty() || unit_->mentioned.contains(names_.at(function.name).base)) return absl::OkStatus();
+    if (!Candidates().empty()) return absl::OkStatus();
+    if (const Token* declared = FindDeviceFunction(names_.at(function.name).base)) {
+      return Located(function,
+                     Invalid(StrCat("function '", function.name, "' (", Where(declared->source, declared->line),
+                                    ") is a __device__ function: export a __global__ or a host function")));
+    }
+    if (unit_->mentioned.contains(names_.at(function.name).base)) return absl::OkStatus();
     const bool by_macro = function.annotation.has_value() && PrecedesUnknownMacro(*function.annotation);
     if (!function.tokens.empty() && (unit_->read.includes_user_headers || by_macro)) return absl::OkStatus();
     if (!function.annotation.has_value()) {
       if (function.tokens.empty()) return absl::OkStatus();  // inference says what is missing
-      return NotRead(StrCat("function '", function.name, "': nothing in ", LabelsOf(unit_->sources), " defines it.",
+      return Invalid(StrCat("function '", function.name, "': nothing in ", LabelsOf(unit_->sources), " defines it.",
                             OtherFunctions(function.name)));
     }
-    return Located(function, NotRead(StrCat("an annotation without a function: nothing here defines '", function.name,
+    return Located(function, Invalid(StrCat("an annotation without a function: nothing here defines '", function.name,
                                             "'.", OtherFunctions(function.name))));
+  }
+
+  // The first declaration of a __device__ function of that name; null if there is none.
+  const Token* FindDeviceFunction(std::string_view name) const {
+    const std::vector<Token>& tokens = unit_->read.tokens;
+    bool on_device = false;
+    for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+      if (tokens[i].Is(";") || tokens[i].Is("{") || tokens[i].Is("}")) on_device = false;
+      if (tokens[i].Is("__device__")) on_device = true;
+      if (on_device && tokens[i].text == name && tokens[i + 1].Is("(")) return &tokens[i];
+    }
+    return nullptr;
   }
 
   // Which functions the sources have instead of `name`, as sentences with a space before them.
@@ -391,7 +400,7 @@ class Resolver {
           StrCat("function '", name, "' is a template: name the instance to export, such as '", name, "<float>'"));
     }
     if (candidates.empty()) {
-      return NotRead(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", LabelsOf(unit_->sources),
+      return Invalid(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", LabelsOf(unit_->sources),
                             ", so ", purpose,
                             " cannot be inferred. Name the tokens, such as arg, ret, stream, attr.<name>:<type>.",
                             OtherFunctions(name), AboutHandlersOfXla()));
@@ -417,7 +426,7 @@ class Resolver {
     const Signature& signature = **found;
     const std::string where = Where(signature.source, signature.line);
     if (!signature.returns_void) {
-      return NotRead(
+      return Invalid(
           StrCat(where, ": function '", function.name, "' must return void: results go into BE::Out parameters"));
     }
     if (signature.has_conditional) {
@@ -450,7 +459,7 @@ class Resolver {
         StrCat(Where(parameter.source, parameter.line), ": parameter ", index + 1, name, " of function '", function,
                "' is '", parameter.text, "', which inference cannot read: ", problem,
                parameter.has_default ? "; or move it to the end, where it keeps its default" : "");
-    return parameter.is_unknown ? NotRead(message) : Invalid(message);
+    return Invalid(message);
   }
 
   absl::StatusOr<FunctionSpec> FromTokens(const Wanted& function) const {
@@ -519,7 +528,7 @@ class Resolver {
     const size_t defaults = static_cast<size_t>(std::count_if(signature.parameters.begin(), signature.parameters.end(),
                                                               [](const auto& p) { return p.has_default; }));
     if (visible > count || visible < count - defaults) {
-      return NotRead(StrCat(intro, "has ", count, count == 1 ? " parameter" : " parameters", ", but its arg_spec has ",
+      return Invalid(StrCat(intro, "has ", count, count == 1 ? " parameter" : " parameters", ", but its arg_spec has ",
                             visible, " (", absl::StrJoin(tokens, " "), ")"));
     }
     size_t place = 0;
@@ -538,7 +547,7 @@ class Resolver {
         return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ": ", parameter.problem));
       }
       if (Fits(spec.parameters[i], parameter)) continue;
-      return NotRead(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ", but its arg_spec says '",
+      return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ", but its arg_spec says '",
                             tokens[i], "' there"));
     }
     return absl::OkStatus();
@@ -580,8 +589,6 @@ absl::StatusOr<std::vector<std::vector<FunctionSpec>>> ResolveUnitFunctions(
     const std::vector<std::string>& definitions) {
   return Resolver(sources, /*separate=*/true).Run(functions, definitions);
 }
-
-bool IsForCompiler(const absl::Status& status) { return status.GetPayload(kForCompiler).has_value(); }
 
 std::string FindOpenBrace(absl::Span<const SourceText> sources) {
   std::vector<std::string> open;

@@ -47,10 +47,6 @@ absl::StatusOr<std::vector<std::vector<FunctionSpec>>> ResolveUnitFunctions(
     const std::vector<SourceText>& sources, const v1::Functions& functions,
     const std::vector<std::string>& definitions = {});
 
-// Whether an error of ResolveFunctions() or ResolveUnitFunctions() says that the sources lack something, or have
-// something that cannot be read. Sources that do not compile often give such errors: the compiler knows better.
-bool IsForCompiler(const absl::Status& status);
-
 // The position of a '{' that the sources of a unit do not close: "k.cu:3". The one that encloses the most text. Empty
 // if there is none. nvcc's front end does not say that.
 std::string FindOpenBrace(absl::Span<const SourceText> sources);

@@ -199,6 +199,8 @@ TEST(InferenceTest, ReadsTypedArrays) {
                                                        {"__nv_bfloat16", "bfloat16"},
                                                        {"BE::bfloat16_t", "bfloat16"},
                                                        {"std::complex<float>", "complex64"},
+                                                       {"complex<double>", "complex128"},
+                                                       {"clock_t", "int64"},
                                                        {"cuDoubleComplex", "complex128"},
                                                        {"BE::complex128_t", "complex128"},
                                                        {"BE::float8_e4m3fn_t", "float8_e4m3fn"},
@@ -237,6 +239,7 @@ TEST(InferenceTest, ExplainsTypedArraysThatItCannotRead) {
   for (const auto& [parameters, problem] :
        {std::pair{"BE::In<scalar> x", "Write out the tokens, with arg:<element type>"},
         std::pair{"BE::In<float*> x", "Write out the tokens"},
+        std::pair{"BE::In<mine::complex<float>> x", "with arg:complex64"},
         std::pair{"BE::In<const float> x", "leave out the const"},
         std::pair{"BE::In<float, kRank> x", "must be written as 0 to 8"},
         std::pair{"BE::In<float, 9> x", "must be written as 0 to 8"},
@@ -261,18 +264,12 @@ TEST(InferenceTest, SaysWhatToTakeInThePlaceOfAPointer) {
   EXPECT_THAT(Inferred("float** x, BE::Tensor o"), testing::EndsWith("a pointer cannot come from JAX"));
 }
 
-// The compiler is asked about what the sources lack, or have and nobody knows; not about what kernix knows better.
-TEST(InferenceTest, SomeErrorsAreForTheCompiler) {
-  for (const char* text : {"int a;", "int g() {\nvoid f(BE::Tensor o) {}", "void f(Unknown x, BE::Tensor o) {}",
-                           "vod f(BE::Tensor o) {}", "void f(BE::In<flot> x, BE::Tensor o) {}"}) {
-    const auto specs = Listed(text, {"f"});
-    EXPECT_TRUE(!specs.ok() && IsForCompiler(specs.status())) << text << specs.status();
+TEST(InferenceTest, ADeviceFunctionIsNotExported) {
+  const std::string f = "__device__ float g() { f(); }\n__device__ inline void f(const float* x, float* y) {}";
+  for (const char* list : {"f", "f arg:float32 ret:float32"}) {
+    EXPECT_THAT(Listed(f, {list}), IsInvalid(HasSubstr("is a __device__ function: export a __global__"))) << list;
   }
-  EXPECT_TRUE(IsForCompiler(Annotated("void f(BE::Tensor o) {}").status()));
-  for (const char* text : {"void f(const float* x, BE::Tensor o) {}", "template <class T> void f(BE::Out<T> o) {}"}) {
-    const auto specs = Listed(text, {"f"});
-    EXPECT_FALSE(specs.ok() || IsForCompiler(specs.status())) << text;
-  }
+  EXPECT_EQ(Described(Listed(f + "\n__global__ void f(float* y) {}", {"f"})), "f: ret:float32");
 }
 
 TEST(ListTest, TokensOfArraysMustAgreeWithTheSignature) {

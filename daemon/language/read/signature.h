@@ -66,7 +66,6 @@ struct SignatureParameter {
   std::string name;                              // empty if it has none
   std::string text;                              // as written
   std::string problem;       // why a handler cannot know what to pass: of kOther, kScratch, kTensorMap, or a pointer
-  bool is_unknown = false;   // there is a problem because nobody knows the type
   bool has_default = false;  // whichever branches are compiled
   bool default_is_certain = false;  // a declaration outside of conditionals has a default
   bool by_value = false;

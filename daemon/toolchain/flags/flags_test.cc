@@ -125,6 +125,8 @@ TEST_F(FlagsTest, CompileFlagsOfCppThatAreNeverPossible) {
       {"-ftime-report", "from run to run"},
       {"-ftime-report-details", "from run to run"},
       {"-frecord-gcc-switches", "command line"},
+      {"-fpack-struct=4", "layout of structs"},
+      {"-mabi=ms", "layout of structs"},
       {"-ffile-prefix-map=/a=/b", "paths out"},
       {"-static", "shared library"},
       {"-Wl,-z,now", "extra_ldflags"},

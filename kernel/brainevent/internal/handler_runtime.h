@@ -391,8 +391,19 @@ struct ExceptionPtr {
 };
 ExceptionPtr CurrentException() __asm__("_ZSt17current_exceptionv");
 
-// Writes the error for a thrown std::string. <string> would double what it takes to compile this header.
+// Writes the error for a thrown std::string or std::string_view. <string> would double what it takes to compile this
+// header.
 KERNIX_COLD inline ffi::Error* ThrownString(const ffi::CallFrame* frame, const Signature& signature, const char* type) {
+  if (__builtin_strcmp(type, "St17basic_string_viewIcSt11char_traitsIcEE") == 0) {
+    struct View {
+      size_t size;
+      const char* text;
+    };
+    const ExceptionPtr exception = CurrentException();
+    const View& view = *static_cast<const View*>(exception.object);
+    return Fail(frame, signature, ffi::kInternal, "threw a std::string_view: %.*s", static_cast<int>(view.size),
+                view.text);
+  }
   const bool is_old = __builtin_strcmp(type, "Ss") == 0;  // with -D_GLIBCXX_USE_CXX11_ABI=0
   if (!is_old && __builtin_strcmp(type, "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE") != 0) return nullptr;
   const ExceptionPtr exception = CurrentException();

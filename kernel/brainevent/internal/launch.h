@@ -305,13 +305,21 @@ struct LaunchBytes {
   operator T() const {
     static_assert(__is_class(T) || __is_union(T),
                   "an array attribute is for a struct: write the parameter's own type into its token");
-    static_assert(__is_trivially_copyable(T), "bytes make no object of this type: it has constructors of its own");
-    alignas(T) char bytes[sizeof(T)];
-    __builtin_memcpy(bytes, data, sizeof(T));
-    return __builtin_bit_cast(T, bytes);
+    // A half2 has copy constructors of its own; its bytes are its value all the same.
+    static_assert(__has_trivial_destructor(T), "bytes make no object of this type: it has a destructor of its own");
+    Storage<T> storage;
+    __builtin_memcpy(&storage, data, sizeof(T));
+    return storage.value;
   }
   template <typename T>
   operator BE::Span<T>() const = delete;  // its elements would be in host memory
+
+ private:
+  template <typename T>
+  union Storage {
+    Storage() {}
+    T value;
+  };
 };
 
 // Checks that a value fits a parameter of type T: that there are as many bytes.

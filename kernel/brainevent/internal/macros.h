@@ -4,6 +4,10 @@
 #pragma once
 #pragma GCC system_header  // no warnings here for those who include it
 
+#if __cplusplus < 201402L
+#error "kernix needs C++14 or newer: choose another -std"
+#endif
+
 // Marks functions that host and device code may both call.
 #if defined(__CUDACC__)
 #define KERNIX_HD __host__ __device__

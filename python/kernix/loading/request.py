@@ -210,7 +210,7 @@ def _flag_words(name: str, value: SupportsIndex | float | str | None, for_nvcc: 
     text = "" if value is None else f"={_macro_text(name, value)}"
     macro = name + (_escaped_for_nvcc(text) if for_nvcc else text)
     # In one word, "a -b" could be two flags in one string, which is an error.
-    return ("-D", macro) if " -" in macro else (f"-D{macro}",)
+    return ("-D", macro) if " -" in macro.expandtabs(1) else (f"-D{macro}",)
 
 
 def _macro_text(name: str, value: SupportsIndex | float | str) -> str:
