@@ -63,7 +63,8 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, v
 // chooses. An architecture that was the GPU's becomes that of the GPU here, if there is one.
 absl::StatusOr<RequestToSend> RequestHere(const LoadSurroundings& surroundings, const v1::RecordedLoad& load);
 
-// `no_tools` (see RequestToSend) if kernixd has no use for the request: the environment names a compiler that is not there.
+// `no_tools` (see RequestToSend) if kernixd has no use for the request: the environment names a compiler that is not
+// there.
 absl::Status WrongTools(const absl::Status& no_tools);
 
 // `answer`; or, if kernixd has refused the request because it names no compiler, the reason for that. If the request is

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A statement says which files are the result of a key. Nodes share results by statements, and a bundle has one for
-// each kernel. Statements may be signed with Ed25519 (RFC 8032); keys are the files and texts that the `openssl` command
-// makes.
+// each kernel. Statements may be signed with Ed25519 (RFC 8032); keys are the files and texts that the `openssl`
+// command makes.
 #pragma once
 
 #include <cstdint>

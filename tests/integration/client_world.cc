@@ -73,9 +73,8 @@ bool Eventually(const std::function<bool()>& holds) {
 
 ClientWorld::ClientWorld() {
   root_ = Env::Posix().CreateTempDirectory("/tmp/kernix-client-").value();
-  for (const char* name :
-       {"KERNIX_ADDRESS", "KERNIX_CACHE_DIR", "XDG_CACHE_HOME", "CXX", "CPATH",
-        "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}) {
+  for (const char* name : {"KERNIX_ADDRESS", "KERNIX_CACHE_DIR", "XDG_CACHE_HOME", "CXX", "CPATH", "CPLUS_INCLUDE_PATH",
+                           "LIBRARY_PATH", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}) {
     Unset(name);
   }
   SetVariable("HOME", root_);
