@@ -321,7 +321,7 @@ void Build::Remember(const cache::Entry& entry, std::vector<WatchedFile> headers
                .headers = std::make_shared<const std::vector<WatchedFile>>(std::move(headers)),
                .cache_changes = cache_changes};
   hit.result.set_cache_hit(true);
-  parts_.known_loads.Add(*load_->request_digest,
+  parts_.known_loads.Add(*load_->request_digest, load_->tag.owner,
                          {load_->key(), load_->known->toolchain, load_->known->warnings, std::move(hit)});
 }
 

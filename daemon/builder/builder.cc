@@ -182,7 +182,8 @@ bool Builder::LookUp(const v1::LoadRequest& request, UserId owner, const Deliver
   std::optional<KnownHit> hit = Find(*load, owner);
   if (!hit) return asked.planned != nullptr && LookUpThere(asked.planned, deliver, cancellation);
   if (!deliver(hit->result)) return false;
-  if (asked.request) known_loads.Add(*asked.request, {load->key, load->toolchain, load->warnings, std::move(hit)});
+  if (asked.request)
+    known_loads.Add(*asked.request, owner, {load->key, load->toolchain, load->warnings, std::move(hit)});
   cache.Touch(load->key, tag);
   return true;
 }

@@ -3,18 +3,40 @@
 // The contents of headers that clients have sent recently, to save uploads.
 #pragma once
 
-#include <utility>
+#include <cstdint>
+#include <map>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "common/base/digest.h"
 #include "common/base/identity.h"
 #include "common/base/lru.h"
+#include "common/base/mutex.h"
 #include "daemon/builder/flight.h"
 
 namespace kernix::build {
 
-// By bytes. A content serves only users who have sent it.
-using HeaderCache = SharedLru<std::pair<UserId, Digest>, exec::Content>;
+// Keeps the most recently used contents of each user, up to a number of bytes of all users together; beyond that, the
+// user with the most bytes loses contents. A content serves only users who have sent it. Thread-safe.
+class HeaderCache {
+ public:
+  explicit HeaderCache(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  // Those among `digests` whose contents `user` has sent.
+  HeaderContents Find(UserId user, const std::vector<Digest>& digests);
+
+  // Keeps uploads of `user`. Each content must match its digest. A content larger than the limit is not kept.
+  void Add(UserId user, const HeaderContents& contents);
+
+ private:
+  using Own = Lru<Digest, exec::Content>;  // by bytes
+
+  void Shrink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const uint64_t limit_bytes_;
+  Mutex mutex_;
+  std::map<UserId, Own> users_ ABSL_GUARDED_BY(mutex_);
+};
 
 // An asker whose client gets requests only for headers that this user has not sent before.
 class OwnHeaders : public LoadObserver {

@@ -25,18 +25,28 @@ bool DependsOnFiles(const BuildRequest& request) {
 
 KnownLoadPtr KnownLoads::Find(const Digest& request, const toolchain::ToolchainPtr& toolchain) {
   const MutexLock lock(mutex_);
-  const KnownLoadPtr* const found = loads_.Find(request);
-  return found != nullptr && (*found)->toolchain == toolchain ? *found : nullptr;
+  const Kept* const found = loads_.Find(request);
+  return found != nullptr && found->load->toolchain == toolchain ? found->load : nullptr;
 }
 
-void KnownLoads::Add(const Digest& request, KnownLoad load) {
+void KnownLoads::Add(const Digest& request, UserId user, KnownLoad load) {
   size_t bytes = 0;
   for (const v1::LoadWarning& warning : load.warnings) bytes += warning.ByteSizeLong();
   if (bytes > kMostWarningBytes) return;
   if (load.hit && load.hit->result.ByteSizeLong() > kMostHitBytes) load.hit.reset();
   const MutexLock lock(mutex_);
   if (load.hit && !ShareHeaders(*load.hit)) load.hit.reset();
-  loads_.Put(request, std::make_shared<const KnownLoad>(std::move(load)));
+  if (loads_.size() >= limit_ && !loads_.Contains(request)) DropOne();
+  loads_.Put(request, Kept{user, std::make_shared<const KnownLoad>(std::move(load))});
+}
+
+void KnownLoads::DropOne() {
+  absl::flat_hash_map<UserId, size_t> counts;
+  for (const auto& [request, kept] : loads_) ++counts[kept.user];
+  const auto largest =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (largest == counts.end()) return;
+  loads_.TakeOldest([&](const Kept& kept) { return kept.user == largest->first; });
 }
 
 bool KnownLoads::ShareHeaders(KnownHit& hit) {
@@ -55,10 +65,10 @@ bool KnownLoads::ShareHeaders(KnownHit& hit) {
 
 // A look at all loads for each list would take longer than the list is worth.
 void KnownLoads::MakeRoomForHeaders() {
-  for (size_t left = 1 + loads_.size() / 8; left > 0; --left) loads_.TakeOldest();
+  for (size_t left = 1 + loads_.size() / 8; left > 0; --left) DropOne();
   absl::flat_hash_set<FileCheck::Files> used;
-  for (const auto& [request, load] : loads_) {
-    if (load->hit) used.insert(load->hit->headers);
+  for (const auto& [request, kept] : loads_) {
+    if (kept.load->hit) used.insert(kept.load->hit->headers);
   }
   header_lists_.assign(used.begin(), used.end());
   headers_ = 0;

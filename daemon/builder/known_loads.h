@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
+#include "common/base/identity.h"
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/os/file_identity.h"
@@ -47,7 +49,8 @@ Digest DigestOfLookup(const v1::LookupRequest& lookup);
 // flags name, which may change by the next load.
 bool DependsOnFiles(const BuildRequest& request);
 
-// Keeps loads by the digest of their request, at most `limit`: those that were used last. Thread-safe.
+// Keeps loads by the digest of their request, at most `limit`. When it is full, the user with the most loads loses the
+// least recently used one. Thread-safe.
 class KnownLoads {
  public:
   // Loads with longer warnings are not kept.
@@ -57,21 +60,29 @@ class KnownLoads {
   // How many headers all lists have together, of some 160 bytes each. Most kernels share a list with others.
   static constexpr size_t kMostHeaders = 64 << 10;
 
-  explicit KnownLoads(size_t limit) : loads_(limit) {}
+  explicit KnownLoads(size_t limit) : limit_(limit), loads_(limit) {}
 
   // Null if the load is not known, or was made with another toolchain.
   KnownLoadPtr Find(const Digest& request, const toolchain::ToolchainPtr& toolchain);
 
-  void Add(const Digest& request, KnownLoad load);
+  // `user`: who has loaded it.
+  void Add(const Digest& request, UserId user, KnownLoad load);
 
  private:
+  struct Kept {
+    UserId user;
+    KnownLoadPtr load;
+  };
+
+  void DropOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Lets loads with the same headers share one list. False: there is no room for it.
   bool ShareHeaders(KnownHit& hit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops a part of the loads, and the lists that no other one has.
   void MakeRoomForHeaders() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const size_t limit_;
   Mutex mutex_;
-  Lru<Digest, KnownLoadPtr> loads_ ABSL_GUARDED_BY(mutex_);
+  Lru<Digest, Kept> loads_ ABSL_GUARDED_BY(mutex_);
   std::vector<FileCheck::Files> header_lists_ ABSL_GUARDED_BY(mutex_);
   size_t headers_ ABSL_GUARDED_BY(mutex_) = 0;  // in all lists
 };

@@ -12,6 +12,9 @@ namespace {
 using toolchain::Toolchain;
 using toolchain::ToolchainPtr;
 
+constexpr UserId kUser{1000};
+constexpr UserId kOther{1001};
+
 KnownLoad Load(const std::string& key, const ToolchainPtr& toolchain) { return {DigestOf(key), toolchain, {}}; }
 
 FileCheck::Files Headers(const std::string& path) {
@@ -29,12 +32,12 @@ TEST(KnownLoads, AnotherToolchainIsAnotherLoad) {
   KnownLoads loads(10);
   const auto one = std::make_shared<const Toolchain>(), other = std::make_shared<const Toolchain>();
   EXPECT_EQ(loads.Find(DigestOf("a"), one), nullptr);
-  loads.Add(DigestOf("a"), Load("key of a", one));
+  loads.Add(DigestOf("a"), kUser, Load("key of a", one));
   ASSERT_NE(loads.Find(DigestOf("a"), one), nullptr);
   EXPECT_EQ(loads.Find(DigestOf("a"), one)->key, DigestOf("key of a"));
   EXPECT_EQ(loads.Find(DigestOf("a"), other), nullptr);
   EXPECT_EQ(loads.Find(DigestOf("b"), one), nullptr);
-  loads.Add(DigestOf("a"), Load("key of a by the other", other));
+  loads.Add(DigestOf("a"), kUser, Load("key of a by the other", other));
   EXPECT_EQ(loads.Find(DigestOf("a"), one), nullptr);
   EXPECT_NE(loads.Find(DigestOf("a"), other), nullptr);
 }
@@ -43,11 +46,22 @@ TEST(KnownLoads, AreBounded) {
   KnownLoads loads(2);
   const auto toolchain = std::make_shared<const Toolchain>();
   for (const char* name : {"a", "b", "c"}) {
-    loads.Add(DigestOf(name), Load(name, toolchain));
+    loads.Add(DigestOf(name), kUser, Load(name, toolchain));
     EXPECT_NE(loads.Find(DigestOf("a"), toolchain), nullptr) << "it is used again and again";
   }
   EXPECT_EQ(loads.Find(DigestOf("b"), toolchain), nullptr);
   EXPECT_NE(loads.Find(DigestOf("c"), toolchain), nullptr);
+}
+
+TEST(KnownLoads, TheUserWithMostOfThemLosesOne) {
+  KnownLoads loads(3);
+  const auto toolchain = std::make_shared<const Toolchain>();
+  loads.Add(DigestOf("a"), kOther, Load("a", toolchain));
+  for (const char* name : {"b", "c", "d"}) loads.Add(DigestOf(name), kUser, Load(name, toolchain));
+  EXPECT_NE(loads.Find(DigestOf("a"), toolchain), nullptr);
+  EXPECT_EQ(loads.Find(DigestOf("b"), toolchain), nullptr);
+  EXPECT_NE(loads.Find(DigestOf("c"), toolchain), nullptr);
+  EXPECT_NE(loads.Find(DigestOf("d"), toolchain), nullptr);
 }
 
 TEST(KnownLoads, LongWarningsAreNotKept) {
@@ -55,15 +69,15 @@ TEST(KnownLoads, LongWarningsAreNotKept) {
   const auto toolchain = std::make_shared<const Toolchain>();
   KnownLoad load{DigestOf("a"), toolchain, {}};
   load.warnings.emplace_back().set_text(std::string(KnownLoads::kMostWarningBytes, 'x'));
-  loads.Add(DigestOf("a"), load);
+  loads.Add(DigestOf("a"), kUser, load);
   EXPECT_EQ(loads.Find(DigestOf("a"), toolchain), nullptr);
 }
 
 TEST(KnownLoads, HitsWithTheSameHeadersShareTheirList) {
   KnownLoads loads(10);
   const KnownLoad one = Hit(Headers("/usr/include/math.h")), other = Hit(Headers("/usr/include/math.h"));
-  loads.Add(DigestOf("a"), one);
-  loads.Add(DigestOf("b"), other);
+  loads.Add(DigestOf("a"), kUser, one);
+  loads.Add(DigestOf("b"), kUser, other);
   EXPECT_EQ(loads.Find(DigestOf("a"), one.toolchain)->hit->headers,
             loads.Find(DigestOf("b"), other.toolchain)->hit->headers);
 }
@@ -77,7 +91,7 @@ TEST(KnownLoads, HundredsHaveListsOfTheirOwn) {
   std::vector<KnownLoad> all;
   for (int i = 0; i < 300; ++i) {
     all.push_back(Hit(ManyHeaders(std::to_string(i), 200)));
-    loads.Add(DigestOf(std::to_string(i)), all.back());
+    loads.Add(DigestOf(std::to_string(i)), kUser, all.back());
   }
   for (int i = 0; i < 300; ++i) {
     const KnownLoadPtr load = loads.Find(DigestOf(std::to_string(i)), all[static_cast<size_t>(i)].toolchain);
@@ -92,7 +106,7 @@ TEST(KnownLoads, HeadersOfAllListsAreBounded) {
   std::vector<KnownLoad> all;
   for (size_t i = 0; i <= kLists; ++i) {
     all.push_back(Hit(ManyHeaders(std::to_string(i), KnownLoads::kMostHeaders / kLists)));
-    loads.Add(DigestOf(std::to_string(i)), all.back());
+    loads.Add(DigestOf(std::to_string(i)), kUser, all.back());
   }
   EXPECT_EQ(loads.Find(DigestOf("0"), all[0].toolchain), nullptr) << "it was used longest ago";
   for (size_t i = kLists / 2; i <= kLists; ++i) {
@@ -101,14 +115,14 @@ TEST(KnownLoads, HeadersOfAllListsAreBounded) {
     EXPECT_TRUE(load->hit.has_value()) << i;
   }
   const KnownLoad large = Hit(ManyHeaders("large", KnownLoads::kMostHeaders + 1));
-  loads.Add(DigestOf("large"), large);
+  loads.Add(DigestOf("large"), kUser, large);
   EXPECT_FALSE(loads.Find(DigestOf("large"), large.toolchain)->hit.has_value());
 }
 
 TEST(KnownLoads, LongAnswersAreNotKept) {
   KnownLoads loads(10);
   const KnownLoad load = Hit(Headers("h"), KnownLoads::kMostHitBytes + 1);
-  loads.Add(DigestOf("a"), load);
+  loads.Add(DigestOf("a"), kUser, load);
   ASSERT_NE(loads.Find(DigestOf("a"), load.toolchain), nullptr);
   EXPECT_FALSE(loads.Find(DigestOf("a"), load.toolchain)->hit.has_value());
 }

@@ -191,11 +191,11 @@ TEST(ToolchainHeadersTest, OnlyTheToolchainIsLookedAt) {
 TEST(ToolchainHeadersTest, FilesThatAreNotLookedAtDoNotFillTheLog) {
   toolchain::FileDigests digests(Env::Posix());
   const std::vector<std::string> listed = {StrCat("u.o: /", std::string(4000, 'x'))};
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   for (int i = 0; i < 200; ++i) {
     DigestToolchainHeaders(Env::Posix(), digests, toolchain::Toolchain(), listed, BuildStart(), LookAt::kToolchain);
   }
-  const std::string logged = testing::internal::GetCapturedStderr();
+  const std::string logged = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(logged, HasSubstr("header_not_recorded"));
   EXPECT_LT(logged.size(), 300'000u);
 }

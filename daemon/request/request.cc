@@ -263,6 +263,45 @@ absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limi
   return absl::OkStatus();
 }
 
+// The most steps that a plan may have for a unit: the compile step, and three for each architecture whose results are
+// kept.
+size_t StepsFor(const BuildRequest& request, const Unit& unit) {
+  const bool kept = request.keep && TraitsOf(unit.language).runs_on_gpu;
+  return 1 + (kept ? 3 * request.architectures.size() : 0);
+}
+
+// The room that the flags and macros of a request take in the command or text of one step.
+uint64_t FlagBytes(const BuildRequest& request) {
+  uint64_t bytes = 0;
+  for (const std::vector<std::string>* words : {&request.host_flags, &request.nvcc_flags, &request.definitions}) {
+    for (const std::string& word : *words) bytes += sizeof(std::string) + word.size();
+  }
+  return bytes;
+}
+
+// Must run before the plan is made.
+absl::Status CheckPlanSize(const BuildRequest& request, const RequestLimits& limits) {
+  constexpr uint64_t kRootBytes = 64;  // "-Iinc/12", seldom more
+  const uint64_t flag_bytes = FlagBytes(request);
+  size_t steps = 0;
+  uint64_t bytes = 0;
+  for (const Unit& unit : request.units) {
+    const size_t own = StepsFor(request, unit);
+    steps += own;
+    bytes += own * (flag_bytes + unit.roots.size() * kRootBytes);
+  }
+  if (steps > limits.max_steps) {
+    return Invalid(
+        StrCat("this load takes ", steps, " steps for its ", request.units.size(), " separate sources and ",
+               request.architectures.size(), " architectures; at most ", limits.max_steps,
+               " are allowed: leave out keep, name fewer architectures, or put fewer sources into one load"));
+  }
+  if (bytes <= limits.max_command_bytes) return absl::OkStatus();
+  return Invalid(StrCat("the flags and include paths of this load take ", bytes, " bytes in the commands of its ",
+                        steps, " steps; at most ", limits.max_command_bytes,
+                        " are allowed: use fewer of them, or put fewer sources into one load"));
+}
+
 absl::Status CheckHeaderPath(const std::string& path) {
   KERNIX_RETURN_IF_ERROR(CheckPathLength(path));
   std::string_view below = path;
@@ -310,6 +349,13 @@ absl::Status CheckHeadersFitTogether(const std::vector<HeaderRef>& headers) {
   return absl::OkStatus();
 }
 
+absl::Status CheckFolderCount(const std::vector<HeaderRef>& headers, const RequestLimits& limits) {
+  const size_t folders = CountFolders(headers);
+  if (folders <= limits.max_header_folders) return absl::OkStatus();
+  return Invalid(StrCat("the headers of this load lie in ", folders, " folders; at most ", limits.max_header_folders,
+                        " are allowed: narrow the include paths"));
+}
+
 absl::StatusOr<std::vector<HeaderRef>> ReadHeaders(const v1::LoadRequest& request, const RequestLimits& limits) {
   if (static_cast<size_t>(request.header_size()) > limits.max_headers) {
     return Invalid(StrCat(request.header_size(), " headers in one load; at most ", limits.max_headers,
@@ -323,6 +369,7 @@ absl::StatusOr<std::vector<HeaderRef>> ReadHeaders(const v1::LoadRequest& reques
   }
   std::sort(headers.begin(), headers.end(), ComesBefore);
   KERNIX_RETURN_IF_ERROR(CheckHeadersFitTogether(headers));
+  KERNIX_RETURN_IF_ERROR(CheckFolderCount(headers, limits));
   return headers;
 }
 
@@ -437,6 +484,7 @@ absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& re
   KERNIX_ASSIGN_OR_RETURN(result.headers, ReadHeaders(request, limits));
   result.root_climbs = RootClimbs(result.headers, result.include_root_count);
   KERNIX_RETURN_IF_ERROR(ReadUnits(request, limits, result));
+  KERNIX_RETURN_IF_ERROR(CheckPlanSize(result, limits));
   return result;
 }
 

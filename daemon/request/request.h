@@ -72,6 +72,12 @@ struct RequestLimits {
   size_t max_units = 1024;
   size_t max_functions = 4096;
   size_t max_headers = 100000;
+  // Limit for the folders that hold these headers. Large projects have a few thousand.
+  size_t max_header_folders = 32768;
+  // Limits for the plan of a request, which kernixd makes for a lookup too: how many steps, and how much room their
+  // commands take. Every compile step has the flags, the macros and the include paths again.
+  size_t max_steps = 4096;
+  uint64_t max_command_bytes = 64 << 20;
   // Limit for all headers as files and folders; a content with several names counts several times.
   uint64_t max_staged_header_bytes = 1ull << 30;
 };

@@ -148,13 +148,62 @@ TEST_F(RequestTest, RefusesMoreThanTheLimits) {
   ExpectRefused(request_, "at most 0");
 }
 
-TEST_F(RequestTest, CountsTheFoldersOfHeaders) {
+TEST_F(RequestTest, FoldersOfHeadersAreBounded) {
+  limits_.max_header_folders = 8;  // "a", "a/b", "a/c", "a/c/d", "..", "../x" and those of the second root
   for (const char* path : {"a/c/d/3.h", "a/b/2.h", "top.h", "a/b/1.h", "../x/4.h"}) AddHeader(request_, 0, path, "1");
   AddHeader(request_, 1, "a/b/1.h", "1");
-  // "a", "a/b", "a/c", "a/c/d", "..", "../x" and those of the second root
-  EXPECT_EQ(CountFolders(Validate(request_)->headers), 8u);
+  EXPECT_THAT(Validate(request_), IsOk());
   AddHeader(request_, 0, "a.b/5.h", "1");
-  EXPECT_EQ(CountFolders(Validate(request_)->headers), 9u);
+  ExpectRefused(request_, "lie in 9 folders; at most 8");
+}
+
+// One function, and `sources` units.
+v1::LoadRequest WithSources(v1::LoadRequest request, int sources) {
+  while (request.source_size() < sources) {
+    v1::Source& source = *request.add_source();
+    source.set_label(StrCat(request.source_size(), ".cc"));
+    source.set_text("int x;\n");
+  }
+  request.mutable_options()->set_separate_units(true);
+  return request;
+}
+
+TEST_F(RequestTest, StepsOfAPlanAreBounded) {
+  const auto with_cuda = std::make_shared<toolchain::Toolchain>(*toolchain_);
+  with_cuda->cuda.emplace().architectures = {80, 86, 90};
+  toolchain_ = with_cuda;
+  limits_.max_steps = 100;
+  v1::LoadRequest request = request_;
+  request.set_language(v1::LANGUAGE_CUDA);
+  for (const char* name : {"sm_80", "8.6", "90a", "sm_86"}) request.mutable_options()->add_architectures(name);
+  request.mutable_options()->set_keep(true);
+  EXPECT_THAT(Validate(WithSources(request, 10)), IsOk());  // each one compile step and three for each of three
+  ExpectRefused(WithSources(request, 11), "110 steps for its 11 separate sources and 3 architectures; at most 100");
+  v1::LoadRequest mixed = WithSources(request, 11);
+  mixed.mutable_source(10)->set_language(v1::LANGUAGE_CPP);
+  ExpectRefused(mixed, "101 steps");
+  request.mutable_options()->set_keep(false);
+  EXPECT_THAT(Validate(WithSources(request, 100)), IsOk());
+  ExpectRefused(WithSources(request, 101), "101 steps");
+}
+
+TEST_F(RequestTest, WordsThatEveryStepHasAreBounded) {
+  limits_.max_command_bytes = 10'000;
+  const auto with = [&](const std::string& flag, int count) {
+    v1::LoadRequest request = WithSources(request_, 10);
+    for (int i = 0; i < count; ++i) request.mutable_options()->add_compile_flags(flag);
+    return request;
+  };
+  EXPECT_THAT(Validate(with("-Wall", 20)), IsOk());
+  ExpectRefused(with("-Wall", 30), "in the commands of its 10 steps; at most 10000");
+  ExpectRefused(with("-DX", 30), "in the commands");
+  ExpectRefused(with("-DX=" + std::string(1'000, 'x'), 1), "in the commands");
+  v1::LoadRequest roots = with("-Wall", 1);
+  roots.mutable_options()->set_include_root_count(20);
+  for (v1::Source& source : *roots.mutable_source()) {
+    for (uint32_t root = 0; root < 20; ++root) source.add_include_root(root);
+  }
+  ExpectRefused(roots, "in the commands");
 }
 
 TEST_F(RequestTest, RefusesPathsThatNoFileSystemTakes) {

@@ -379,7 +379,7 @@ def test_a_node_is_ready_when_it_has_the_kernels(node, own_place, tmp_path):
 def test_a_job_can_run_its_command(own_place):
     (container,) = pod_of(find("Job", "job.yaml"))["containers"]
     command = [sys.executable if word == "python3" else word for word in container["command"]]
-    assert "kernixd:" in subprocess.run(command, env=own_place.environment, capture_output=True, text=True).stdout
+    assert "ok    kernixd " in subprocess.run(command, env=own_place.environment, capture_output=True, text=True).stdout
 
 
 def test_the_page_shows_counts_and_no_kernel(confined):
