@@ -61,7 +61,11 @@ BAD_REQUESTS = {
     "no function at all": (function(), {}, "functions is empty"),
     "name that not every compiler takes": (function(), {"caf\u00e9": ["arg", "ret"]}, r"is not a C\+\+ identifier"),
     "name with code in it": (function(), {"f(); int x": ["arg", "ret"]}, r"'f\(\); int x' is not a C\+\+ identifier"),
-    "name of an instance with code in it": (function(), {"f<1>(); g<2>": ["ret"]}, "has template arguments that kernix cannot"),
+    "name of an instance with code in it": (
+        function(),
+        {"f<1>(); g<2>": ["ret"]},
+        "has template arguments that kernix cannot",
+    ),
     "annotation of the same function twice": (
         function(annotation="f") + "// @BE f\n",
         None,
@@ -153,7 +157,8 @@ BAD_REQUESTS = {
     ),
     "instances that take too much to read": (
         "".join(
-            f"struct V{i};\ntemplate <class T, int n> void f({TENSORS}, {'T, ' * 200} V{i}& v) {{}}\n" for i in range(16)
+            f"struct V{i};\ntemplate <class T, int n> void f({TENSORS}, {'T, ' * 200} V{i}& v) {{}}\n"
+            for i in range(16)
         ),
         {f"f<int, {i}>": ["arg", "ret"] for i in range(4096)},
         "template instances of this load have more than 1000000 words and signs. Load fewer",

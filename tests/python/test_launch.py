@@ -233,7 +233,10 @@ def test_what_cuda_refuses_names_the_function_and_the_launch(module, more, messa
         ("struct S { int i; };\n// @BE f\n__global__ void f(S& s, float* y) {}", r"'f' is 'S& s'"),
         ("// @BE f\n__global__ void f(float* y, float3& s) {}", r"takes its parameters by value"),
         ("// @BE f\n__global__ void f(float* y, int cooperative) {}", r"'cooperative' has the name of a launch"),
-        ("#include <cuda_fp16.h>\n// @BE f\n__global__ void f(float* y, __half a) {}", r"'__half a'.*take a float, and convert it"),
+        (
+            "#include <cuda_fp16.h>\n// @BE f\n__global__ void f(float* y, __half a) {}",
+            r"'__half a'.*take a float, and convert it",
+        ),
         ("// @BE f\n__global__ void f(float* y, cudaStream_t s) {}", r"on the stream of the call.*leave the parameter"),
         ("// @BE f\n__global__ void f(float* y, int grid) {}", r"'grid' has the name of a launch attribute"),
         ("// @BE f\n__global__ void f(const float* y) {}", r"no 'ret'.*a pointer that is not const"),
