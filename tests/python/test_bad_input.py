@@ -46,7 +46,7 @@ BAD_REQUESTS = {
         ":2: .*'weights' .*cannot read: a parameter is",
     ),
     "unreadable parameter of an annotation": (
-        "struct Foo;\n" + function(TENSORS + ", Foo* weights", annotation="f"),
+        "#include <cstdio>\n" + function(TENSORS + ", FILE* weights", annotation="f"),
         None,
         ":4: .*'weights' .*cannot read: a pointer",
     ),

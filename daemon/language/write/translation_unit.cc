@@ -94,8 +94,8 @@ const OurNames& NamesInHeaders() {
       ForEachToken(header.text, storage, [&](const Token& token) {
         if (token.starts_directive || !token.in_directive) directive = "";
         if (token.in_directive && directive.empty() && token.IsIdentifier()) directive = token.text;
-        const bool is_tested = token.in_directive && directive != "error" &&
-                               (directive != "define" || token.text.starts_with("KERNIX"));
+        const bool is_tested =
+            token.in_directive && directive != "error" && (directive != "define" || token.text.starts_with("KERNIX"));
         if (MayBeMacro(token)) (is_tested ? of_directives : found).insert(token.text);
       });
     }
