@@ -179,11 +179,11 @@ inline const char* TagName(ffi::AttributeTag tag) {
   return tag <= ffi::kAttributeString ? kNames[tag] : kNames[0];
 }
 
-// The XLA data type of an array's elements.
+// The XLA data type of an array's elements. Of halves, the bits come, as of a scalar.
 inline ffi::DataType ElementType(AttributeType type) {
   static constexpr ffi::DataType kTypes[] = {ffi::kPred, ffi::kS8,  ffi::kS16, ffi::kS32, ffi::kS64,
-                                             ffi::kU8,   ffi::kU16, ffi::kU32, ffi::kU64, ffi::kF16,
-                                             ffi::kBF16, ffi::kF32, ffi::kF64};
+                                             ffi::kU8,   ffi::kU16, ffi::kU32, ffi::kU64, ffi::kU16,
+                                             ffi::kU16,  ffi::kF32, ffi::kF64};
   return kTypes[type];
 }
 
