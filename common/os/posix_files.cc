@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -144,11 +145,16 @@ absl::Status CreateDirectory(const std::string& path, mode_t mode) {
   return ErrnoStatus(error, "create the folder", path);
 }
 
-// Not of a link that leads to itself.
-bool IsDanglingLink(const std::string& path) {
+// Not of a link that leads to itself, nor of another user's: in /tmp, anybody can lay one.
+std::optional<std::string> TargetOfDanglingLink(const std::string& path) {
+  struct stat link {};
+  if (lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return std::nullopt;
+  if (link.st_uid != geteuid() && link.st_uid != 0) return std::nullopt;
   std::error_code error;
-  return std::filesystem::is_symlink(path, error) &&
-         std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found;
+  if (std::filesystem::exists(path, error) || error) return std::nullopt;
+  const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+  if (error) return std::nullopt;
+  return (std::filesystem::path(Dirname(path)) / target).string();
 }
 
 bool IsNetworkFileSystem(uint32_t type) {
@@ -235,9 +241,9 @@ absl::StatusOr<std::vector<std::string>> PosixEnv::ListDirectory(const std::stri
 
 absl::Status PosixEnv::CreateDirectories(const std::string& path, mode_t mode) {
   absl::Status status = CreateDirectory(path, mode);
-  if (absl::IsAlreadyExists(status) && IsDanglingLink(path)) {
-    const std::filesystem::path folder = Dirname(path);
-    return CreateDirectories((folder / std::filesystem::read_symlink(path)).string(), mode);
+  if (absl::IsAlreadyExists(status)) {
+    const std::optional<std::string> target = TargetOfDanglingLink(path);
+    return target ? CreateDirectories(*target, mode) : status;
   }
   const std::string parent = Dirname(path);
   if (!absl::IsNotFound(status) || parent == path) return status;

@@ -92,6 +92,12 @@ TEST_F(PosixFilesTest, ALinkToNothingStandsForTheFolderThatIsMade) {
   EXPECT_EQ(env_.Stat(scratch_ / "scratch/store")->type, FileType::kDirectory);
   EXPECT_THAT(env_.CreateDirectories(scratch_ / "absolute/cache", 0700), IsOk());
   EXPECT_EQ(env_.Stat(scratch_ / "home/cache")->type, FileType::kDirectory);
+  if (geteuid() == 0) {
+    ASSERT_EQ(symlink("elsewhere", (scratch_ / "of_another").c_str()), 0);
+    ASSERT_EQ(lchown((scratch_ / "of_another").c_str(), 4711, 4711), 0);
+    EXPECT_FALSE(env_.CreateDirectories(scratch_ / "of_another", 0700).ok());
+    EXPECT_FALSE(env_.Stat(scratch_ / "elsewhere").ok());
+  }
   EXPECT_THAT(env_.CreateDirectories(scratch_ / "loop", 0700),
               HasError(absl::StatusCode::kAlreadyExists, HasSubstr("loop")));
 }
