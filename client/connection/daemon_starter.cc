@@ -355,10 +355,14 @@ absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const
   if (!store_is_at_fault) return std::move(attempt.oneshot);
 
   KERNIX_ASSIGN_OR_RETURN(const std::string scratch, PerProcess<ScratchStore>::Get().Path(environment));
-  // Another container's kernixd may hold the store: what it has is read.
+  // Another container's kernixd may hold the store: what it has is read, if it has anything yet.
   const bool is_held = attempt.exit_code == kExitAlreadyRunning;
-  const std::string stores = is_held ? StrCat(scratch, ":", store_directory) : scratch;
-  attempt = TryStore(environment, program, stores, options.start_timeout, caller);
+  std::vector<std::string> choices = {scratch};
+  if (is_held) choices.insert(choices.begin(), StrCat(scratch, ":", store_directory));
+  for (const std::string& stores : choices) {
+    attempt = TryStore(environment, program, stores, options.start_timeout, caller);
+    if (attempt.exit_code != kExitStoreUnusable) break;
+  }
   if (attempt.oneshot.ok()) attempt.oneshot->store_directory = scratch;
   return std::move(attempt.oneshot);
 }
