@@ -126,13 +126,9 @@ def load_with_reference(file: str) -> bool:
     return True
 
 
-def load_files(files: list[str], *flags: str) -> int:
+def load_files(files: list[str]) -> int:
     """Load CUDA files at once; return how many could be loaded."""
-    options: dict[str, Any] = {
-        "compute_capability": ARCHITECTURE,
-        "extra_cuda_cflags": list(flags),
-        "auto_register": False,
-    }
+    options: dict[str, Any] = {"compute_capability": ARCHITECTURE, "auto_register": False}
     try:
         return len(kernix.load_many(files, **options))
     except kernix.KernelBatchError as error:

@@ -288,11 +288,18 @@ absl::StatusOr<std::string> Bundle::Artifact(const v1::LoadResult& result, Compa
   return path;
 }
 
+absl::StatusOr<std::vector<std::string>> Bundle::Names() const {
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> names, env_->ListDirectory(folder_));
+  std::erase_if(names, [](const std::string& name) {
+    return !name.ends_with(kKernelSuffix) && !name.ends_with(kArtifactSuffix);
+  });
+  return names;
+}
+
 absl::StatusOr<BundleFiles> Bundle::Files() const {
   BundleFiles files;
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_->ListDirectory(folder_));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
   for (const std::string& name : names) {
-    if (!name.ends_with(kKernelSuffix) && !name.ends_with(kArtifactSuffix)) continue;
     KERNIX_ASSIGN_OR_RETURN(files[name], env_->ReadFile(JoinPath(folder_, name)));
   }
   return files;

@@ -70,7 +70,8 @@ class Bundle {
   // The path of a kernel's artifact. LOAD error: it is damaged.
   absl::StatusOr<std::string> Artifact(const v1::LoadResult& result, Compare compare) const;
 
-  // The statements and artifacts, as they are.
+  // The names of the files with statements and artifacts; and the files, as they are.
+  absl::StatusOr<std::vector<std::string>> Names() const;
   absl::StatusOr<BundleFiles> Files() const;
 
  private:

@@ -145,6 +145,11 @@ absl::StatusOr<BundleAnswer> AskBundles(Env& env, const std::vector<std::string>
       without_name.push_back(StrCat("there is no bundle ", path));
       continue;
     }
+    if (absl::IsUnimplemented(bundle.status())) {  // of a newer kernix
+      answer.miss = std::string(bundle.status().message());
+      answer.has_name = true;
+      continue;
+    }
     if (!bundle.ok()) return bundle.status();
     answer.asked.push_back(path);
     KERNIX_ASSIGN_OR_RETURN(std::vector<BundledKernel> kernels, bundle->Find(BundleKey(load), trusted));

@@ -7,7 +7,6 @@
 #include <optional>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "client/connection/artifact_file.h"
 #include "client/connection/connector.h"

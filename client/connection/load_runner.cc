@@ -171,7 +171,10 @@ class Attempts {
     if (TakesPause(outcome)) return true;
     if (outcome.daemon_lost) {
       connector_.Distrust();
-      return !std::exchange(lost_before_, true);
+      if (!std::exchange(lost_before_, true)) return true;
+      // A service that has ended each connection for minutes.
+      return endpoint_.kind == EndpointKind::kService && RetryAfter(outcome.result.status()).count() > 0 &&
+             FallBack(ToStd(outcome.result.status().message()));
     }
     return endpoint_.kind == EndpointKind::kService &&
            KindOf(outcome.result.status()) == v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN &&

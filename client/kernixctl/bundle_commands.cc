@@ -123,14 +123,15 @@ absl::Status VerifyArtifact(const Bundle& bundle, const BundledKernel& kernel) {
 
 // Finds artifacts whose statements are lost.
 absl::Status CheckEachIsNamed(const Bundle& bundle, const std::vector<BundledKernel>& kernels) {
-  KERNIX_ASSIGN_OR_RETURN(BundleFiles artifacts, bundle.Files());
-  std::erase_if(artifacts, [](const auto& file) { return !file.first.ends_with(".so"); });
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, bundle.Names());
+  std::set<std::string> artifacts(names.begin(), names.end());
+  std::erase_if(artifacts, [](const std::string& name) { return !name.ends_with(".so"); });
   for (const BundledKernel& kernel : kernels) {
     KERNIX_ASSIGN_OR_RETURN(const std::string path, bundle.Artifact(kernel.result, Bundle::Compare::kSize));
     artifacts.erase(Basename(path));
   }
   if (artifacts.empty()) return absl::OkStatus();
-  return Damaged(StrCat(bundle.path(), " has lost what it says about ", artifacts.begin()->first,
+  return Damaged(StrCat(bundle.path(), " has lost what it says about ", *artifacts.begin(),
                         ": copy it again from a whole one, or make it again"));
 }
 

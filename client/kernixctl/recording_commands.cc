@@ -291,6 +291,9 @@ int RunWarmup(ClientOptions options, const WarmupFlags& flags) {
 }  // namespace
 
 absl::StatusOr<int> RunInForeground(std::vector<std::string> words, std::vector<std::string> environment) {
+  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) {
+    if (signal(number, PassOn) == SIG_IGN) signal(number, SIG_IGN);  // as nohup wants it
+  }
   pid_t pid = 0;
   const int error =
       posix_spawnp(&pid, words[0].c_str(), nullptr, nullptr, ToArgv(words).data(), ToArgv(environment).data());
@@ -299,9 +302,6 @@ absl::StatusOr<int> RunInForeground(std::vector<std::string> words, std::vector<
     return error == ENOENT ? absl::NotFoundError(message) : absl::PermissionDeniedError(message);
   }
   child = pid;
-  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) {
-    if (signal(number, PassOn) == SIG_IGN) signal(number, SIG_IGN);  // as nohup wants it
-  }
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

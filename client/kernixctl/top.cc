@@ -145,9 +145,9 @@ namespace {
 
 constexpr char kDetails[] =
     R"(Shows the running loads, the queue and the cache, as `kernixctl status` does, once a second. Without a
-terminal, or with TERM=dumb, prints them once. Users see their own loads; administrators see all. Keys: q ends it; s sorts by time, name
-or user; / shows only loads with a text in their name or user; the arrows, or j and k, select a load; c cancels it. Never
-starts a daemon: exit code 3 means that none is running.
+terminal, or with TERM=dumb, prints them once. Users see their own loads; administrators see all.
+Keys: q ends it; s sorts by time, name or user; / shows only loads with a text in their name or user; the
+arrows, or j and k, select a load; c cancels it. Never starts a daemon: exit code 3 means that none is running.
 
 Examples:
   kernixctl top

@@ -61,12 +61,8 @@ std::string NameOf(const v1::RecordedLoad& load) { return FileName(load.request(
 
 }  // namespace
 
-History::History(Env& env, const std::string& histories, std::string program, HistoryBounds bounds)
-    : env_(env),
-      histories_(histories),
-      program_(std::move(program)),
-      folder_(JoinPath(histories, DigestOf(program_).Hex())),
-      bounds_(bounds) {}
+History::History(Env& env, const std::string& histories, const std::string& program, HistoryBounds bounds)
+    : env_(env), histories_(histories), folder_(JoinPath(histories, DigestOf(program).Hex())), bounds_(bounds) {}
 
 absl::Status History::Note(ProgramRun& run, const PreparedLoad& load, const std::string& key) {
   const std::string name = FileName(load.request.name(), key);

@@ -49,13 +49,13 @@ struct ProgramRun {
   std::atomic<bool> full = false;  // the history has room for no further load of this run
 };
 
-// The history of one program: a folder with each load as a file. The name of the file is known before its
-// content, and its modification time is a use of the last hour in which there was one: the millisecond in
-// which that run began, and the number of the use in it, as nanoseconds. Processes share the folder without a lock.
+// The history of one program: a folder with each load as a file. The name of the file is known before its content, and
+// its modification time is a use of the last hour in which there was one: the millisecond in which that run began, and
+// the number of the use in it, as nanoseconds. Processes share the folder without a lock.
 class History {
  public:
   // `histories`: a folder, which need not exist. References must outlive this object.
-  History(Env& env, const std::string& histories, std::string program, HistoryBounds bounds = {});
+  History(Env& env, const std::string& histories, const std::string& program, HistoryBounds bounds = {});
 
   // Notes that `run` has used this load, whose artifact has this key. A load of an earlier run under the same name is
   // forgotten: it was another version. kPermissionDenied: this user cannot have histories there.
@@ -84,7 +84,6 @@ class History {
 
   Env& env_;
   const std::string histories_;
-  const std::string program_;
   const std::string folder_;
   const HistoryBounds bounds_;
 };

@@ -16,7 +16,7 @@ using Tokens = absl::Span<const Token>;
 // --- Macros
 
 // A marker in a token sequence: "#if", "#else" or "#endif".
-Token Mark(std::string_view text, const Token& at);
+Token Mark(std::string_view text, const Token& at) { return {TokenKind::kPunctuator, text, at.source, at.line}; }
 
 // If conditionals decide the meaning of a name, a use of it expands to all meanings, each as a branch between marks.
 class MacroTable {
@@ -115,8 +115,6 @@ void JoinVariadic(size_t count, bool variadic, Tokens tokens, size_t close, std:
   arguments.resize(count);
   arguments.back() = Tokens(begin, static_cast<size_t>(tokens.data() + close - begin));
 }
-
-Token Mark(std::string_view text, const Token& at) { return {TokenKind::kPunctuator, text, at.source, at.line}; }
 
 void MacroTable::Define(Tokens line, bool certain) {
   if (line.empty() || !line[0].IsIdentifier()) return;

@@ -122,17 +122,11 @@ std::vector<Flag> ReadAll(const Table& table, const std::vector<std::string>& wo
 // Whether any of the flags has this meaning.
 bool Has(const Table& table, const std::vector<std::string>& words, Meaning meaning);
 
-// Words and flags: the parts of a command's word, and nvcc's flags for the host compiler.
-
-// Splits a list value as nvcc does.
-
-// Splits `value` at each of `separators` outside literals and parentheses; drops empty pieces. Outside literals, a
-// backslash is removed and makes the next character literal: "X=a\,b" is "X=a,b", and "X=\"a\"" is "X="a"".
+// Splits `value` as nvcc does: at each of `separators` outside literals and parentheses; drops empty pieces. Outside
+// literals, a backslash is removed and makes the next character literal: "X=a\,b" is "X=a,b", and "X=\"a\"" is "X="a"".
 std::vector<std::string> SplitNvccList(std::string_view value, std::string_view separators);
 
-// nvcc's flags for the host compiler.
-
-// When it compiles: what -Xcompiler holds.
+// nvcc's words for the host compiler, when it compiles: what -Xcompiler holds.
 std::vector<std::string> HostWordsAtCompile(const std::vector<std::string>& nvcc_words);
 
 // When it links: all of them, each in the spelling of the host compiler. "-library-path /x" is "-L/x", "-Xlinker=a,b"

@@ -2,6 +2,7 @@
 #include "common/os/file_identity.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -62,16 +63,18 @@ bool Unchanged(Env& env, const std::vector<WatchedFile>& files, bool follow) {
   return FirstChanged(env, files, follow) == nullptr;
 }
 
-absl::StatusOr<Digest> DigestOfFile(ReadableFile& file) {
+absl::StatusOr<Digest> DigestOfFile(ReadableFile& file, uint64_t most) {
   constexpr size_t kPieceBytes = 256 << 10;
   Sha256 sha;
   std::string piece(kPieceBytes, '\0');
-  for (uint64_t offset = 0;;) {
-    KERNIX_ASSIGN_OR_RETURN(const size_t count, file.ReadAt(offset, piece));
-    if (count == 0) return sha.Finish();
+  size_t count = 0;
+  for (uint64_t offset = 0; offset < most; offset += count) {
+    const size_t wanted = std::min<uint64_t>(most - offset, piece.size());
+    KERNIX_ASSIGN_OR_RETURN(count, file.ReadAt(offset, std::span(piece).first(wanted)));
+    if (count == 0) break;
     sha.Update(std::string_view(piece).substr(0, count));
-    offset += count;
   }
+  return sha.Finish();
 }
 
 bool FileCheck::Unchanged(const Files& files) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -41,6 +42,10 @@ struct FileIdentity {
     return {info.device, info.inode, info.size, info.mtime_ns, info.ctime_ns};
   }
   bool operator==(const FileIdentity&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H hash, const FileIdentity& file) {
+    return H::combine(std::move(hash), file.device, file.inode, file.size, file.mtime_ns, file.ctime_ns);
+  }
 
   // Whether every change after `unix_ms` shows in the identity. A change shows only if the file system's clock has
   // advanced since the change before it. So a file that was too young when it was read must be read again.
@@ -75,8 +80,8 @@ const WatchedFile* FirstChanged(Env& env, const std::vector<WatchedFile>& files,
 bool Unchanged(Env& env, const std::vector<WatchedFile>& files, bool follow = true);
 
 // The SHA-256 of a file's content. Holds a small piece of it at a time: fresh memory for a large file would take longer
-// than reading it. Returns the status of ReadAt() on an error.
-absl::StatusOr<Digest> DigestOfFile(ReadableFile& file);
+// than reading it. Reads at most `most` bytes, of which the digest is then. Returns the status of ReadAt() on an error.
+absl::StatusOr<Digest> DigestOfFile(ReadableFile& file, uint64_t most = UINT64_MAX);
 
 // A file whose content has been digested.
 struct KnownFile {

@@ -21,6 +21,7 @@ absl::StatusCode CodeForErrno(int error_number) {
     case EPERM:
     case EROFS:
       return absl::StatusCode::kPermissionDenied;
+    case EFBIG:
     case ENOSPC:
     case EDQUOT:
     case EMFILE:

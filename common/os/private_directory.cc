@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/os/private_directory.h"
 
+#include <pwd.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -100,7 +102,8 @@ class Walk {
   std::string BelongsTo(uid_t user) const {
     const std::string owner = DescribeUser(owners_.front());
     if (owners_.front() == 0) {
-      return StrCat("it belongs to ", DescribeUser(user), ", not to ", owner, ". Run this as that user, not as root");
+      return StrCat("it belongs to ", DescribeUser(user), ", not to ", owner,
+                    ". Run this as that user, not as root, or have its owner changed to root");
     }
     return StrCat("it belongs to ", DescribeUser(user), ", neither to root nor to ", owner,
                   ". Have its owner changed to one of them");
@@ -180,6 +183,14 @@ absl::Status CheckGuardedDirectory(Env& env, const std::string& path, uid_t uid)
 absl::Status EnsureOwnDirectory(Env& env, const std::string& path, uid_t uid) {
   KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, path, uid));
   return GuardedRealPath(env, path, {uid}).status();
+}
+
+UserEntry LookUpUser(uid_t uid) {
+  std::vector<char> buffer(16384);
+  struct passwd entry;
+  struct passwd* found = nullptr;
+  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) return {};
+  return {.name = entry.pw_name, .home = entry.pw_dir};
 }
 
 std::string DescribeUser(uid_t uid) {

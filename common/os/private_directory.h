@@ -3,7 +3,6 @@
 // Folders that belong to one user.
 #pragma once
 
-#include <pwd.h>
 #include <sys/types.h>
 
 #include <string>
@@ -52,20 +51,12 @@ absl::Status EnsureOwnDirectory(Env& env, const std::string& path, uid_t uid);
 // "mallory (uid 1002)", or "uid 1002" if the user database has no such user.
 std::string DescribeUser(uid_t uid);
 
-// A user's entry in the user database.
-
-// The texts are empty if the database has no such user.
+// A user's entry in the user database; empty texts if it has no such user.
 struct UserEntry {
   std::string name;
   std::string home;
 };
 
-inline UserEntry LookUpUser(uid_t uid) {
-  std::vector<char> buffer(16384);
-  struct passwd entry;
-  struct passwd* found = nullptr;
-  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) return {};
-  return {.name = entry.pw_name, .home = entry.pw_dir};
-}
+UserEntry LookUpUser(uid_t uid);
 
 }  // namespace kernix

@@ -84,8 +84,8 @@ class LogFile {
 // Makes SIGTERM, SIGINT and SIGHUP available to wait for.
 class StopSignals {
  public:
-  // Blocks the signals and ignores SIGPIPE. Must be called before the process has a second thread, because threads
-  // inherit this.
+  // Blocks the signals, and ignores SIGPIPE and SIGXFSZ. Must be called before the process has a second thread, because
+  // threads inherit this.
   static absl::StatusOr<StopSignals> Take();
 
   // Returns the name of a signal that has arrived, once for each. Does not wait.

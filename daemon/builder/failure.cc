@@ -337,8 +337,7 @@ std::string AdviceForFailure(std::string_view error, const std::vector<std::stri
   if (std::string advice = AdviceForDeviceCode(error); !advice.empty()) return advice;
   if (Has(error, "error while loading shared libraries")) {
     return "kernixd runs compilers without the variables of your shell. If the compiler's parts need LD_LIBRARY_PATH, "
-           "set "
-           "CXX (CUDA: NVCC_CCBIN) to a script that sets it and runs the compiler";
+           "set CXX (CUDA: NVCC_CCBIN) to a script that sets it and runs the compiler";
   }
   const std::string_view header = NameAfter(error, {"fatal error: '", "fatal error: "});  // Clang, GCC
   if (!header.empty()) {

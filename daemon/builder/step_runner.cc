@@ -8,10 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/status_macros.h"
-#include "common/base/strings.h"
 #include "daemon/builder/compiled_preambles.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/builder/failure.h"
@@ -101,7 +99,7 @@ exec::ActionEnd StepRunner::RunStep(const Step& step, const Run& run) {
 
 exec::ActionEnd StepRunner::RunCommand(const exec::Action& action, StepKind kind, const Run& run) {
   TimedStep timed(env_, metrics_, action.step, kind, run.observer, run.trace);
-  exec::ActionEnd end = executor_.Run(action, run.askers, &timed, run.cancellation);
+  exec::ActionEnd end = timed.Run(executor_, action, run.askers, run.cancellation);
   timed.End(end);
   return end;
 }
@@ -131,7 +129,7 @@ exec::ActionEnd StepRunner::RunReusable(const Step& step, const Run& run) {
   const Digest key = StepCache::KeyOf(canonical, *run.toolchain);
   Reusable reusable{key, std::move(canonical), run, timed};
   exec::ActionEnd end = run.mode == CompileMode::kAnew
-                            ? executor_.Run(reusable.step.action, run.askers, &timed, run.cancellation)
+                            ? timed.Run(executor_, reusable.step.action, run.askers, run.cancellation)
                         : disabled_.contains(Shortcut::kStepResults) ? RunAndKeep(reusable)
                                                                      : FindOrRun(reusable);
   timed.End(end);
@@ -160,7 +158,7 @@ exec::ActionEnd StepRunner::RunAndKeep(const Reusable& reusable) {
   const Run& run = reusable.run;
   const BuildStart start = cache_.Now();
   const auto execute = [&](const exec::Action& action) {
-    return executor_.Run(action, run.askers, &reusable.timed, run.cancellation);
+    return reusable.timed.Run(executor_, action, run.askers, run.cancellation);
   };
   exec::ActionEnd end = RunFaster(reusable.step, execute, execute);
   if (end.ok()) {

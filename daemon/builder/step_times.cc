@@ -2,6 +2,7 @@
 #include "daemon/builder/step_times.h"
 
 #include <chrono>
+#include <iterator>
 
 #include "common/base/exceptions.h"
 #include "daemon/builder/failure.h"
@@ -12,6 +13,7 @@ namespace {
 // By StepKind.
 constexpr std::string_view kNames[] = {"other", "compile", "compile",      "preprocess", "cudafe++",
                                        "cicc",  "ptxas",   "host compile", "link",       "link"};
+static_assert(std::size(kNames) == static_cast<size_t>(StepKind::kPlainLink) + 1);
 
 double Seconds(std::chrono::steady_clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
@@ -21,12 +23,13 @@ StepMetrics::StepMetrics() {
   for (const std::string_view name : kNames) steps_.try_emplace(name);
 }
 
-void StepMetrics::Observe(StepKind kind, const StepTimes& times, const exec::ActionEnd& end) {
+void StepMetrics::Observe(StepKind kind, MonotonicTime submitted, MonotonicTime started, MonotonicTime ended,
+                          const exec::ActionEnd& end) {
   // A command that could not run has no times. One that was stopped ran until now.
   if (!end.ok() && !WouldEndAgain(end.status())) return;
   Times& of_kind = steps_.at(kNames[static_cast<size_t>(kind)]);
-  queue_waits_.Observe(Seconds(times.started - times.ready));
-  of_kind.wall.Observe(Seconds(end.ok() ? end->wall : times.ended - times.started));
+  queue_waits_.Observe(Seconds(started - submitted));
+  of_kind.wall.Observe(Seconds(end.ok() ? end->wall : ended - started));
   if (end.ok() && end->processor.count() > 0) of_kind.processor.Observe(Seconds(end->processor));
 }
 
@@ -43,17 +46,24 @@ void StepMetrics::Register(MetricsRegistry& registry, const MetricsRegistry::Lab
   }
 }
 
+exec::ActionEnd TimedStep::Run(exec::Executor& executor, const exec::Action& action, const exec::AskersPtr& askers,
+                               const CancellationPtr& cancellation) {
+  const MonotonicTime submitted = env_.Now();
+  command_started_.reset();
+  exec::ActionEnd end = executor.Run(action, askers, this, cancellation);
+  if (command_started_) metrics_.Observe(kind_, submitted, *command_started_, env_.Now(), end);
+  return end;
+}
+
 void TimedStep::End(const exec::ActionEnd& end) {
-  if (!started_) return;
+  if (!started_ || trace_ == nullptr) return;
   IgnoreExceptions("not told", [&] {
-    const bool is_run = way_ == v1::TracedStep::RUN;
     StepTimes times{name_, way_, ready_, *started_, env_.Now()};
-    if (is_run && end.ok()) {
+    if (way_ == v1::TracedStep::RUN && end.ok()) {
       times.way = end->ran_on_worker ? v1::TracedStep::REMOTE : v1::TracedStep::RUN;
       if (!end->ran_on_worker) times.peak_memory_bytes = end->peak_memory_bytes;
     }
-    if (is_run) metrics_.Observe(kind_, times, end);
-    if (trace_ != nullptr) trace_->Add(times);
+    trace_->Add(times);
   });
 }
 

@@ -23,8 +23,9 @@ class StepMetrics {
  public:
   StepMetrics();
 
-  // `end`: of a step whose command was started.
-  void Observe(StepKind kind, const StepTimes& times, const exec::ActionEnd& end);
+  // The times of a command: when the executor got it, when it began to run, and now that it has ended.
+  void Observe(StepKind kind, MonotonicTime submitted, MonotonicTime started, MonotonicTime ended,
+               const exec::ActionEnd& end);
 
   // Must be called before the first step. `labels` tell several runners apart.
   void Register(MetricsRegistry& registry, const MetricsRegistry::Labels& labels) const;
@@ -46,7 +47,8 @@ class MutedStep final : public exec::ActionObserver {
   void OnOutput(std::string_view) override {}
 };
 
-// Measures one step, from now on. Sits between the executor and the step's observer.
+// Measures one step, from now on, and each of its commands: a faster one may have been tried first. Sits between the
+// executor and the step's observer.
 class TimedStep final : public exec::ActionObserver {
  public:
   // All must outlive it. `observer` and `trace` may be null.
@@ -60,8 +62,12 @@ class TimedStep final : public exec::ActionObserver {
         trace_(trace),
         ready_(env.Now()) {}
 
+  // Runs a command of the step, and counts it.
+  exec::ActionEnd Run(exec::Executor& executor, const exec::Action& action, const exec::AskersPtr& askers,
+                      const CancellationPtr& cancellation);
+
   void OnStarted(const exec::Action& action) override {
-    started_ = env_.Now();
+    started_ = command_started_ = env_.Now();
     ActionObserver::OnStarted(action);
   }
 
@@ -84,6 +90,7 @@ class TimedStep final : public exec::ActionObserver {
   const MonotonicTime ready_;
   v1::TracedStep::How way_ = v1::TracedStep::RUN;
   std::optional<MonotonicTime> started_;
+  std::optional<MonotonicTime> command_started_;
 };
 
 }  // namespace kernix::build

@@ -21,22 +21,42 @@ class CountingObserver : public exec::ActionObserver {
   int started = 0;
 };
 
+// Has each action wait for 5 s, and run for 40 s.
+class SlowExecutor : public exec::Executor {
+ public:
+  explicit SlowExecutor(MemEnv& env) : env_(env) {}
+
+  exec::ActionEnd Run(const exec::Action& action, const exec::AskersPtr&, exec::ActionObserver* observer,
+                      const CancellationPtr&) override {
+    env_.AdvanceClock(std::chrono::seconds(5));
+    observer->OnStarted(action);
+    env_.AdvanceClock(std::chrono::seconds(40));
+    return end;
+  }
+  exec::ExecutorLoad load() const override { return {}; }
+
+  exec::ActionEnd end;
+
+ private:
+  MemEnv& env_;
+};
+
 class StepTimesTest : public testing::Test {
  protected:
   StepTimesTest() { metrics_.Register(registry_, {}); }
 
-  // Waits for 5 s, and runs for 40 s.
-  void Run(StepKind kind, const exec::ActionEnd& end) {
+  // A step that is looked for elsewhere for 100 s, and whose command then runs.
+  void Run(StepKind kind, const exec::ActionEnd& end, int times = 1) {
     TimedStep step(env_, metrics_, "step", kind, &observer_, &trace_);
-    env_.AdvanceClock(std::chrono::seconds(5));
-    step.OnStarted({});
-    env_.AdvanceClock(std::chrono::seconds(40));
-    step.End(end);
+    env_.AdvanceClock(std::chrono::seconds(100));
+    executor_.end = end;
+    for (int i = 0; i < times; ++i) step.End(step.Run(executor_, {}, nullptr, nullptr));
   }
 
   static exec::ActionResult Ran() { return {.exit_code = 3, .wall = std::chrono::seconds(2)}; }
 
   MemEnv env_;
+  SlowExecutor executor_{env_};
   StepMetrics metrics_;
   MetricsRegistry registry_;
   CountingObserver observer_;
@@ -58,6 +78,13 @@ TEST_F(StepTimesTest, CountsCommandsByKindAndTheirWaits) {
                     HasSubstr("kernix_step_seconds_count{step=\"host compile\"} 1\n"),
                     HasSubstr("kernix_step_seconds_count{step=\"ptxas\"} 1\n"),
                     HasSubstr("kernix_step_seconds_count{step=\"other\"} 0\n")));
+}
+
+TEST_F(StepTimesTest, EachCommandOfAStepCounts) {
+  Run(StepKind::kHostCompile, Ran(), /*times=*/2);
+  EXPECT_THAT(registry_.Text(), AllOf(HasSubstr("kernix_queue_wait_seconds_sum 10\n"),
+                                      HasSubstr("kernix_step_seconds_count{step=\"host compile\"} 2\n"),
+                                      HasSubstr("kernix_step_seconds_sum{step=\"host compile\"} 4\n")));
 }
 
 TEST_F(StepTimesTest, AStepThatIsStoppedCountsWithItsTime) {

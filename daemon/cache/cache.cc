@@ -17,6 +17,8 @@
 namespace kernix::cache {
 namespace {
 
+Total TotalOf(const Entry& entry) { return entry.origin.empty() ? Total::kBuilds : Total::kUpstreamHits; }
+
 constexpr mode_t kIndexMode = 0600;
 
 // Whether the index is gone although it has a copy. A power failure can leave it empty.
@@ -117,7 +119,6 @@ Cache::~Cache() {
 
 absl::Status Cache::Start() {
   before_ = index_->totals();
-  KERNIX_RETURN_IF_ERROR(index_->CorrectLaterUses(env_.UnixMillis()));
   KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> named, index_->Artifacts());
   KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> kept, blobs_->RemoveAllBut(named));
   for (const Digest& artifact : named) {
@@ -250,7 +251,7 @@ void Cache::NoteChanges(const std::vector<Digest>& keys) {
 }
 
 void Cache::EvictIfPossible(const std::optional<Digest>& keep) {
-  const absl::StatusOr<Dropped> dropped = index_->Evict({limit_bytes_, limit_bytes_per_user_}, keep);
+  const absl::StatusOr<Dropped> dropped = index_->Evict({limit_bytes_, limit_bytes_per_user_}, keep, env_.UnixMillis());
   if (!dropped.ok()) return Log(LogLevel::kWarning, "cache_evict_failed", {{"error", dropped.status().ToString()}});
   NoteChanges(dropped->keys);
   Count(Total::kEvictions, dropped->keys.size());
@@ -292,14 +293,14 @@ absl::StatusOr<Dropped> Cache::Purge(const TagFilter& filter) {
   absl::StatusOr<Dropped> purged = index_->Purge(filter);
   if (absl::IsResourceExhausted(purged.status())) {
     // On a full disk, the copy of the index makes room for the index's own changes. There will be another one.
-    env_.RemoveFile(StorePaths(options_.directory).index_copy).IgnoreError();
+    if (env_.RemoveFile(StorePaths(options_.directory).index_copy).ok()) copied_changes_ = -1;
     purged = index_->Purge(filter);
   }
   if (absl::IsResourceExhausted(purged.status())) {
     return MakeError(
         v1::ErrorDetail::RESOURCE,
         StrCat("the disk of the store ", options_.directory, " has no room to note what is purged (",
-               ToStd(purged.status().message()), "): run `kernixctl shutdown`, which makes some, and purge again"));
+               purged.status().message(), "): run `kernixctl shutdown`, which makes some, and purge again"));
   }
   KERNIX_ASSIGN_OR_RETURN(Dropped dropped, Wrap(std::move(purged)));
   NoteChanges(dropped.keys);

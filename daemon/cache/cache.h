@@ -247,7 +247,7 @@ class Cache {
   std::array<MetricCounter, kTotalCount> counted_;
   // Of the thread that copies the index: when it did so last, and Index::changes() then.
   MonotonicTime copied_at_;
-  int64_t copied_changes_;  // -1: there is no copy
+  std::atomic<int64_t> copied_changes_;  // -1: there is no copy
 
   Mutex blobs_mutex_;  // held while a blob is removed, so that an earlier guard keeps the blob
   absl::flat_hash_map<Digest, int> guards_ ABSL_GUARDED_BY(blobs_mutex_);

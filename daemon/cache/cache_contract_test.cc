@@ -12,6 +12,8 @@
 namespace kernix::cache {
 namespace {
 
+constexpr int64_t kNow = 1'000'000'000;
+
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -248,15 +250,15 @@ TEST_F(CacheContractTest, PurgesTagsAndTheEntriesThatHaveNoneLeft) {
 
 TEST_F(CacheContractTest, EvictsTheLeastRecentlyUsedButNeverTheOneToKeep) {
   for (int i = 1; i <= 4; ++i) Put(i, i);
-  EXPECT_EQ(index_->Evict({.bytes = 4000}, std::nullopt)->keys.size(), 0u);
+  EXPECT_EQ(index_->Evict({.bytes = 4000}, std::nullopt, kNow)->keys.size(), 0u);
   index_->AddUse(TestKey(1), {"module", UserId{1000}}, 9);
-  const auto dropped = index_->Evict({.bytes = 2500}, TestKey(2));
+  const auto dropped = index_->Evict({.bytes = 2500}, TestKey(2), kNow);
   ASSERT_THAT(dropped, IsOk());
   EXPECT_EQ(dropped->keys.size(), 2u);
   EXPECT_THAT(dropped->artifacts, ElementsAre(ArtifactOf(3), ArtifactOf(4)));
   EXPECT_TRUE(Has(1));
   EXPECT_TRUE(Has(2));
-  EXPECT_EQ(index_->Evict({.bytes = 0}, TestKey(2))->keys.size(), 1u);
+  EXPECT_EQ(index_->Evict({.bytes = 0}, TestKey(2), kNow)->keys.size(), 1u);
   EXPECT_TRUE(Has(2));
 }
 
@@ -267,10 +269,10 @@ constexpr UserId kMany{2};
 TEST_F(CacheContractTest, AFullCacheTakesFromWhoHoldsMost) {
   for (int i = 1; i <= 2; ++i) Put(i, i, {"few", kFew});
   for (int i = 3; i <= 8; ++i) Put(i, i, {"many", kMany});
-  const auto dropped = index_->Evict({.bytes = 5500}, TestKey(8));
+  const auto dropped = index_->Evict({.bytes = 5500}, TestKey(8), kNow);
   ASSERT_THAT(dropped, IsOk());
   EXPECT_THAT(dropped->keys, ElementsAre(TestKey(3), TestKey(4), TestKey(5)));
-  ASSERT_THAT(index_->Evict({.bytes = 1500}, TestKey(8)), IsOk());
+  ASSERT_THAT(index_->Evict({.bytes = 1500}, TestKey(8), kNow), IsOk());
   EXPECT_TRUE(Has(8));
   EXPECT_FALSE(Has(1) || Has(2)) << "nothing else can go";
 }
@@ -279,7 +281,7 @@ TEST_F(CacheContractTest, AUserHasALimitOfTheirOwn) {
   for (int i = 1; i <= 2; ++i) Put(i, i, {"few", kFew});
   for (int i = 3; i <= 6; ++i) Put(i, i, {"many", kMany});
   EXPECT_GE(index_->Holders().value()[kMany].bytes, 4000u);
-  const auto dropped = index_->Evict({.bytes = 1 << 20, .bytes_per_user = 2900}, std::nullopt);
+  const auto dropped = index_->Evict({.bytes = 1 << 20, .bytes_per_user = 2900}, std::nullopt, kNow);
   ASSERT_THAT(dropped, IsOk());
   EXPECT_THAT(dropped->keys, ElementsAre(TestKey(3), TestKey(4)));
   EXPECT_LE(index_->Holders().value()[kMany].bytes, 2900u);
@@ -292,7 +294,7 @@ TEST_F(CacheContractTest, WhatOthersHaveLoadedStaysForThem) {
   index_->AddTag(TestKey(1), {"few", kFew});
   for (int i = 2; i <= 4; ++i) Put(i, i, {"many", kMany});
   Flush();
-  const auto dropped = index_->Evict({.bytes = 1 << 20, .bytes_per_user = 2900}, std::nullopt);
+  const auto dropped = index_->Evict({.bytes = 1 << 20, .bytes_per_user = 2900}, std::nullopt, kNow);
   ASSERT_THAT(dropped, IsOk());
   EXPECT_THAT(dropped->keys, ElementsAre(TestKey(2)));
   EXPECT_EQ(dropped->tags, 2u);

@@ -21,6 +21,8 @@
 namespace kernix::cache {
 namespace {
 
+constexpr int64_t kNow = 1'000'000'000;
+
 using ::testing::ElementsAre;
 
 std::string IndexPath(const std::string& store) { return JoinPath(store, "private/index.sqlite"); }
@@ -190,9 +192,9 @@ TEST_F(IndexTest, AnEvictionThatFailsLosesNoUses) {
   index_->AddUse(TestKey(1), TestTag(), 3);
   {
     const BrokenTags broken(folder_.path());
-    EXPECT_FALSE(index_->Evict({.bytes = 1500}, std::nullopt).ok());
+    EXPECT_FALSE(index_->Evict({.bytes = 1500}, std::nullopt, kNow).ok());
   }
-  ASSERT_THAT(index_->Evict({.bytes = 1500}, std::nullopt), IsOk());
+  ASSERT_THAT(index_->Evict({.bytes = 1500}, std::nullopt, kNow), IsOk());
   EXPECT_TRUE(index_->Find(TestKey(1))->has_value()) << "it was used last";
   EXPECT_FALSE(index_->Find(TestKey(2))->has_value());
 }

@@ -114,7 +114,5 @@ TEST_F(CachePinTest, ACacheThatIsFullOfPinsWorks) {
   EXPECT_FALSE(Has(2));
 }
 
-// As kernixds had it that knew no pins.
-
 }  // namespace
 }  // namespace kernix::cache

@@ -99,12 +99,6 @@ absl::StatusOr<std::unique_ptr<Index>> Index::Open(const std::string& path) {
   return index;
 }
 
-absl::Status Index::CorrectLaterUses(int64_t now_unix_ms) {
-  const MutexLock lock(write_mutex_);
-  constexpr char kCorrect[] = "UPDATE entry SET last_used_unix_ms = ?1 WHERE last_used_unix_ms > ?1";
-  return database_.Prepared(kCorrect).Bind(now_unix_ms).Run();
-}
-
 absl::Status Index::Start(const std::string& path) {
   const MutexLock write_lock(write_mutex_);
   const MutexLock read_lock(read_mutex_);
@@ -351,18 +345,18 @@ absl::Status Index::CountHolders() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Dropped> Index::Evict(const Limits& limits, const std::optional<Digest>& keep) {
+absl::StatusOr<Dropped> Index::Evict(const Limits& limits, const std::optional<Digest>& keep, int64_t now_unix_ms) {
   const MutexLock lock(write_mutex_);
   if (!books_.Exceed(limits, 0) && limits.bytes_per_user == 0) return Dropped{};
   KERNIX_RETURN_IF_ERROR(CountHolders());
   if (!books_.Exceed(limits)) return Dropped{};
   const std::shared_ptr<const PendingUses> uses = pending_.Take();  // they decide what was used last
-  absl::StatusOr<Dropped> dropped = EvictTo(limits, keep, *uses);
+  absl::StatusOr<Dropped> dropped = EvictTo(limits, keep, now_unix_ms, *uses);
   dropped.ok() ? pending_.Written() : pending_.PutBack();
   return dropped;
 }
 
-absl::StatusOr<Dropped> Index::EvictTo(const Limits& limits, const std::optional<Digest>& keep,
+absl::StatusOr<Dropped> Index::EvictTo(const Limits& limits, const std::optional<Digest>& keep, int64_t now_unix_ms,
                                        const PendingUses& uses) {
   Dropped dropped;
   Books books = books_;
@@ -370,7 +364,7 @@ absl::StatusOr<Dropped> Index::EvictTo(const Limits& limits, const std::optional
   KERNIX_RETURN_IF_ERROR(Apply(uses, books));
   KERNIX_RETURN_IF_ERROR(Measure(books));
   while (true) {
-    KERNIX_ASSIGN_OR_RETURN(const std::optional<Victim> victim, FindVictim(limits, keep, books));
+    KERNIX_ASSIGN_OR_RETURN(const std::optional<Victim> victim, FindVictim(limits, keep, now_unix_ms, books));
     if (!victim.has_value()) break;
     KERNIX_RETURN_IF_ERROR(Uncharge(victim->key, books));
     KERNIX_RETURN_IF_ERROR(DropTags(victim->key, victim->user, dropped, books));
@@ -381,22 +375,27 @@ absl::StatusOr<Dropped> Index::EvictTo(const Limits& limits, const std::optional
   return dropped;
 }
 
-// A user who holds only `keep` is passed over.
+// A user who holds only `keep` is passed over. What was used later than now, when the clock was ahead, goes first: its
+// turn would never come.
 absl::StatusOr<std::optional<Index::Victim>> Index::FindVictim(const Limits& limits, const std::optional<Digest>& keep,
-                                                               const Books& books) {
+                                                               int64_t now_unix_ms, const Books& books) {
   constexpr char kOldestOf[] =
-      "SELECT key FROM entry WHERE key <> ?1 AND (SELECT max(pinned) FROM tag WHERE tag.key = entry.key AND owner = "
-      "?2) "
-      "= 0 ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1";
+      "SELECT key FROM entry WHERE key <> ?1 AND last_used_unix_ms > ?3 "
+      "AND (SELECT max(pinned) FROM tag WHERE tag.key = entry.key AND owner = ?2) = 0 "
+      "ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1";
+  constexpr int64_t kAnHour = 3'600'000;
+  constexpr int64_t kEver = std::numeric_limits<int64_t>::min();
   std::vector<std::pair<uint64_t, UserId>> holders;
   for (const auto& [user, held] : *books.of_users) {
     if (books.Exceed(limits, held.bytes)) holders.emplace_back(held.bytes, user);
   }
   std::sort(holders.rbegin(), holders.rend());
   for (const auto& [bytes, user] : holders) {
-    KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> oldest,
-                            ReadDigests(database_.Prepared(kOldestOf).Bind(keep.value_or(Digest{}), user)));
-    if (!oldest.empty()) return Victim{user, oldest.front()};
+    for (const int64_t since : {now_unix_ms + kAnHour, kEver}) {
+      KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> oldest,
+                              ReadDigests(database_.Prepared(kOldestOf).Bind(keep.value_or(Digest{}), user, since)));
+      if (!oldest.empty()) return Victim{user, oldest.front()};
+    }
   }
   return std::nullopt;
 }
@@ -415,7 +414,9 @@ absl::Status Index::Flush(const Totals& totals) {
   return status;
 }
 
-absl::Status Index::Write(const PendingUses& uses, const Totals& totals) {
+absl::Status Index::Write(const PendingUses& uses, Totals totals) {
+  // Threads may come in another order than they have counted in.
+  for (size_t i = 0; i < kTotalCount; ++i) totals[i] = std::max(totals[i], written_totals_[i]);
   if (uses.empty() && totals == written_totals_) return absl::OkStatus();
   const DiskNotAwaited not_awaited(database_);  // each miss reads tags, and so writes them first
   Books books = books_;

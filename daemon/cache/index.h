@@ -32,9 +32,6 @@ class Index {
   // another kernix made it.
   static absl::StatusOr<std::unique_ptr<Index>> Open(const std::string& path);
 
-  // What was used later than now, when the clock was ahead, was used now. Otherwise it would never be evicted.
-  absl::Status CorrectLaterUses(int64_t now_unix_ms);
-
   // --- The action cache: maps each key to the artifact that answers it.
 
   // nullopt: a miss.
@@ -86,7 +83,7 @@ class Index {
   // As long as artifacts and index, or what a user holds, exceed `limits`: takes from the user who holds most the tags
   // of the entry among theirs that nobody has used for longest. An entry goes with its last tag, but never that of
   // `keep`.
-  absl::StatusOr<Dropped> Evict(const Limits& limits, const std::optional<Digest>& keep);
+  absl::StatusOr<Dropped> Evict(const Limits& limits, const std::optional<Digest>& keep, int64_t now_unix_ms);
 
   // What each user holds.
   absl::StatusOr<std::map<UserId, Held>> Holders();
@@ -132,12 +129,13 @@ class Index {
   Index() = default;
   absl::Status Start(const std::string& path);
 
-  absl::Status Write(const PendingUses& uses, const Totals& totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  absl::StatusOr<Dropped> EvictTo(const Limits& limits, const std::optional<Digest>& keep, const PendingUses& uses)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status Write(const PendingUses& uses, Totals totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::StatusOr<Dropped> EvictTo(const Limits& limits, const std::optional<Digest>& keep, int64_t now_unix_ms,
+                                  const PendingUses& uses) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status CountHolders() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::StatusOr<std::optional<Victim>> FindVictim(const Limits& limits, const std::optional<Digest>& keep,
-                                                   const Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+                                                   int64_t now_unix_ms, const Books& books)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
   // Ends a transaction: `books` are the index's from then on.
   absl::Status Commit(Transaction& transaction, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);

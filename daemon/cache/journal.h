@@ -26,9 +26,6 @@ enum class Total { kBuilds, kHits, kMisses, kJoined, kFailures, kEvictions, kCan
 inline constexpr size_t kTotalCount = 8;
 using Totals = std::array<uint64_t, kTotalCount>;  // by Total
 
-// The total that counts a new entry.
-inline Total TotalOf(const Entry& entry) { return entry.origin.empty() ? Total::kBuilds : Total::kUpstreamHits; }
-
 // An entry in a list: one element for each tag.
 struct ListedEntry {
   Entry entry;  // without its toolchain headers

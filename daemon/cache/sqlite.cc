@@ -26,8 +26,9 @@ absl::StatusCode CodeOf(int result, int system_error) {
     case SQLITE_LOCKED:
       return absl::StatusCode::kUnavailable;
     case SQLITE_IOERR:
-      return system_error == ENOSPC || system_error == EDQUOT ? absl::StatusCode::kResourceExhausted
-                                                              : absl::StatusCode::kInternal;
+      return system_error == ENOSPC || system_error == EDQUOT || system_error == EFBIG
+                 ? absl::StatusCode::kResourceExhausted
+                 : absl::StatusCode::kInternal;
     default:
       return absl::StatusCode::kInternal;
   }

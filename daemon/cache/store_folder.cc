@@ -20,7 +20,6 @@
 #include "common/os/file_identity.h"
 #include "common/os/folders.h"
 #include "common/os/private_directory.h"
-#include "daemon/cache/index.h"
 #include "daemon/cache/index_schema.h"
 
 namespace kernix::cache {
@@ -79,7 +78,10 @@ absl::Status OwnerError(const StorePaths& paths, const absl::Status& status) {
 absl::Status CheckWay(Env& env, const StorePaths& paths) {
   std::string folder = paths.directory;
   while (absl::IsNotFound(env.Stat(folder).status()) && Dirname(folder) != folder) folder = Dirname(folder);
-  return OwnerError(paths, GuardedRealPath(env, folder, {::geteuid()}).status());
+  const absl::Status way = GuardedRealPath(env, folder, {::geteuid()}).status();
+  return OwnerError(paths, way.ok() ? way
+                                    : absl::Status(way.code(), StrCat("cannot make the store ", paths.directory, ": ",
+                                                                      way.message())));
 }
 
 // Users run the artifacts in a store, so no other user may put files there.
@@ -318,11 +320,13 @@ bool BlobFolder::Remembers(const Digest& digest, const FileIdentity& identity) {
 namespace {
 
 absl::Status Unreadable(const std::string& directory, const absl::Status& why) {
+  const std::string remedy =
+      absl::IsFailedPrecondition(why)
+          ? "make it anew with this kernix"
+          : StrCat("make it readable, for example with `chmod -R go+rX ", directory, "` where it was made");
   return MakeError(v1::ErrorDetail::RESOURCE,
                    StrCat("the store ", directory, ", which is only read, cannot be used (", why.message(),
-                          "): leave it out of KERNIX_CACHE_DIR or store_directory, or make it readable, for example "
-                          "with `chmod -R go+rX ",
-                          directory, "` where it was made"));
+                          "): leave it out of KERNIX_CACHE_DIR or store_directory, or ", remedy));
 }
 
 absl::Status CopyFilesOfIndex(Env& env, const StorePaths& from, const std::string& to) {

@@ -151,7 +151,8 @@ constexpr uint64_t kFilesOfAJob = 4;
 // Twice the processor time that the action can use within its time limit: only a process that escaped the time limit
 // reaches it. 0: no limit.
 std::chrono::seconds CpuLimit(const Action& action) {
-  return 2 * std::chrono::ceil<std::chrono::seconds>(action.timeout);
+  constexpr int kMostThreads = 4;  // of one process: ptxas --split-compile
+  return 2 * kMostThreads * std::chrono::ceil<std::chrono::seconds>(action.timeout);
 }
 
 // The folders of the toolchain: those that links, the paths of tools, and the environment lead to. A path's target may

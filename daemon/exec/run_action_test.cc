@@ -256,7 +256,7 @@ TEST_F(RunActionTest, TheLimitsOfTheCommandAreThoseOfTheOptions) {
   EXPECT_EQ(spec.max_address_space_bytes, 2000u);
   EXPECT_EQ(spec.max_processes, 30);
   EXPECT_EQ(spec.niceness, 7);
-  EXPECT_EQ(spec.max_cpu_time, std::chrono::seconds(4));  // 2 * 2 s
+  EXPECT_EQ(spec.max_cpu_time, std::chrono::seconds(16));  // 2 * 4 * 2 s
 }
 
 TEST_F(RunActionTest, AToolThatFailsOnAFullDiskWasFailedByIt) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <thread>
 
 #include "common/base/error.h"
 #include "google/rpc/error_details.pb.h"

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

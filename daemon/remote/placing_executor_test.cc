@@ -221,7 +221,7 @@ TEST_F(PlacingExecutorTest, WhatFailsThereAndHereIsTheCommandsOwnFailure) {
                                        HasSubstr("kernix_steps_failed_on_workers_alone_total 0\n")));
 }
 
-TEST_F(PlacingExecutorTest, WhatFailsThereAloneEndsWellWithOneWarningForEachKindOfStep) {
+TEST_F(PlacingExecutorTest, WhatFailsThereAloneEndsWellWithOneWarningForEachKindOfWork) {
   MakeExecutor({.host_compiles = Placement::kOverflow, .device_compiles = Placement::kPreferRemote}, Duration(-1));
   there_ = [] { return Failed(1, "execvp g++: No such file or directory\nmore\n"); };
   ::testing::internal::CaptureStderr();

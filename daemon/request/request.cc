@@ -131,7 +131,7 @@ absl::Status CheckFunctionCount(size_t count, const RequestLimits& limits) {
   return Invalid(StrCat(count, " functions in one load; at most ", limits.max_functions, " are allowed"));
 }
 
-// The functions that each unit exports. None if the sources cannot be read: then sets the result's `refusal`.
+// The functions that each unit exports. None if they cannot be found: then sets the result's `refusal`.
 absl::StatusOr<std::vector<std::vector<language::FunctionSpec>>> ReadFunctions(
     const v1::LoadRequest& request, const std::vector<language::SourceText>& sources, const RequestLimits& limits,
     BuildRequest& result) {
@@ -147,7 +147,6 @@ absl::StatusOr<std::vector<std::vector<language::FunctionSpec>>> ReadFunctions(
   }
   size_t count = 0;
   for (const std::vector<language::FunctionSpec>& unit : *specs) count += unit.size();
-  if (count == 0) return Invalid("no function to export: list one, or annotate it with `// @BE name [tokens]`");
   KERNIX_RETURN_IF_ERROR(CheckFunctionCount(count, limits));
   return specs;
 }

@@ -93,7 +93,7 @@ size_t NewFolders(std::string_view path, std::string_view previous);
 size_t CountFolders(const std::vector<HeaderRef>& headers);
 
 // Checks everything about `request` that does not require running a compiler. INVALID_REQUEST and TOOLCHAIN errors. An
-// error about what the sources have, or lack, is the result's `refusal`.
+// error in finding the functions in the sources is the result's `refusal`.
 absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request,
                                              toolchain::ToolchainPtr toolchain, toolchain::FlagPolicy policy,
                                              const RequestLimits& limits);
@@ -101,12 +101,11 @@ absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& re
 // The text to compile for a unit of `request`.
 language::TranslationUnit UnitText(const BuildRequest& request, const Unit& unit);
 
-// What is doubtful about a request that can be built. The same for a build and a hit, because it is read from the
-// sources.
-
 // The most warnings of one name. The last one says how many more there are.
 inline constexpr size_t kMostOfAName = 20;
 
+// What is doubtful about a request that can be built. The same for a build and a hit, because it is read from the
+// sources.
 std::vector<v1::LoadWarning> LoadWarnings(const BuildRequest& request);
 
 }  // namespace kernix::build

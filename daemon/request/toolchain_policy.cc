@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -21,20 +19,6 @@ bool Fits(const v1::ToolchainPaths& registered, const v1::ToolchainPaths& asked,
   const std::vector<std::string> ours = toolchain::ProgramsOf(registered, language);
   const std::vector<std::string> theirs = toolchain::ProgramsOf(asked, language);
   return !toolchain::LacksTools(registered, language) && std::equal(ours.begin(), ours.end(), theirs.begin(), same);
-}
-
-absl::StatusOr<Digest> DigestOfStart(ReadableFile& file, uint64_t size) {
-  constexpr size_t kPieceBytes = 256 << 10;
-  Sha256 sha;
-  std::string piece(kPieceBytes, '\0');
-  for (uint64_t offset = 0; offset < size;) {
-    const size_t most = std::min<uint64_t>(size - offset, piece.size());
-    KERNIX_ASSIGN_OR_RETURN(const size_t count, file.ReadAt(offset, std::span(piece).first(most)));
-    if (count == 0) break;
-    sha.Update(std::string_view(piece).substr(0, count));
-    offset += count;
-  }
-  return sha.Finish();
 }
 
 }  // namespace
@@ -106,12 +90,10 @@ bool ToolchainPolicy::SameContent(const std::string& registered, const std::stri
 
 absl::StatusOr<Digest> ToolchainPolicy::DigestOf(const OpenTool& tool) {
   const FileIdentity& identity = tool.identity;
-  const auto key =
-      std::make_tuple(identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns);
-  if (const std::optional<Digest> known = digests_.Find(key)) return *known;
+  if (const std::optional<Digest> known = digests_.Find(identity)) return *known;
   const int64_t read_unix_ms = env_.UnixMillis();
-  KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfStart(*tool.file, identity.size));
-  if (identity.SettledAt(read_unix_ms)) digests_.Put(key, digest);
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(*tool.file, identity.size));
+  if (identity.SettledAt(read_unix_ms)) digests_.Put(identity, digest);
   return digest;
 }
 

@@ -3,10 +3,8 @@
 // Decides which tools a request may be built with.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -15,6 +13,7 @@
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
+#include "common/os/file_identity.h"
 #include "daemon/toolchain/toolchain.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -52,8 +51,6 @@ class ToolchainPolicy {
 
  private:
   struct OpenTool;
-  // The fields of a FileIdentity.
-  using FileKey = std::tuple<uint64_t, uint64_t, uint64_t, int64_t, int64_t>;
   // Members can name any number of files. Each of them reads at most as much as a registered tool has.
   static constexpr size_t kMostDigests = 1024;
 
@@ -71,7 +68,7 @@ class ToolchainPolicy {
   const bool has_description_;
   mutable Mutex mutex_;
   std::vector<RegisteredToolchain> registered_ ABSL_GUARDED_BY(mutex_);
-  SharedLru<FileKey, Digest> digests_{kMostDigests};
+  SharedLru<FileIdentity, Digest> digests_{kMostDigests};
 };
 
 }  // namespace kernix::server

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/rpc/kernix_service.h"
 
+#include <unistd.h>
+
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "common/base/digest.h"
 #include "common/base/error.h"
@@ -155,6 +155,7 @@ absl::StatusOr<std::unique_ptr<exec::ByteQuota::Share>> KernixService::AwaitRoom
   while (!context.IsCancelled()) {
     const MonotonicTime now = backend_.env.Now();
     if (now >= deadline) {
+      backend_.metrics.NoteRefusal(Refusal::kLists);
       const std::string whose = StrCat("lists of the cache for user ", caller_->name());
       return MakeBusyError(StrCat(whose, " wait for clients that do not read them: end these clients"),
                            std::chrono::seconds(1));

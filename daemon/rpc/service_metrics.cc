@@ -13,8 +13,8 @@ namespace kernix::server {
 namespace {
 
 // By Refusal.
-constexpr const char* kReasons[] = {"stranger",      "connections",  "draining", "loads",        "lookups",
-                                    "request_bytes", "upload_bytes", "fetches",  "administrator"};
+constexpr const char* kReasons[] = {"stranger",      "connections",  "draining", "loads", "lookups",
+                                    "request_bytes", "upload_bytes", "fetches",  "lists", "administrator"};
 static_assert(std::size(kReasons) == kRefusalCount);
 
 constexpr char kLoadName[] = "kernix_load_seconds";

@@ -27,9 +27,10 @@ enum class Refusal {
   kRequestBytes,   // sends too much
   kUploadBytes,    // uploads too much
   kFetches,        // has too many fetches under way
+  kLists,          // does not read its lists of the cache
   kAdministrator,  // asks for what only administrators may do
 };
-inline constexpr size_t kRefusalCount = 9;
+inline constexpr size_t kRefusalCount = 10;
 
 // Thread-safe.
 class ServiceMetrics {

@@ -17,14 +17,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 #include <sstream>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -36,8 +34,10 @@
 namespace kernix::spawn {
 namespace {
 
-// --- The processes below this one, as /proc shows them. This process must be the one that orphans below it come to
-// (PR_SET_CHILD_SUBREAPER, or process 1 of its namespace). `proc`: a descriptor of /proc.
+// --- The processes below this one ------------------------------------------------------------------------------------
+
+// As /proc shows them. This process must be the one that orphans below it come to (PR_SET_CHILD_SUBREAPER, or process 1
+// of its namespace). `proc`: a descriptor of /proc.
 
 std::string ReadAll(int folder, const std::string& path) {
   const UniqueFd file(openat(folder, path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -128,7 +128,7 @@ void KillDescendants(int proc, bool is_first) {
   }
 }
 
-// --- The job
+// --- The job ---------------------------------------------------------------------------------------------------------
 
 // Seconds between SIGXCPU, which names the problem, and SIGKILL.
 constexpr uint64_t kCpuGrace = 5;

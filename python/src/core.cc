@@ -11,7 +11,6 @@
 PYBIND11_MODULE(_core, module) {
   module.doc() = "libkernix, the client of kernixd. An implementation detail of the package kernix.";
   module.def("version", &kernix::Version);
-  module.def("build_id", &kernix::BuildId);
   module.def("environment_fingerprint", [] { return pybind11::bytes(kernix::VariablesOfLoads()); });
   kernix::python::WaitAtExit();
   kernix::python::BindClient(module);

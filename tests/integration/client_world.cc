@@ -101,9 +101,9 @@ ClientWorld::~ClientWorld() {
 
 std::unique_ptr<DaemonClient> ClientWorld::MakeClient(ClientOptions options) {
   options.start_timeout = std::chrono::minutes(2);
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(std::move(options));
+  absl::StatusOr<std::unique_ptr<DaemonClient>> client = DaemonClient::Create({}, std::move(options));
   EXPECT_TRUE(client.ok()) << client.status();
-  return std::unique_ptr<DaemonClient>(client.ok() ? static_cast<DaemonClient*>(client->release()) : nullptr);
+  return client.ok() ? *std::move(client) : nullptr;
 }
 
 RunFolder ClientWorld::RunFolderOfStore() const {

@@ -11,7 +11,7 @@ source=$2
 scratch=$(mktemp -d)
 prefix=$scratch/prefix
 # A daemon, a store and a home that nobody else uses.
-export HOME=$scratch/home XDG_RUNTIME_DIR=$scratch/run XDG_CACHE_HOME=$scratch/cache XDG_CONFIG_HOME=$scratch/config
+export HOME=$scratch/home XDG_RUNTIME_DIR=$scratch/run XDG_CACHE_HOME=$scratch/cache
 mkdir -m 700 "$HOME" "$XDG_RUNTIME_DIR"
 unset KERNIX_ADDRESS KERNIX_CACHE_DIR KERNIXD
 export PATH=$prefix/bin:$PATH

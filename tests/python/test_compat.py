@@ -282,7 +282,7 @@ def test_the_cache_is_kernixs(routed, fresh_name, capsys):
     assert routed.get_cache_dir() == kernix.get_cache_dir()
     assert routed.clear_cache(fresh_name) == 1
     routed.print_diagnostics()
-    assert "brainevent:          0.3.0, its kernels routed to kernixd" in capsys.readouterr().out
+    assert "      brainevent    0.3.0, its kernels routed to kernixd" in capsys.readouterr().out
 
 
 def test_brainevent_kernix_can_be_imported(routed):

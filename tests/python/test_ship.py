@@ -151,7 +151,6 @@ def test_both_backends_put_the_same_bundle_into_the_same_wheel(project, place, t
     (earlier / "kernix-bundle").write_text("another\n")
     (earlier / "old.so").touch()
     by_hatchling = build_wheel(project, place)
-    shutil.rmtree(earlier)
     other = pathlib.Path(shutil.copytree(project, tmp_path / "other", ignore=shutil.ignore_patterns("dist")))
     use_setuptools(other)
     settings = (other / "pyproject.toml").read_text()

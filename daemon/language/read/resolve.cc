@@ -55,8 +55,9 @@ struct Wanted {
 struct Unit {
   absl::Span<const SourceText> sources;
   Preprocessed read;
-  SignatureMap found;                                    // of the wanted functions, by the unqualified name
-  absl::flat_hash_map<std::string_view, int> mentioned;  // the same, with the line
+  SignatureMap found;                                             // of the wanted functions, by the unqualified name
+  absl::flat_hash_map<std::string_view, int> mentioned;           // the same, with the line
+  absl::flat_hash_map<std::string_view, const Token*> on_device;  // the same, if declared as __device__
 };
 
 class Resolver {
@@ -153,11 +154,23 @@ class Resolver {
     }
     for (Unit& unit : units_) {
       unit.found = FindSignatures(unit.read.tokens, bases);
-      for (const Token& token : unit.read.tokens) {
-        if (token.IsIdentifier() && bases.contains(token.text)) unit.mentioned.emplace(token.text, token.line);
-      }
+      NoteMentions(bases, unit);
     }
     return absl::OkStatus();
+  }
+
+  static void NoteMentions(const NameSet& bases, Unit& unit) {
+    const std::vector<Token>& tokens = unit.read.tokens;
+    bool on_device = false;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i].Is(";") || tokens[i].Is("{") || tokens[i].Is("}")) on_device = false;
+      if (tokens[i].Is("__device__")) on_device = true;
+      if (!tokens[i].IsIdentifier() || !bases.contains(tokens[i].text)) continue;
+      unit.mentioned.emplace(tokens[i].text, tokens[i].line);
+      if (on_device && i + 1 < tokens.size() && tokens[i + 1].Is("(")) {
+        unit.on_device.emplace(tokens[i].text, &tokens[i]);
+      }
+    }
   }
 
   absl::Status ExportedTwice(const Wanted& first, const Wanted& second, const FunctionName& name) const {
@@ -300,14 +313,16 @@ class Resolver {
   // A name must be that of an existing function. This can be checked only if no header may define it.
   absl::Status CheckIsThere(const Wanted& function) const {
     if (!Candidates().empty()) return absl::OkStatus();
-    if (const Token* declared = FindDeviceFunction(names_.at(function.name).base)) {
-      return Located(function,
-                     Invalid(StrCat("function '", function.name, "' (", Where(declared->source, declared->line),
-                                    ") is a __device__ function: export a __global__ or a host function")));
-    }
-    if (unit_->mentioned.contains(names_.at(function.name).base)) return absl::OkStatus();
     const bool by_macro = function.annotation.has_value() && PrecedesUnknownMacro(*function.annotation);
     if (!function.tokens.empty() && (unit_->read.includes_user_headers || by_macro)) return absl::OkStatus();
+    const std::string& base = names_.at(function.name).base;
+    const auto on_device = unit_->on_device.find(base);
+    if (on_device != unit_->on_device.end() && !IsTemplate(names_.at(function.name))) {
+      const Token& declared = *on_device->second;
+      return Located(function, Invalid(StrCat("function '", function.name, "' (", Where(declared.source, declared.line),
+                                              ") is a __device__ function: export a __global__ or a host function")));
+    }
+    if (unit_->mentioned.contains(base)) return absl::OkStatus();
     if (!function.annotation.has_value()) {
       if (function.tokens.empty()) return absl::OkStatus();  // inference says what is missing
       return Invalid(StrCat("function '", function.name, "': nothing in ", LabelsOf(unit_->sources), " defines it.",
@@ -315,18 +330,6 @@ class Resolver {
     }
     return Located(function, Invalid(StrCat("an annotation without a function: nothing here defines '", function.name,
                                             "'.", OtherFunctions(function.name))));
-  }
-
-  // The first declaration of a __device__ function of that name; null if there is none.
-  const Token* FindDeviceFunction(std::string_view name) const {
-    const std::vector<Token>& tokens = unit_->read.tokens;
-    bool on_device = false;
-    for (size_t i = 0; i + 1 < tokens.size(); ++i) {
-      if (tokens[i].Is(";") || tokens[i].Is("{") || tokens[i].Is("}")) on_device = false;
-      if (tokens[i].Is("__device__")) on_device = true;
-      if (on_device && tokens[i].text == name && tokens[i + 1].Is("(")) return &tokens[i];
-    }
-    return nullptr;
   }
 
   // Which functions the sources have instead of `name`, as sentences with a space before them.

@@ -2,10 +2,10 @@
 //
 // Decides by names whether a CUDA unit means the same with parts of cuda_runtime.h as with all of it.
 //
-// A declaration that the whole header has and a stand-in (below) lacks can change a unit only if the
-// unit uses its name: a function is found by its name, a member through the name of its class, a specialisation through
-// the name of its template. A unit may therefore be compiled with the stand-in if none of its tokens is such a name.
-// Doubt always means the whole header. The same holds for a unit that does not compile with a stand-in.
+// A declaration that the whole header has and a stand-in (below) lacks can change a unit only if the unit uses its
+// name: a function is found by its name, a member through the name of its class, a specialisation through the name of
+// its template. A unit may therefore be compiled with the stand-in if none of its tokens is such a name. Doubt always
+// means the whole header. The same holds for a unit that does not compile with a stand-in.
 //
 // A build guesses the parts from the sources, preprocesses with that stand-in, and chooses by the preprocessed text. If
 // there are parts to add, it does so again with these. The answer is certain when there are none.

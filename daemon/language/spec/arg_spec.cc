@@ -254,9 +254,7 @@ absl::Status UnknownType(std::string_view function, std::string_view token, std:
 }
 
 absl::Status UnknownArray(std::string_view function, std::string_view token, AttributeType element) {
-  const std::string_view remedy = element == AttributeType::kBool     ? "; pass uint8[]"
-                                  : element == AttributeType::kString ? "; pass one string"
-                                                                      : "; pass their bits, a uint16[]";
+  const std::string_view remedy = element == AttributeType::kBool ? "; pass uint8[]" : "; pass one string";
   return Invalid(function, StrCat("the token ", Quoted(token), ": XLA cannot pass arrays of ",
                                   AttributeTypeName(element), remedy));
 }

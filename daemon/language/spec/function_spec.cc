@@ -134,10 +134,7 @@ bool ParseAttributeType(std::string_view name, AttributeType& type) {
   return false;
 }
 
-bool CanBeArray(AttributeType type) {
-  return type != AttributeType::kBool && type != AttributeType::kFloat16 && type != AttributeType::kBFloat16 &&
-         type != AttributeType::kString;
-}
+bool CanBeArray(AttributeType type) { return type != AttributeType::kBool && type != AttributeType::kString; }
 
 bool FitsAlways(AttributeType from, AttributeType to) {
   const AttributeRow& narrow = RowOf(from);

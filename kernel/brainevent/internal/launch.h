@@ -307,6 +307,7 @@ struct LaunchBytes {
                   "an array attribute is for a struct: write the parameter's own type into its token");
     // A half2 has copy constructors of its own; its bytes are its value all the same.
     static_assert(__has_trivial_destructor(T), "bytes make no object of this type: it has a destructor of its own");
+    static_assert(!__is_polymorphic(T), "bytes make no object of this type: it has virtual functions");
     Storage<T> storage;
     __builtin_memcpy(&storage, data, sizeof(T));
     return storage.value;

@@ -106,7 +106,7 @@ struct TensorMapOf : TensorMap {
   }
 };
 
-// For a launch, which has no exceptions: reports why there is no descriptor.
+// For a launch: reports why there is no descriptor, without an exception.
 template <typename T, BE::DType kDType, int kSwizzle, long long... kBox>
 KERNIX_COLD inline void CheckValue(Call& call, const TensorMapOf<kDType, kSwizzle, kBox...>& value) {
   if (value.problem[0] == '\0' || call.error != nullptr) return;

@@ -147,10 +147,10 @@ def library_of(array: Any) -> Library:
         if module is not None and library.owns(module, array):
             found: Library = library(module)
             return found
-    if is_description(array):
-        raise TypeError(ONLY_DESCRIBES)
     for method in _DLPACK_METHODS:
         if not hasattr(array, method):
+            if is_description(array):
+                raise TypeError(ONLY_DESCRIBES)
             raise TypeError(f"is of type {type(array).__qualname__}, which is not an array: it has no {method}()")
     return _Dlpack()
 

@@ -311,12 +311,11 @@ def _run(*arguments: Any, function: _Linear, transposed: _Linear, count: int) ->
     return list(function(arguments[:count], arguments[count:]))
 
 
-def _avals(*avals: Any, **parameters: Any) -> list[Any]:
+def _avals(*avals: Any, **parameters: Any) -> Any:
+    """Return the types of the results, with the axes of a shard_map that they vary over."""
     import jax
-    from jax.core import ShapedArray
 
-    results = jax.eval_shape(functools.partial(_run, **parameters), *avals)
-    return [ShapedArray(result.shape, result.dtype) for result in results]
+    return jax.make_jaxpr(functools.partial(_run, **parameters))(*avals).out_avals
 
 
 def _differentiate(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:

@@ -199,7 +199,7 @@ class _Layer:
         return sorted({*kernix.list_registered_targets(), *self._originals["list_registered_targets"]()})
 
     def _print_diagnostics(self) -> None:
-        print(f"{'brainevent:':<20} {self._package.__version__}, its kernels routed to kernixd")
+        print(f"{'':<6}{'brainevent':<14}{self._package.__version__}, its kernels routed to kernixd")
         kernix.print_diagnostics()
 
     def _translated(self, error: kernix.KernelError, language: str) -> Exception:

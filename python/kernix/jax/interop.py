@@ -107,9 +107,9 @@ def check_numpy_for_jax(array: Any) -> None:
     """Refuse arrays that JAX does not accept. Errors are ``TypeError`` or ``ValueError`` without a position."""
     import numpy as np
 
-    if is_description(array):
-        raise TypeError(ONLY_DESCRIBES)
     if not isinstance(array, (np.ndarray, np.generic)):
+        if is_description(array):
+            raise TypeError(ONLY_DESCRIBES)
         raise TypeError(
             f"is of type {type(array).__qualname__} in a call by JAX; "
             "convert it to a JAX array with jax.numpy.asarray() or jax.dlpack.from_dlpack()"

@@ -149,8 +149,8 @@ def doctor() -> tuple[int, str]:
     program = _environment.program("kernixctl")
     if not program:
         return 1, "fail  kernixctl     this installation of kernix lacks it: install kernix again\n"
+    store = ["--store", store_override()] if store_override() else []
+    command = [program, *store, "doctor"]
     environment = _environment.for_kernixctl()
-    if store := store_override():
-        environment["KERNIX_CACHE_DIR"] = store
-    done = subprocess.run([program, "doctor"], env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     return done.returncode, done.stdout

@@ -51,14 +51,12 @@ def load_library(
     KernelRegistrationError
         If other code is live under a target name.
     """
-    if not isinstance(target_prefix, str | None):
-        raise TypeError(f"target_prefix must be a string, not {target_prefix!r}")
-    prefix = check_text("target_prefix", target_prefix or "")
+    prefix = "" if target_prefix is None else check_text("target_prefix", target_prefix)
+    name = os.path.splitext(os.path.basename(os.fsdecode(path)))[0]
     began = time.monotonic()
     try:
         core = _core.load_library(connection.client(), os.fsencode(path), prefix, replace)
     except Exception as error:
-        name = os.path.splitext(os.path.basename(os.fsdecode(path)))[0]
         note(LoadReport(name, "failed", time.monotonic() - began, reason=in_a_line(error)))
         raise
     note(LoadReport(core.name, core.origin, time.monotonic() - began))

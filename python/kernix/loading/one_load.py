@@ -90,10 +90,8 @@ class PreparedLoad:
         if bundle is not None:
             request.bundles = bundle_paths(bundle)
         self._freeze = freeze_load(request, policy)
-        if not isinstance(target_prefix, str | None):
-            raise TypeError(f"target_prefix must be a string, not {target_prefix!r}")
-        if target_prefix:
-            request.instance = check_text("target_prefix", target_prefix)
+        if target_prefix is not None and check_text("target_prefix", target_prefix):
+            request.instance = target_prefix
         self.request = request
         self._prefix = (target_prefix or request.name) if auto_register and jax_is_installed() else None
         self._folder = None if build_directory is None else folder_path(build_directory, "build_directory")

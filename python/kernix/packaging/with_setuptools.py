@@ -7,6 +7,7 @@ setuptools calls :func:`finalize_distribution_options` for every project that is
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING, Any
 
 from kernix.packaging.project import Settings, build_bundle, read_settings
@@ -40,6 +41,7 @@ def _with_bundle(base: Any, root: str, settings: Settings) -> Any:
             super().run()
             if not self.editable_mode:
                 output = os.path.join(self.build_lib, settings.bundle)
+                shutil.rmtree(output, ignore_errors=True)  # one that lies among the sources
                 os.makedirs(os.path.dirname(output), exist_ok=True)
                 self.distribution.kernix_tag = build_bundle(root, settings, output)
 

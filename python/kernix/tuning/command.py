@@ -68,7 +68,8 @@ def tune(arguments: Sequence[str]) -> int:
             **options,
         )
     except KeyboardInterrupt as stop:
-        print("\n".join(getattr(stop, "__notes__", [])))
+        for note in getattr(stop, "__notes__", []):
+            print(note)
         return 130
     except (KernelError, MemoryError, OSError, TypeError, ValueError) as error:
         print(f"python -m kernix tune: {_in_words_of_command(str(error))}", file=sys.stderr)

@@ -46,6 +46,8 @@ y = on_shards(x)
 np.testing.assert_array_equal(y, 2 * np.asarray(x))
 gradient = jax.grad(lambda x: jnp.sum(on_shards(x)))(x)
 np.testing.assert_array_equal(gradient, np.full((8, 3), 2))
+along = shard_map(module.rows.with_jvp("rows_backward"), mesh=mesh, in_specs=P("rows"), out_specs=P("rows"))
+np.testing.assert_array_equal(jax.jvp(along, (x,), (x,))[1], 2 * np.asarray(x))
 
 # A replicated argument beside a sharded one: the result is sharded, and the replicated one's gradient is summed.
 multiply = module.multiply.with_vjp("multiply_backward")
