@@ -953,6 +953,16 @@ def test_a_traceback_has_one_frame_of_kernix(called, action):
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
+@pytest.mark.parametrize("step", [1, 2], ids=["plain array", "array to copy"])
+def test_ctrl_c_in_a_call_shows_one_frame_of_kernix(step):
+    source = function(body="std::raise(SIGINT);").replace(HEAD, f"{HEAD}#include <csignal>\n")
+    module = cpp(source)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        module.f(X[::step])
+    paths = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert [path.startswith(os.path.dirname(kernix.__file__)) for path in paths] == [False, True]
+
+
 def test_errors_of_many_loads_have_no_frame_of_kernix():
     loads = [{"name": "m", "cpp_sources": function(body="nonsense;")}, "/no/such/file.cpp"]
     later = kernix.load_cpp_inline("m", function(body="nonsense;"), wait=False).exception()

@@ -51,13 +51,13 @@ class Function(ABC):
     ) -> Any:
         """Call the function (see :class:`kernix.KernelFunction`)."""
         try:
-            if attributes:
+            if attributes is not None:
                 attrs = self._merge(attributes, attrs)
             aliases = self._read_aliases(input_output_aliases) if input_output_aliases else None
             return self._run(
                 Call(args, out, vmap_method or self._vmap_method, aliases, bool(has_side_effect), stream, attrs)
             )
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             raise shortened(error)  # noqa: B904 (it is the same error)
 
     def with_vmap_method(self, vmap_method: str) -> Self:
@@ -87,6 +87,11 @@ class Function(ABC):
             ) from None
 
     def _merge(self, attributes: Mapping[str, Any], attrs: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(attributes, Mapping):
+            raise TypeError(
+                f"{self.__qualname__}(): attributes must be a dict of names and values, not {_shown(attributes)}; "
+                "an attribute with the name 'attributes' goes into it, too"
+            )
         twice = sorted(set(attributes) & set(attrs))
         if twice:
             raise TypeError(f"{self.__qualname__}(): attribute {twice[0]!r} is given twice")
