@@ -283,6 +283,19 @@ class PairOfC(ctypes.Structure):
     _fields_ = (("scale", ctypes.c_float), ("shift", ctypes.c_int))
 
 
+class ForeignOfC(ctypes.BigEndianStructure):
+    """The struct Pair of another machine."""
+
+    _fields_ = PairOfC._fields_
+
+
+class PackedOfC(ctypes.BigEndianStructure):
+    """A struct of another machine that has no format of Python's buffers."""
+
+    _pack_ = 1
+    _fields_ = (("n", ctypes.c_int64),)
+
+
 @pytest.fixture(scope="module", name="by_value")
 def by_value_fixture(place):
     return kernix.load_cuda_inline("by_value", BY_VALUE, compute_capability="sm_90")
@@ -359,8 +372,16 @@ def test_the_handler_checks_the_size_of_a_struct(by_value, function, attributes,
         (2.5, TypeError, "attribute 'p' is of type float"),
         ([300], ValueError, "at element 0 is 300"),
         (None, TypeError, "None"),
+        (np.array((1,), [("n", ">i8")]), ValueError, r"attribute 'p' has a foreign byte order \(dtype .*>i8"),
+        (np.array((1,), [("n", ">i8")])[()], ValueError, "foreign byte order"),
+        (np.array(((1,),), [("n", [("m", ">i8")])]), ValueError, "foreign byte order"),
+        (np.array(([1, 2],), [("n", ">i4", 2)]), ValueError, "foreign byte order"),
+        (memoryview(np.array([1], ">i8")), ValueError, "foreign byte order"),
+        (ForeignOfC(1, 2), ValueError, "foreign byte order"),
+        (PackedOfC(1), ValueError, "foreign byte order"),
+        (np.array((None,), [("n", object)]), TypeError, "fields that are Python objects"),
     ],
-    ids=str,
+    ids=lambda value: str(value).partition(" at 0x")[0],
 )
 def test_what_is_no_struct_is_refused(by_value, value, error, message):
     with pytest.raises(error, match=message):
