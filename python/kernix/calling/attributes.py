@@ -10,7 +10,7 @@ import numbers
 import operator
 import struct
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kernix.calling.call import OPTIONS
@@ -35,8 +35,15 @@ class Attribute(NamedTuple):
     value: Any
 
 
-def convert_attributes(function: str, declared: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Attribute]:
+def convert_attributes(
+    function: str,
+    declared: Mapping[str, str],
+    given: Mapping[str, Any],
+    reason_of_name: Callable[[], str] = str,
+) -> dict[str, Attribute]:
     """Convert the attributes that a call has `given` to the types that are `declared`.
+
+    `reason_of_name` returns why the call may have a name that is not declared, for the message.
 
     Raises
     ------
@@ -45,7 +52,7 @@ def convert_attributes(function: str, declared: Mapping[str, str], given: Mappin
     ValueError
         If a value does not fit its type.
     """
-    _check_names(function, declared, given)
+    _check_names(function, declared, given, reason_of_name)
     attributes: dict[str, Attribute] = {}
     for name, kind in declared.items():
         try:
@@ -55,13 +62,15 @@ def convert_attributes(function: str, declared: Mapping[str, str], given: Mappin
     return attributes
 
 
-def _check_names(function: str, declared: Mapping[str, str], given: Mapping[str, Any]) -> None:
+def _check_names(
+    function: str, declared: Mapping[str, str], given: Mapping[str, Any], reason_of_name: Callable[[], str]
+) -> None:
     if declared.keys() == given.keys():
         return
     unknown = [name for name in given if name not in declared]
     if unknown:
         has = ", ".join(f"{name}: {kind}" for name, kind in declared.items()) or "none"
-        raise TypeError(f"{function}() has no attribute {unknown[0]!r}; its attributes: {has}")
+        raise TypeError(f"{function}() has no attribute {unknown[0]!r}{reason_of_name()}; its attributes: {has}")
     missing = [name for name in declared if name not in given]
     shown = ", ".join(f"{name}: {declared[name]}" for name in missing)
     raise TypeError(f"{function}() needs the attribute{'s' * (len(missing) > 1)} {shown} {_how_to_pass(missing)}")
@@ -225,11 +234,13 @@ def _bytes_of(value: Any) -> bytes | None:
         if ">" in memoryview(value).format or hasattr(value, "_swappedbytes_"):
             raise ValueError("has a foreign byte order")
         return bytes(value)
-    dtype = getattr(value, "dtype", None)
+    dtype: Any = getattr(value, "dtype", None)
     if getattr(dtype, "names", None) is None:
         return None
     if dtype.newbyteorder("=") != dtype:  # dtype.isnative does not look into arrays within a structure
-        raise ValueError(f"has a foreign byte order (dtype {dtype}); convert it with .astype(value.dtype.newbyteorder('='))")
+        raise ValueError(
+            f"has a foreign byte order (dtype {dtype}); convert it with .astype(value.dtype.newbyteorder('='))"
+        )
     if dtype.hasobject:
         raise TypeError("has fields that are Python objects, which a kernel cannot read")
     return bytes(value.tobytes())
