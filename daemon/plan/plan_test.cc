@@ -227,7 +227,7 @@ TEST(PlanTest, MacrosOfFlagsAreTextOfTheUnits) {
   EXPECT_THAT(cuda.argv, Contains("-iquotekernix-macros"));
   const exec::Action& cpp = plan.steps[1].action;
   EXPECT_EQ(TextOf(cpp, "kernix-macros/cuda_runtime.h"), "");
-  EXPECT_THAT(TextOf(cpp, cpp.argv.back()), HasSubstr("#line 1 \"<command-line>\"\n#define X $(touch x)\n#line"));
+  EXPECT_THAT(TextOf(cpp, cpp.argv.back()), HasSubstr("#line 1 \"<command-line>\"\n#define X $(touch x)\n#ifdef X\n"));
   const Plan without = MustPlan(Request(v1::LANGUAGE_CUDA, 1));
   EXPECT_EQ(TextOf(without.steps[0].action, "kernix-macros/cuda_runtime.h"), "");
 }
