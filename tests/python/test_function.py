@@ -222,6 +222,8 @@ def test_an_attribute_may_be_called_self(fresh_name):
 def test_an_attribute_with_the_name_of_a_parameter(module):
     result = module.fill(out=spec((2,), np.int32), attributes={"stream": 5})
     np.testing.assert_array_equal(result, [5, 5])
+    with pytest.raises(TypeError, match="attributes must be a dict of names and values, not 3; an attribute with the"):
+        module.fill(out=spec((2,), np.int32), attributes=3)
     with pytest.raises(TypeError, match="attribute 'factor' is given twice"):
         module.scale(X, factor=1, attributes={"factor": 2})
 

@@ -87,6 +87,11 @@ class Function(ABC):
             ) from None
 
     def _merge(self, attributes: Mapping[str, Any], attrs: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(attributes, Mapping):
+            raise TypeError(
+                f"{self.__qualname__}(): attributes must be a dict of names and values, not {_shown(attributes)}; "
+                "an attribute with the name 'attributes' goes into it, too"
+            )
         twice = sorted(set(attributes) & set(attrs))
         if twice:
             raise TypeError(f"{self.__qualname__}(): attribute {twice[0]!r} is given twice")
