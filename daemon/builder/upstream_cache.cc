@@ -160,12 +160,12 @@ std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted,
 }
 
 void UpstreamCache::Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
-                         std::vector<std::pair<std::string, exec::Content>> files, std::string detail) {
+                         std::vector<std::pair<std::string, exec::Content>> files) {
   if (!options_.write) return;
   std::optional<std::vector<StatedHeader>> shared = Shared(headers);
   if (!shared) return EndBuild(key, remote::ClaimState::kFailed);
-  auto result = std::make_shared<const remote::SharedResult>(
-      remote::SharedResult{*std::move(shared), std::move(files), std::move(detail)});
+  auto result =
+      std::make_shared<const remote::SharedResult>(remote::SharedResult{*std::move(shared), std::move(files)});
   const uint64_t bytes = BytesOf(*result);
   if (!Reserve(bytes)) {
     EndBuild(key, remote::ClaimState::kFailed);

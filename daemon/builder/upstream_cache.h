@@ -146,7 +146,7 @@ class UpstreamCache {
   // Does not write a result whose headers are not certain (see DigestToolchainHeaders()), or are outside the
   // toolchain's folders.
   void Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
-            std::vector<std::pair<std::string, exec::Content>> files, std::string detail);
+            std::vector<std::pair<std::string, exec::Content>> files);
 
   const std::string& address() const { return options_.address; }
 
