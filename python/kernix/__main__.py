@@ -31,7 +31,10 @@ Finding = tuple[str, str]
 def main() -> int:
     """Do what the arguments say. Return an exit code."""
     command = {"bundle": bundle, "image": image, "tune": tune}.get(sys.argv[1]) if len(sys.argv) > 1 else None
-    return command(sys.argv[2:]) if command is not None else _examine()
+    try:
+        return command(sys.argv[2:]) if command is not None else _examine()
+    except KeyboardInterrupt:
+        return 130  # as kernixctl
 
 
 def _examine() -> int:

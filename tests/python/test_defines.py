@@ -12,6 +12,10 @@ DEFINES = {
     "LONG": 2**40,
     "MINUS": -3,
     "OF_NUMPY": np.int64(7),
+    "YES_OF_NUMPY": np.bool_(True),
+    "REAL_OF_NUMPY": np.float32(0.1),
+    "HALF": np.float16(-1.5),
+    "NO_DIMENSIONS": np.array(2.5),
     "REAL": -0.1,
     "YES": True,
     "NO": False,
@@ -26,6 +30,7 @@ DEFINES = {
 
 CHECKS = r"""
 static_assert(WHOLE == 128 && LONG == 1099511627776 && 1-MINUS == 4 && OF_NUMPY == 7 && REAL == -0.1, "");
+static_assert(YES_OF_NUMPY == 1 && REAL_OF_NUMPY == double(0.1f) && 1-HALF == 2.5 && NO_DIMENSIONS == 2.5, "");
 static_assert(YES == 1 && NO == 0 && BARE == 1 && sizeof(TYPE) == 1 && sizeof(TEXT) == sizeof("a, .b..") , "");
 constexpr int kList[] = {LIST EMPTY};
 static_assert(LESS == 9 - 128 - 1, "");

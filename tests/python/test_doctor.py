@@ -19,6 +19,15 @@ def run(own_place, **variables):
     return done.returncode, {subject: (state, text) for state, subject, text in lines}
 
 
+def test_ctrl_c_ends_it_without_a_traceback(tmp_path):
+    (tmp_path / "jax.py").write_text("raise KeyboardInterrupt")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "kernix"], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_everything_is_examined(own_place):
     """Python's own findings come first, then kernixctl's; a machine without GPU has warnings only."""
     code, findings = run(own_place)

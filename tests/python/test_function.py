@@ -573,6 +573,24 @@ def test_values_become_the_declared_type(kind, value, expected):
     assert type(converted) is type(expected)
 
 
+@pytest.mark.parametrize("kind", ["int32[]", "uint8[]", "float32[]", "float64[]"])
+@pytest.mark.parametrize("dtype", ["bool", "int64", "uint8", "float64", ">i4", ">f4"])
+def test_arrays_and_lists_of_them_are_converted_at_once(kind, dtype, monkeypatch):
+    monkeypatch.setattr("kernix.calling.attributes._element", None)  # what looks at them one by one
+    values = np.array([[1, 0], [1, 1]], dtype)
+    expected = np.array([1, 0, 1, 1], kind.removesuffix("[]")).tolist()
+    for given in (values, values.tolist(), values.reshape(-1).tolist(), jnp.asarray(values.astype(bool))):
+        converted = convert(kind, given)
+        assert converted == expected
+        assert set(map(type, converted)) == set(map(type, expected))
+
+
+def test_plain_values_of_foreign_byte_order_are_converted():
+    assert convert("float32", np.array(2.5, ">f4")) == 2.5
+    assert convert("int32[]", np.array([1, 2], ">i2")) == [1, 2]
+    assert convert("uint8[]", np.array([1, 2], ">i8")) == [1, 2]
+
+
 @pytest.mark.parametrize("value", [0.1, -3.3e38, 1e-40, 65504.0, 1.00390625, 1.01171875, float("nan"), 3.3e38])
 def test_bfloat16_is_rounded_as_ml_dtypes_does(value):
     assert convert("bfloat16", value) == ml_dtypes.bfloat16(value).view(np.uint16)
@@ -628,6 +646,11 @@ def test_bfloat16_is_rounded_as_ml_dtypes_does(value):
         ("int32", Broken(), TypeError, "is of type Broken, which does not convert to a number: I am broken"),
         ("bfloat16", 257, ValueError, "is the integer 257, which bfloat16 cannot hold exactly; pass a float"),
         ("int32[]", np.array(3), TypeError, "is a single number; it must be a list"),
+        ("int32[]", np.array([1, 2**31]), ValueError, "at element 1 is 2147483648, which does not fit int32"),
+        ("uint8[]", np.array([3.0, -1.0]), ValueError, "at element 1 is -1, which does not fit uint8"),
+        ("int32[]", np.array([1.0, np.inf]), ValueError, "at element 1 is inf; it must be a whole number"),
+        ("float32[]", np.array([1, 2**24 + 1]), ValueError, "at element 1 is the integer 16777217, which float32"),
+        ("float32[]", np.array([1, 1e39]), ValueError, r"at element 1 is 1e\+39, which does not fit float32"),
         pytest.param("int32[]", Column([1, None]), TypeError, "at element 1 is of type NoneType", id="column"),
         ("int32[]", None, TypeError, "is None; it must be a list, tuple or array of int32"),
     ],

@@ -126,8 +126,33 @@ def test_wrong_arrays_and_traced_grids(module):
         jax.jit(lambda x, grid: module.vector_add(x, x, n=5, grid=grid, block=1))(X, 1)
 
 
+AS_ELSEWHERE = {
+    "CuPy": lambda f: f((1,), (32,), (X, X, 5)),
+    "CuPy, as many as arrays": lambda f: f((1,), (32,), n=5),
+    "CUDA": lambda f: f(1, 32, X, X, n=5),
+    "Numba": lambda f: f[1, 32](X, X, n=5),
+}
+
+
+@pytest.mark.parametrize("way", AS_ELSEWHERE)
+def test_a_launch_as_in_another_library_says_how(module, way):
+    example = re.escape("grid and block go by keyword, as in launched.vector_add(a, b, n=..., grid=..., block=...)")
+    with pytest.raises(TypeError, match=rf"vector_add(\(\)|\[\.\.\.\]): {example}$"):
+        AS_ELSEWHERE[way](module.vector_add)
+
+
+def test_a_launch_by_other_names_says_which_there_are(module):
+    names = "grid=, block=, shared=, cluster=, cooperative="
+    with pytest.raises(TypeError, match=f"no attribute 'blocks': the launch takes {names}; its attributes: n: int32"):
+        module.vector_add(X, X, n=5, blocks=1, threads=32)
+    with pytest.raises(TypeError, match=r"no attribute 'y': y is a result: pass it as out=; its attributes: n: int32"):
+        module.vector_add(X, X, y=X, n=5, **{name: GOOD[name] for name in ("grid", "block")})
+
+
 def test_a_host_function_says_that_it_is_none():
     host = kernix.load_cpp_inline("launched_not", kernels.ADD_ONE)
+    with pytest.raises(TypeError, match=r"add_one\[...\]: a host function launches kernels itself"):
+        host.add_one[1, 32](X)
     with pytest.raises(TypeError, match=r"launched_not.add_one\(\) takes no grid=: it is a host function"):
         host.add_one(X, grid=1, block=1)
 
@@ -283,6 +308,19 @@ class PairOfC(ctypes.Structure):
     _fields_ = (("scale", ctypes.c_float), ("shift", ctypes.c_int))
 
 
+class ForeignOfC(ctypes.BigEndianStructure):
+    """The struct Pair of another machine."""
+
+    _fields_ = PairOfC._fields_
+
+
+class PackedOfC(ctypes.BigEndianStructure):
+    """A struct of another machine that has no format of Python's buffers."""
+
+    _pack_ = 1
+    _fields_ = (("n", ctypes.c_int64),)
+
+
 @pytest.fixture(scope="module", name="by_value")
 def by_value_fixture(place):
     return kernix.load_cuda_inline("by_value", BY_VALUE, compute_capability="sm_90")
@@ -359,8 +397,16 @@ def test_the_handler_checks_the_size_of_a_struct(by_value, function, attributes,
         (2.5, TypeError, "attribute 'p' is of type float"),
         ([300], ValueError, "at element 0 is 300"),
         (None, TypeError, "None"),
+        (np.array((1,), [("n", ">i8")]), ValueError, r"attribute 'p' has a foreign byte order \(dtype .*>i8"),
+        (np.array((1,), [("n", ">i8")])[()], ValueError, "foreign byte order"),
+        (np.array(((1,),), [("n", [("m", ">i8")])]), ValueError, "foreign byte order"),
+        (np.array(([1, 2],), [("n", ">i4", 2)]), ValueError, "foreign byte order"),
+        (memoryview(np.array([1], ">i8")), ValueError, "foreign byte order"),
+        (ForeignOfC(1, 2), ValueError, "foreign byte order"),
+        (PackedOfC(1), ValueError, "foreign byte order"),
+        (np.array((None,), [("n", object)]), TypeError, "fields that are Python objects"),
     ],
-    ids=str,
+    ids=lambda value: str(value).partition(" at 0x")[0],
 )
 def test_what_is_no_struct_is_refused(by_value, value, error, message):
     with pytest.raises(error, match=message):

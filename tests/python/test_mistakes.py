@@ -386,6 +386,8 @@ void fail(BE::In<float> x, BE::Out<float> y) { throw std::runtime_error("oh"); }
 void fail_oddly(BE::In<float> x, BE::Out<float> y) { throw 7; }
 // @BE any
 void any(const BE::Tensor x, BE::Tensor y) {}
+// @BE may
+void may(BE::In<float> x, const BE::Tensor* z, BE::Out<float> y) {}
 // @BE check
 void check(BE::In<float> x, BE::Out<float> y) { BE_CHECK(x.size() > 99) << "x is too short"; }
 """
@@ -410,6 +412,13 @@ CALLS = {
     "attribute of NumPy by position": (lambda m: m.scale(jnp.asarray(X), np.int32(3)), TE, "pass factor by keyword"),
     "array by keyword": (lambda m: m.scale(x=X, factor=3), TE, "arrays go by position, not as x="),
     "second array by keyword": (lambda m: m.add(X, z=jnp.asarray(X)), TE, "arrays go by position, not as z="),
+    "optional array by keyword": (
+        lambda m: m.may(X, z=X),
+        TE,
+        r"may\(\) has no attribute 'z': arrays go by position, not as z=; its attributes: none",
+    ),
+    "optional array alone": (lambda m: m.may(z=X), TE, "takes 1 to 2 arrays, .* go by position, not as z="),
+    "result by keyword": (lambda m: m.scale(X, y=X, factor=1), TE, "no attribute 'y': y is a result: pass it as out="),
     "result as an argument": (lambda m: m.add(X, X, X), TE, r"3 were given: y is a result, which out= describes"),
     "wrong element type": (
         lambda m: m.add(X, jnp.arange(4)),
@@ -470,12 +479,12 @@ CALLS = {
         AttributeError,
         "^no function 'scal' in module 'called'; it has add, scale, fail, .*, check. Did you mean scale\\?$",
     ),
-    "function of a quite different name": (lambda m: m.softmax, AttributeError, "fail_oddly, any, check$"),
+    "function of a quite different name": (lambda m: m.softmax, AttributeError, "fail_oddly, any, may, check$"),
     "attribute with a typing error": (lambda m: m.functon_names, AttributeError, r"Did you mean function_names\?$"),
     "item that is not there": (
         lambda m: m["scal"],
         KeyError,
-        "no function 'scal' in module 'called'; it has add, scale, fail, fail_oddly, any, check. Did you mean scale\\?",
+        "no function 'scal' in module 'called'; it has add, scale, fail, .*, check. Did you mean scale\\?",
     ),
     "text of a source that is not there": (lambda m: m.source("x"), KeyError, "no source 'x'"),
     "gradient": (
@@ -542,7 +551,7 @@ PATHS = {
 @pytest.mark.parametrize("path", PATHS)
 def test_a_check_that_fails_in_a_first_call_is_jaxs_error_on_every_path(path):
     """JAX 0.5.0, 0.7.2, 0.10.2 and 0.12.0 do the same; what stands before the function's name differs."""
-    with pytest.raises(JE, match="check: check failed at called:14: .*x is too short"):
+    with pytest.raises(JE, match="check: check failed at called:16: .*x is too short"):
         jax.block_until_ready(PATHS[path](jnp.asarray(X)))
 
 
@@ -1016,6 +1025,16 @@ def test_a_traceback_has_one_frame_of_kernix(called, action):
     if action != "a call under jit":  # where JAX calls what calls kernix
         assert paths[-1].startswith(package)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("step", [1, 2], ids=["plain array", "array to copy"])
+def test_ctrl_c_in_a_call_shows_one_frame_of_kernix(step):
+    source = function(body="std::raise(SIGINT);").replace(HEAD, f"{HEAD}#include <csignal>\n")
+    module = cpp(source)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        module.f(X[::step])
+    paths = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert [path.startswith(os.path.dirname(kernix.__file__)) for path in paths] == [False, True]
 
 
 def test_errors_of_many_loads_have_no_frame_of_kernix():

@@ -128,6 +128,7 @@ def test_running_a_cell_again_replaces(cells):
 
 def test_warnings_point_at_the_cell(cells):
     assert re.search(r"ipykernel\S+:1: KernelWarning: 'gpu.vector_add' was replaced", cells["cuda again"].printed)
+    assert "was replaced" not in cells["cuda unchanged"].printed
 
 
 def test_progress_becomes_the_result(cells):

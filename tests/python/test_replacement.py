@@ -248,6 +248,17 @@ def test_captured_cuda_graphs_are_warned_about(fresh_name):
     assert caught[0].filename == __file__
 
 
+def test_no_warning_if_the_code_is_the_same(fresh_name):
+    options = {"compute_capability": "sm_90", "replace": True}
+    two = kernels.VECTOR_ADD + kernels.VECTOR_ADD.replace("vector_", "other_").replace("add_kernel", "other")
+    module = kernix.load_cuda_inline(fresh_name, two, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module = kernix.load_cuda_inline(fresh_name, two, **options)
+    with pytest.warns(kernix.KernelWarning, match="vector_add' was replaced"):
+        kernix.register_ffi_target(f"{fresh_name}.vector_add", module, "other_add", replace=True)
+
+
 def test_no_warning_without_graphs(fresh_name):
     kernix.load_cpp_inline(fresh_name, kernels.constant(1))
     with warnings.catch_warnings():

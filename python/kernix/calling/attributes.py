@@ -10,7 +10,7 @@ import numbers
 import operator
 import struct
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kernix.calling.call import OPTIONS
@@ -25,6 +25,7 @@ _INTEGERS = {
 }
 _FORMATS = {"float16": "<e", "float32": "<f", "float64": "<d"}  # "<": only with it does Python check the range
 _HALVES = ("float16", "bfloat16")
+_MOST_EXACT = {"float32": 1 << 24, "float64": 1 << 53}  # up to these, a real holds every integer
 
 
 class Attribute(NamedTuple):
@@ -34,8 +35,15 @@ class Attribute(NamedTuple):
     value: Any
 
 
-def convert_attributes(function: str, declared: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Attribute]:
+def convert_attributes(
+    function: str,
+    declared: Mapping[str, str],
+    given: Mapping[str, Any],
+    reason_of_name: Callable[[], str] = str,
+) -> dict[str, Attribute]:
     """Convert the attributes that a call has `given` to the types that are `declared`.
+
+    `reason_of_name` returns why the call may have a name that is not declared, for the message.
 
     Raises
     ------
@@ -44,7 +52,7 @@ def convert_attributes(function: str, declared: Mapping[str, str], given: Mappin
     ValueError
         If a value does not fit its type.
     """
-    _check_names(function, declared, given)
+    _check_names(function, declared, given, reason_of_name)
     attributes: dict[str, Attribute] = {}
     for name, kind in declared.items():
         try:
@@ -54,13 +62,15 @@ def convert_attributes(function: str, declared: Mapping[str, str], given: Mappin
     return attributes
 
 
-def _check_names(function: str, declared: Mapping[str, str], given: Mapping[str, Any]) -> None:
+def _check_names(
+    function: str, declared: Mapping[str, str], given: Mapping[str, Any], reason_of_name: Callable[[], str]
+) -> None:
     if declared.keys() == given.keys():
         return
     unknown = [name for name in given if name not in declared]
     if unknown:
         has = ", ".join(f"{name}: {kind}" for name, kind in declared.items()) or "none"
-        raise TypeError(f"{function}() has no attribute {unknown[0]!r}; its attributes: {has}")
+        raise TypeError(f"{function}() has no attribute {unknown[0]!r}{reason_of_name()}; its attributes: {has}")
     missing = [name for name in declared if name not in given]
     shown = ", ".join(f"{name}: {declared[name]}" for name in missing)
     raise TypeError(f"{function}() needs the attribute{'s' * (len(missing) > 1)} {shown} {_how_to_pass(missing)}")
@@ -189,20 +199,51 @@ def _array(kind: str, value: Any) -> list[Any]:
         value = np.asarray(value)
     if is_array and value.shape == ():
         raise TypeError(f"is a single number; it must be a list, tuple or array of {kind}")
-    if is_array and getattr(value.dtype, "name", "") == kind and kind not in _HALVES:
-        elements: list[Any] = value.reshape(-1).tolist()  # already of this type
-        return elements
-    flat = value.reshape(-1) if is_array else _flat(value)
-    return [_element(i, kind, element) for i, element in enumerate(flat)]
+    elements = value.reshape(-1).tolist() if is_array else list(_flat(value))
+    converted = _converted_at_once(kind, elements)
+    return [_element(i, kind, each) for i, each in enumerate(elements)] if converted is None else converted
+
+
+def _converted_at_once(kind: str, elements: list[Any]) -> list[Any] | None:
+    """Return what :func:`_number` makes of each element; ``None`` if that has to see them one by one.
+
+    It has to if they are of several types, or if one of them may not fit.
+    """
+    types = set(map(type, elements))
+    if len(types) != 1 or not types <= {bool, int, float} or kind in _HALVES:
+        return None
+    if kind in _INTEGERS:
+        if float in types and not all(map(float.is_integer, elements)):
+            return None
+        least, most = _INTEGERS[kind]
+        elements = list(map(int, elements))
+        return elements if least <= min(elements) and max(elements) <= most else None
+    if float not in types and max(map(abs, elements)) > _MOST_EXACT.get(kind, 0):
+        return None
+    try:
+        layout = f"<{len(elements)}{_FORMATS[kind][1:]}"
+        return list(struct.unpack(layout, struct.pack(layout, *elements)))
+    except OverflowError:
+        return None
 
 
 def _bytes_of(value: Any) -> bytes | None:
     """Return the content of bytes, of a structured value of NumPy, and of a structure of ctypes; else ``None``."""
     ctypes = sys.modules.get("ctypes")
     if isinstance(value, (bytes, bytearray, memoryview)) or (ctypes and isinstance(value, ctypes.Structure)):
+        if ">" in memoryview(value).format or hasattr(value, "_swappedbytes_"):
+            raise ValueError("has a foreign byte order")
         return bytes(value)
-    is_structured = getattr(getattr(value, "dtype", None), "names", None) is not None
-    return bytes(value.tobytes()) if is_structured else None
+    dtype: Any = getattr(value, "dtype", None)
+    if getattr(dtype, "names", None) is None:
+        return None
+    if dtype.newbyteorder("=") != dtype:  # dtype.isnative does not look into arrays within a structure
+        raise ValueError(
+            f"has a foreign byte order (dtype {dtype}); convert it with .astype(value.dtype.newbyteorder('='))"
+        )
+    if dtype.hasobject:
+        raise TypeError("has fields that are Python objects, which a kernel cannot read")
+    return bytes(value.tobytes())
 
 
 def _element(index: int, kind: str, value: Any) -> Any:

@@ -51,13 +51,13 @@ class Function(ABC):
     ) -> Any:
         """Call the function (see :class:`kernix.KernelFunction`)."""
         try:
-            if attributes:
+            if attributes is not None:
                 attrs = self._merge(attributes, attrs)
             aliases = self._read_aliases(input_output_aliases) if input_output_aliases else None
             return self._run(
                 Call(args, out, vmap_method or self._vmap_method, aliases, bool(has_side_effect), stream, attrs)
             )
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             raise shortened(error)  # noqa: B904 (it is the same error)
 
     def with_vmap_method(self, vmap_method: str) -> Self:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from kernix import _core
 from kernix._errors import KernelCallError, short_errors
@@ -153,7 +153,38 @@ class KernelFunction(Function):
 
     def _own_attributes(self, given: Mapping[str, Any]) -> dict[str, Attribute]:
         expected = self._signature.expected(self.__qualname__, given)
-        return convert_attributes(self.__qualname__, expected, given)
+        return convert_attributes(self.__qualname__, expected, given, lambda: self._reason_of_name(given))
+
+    def _reason_of_name(self, given: Mapping[str, Any]) -> str:
+        """Return why a call may have a name that is not an attribute's."""
+        known = {*self._signature.attributes, *(LAUNCH if self._is_global else ())}
+        for name, value in given.items():
+            is_passed = name in self._signature.argument_names or _has_elements(value)
+            if is_passed and name not in known:
+                is_result = name in self._result_names()
+                return (
+                    f": {name} is a result: pass it as out="
+                    if is_result
+                    else f": arrays go by position, not as {name}="
+                )
+        launch = ", ".join(f"{name}=" for name in LAUNCH)
+        return f": the launch takes {launch}" if self._is_global and not known.issuperset(given) else ""
+
+    def _result_names(self) -> list[str]:
+        """Return the results' names in C++, empty for those without one."""
+        parameters = self._code.info(self.__name__).parameters
+        return [each.name for each in parameters if each.role == _core.Parameter.Role.RESULT]
+
+    def __getitem__(self, launch: Any) -> NoReturn:
+        raise TypeError(f"{self.__qualname__}[...]: {self._launch_by_keyword()}")
+
+    def _launch_by_keyword(self) -> str:
+        """Return what to tell those who launch as in Numba, CuPy or CUDA."""
+        if not self._is_global:
+            return "a host function launches kernels itself, so a call names no grid and block"
+        attributes = [f"{name}=..." for name in self._signature.attributes]
+        call = ", ".join([*self._signature.argument_names, *attributes, "grid=...", "block=..."])
+        return f"grid and block go by keyword, as in {self.__qualname__}({call})"
 
     def _call_on_plain_arrays(
         self, call: Call, arguments: tuple[Any, ...], outputs: Sequence[Any] | None, values: dict[str, Attribute]
@@ -225,6 +256,8 @@ class KernelFunction(Function):
                 f"{self.__qualname__}() has tokens for the order of side effects, which only XLA can provide: use "
                 f"jax.ffi.ffi_call with the function's .target"
             )
+        if self._is_global and "grid" not in given and args and isinstance(args[0], (int, list, tuple)):
+            raise TypeError(f"{self.__qualname__}(): {self._launch_by_keyword()}")
         count = self._signature.arguments
         while count.most is not None and count.least < len(args) <= count.most and args[-1] is None:
             args = args[:-1]
@@ -240,20 +273,18 @@ class KernelFunction(Function):
     def _reason_of_count(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> str:
         """Return why a call may have the wrong number of arrays."""
         signature = self._signature
-        by_name = next((name for name in given if name in signature.argument_names), None)
-        if by_name is not None:
-            return f": arrays go by position, not as {by_name}="
+        if reason := self._reason_of_name(given):
+            return reason
         most = signature.arguments.most
         if most is None or len(args) <= most:
             return ""
         if is_description(args[most]):
             return f": argument {most} {ONLY_DESCRIBES}"
         extra, left_out = args[most], [name for name in signature.attributes if name not in given]
-        if left_out and not (is_array(extra) and getattr(extra, "shape", ()) != ()):
+        if left_out and not _has_elements(extra):
             shown = f"{left_out[0]}={extra!r}" if isinstance(extra, (int, float, str)) else f"{left_out[0]}=..."
             return f": attributes go by keyword, so pass {left_out[0]} by keyword: {shown}"
-        parameters = self._code.info(self.__name__).parameters
-        results = [each.name or "one" for each in parameters if each.role == _core.Parameter.Role.RESULT]
+        results = [name or "one" for name in self._result_names()]
         kind = "pointers to const" if self._is_global else "a BE::In and a const BE::Tensor"
         verb = "is a result" if len(results) == 1 else "are results"
         return f": {' and '.join(results)} {verb}, which out= describes (inputs are {kind})"
@@ -400,6 +431,11 @@ def _inspect_signature(signature: Signature, is_global: bool) -> inspect.Signatu
         ]
     options = [inspect.signature(Function.__call__).parameters[name] for name in OPTIONS]
     return inspect.Signature([*arrays, *attributes, *options], return_annotation="Any")
+
+
+def _has_elements(value: Any) -> bool:
+    """Return whether a value is an array, rather than a single number."""
+    return is_array(value) and getattr(value, "shape", ()) != ()
 
 
 def _no_hint(takes: str, given: str) -> str:

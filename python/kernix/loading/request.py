@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import os
@@ -214,6 +215,9 @@ def _flag_words(name: str, value: SupportsIndex | float | str | None, for_nvcc: 
 
 
 def _macro_text(name: str, value: SupportsIndex | float | str) -> str:
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):  # a scalar of NumPy
+        with contextlib.suppress(TypeError):  # JAX traces it
+            value = value.item()
     if isinstance(value, str):
         if "\n" in value or "\r" in value:
             raise KernelRequestError(f"defines[{name!r}] has more than one line: {value!r}")
