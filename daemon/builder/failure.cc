@@ -176,8 +176,28 @@ constexpr KnownLibrary kLibraries[] = {
 constexpr std::string_view kZlib[] = {"deflate", "deflateInit_", "deflateInit2_", "deflateReset", "deflateEnd",
                                       "inflate", "inflateInit_", "inflateInit2_", "inflateReset", "inflateEnd"};
 
-// How functions of OpenMP begin; the last two are of compilers.
-constexpr std::string_view kOpenMp[] = {"omp_", "GOMP_", "__kmpc_"};
+// Of compilers. Nobody else's functions begin so.
+constexpr std::string_view kOpenMp[] = {"GOMP_", "__kmpc_"};
+
+// The names of OpenMP's functions without "omp_", with a blank after each.
+constexpr std::string_view kOpenMpFunctions =
+    " "
+    "aligned_alloc aligned_calloc alloc calloc capture_affinity control_tool destroy_allocator destroy_lock "
+    "destroy_nest_lock display_affinity display_env free fulfill_event get_active_level get_affinity_format "
+    "get_ancestor_thread_num get_cancellation get_default_allocator get_default_device get_device_num "
+    "get_dynamic get_initial_device get_interop_int get_interop_name get_interop_ptr get_interop_rc_desc "
+    "get_interop_str get_interop_type_desc get_level get_mapped_ptr get_max_active_levels "
+    "get_max_task_priority get_max_teams get_max_threads get_nested get_num_devices get_num_interop_properties "
+    "get_num_places get_num_procs get_num_teams get_num_threads get_partition_num_places "
+    "get_partition_place_nums get_place_num get_place_num_procs get_place_proc_ids get_proc_bind get_schedule "
+    "get_supported_active_levels get_team_num get_team_size get_teams_thread_limit get_thread_limit "
+    "get_thread_num get_wtick get_wtime in_final in_parallel init_allocator init_lock init_lock_with_hint "
+    "init_nest_lock init_nest_lock_with_hint is_initial_device pause_resource pause_resource_all realloc "
+    "set_affinity_format set_default_allocator set_default_device set_dynamic set_lock set_max_active_levels "
+    "set_nest_lock set_nested set_num_teams set_num_threads set_schedule set_teams_thread_limit target_alloc "
+    "target_associate_ptr target_disassociate_ptr target_free target_is_accessible target_is_present "
+    "target_memcpy target_memcpy_async target_memcpy_rect target_memcpy_rect_async test_lock test_nest_lock "
+    "unset_lock unset_nest_lock ";
 
 constexpr char kLeaveOut[] =
     ". If only unused functions need it, leave them out: pass -ffunction-sections and "
@@ -215,8 +235,12 @@ const KnownLibrary* Find(const Matches& matches) {
 }
 
 bool IsOfOpenMp(std::string_view symbol) {
-  return std::any_of(std::begin(kOpenMp), std::end(kOpenMp),
-                     [&](std::string_view prefix) { return symbol.starts_with(prefix); });
+  constexpr std::string_view kPrefix = "omp_";
+  const bool is_of_compilers = std::any_of(std::begin(kOpenMp), std::end(kOpenMp),
+                                           [&](std::string_view prefix) { return symbol.starts_with(prefix); });
+  return is_of_compilers ||
+         (symbol.starts_with(kPrefix) &&
+          kOpenMpFunctions.find(StrCat(" ", symbol.substr(kPrefix.size()), " ")) != kOpenMpFunctions.npos);
 }
 
 std::string DefineOrLeaveOut() { return StrCat(kDefineOrNameLibrary, kLeaveOut); }

@@ -134,7 +134,8 @@ TEST(FailureAdviceTest, AnotherSymbolMustBeDefined) {
        {"undefined reference to `mine(int)'", "undefined reference to `cublas_of_mine(int)'",
         "undefined reference to `cuSolver::run'", "undefined reference to `cut'",
         "undefined reference to `deflate_mine'", "undefined reference to `deflateMine'", "undefined symbol: nccl_mine",
-        "undefined symbol: cublas", "undefined reference to `cuMine'", "undefined reference to `cuMemory'",
+        "undefined symbol: cublas", "undefined reference to `omp_num_blocks'", "undefined reference to `omp_get_mine'",
+        "undefined reference to `cuMine'", "undefined reference to `cuMemory'",
         "undefined reference to `cuDeviceful'"}) {
     EXPECT_THAT(AdviceForFailure(error), StartsWith(kDefineOrNameLibrary)) << error;
     EXPECT_THAT(AdviceForFailure(error), HasSubstr("-Wl,--gc-sections")) << error;
