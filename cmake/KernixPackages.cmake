@@ -16,7 +16,6 @@ pkg_check_modules(LIBEVENT REQUIRED IMPORTED_TARGET GLOBAL libevent_extra libeve
 pkg_check_modules(MINIZIP REQUIRED IMPORTED_TARGET GLOBAL minizip)
 find_package(ZLIB REQUIRED)  # which minizip's archive needs
 pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET GLOBAL libseccomp)
-pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 find_package(CLI11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
 if(KERNIX_BUILD_TESTS)

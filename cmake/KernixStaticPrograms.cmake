@@ -14,12 +14,9 @@ function(kernix_link_from_archives)
   set(glibc "${PROJECT_BINARY_DIR}/older_glibc")
   execute_process(COMMAND python3 "${PROJECT_SOURCE_DIR}/cmake/older_glibc.py" ${KERNIX_OLDEST_GLIBC} "${glibc}"
     COMMAND_ERROR_IS_FATAL ANY)
-  get_target_property(directory kernix_sd_daemon BINARY_DIR)
-  set(sd_daemon "${directory}/libkernix_sd_daemon.a")
   foreach(target IN LISTS ARGN)
-    set_target_properties(${target} PROPERTIES CXX_LINKER_LAUNCHER "${script};${sd_daemon}")
-    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${script}" "${sd_daemon}")
-    add_dependencies(${target} kernix_sd_daemon)
+    set_target_properties(${target} PROPERTIES CXX_LINKER_LAUNCHER "${script}")
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${script}")
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:kernix_newer_glibc>)
     # Before 2.34, glibc had threads and dlopen() in libraries of their own.
     target_link_options(${target} PRIVATE "-L${glibc}" -static-libstdc++ LINKER:--wrap=stderr

@@ -1,20 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# link_from_archives.sh SD_DAEMON_ARCHIVE LINKER ARGUMENT...
+# link_from_archives.sh LINKER ARGUMENT...
 # Links as usual, but takes each library from its archive if the distribution has one. It is a linker launcher (see
-# KernixStaticPrograms.cmake), because CMake packages name only shared libraries, by their full paths. libsystemd has no
-# archive; SD_DAEMON_ARCHIVE replaces the few functions of it that kernixd calls.
+# KernixStaticPrograms.cmake), because CMake packages name only shared libraries, by their full paths.
 set -euo pipefail
-
-sd_daemon=$1
-shift
 
 arguments=()
 in_group=false
 for argument in "$@"; do
   case $argument in
-    */libsystemd.so*) argument=$sd_daemon ;;
     -lre2) argument=-l:libre2.a ;;   # its CMake package says no more
     */lib*.so | */lib*.so.*)
       archive=${argument%%.so*}.a

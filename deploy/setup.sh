@@ -39,7 +39,7 @@ fi
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
   libgrpc++-dev libminizip-dev libnghttp2-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
-  libsqlite3-dev libssl-dev libsystemd-dev libseccomp-dev libcli11-dev libevent-dev libtomlplusplus-dev libc-ares-dev libre2-dev zlib1g-dev
+  libsqlite3-dev libssl-dev libseccomp-dev libcli11-dev libevent-dev libtomlplusplus-dev libc-ares-dev libre2-dev zlib1g-dev
   libgtest-dev libgmock-dev   # CMake asks for them before it builds anything
 )
 if [ "$what" != product ]; then

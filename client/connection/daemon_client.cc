@@ -8,7 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "client/connection/artifact_file.h"
 #include "client/connection/connector.h"
 #include "client/connection/daemon_process.h"
 #include "client/connection/grpc_call.h"
@@ -43,6 +42,62 @@ bool AwaitGone(const DaemonWatch& watch, milliseconds timeout) {
   }
   return true;
 }
+
+// --- Artifacts -------------------------------------------------------------------------------------------------------
+
+constexpr mode_t kWritableByOthers = 0022;
+
+absl::StatusOr<std::string> GuardedFolder(const ClientEnvironment& environment, const std::string& folder,
+                                          uid_t owner) {
+  if (!IsTrustedUser(owner, environment.uid)) {
+    return absl::PermissionDeniedError(StrCat("will not run files in ", folder, ": it belongs to ", DescribeUser(owner),
+                                              ", and would run as ", DescribeUser(environment.uid)));
+  }
+  return GuardedRealPath(*environment.env, folder, {owner, environment.uid});
+}
+
+absl::StatusOr<std::string> ReadStream(GrpcCall& call, uint64_t size) {
+  std::string content;
+  v1::ArtifactChunk chunk;
+  while (call.Read(chunk)) {
+    if (content.size() + chunk.data().size() > size)
+      return absl::OutOfRangeError("the daemon sent more bytes than it announced");
+    content += chunk.data();
+  }
+  return content;
+}
+
+// The path of this user's copy of `digest`, which need not exist yet.
+absl::StatusOr<std::string> FetchedArtifactPath(const ClientEnvironment& environment, const Digest& digest) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string store,
+                          DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid));
+  return JoinPath(JoinPath(store, "fetched"), digest.Hex() + ".so");
+}
+
+// Creates a folder for copies. RESOURCE, with the owner's name, if another user could put a file there, because this
+// process runs the files in it.
+absl::Status EnsureFetchedFolder(const ClientEnvironment& environment, const std::string& folder) {
+  const absl::Status status = EnsureOwnDirectory(*environment.env, folder, environment.uid);
+  if (status.ok()) return status;
+  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("an artifact cannot be kept in ", folder, ": ", status.message(),
+                                                     ". To keep it elsewhere, set KERNIX_CACHE_DIR."));
+}
+
+// NOT_FOUND if the daemon no longer has it, and INTERNAL if the daemon sends other content.
+absl::StatusOr<std::string> DownloadArtifact(const Session& session, const Digest& digest, uint64_t size,
+                                             Caller& caller) {
+  GrpcCall call(*session.connection, "FetchArtifact", std::nullopt, caller);
+  v1::FetchArtifactRequest request;
+  request.set_artifact_digest(digest.Raw());
+  call.Write(request, /*last=*/true);
+  const absl::StatusOr<std::string> content = ReadStream(call, size);
+  if (content.ok()) KERNIX_RETURN_IF_ERROR(FromCallStatus(call.status(), session.peer));
+  if (content.ok() && DigestOf(*content) == digest) return content;
+  return MakeError(v1::ErrorDetail::INTERNAL,
+                   StrCat(session.peer, " sent other content than the artifact ", digest.Hex()));
+}
+
+// --- The client ------------------------------------------------------------------------------------------------------
 
 // Has no lock, so that a forked child can continue to use it.
 class ConnectedClient : public DaemonClient {
@@ -182,6 +237,19 @@ class ConnectedClient : public DaemonClient {
 }  // namespace
 
 uint64_t CacheRemovals() { return cache_removals; }
+
+absl::StatusOr<std::string> CheckArtifact(const ClientEnvironment& environment, const std::string& path,
+                                          uint64_t size) {
+  if (!path.starts_with('/')) return absl::NotFoundError(StrCat("\"", path, "\" is not a path on this machine"));
+  KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, environment.env->OpenFile(path));
+  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, file->Stat());
+  if (info.size != size) return absl::NotFoundError(StrCat(path, " is not the artifact: it has another size"));
+  if ((info.mode & kWritableByOthers) != 0) {
+    return absl::PermissionDeniedError(StrCat("will not run ", path, ": users other than its owner may write to it"));
+  }
+  KERNIX_ASSIGN_OR_RETURN(const std::string folder, GuardedFolder(environment, Dirname(path), info.uid));
+  return JoinPath(folder, Basename(path));
+}
 
 absl::StatusOr<v1::BuildTrace> DaemonClient::Trace(const std::string& key, bool start) {
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromHex(key));

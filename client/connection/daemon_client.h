@@ -69,6 +69,14 @@ class DaemonClient : public Client {
   virtual absl::StatusOr<std::string> OwnFolder(const std::string& name) = 0;
 };
 
+// Returns the path, without links, of the artifact at `path`: a regular file of `size` bytes that belongs to root, this
+// user or the machine's service, and that no other user can write to or replace. So the file at that path later is the
+// file that was checked, and the loader can open it. Does not read the content.
+//
+// Returns kNotFound if the file is missing or is a different one, and kPermissionDenied if it may not be run or cannot
+// be read. Thread-safe.
+absl::StatusOr<std::string> CheckArtifact(const ClientEnvironment& environment, const std::string& path, uint64_t size);
+
 // How often this process has purged a cache. After that, the artifacts of earlier loads may be gone.
 uint64_t CacheRemovals();
 

@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -18,8 +17,9 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/folders.h"
+#include "common/os/posix_error.h"
 #include "common/os/private_directory.h"
-#include "common/os/socket_address.h"
+#include "common/os/unix_socket.h"
 
 namespace kernix {
 namespace {
@@ -180,32 +180,6 @@ absl::Status RefusedError(std::string_view message) {
   return MakeError(v1::ErrorDetail::UNREACHABLE, message, absl::StatusCode::kPermissionDenied);
 }
 
-absl::Status ConnectError(int error, const std::string& path) {
-  const std::string message = StrCat("connect to ", path, ": ", strerror(error));
-  switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-    case ECONNREFUSED:
-    case ENOTSOCK:
-      return absl::NotFoundError(message);
-    case EAGAIN:
-    case EINTR:
-      return absl::UnavailableError(message);
-    case EACCES:
-    case EPERM:
-      return RefusedError(message);
-    default:
-      return absl::InternalError(message);
-  }
-}
-
-absl::StatusOr<PeerSocket> Identify(UniqueFd fd, const std::string& path) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return ConnectError(errno, path);
-  return PeerSocket{.fd = std::move(fd), .path = path, .pid = peer.pid, .uid = peer.uid};
-}
-
 }  // namespace
 
 bool IsTrustedUser(uid_t owner, uid_t self) {
@@ -224,29 +198,23 @@ UniqueFd AboveStandardStreams(UniqueFd fd) {
 }
 
 absl::StatusOr<PeerSocket> ConnectUnix(const std::string& path, uid_t self) {
-  KERNIX_RETURN_IF_ERROR(CheckSocketPath(path));
-  UniqueFd fd = AboveStandardStreams(UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
-  if (!fd.ok()) return ConnectError(errno, path);
-  const SocketAddress address(path);
-  if (connect(fd.get(), address.get(), address.size()) != 0) {
-    return ConnectError(errno, path);
-  }
-  KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, Identify(std::move(fd), path));
-  if (IsTrustedUser(peer.uid, self)) return peer;
+  absl::StatusOr<UniqueFd> connected = ConnectTo(path);
+  if (absl::IsPermissionDenied(connected.status())) return RefusedError(ToStd(connected.status().message()));
+  if (!connected.ok()) return connected.status();
+  UniqueFd fd = AboveStandardStreams(*std::move(connected));
+  KERNIX_ASSIGN_OR_RETURN(const Peer peer, PeerOf(fd.get()));
+  if (IsTrustedUser(peer.uid, self)) return PeerSocket{std::move(fd), path, peer.pid, peer.uid};
   return RefusedError(StrCat("will not use ", path, ": it is served by ", DescribeUser(peer.uid),
                              ", whose kernels would run as ", DescribeUser(self),
                              ". Choose another address, or remove that socket."));
 }
 
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> MakeSocketPair() {
-  int fds[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0) {
-    return absl::InternalError(StrCat("make a socket pair: ", strerror(errno)));
-  }
-  UniqueFd first = AboveStandardStreams(UniqueFd(fds[0]));
-  UniqueFd second = AboveStandardStreams(UniqueFd(fds[1]));
+  KERNIX_ASSIGN_OR_RETURN(auto ends, ConnectedPair(SOCK_STREAM | SOCK_NONBLOCK));
+  UniqueFd first = AboveStandardStreams(std::move(ends.first));
+  UniqueFd second = AboveStandardStreams(std::move(ends.second));
   if (first.ok() && second.ok()) return std::make_pair(std::move(first), std::move(second));
-  return absl::InternalError(StrCat("make a socket pair: ", strerror(errno)));
+  return ErrnoStatus(errno, "make", "a pair of sockets");
 }
 
 }  // namespace kernix

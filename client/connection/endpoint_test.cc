@@ -6,12 +6,10 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <vector>
 
@@ -19,6 +17,7 @@
 #include "common/base/paths.h"
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
+#include "tests/support/bound_socket.h"
 #include "tests/support/need_right.h"
 
 namespace kernix {
@@ -41,13 +40,7 @@ class EndpointTest : public testing::Test {
   }
   ~EndpointTest() override { EXPECT_TRUE(Env::Posix().RemoveTree(directory_).ok()); }
 
-  void MakeServiceSocket() {
-    service_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    strncpy(address.sun_path, environment_.service_socket.c_str(), sizeof(address.sun_path) - 1);
-    ASSERT_EQ(bind(service_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  }
+  void MakeServiceSocket() { service_ = BoundSocket(environment_.service_socket); }
 
   absl::StatusOr<Endpoint> Resolve() { return ResolveEndpoint(environment_, options_); }
 
@@ -207,11 +200,7 @@ class UnixSocketTest : public testing::Test {
   ~UnixSocketTest() override { EXPECT_TRUE(Env::Posix().RemoveTree(directory_).ok()); }
 
   UniqueFd Listen(const std::string& path, int backlog) {
-    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-    EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    UniqueFd fd = BoundSocket(path);
     EXPECT_EQ(listen(fd.get(), backlog), 0);
     return fd;
   }

@@ -9,6 +9,7 @@
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/reports.h"
+#include "client/kernixctl/stores.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -106,15 +107,18 @@ std::string Json(const Report& report) {
 
 // --- Status: text
 
-std::string Text(const DaemonInfo& info) {
+std::string Text(const DaemonInfo& info, const OtherStores& stores) {
+  const std::string lack = stores.lack.empty() ? "" : StrCat(stores.lack, "\n");
+  const std::string reads = stores.read.empty() ? "" : StrCat(", reads ", stores.Text());
   return FormatTable({{"address", info.address},
                       {"version", StrCat(info.version, " (build ", info.build_id, ")")},
                       {"process", StrCat(info.pid)},
                       {"running for", FormatDuration(std::chrono::milliseconds(info.uptime_ms))},
-                      {"store", info.store_directory},
+                      {"store", StrCat(info.store_directory, reads)},
                       {"serves", info.shared ? "several users" : "one user"},
                       {"jobs", StrCat(info.running_jobs, " running, ", info.queued_jobs, " queued",
-                                      info.draining ? "; stopping" : "")}});
+                                      info.draining ? "; stopping" : "")}}) +
+         lack;
 }
 
 // `title`, then the table without its last line break if there are rows below the heading.
@@ -199,9 +203,10 @@ std::string UpstreamText(const v1::GetStatusResponse& status) {
                  remark);
 }
 
-std::string Text(const Report& report) {
-  return StrCat(Text(report.info), InheritedText(report.status), SandboxText(report.status), LoadsText(report.status),
-                ToolchainsText(report.status), UpstreamText(report.status), CacheText(report.status));
+std::string Text(const Report& report, const OtherStores& stores) {
+  return StrCat(Text(report.info, stores), InheritedText(report.status), SandboxText(report.status),
+                LoadsText(report.status), ToolchainsText(report.status), UpstreamText(report.status),
+                CacheText(report.status));
 }
 
 // --- Metrics, reload, shutdown
@@ -282,10 +287,10 @@ absl::StatusOr<std::string> StatusJson(DaemonClient& client) {
 
 Command StatusCommand(const ClientOptions& options) {
   const auto json = std::make_shared<bool>(false);
-  const auto answer = [json](DaemonClient& client) -> absl::StatusOr<std::string> {
+  const auto answer = [&options, json](DaemonClient& client) -> absl::StatusOr<std::string> {
     if (*json) return StatusJson(client);
     KERNIX_ASSIGN_OR_RETURN(const Report report, Ask(client));
-    return Text(report);
+    return Text(report, OtherStoresOf(options, report.info));
   };
   return {.name = "status",
           .summary = "Show the daemon and its work",

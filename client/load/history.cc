@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -74,16 +75,12 @@ absl::Status History::Note(ProgramRun& run, const PreparedLoad& load, const std:
     return is_recent ? absl::OkStatus() : env_.SetModificationTime(path, use);
   }
   if (run.full) return absl::OkStatus();
-  const std::vector<File> files = FilesOf(env_, folder_);
-  if (const Fullness full = FullnessOf(files); full != Fullness::kHasRoom) {
-    // A program that fills its history in each run would write it anew at each start. Texts of forgotten loads are
-    // older.
-    run.full = std::all_of(files.begin(), files.end(), [&](const File& file) {
-      const bool counts = IsLoad(file) || (full == Fullness::kOfBytes && file.name != kLockFile);
-      return !counts || file.used_ns > run.began_ns - kUseAccuracy.count();
-    });
+  std::vector<File> files = FilesOf(env_, folder_);
+  if (IsFull(files)) {
+    KeepUsed(run.began_ns - kUseAccuracy.count());
+    files = FilesOf(env_, folder_);
+    run.full = IsFull(files);
     if (run.full) return absl::OkStatus();
-    KERNIX_RETURN_IF_ERROR(env_.RemoveTree(folder_));
   }
   KERNIX_RETURN_IF_ERROR(EnsureFolder());
   KERNIX_RETURN_IF_ERROR(NoteLoadAs(env_, path, load, key));
@@ -109,12 +106,31 @@ absl::Status History::EnsureFolder() {
   return env_.CreateDirectories(folder_, 0700);
 }
 
-History::Fullness History::FullnessOf(const std::vector<File>& files) const {
+bool History::IsFull(const std::vector<File>& files) const {
   uint64_t bytes = 0;
   for (const File& file : files) bytes += file.size;
   const auto loads = static_cast<size_t>(std::count_if(files.begin(), files.end(), IsLoad));
-  if (loads >= bounds_.loads) return Fullness::kOfLoads;
-  return bytes >= bounds_.bytes ? Fullness::kOfBytes : Fullness::kHasRoom;
+  return loads >= bounds_.loads || bytes >= bounds_.bytes;
+}
+
+// Forgets the other loads, and the texts that then belong to none.
+void History::KeepUsed(int64_t since_ns) {
+  std::set<Digest> needed;
+  for (const File& file : LoadsOf(env_, folder_)) {
+    const std::string path = JoinPath(folder_, file.name);
+    const absl::StatusOr<v1::RecordedLoad> load = ParseLoad(env_, path);
+    const absl::StatusOr<std::vector<Digest>> texts = load.ok() ? TextsOf(*load) : load.status();
+    if (texts.ok() && file.used_ns > since_ns) {
+      needed.insert(texts->begin(), texts->end());
+    } else {
+      (void)env_.RemoveFile(path);
+    }
+  }
+  for (const File& file : FilesOf(env_, folder_)) {
+    if (!file.name.ends_with(kTextSuffix)) continue;
+    const auto digest = Digest::FromHex(file.name.substr(0, file.name.size() - kTextSuffix.size()));
+    if (!digest.ok() || !needed.contains(*digest)) (void)env_.RemoveFile(JoinPath(folder_, file.name));
+  }
 }
 
 // Of the loads with the name of this one, those that no run since then has used.

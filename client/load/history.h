@@ -33,7 +33,7 @@ inline constexpr char kHistoriesFolder[] = "history";
 // What is not used for this long before the last run is of no use.
 inline constexpr std::chrono::hours kHistoryAge{30 * 24};
 
-// A full history begins anew, unless all of it is of the same run; of programs, the least recently used goes first.
+// A full history forgets what the present run has not used; of programs, the least recently used goes first.
 struct HistoryBounds {
   size_t programs = 32;
   size_t loads = 512;         // of each program
@@ -78,8 +78,8 @@ class History {
 
  private:
   absl::Status EnsureFolder();
-  enum class Fullness { kHasRoom, kOfLoads, kOfBytes };
-  Fullness FullnessOf(const std::vector<File>& files) const;
+  bool IsFull(const std::vector<File>& files) const;
+  void KeepUsed(int64_t since_ns);
   void ForgetOlder(const std::vector<File>& files, std::string_view file, int64_t before_ns);
 
   Env& env_;

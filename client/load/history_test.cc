@@ -151,7 +151,7 @@ TEST_F(HistoryTest, WhatIsNotWholeIsLeftOutAndNotedAgain) {
   EXPECT_THAT(history.Read().loads, SizeIs(3));
 }
 
-TEST_F(HistoryTest, AFullOneBeginsAnew) {
+TEST_F(HistoryTest, AFullOneForgetsWhatTheRunHasNotUsed) {
   History history = Of(kProgram, {.loads = 4});
   EXPECT_TRUE(RunThrough(history, {"a", "b"}));
   EXPECT_TRUE(RunThrough(history, {"c", "d"}));
@@ -189,12 +189,28 @@ TEST_F(HistoryTest, TextsOfForgottenLoadsMakeRoom) {
     ProgramRun run(env_);
     EXPECT_THAT(history.Note(run, Prepare("a", source(letter)), std::string(1, letter)), IsOk());
   }
-  for (const std::string& text : Files(".text")) EXPECT_THAT(env_.SetModificationTime(text, 0), IsOk());
   env_.now_s += 7200;
   ProgramRun run(env_);
   EXPECT_THAT(history.Note(run, Prepare("a", source('2')), "2"), IsOk());
   EXPECT_THAT(history.Note(run, Prepare("b", source('b')), "key"), IsOk());
-  EXPECT_THAT(Names(history.Read()), ElementsAre("b"));
+  EXPECT_THAT(Names(history.Read()), ElementsAre("a", "b"));
+  EXPECT_THAT(Files(".text"), SizeIs(2));
+}
+
+// A program whose texts take more than there is room for would write them at each start.
+TEST_F(HistoryTest, OfARunWithTooManyBytesTheFirstLoadsAreNotedOnce) {
+  History history = Of(kProgram, {.bytes = 14'000});
+  for (int start = 0; start < 2; ++start) {
+    const int written = env_.Calls(Operation::kWriteFile);
+    env_.now_s += 7200;
+    ProgramRun run(env_);
+    for (const char letter : {'a', 'b', 'c', 'd'}) {
+      const std::string source = StrCat("void f() {}  // ", std::string(7'000, letter), "\n");
+      EXPECT_THAT(history.Note(run, Prepare(std::string(1, letter), source), "key"), IsOk());
+    }
+    EXPECT_THAT(Names(history.Read()), ElementsAre("a", "b"));
+    if (start > 0) EXPECT_EQ(env_.Calls(Operation::kWriteFile), written);
+  }
 }
 
 TEST_F(HistoryTest, TheProgramThatWasUsedLeastRecentlyGoesFirst) {

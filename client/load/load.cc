@@ -20,7 +20,6 @@
 #include "client/load/matching_files.h"
 #include "client/load/module.h"
 #include "client/load/recording.h"
-#include "client/runtime/library.h"
 #include "client/tools/environment.h"
 #include "client/tools/gpu_architecture.h"
 #include "common/base/error.h"
@@ -63,26 +62,6 @@ absl::Status WithPaths(const absl::Status& status, const PreparedLoad& load) {
     AddIncludeRoots(load.headers.headers, load.headers.roots, *detail.mutable_failed_command());
   }
   return MakeError(std::move(detail));
-}
-
-// `path`: where this machine has the artifact.
-absl::StatusOr<std::shared_ptr<Module>> OpenResult(const DaemonClient& daemon, const GetEnv& get_env,
-                                                   const v1::LoadRequest& request, const v1::LoadResult& result,
-                                                   std::string path, std::optional<Origin> origin,
-                                                   const LoadOptions& options) {
-  Artifact artifact{.path = std::move(path),
-                    .instance = options.instance.empty() ? request.name() : options.instance,
-                    .begins_anew = options.begin_anew || options.force_rebuild};
-  KERNIX_ASSIGN_OR_RETURN(artifact.digest, Digest::FromRaw(result.artifact_digest()));
-  artifact.required_symbol_versions = {result.required_symbol_versions().begin(),
-                                       result.required_symbol_versions().end()};
-  const LibraryDirectories directories = [&] {
-    return CudaLibraryDirectories(Env::Posix(), get_env, daemon.options().site_packages);
-  };
-  KERNIX_ASSIGN_OR_RETURN(OpenArtifact open, OpenLibrary(artifact, directories));
-  LoadedAs loaded{
-      .name = request.name(), .language = FromWire(request.language()), .path = artifact.path, .origin = origin};
-  return MakeModule(std::move(loaded), result, std::move(open));
 }
 
 std::vector<std::string> Texts(const google::protobuf::RepeatedPtrField<std::string>& texts) {
@@ -140,9 +119,10 @@ absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& 
       daemon.SendLoad(load.request, blobs, history.WithWarmUp(load.request, WithPaths(callbacks, load.names))));
   inputs.Add(Texts(result.other_file()), {});
   KERNIX_ASSIGN_OR_RETURN(std::string path, daemon.LocalArtifact(result));
-  KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<Module> module,
-                          OpenResult(daemon, get_env, load.request, result, std::move(path),
-                                     /*origin=*/std::nullopt, options));
+  KERNIX_ASSIGN_OR_RETURN(
+      std::shared_ptr<Module> module,
+      MakeModule({.name = load.request.name(), .language = FromWire(load.request.language()), .path = std::move(path)},
+                 result, options, daemon.options()));
   KERNIX_RETURN_IF_ERROR(TellOfBuild(*module, result, load, get_env, callbacks));
   const std::string failure = history.Note(load, module->key());
   if (!failure.empty() && IsFirstWarning(failure)) Warn(callbacks, get_env, warning::kHistoryNotKept, failure);
@@ -178,8 +158,11 @@ absl::StatusOr<std::shared_ptr<Module>> FromBundle(const DaemonClient& daemon, c
                                                    const PreparedLoad& load, const BundleAnswer& bundled,
                                                    const LoadOptions& options) {
   const v1::LoadResult& result = *bundled.result;
-  absl::StatusOr<std::shared_ptr<Module>> module =
-      OpenResult(daemon, get_env, load.request, result, result.artifact_path(), Origin::kBundle, options);
+  absl::StatusOr<std::shared_ptr<Module>> module = MakeModule({.name = load.request.name(),
+                                                               .language = FromWire(load.request.language()),
+                                                               .path = result.artifact_path(),
+                                                               .origin = Origin::kBundle},
+                                                              result, options, daemon.options());
   if (!module.ok()) {
     v1::ErrorDetail detail = GetErrorDetail(module.status());
     detail.set_message(StrCat(detail.message(), "\nThe kernel is from the bundle ", bundled.bundle,

@@ -146,18 +146,28 @@ Origin OriginOf(const v1::LoadResult& result) {
 }
 
 absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::LoadResult& result,
-                                                   OpenArtifact artifact) {
+                                                   const LoadOptions& options, const ClientOptions& client) {
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
+  const Artifact artifact{
+      .path = loaded.path,
+      .digest = digest,
+      .required_symbol_versions = {result.required_symbol_versions().begin(), result.required_symbol_versions().end()},
+      .instance = options.instance.empty() ? loaded.name : options.instance,
+      .begins_anew = options.begin_anew || options.force_rebuild};
+  const LibraryDirectories directories = [&] {
+    const GetEnv get_env = options.environment ? GetEnvOf(*options.environment) : ProcessGetEnv;
+    return CudaLibraryDirectories(Env::Posix(), get_env, client.site_packages);
+  };
+  KERNIX_ASSIGN_OR_RETURN(OpenArtifact open, OpenLibrary(artifact, directories));
   std::vector<FunctionInfo> functions;
   for (const v1::ResolvedFunction& function : result.function()) {
-    absl::StatusOr<FunctionInfo> info = OpenFunction(function, *artifact.library);
+    absl::StatusOr<FunctionInfo> info = OpenFunction(function, *open.library);
     if (!info.ok())
       return Annotate(info.status(), StrCat("function '", function.name(), "' of module '", loaded.name, "'"));
     functions.push_back(*std::move(info));
   }
   KERNIX_ASSIGN_OR_RETURN(const Digest key, Digest::FromRaw(result.key()));
-  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
-  return std::make_shared<OpenModule>(std::move(loaded), result, key, digest, std::move(artifact),
-                                      std::move(functions));
+  return std::make_shared<OpenModule>(std::move(loaded), result, key, digest, std::move(open), std::move(functions));
 }
 
 const v1::LoadResult* ResultOf(const Module& module) {
@@ -212,21 +222,10 @@ absl::StatusOr<std::shared_ptr<Module>> LoadLibrary(Client& client, const std::s
   }
   KERNIX_ASSIGN_OR_RETURN(internal::LibraryFile file, ReadLibraryFile(absolute, *content));
   v1::LoadResult& result = *file.mutable_result();
-  Artifact artifact{
-      .path = absolute,
-      .digest = DigestOf(*content),
-      .required_symbol_versions = {result.required_symbol_versions().begin(), result.required_symbol_versions().end()},
-      .instance = options.instance.empty() ? file.name() : options.instance,
-      .begins_anew = options.begin_anew};
-  result.set_artifact_digest(artifact.digest.Raw());
-  const GetEnv get_env = options.environment ? GetEnvOf(*options.environment) : ProcessGetEnv;
-  const LibraryDirectories directories = [&] {
-    return CudaLibraryDirectories(Env::Posix(), get_env, client.options().site_packages);
-  };
-  KERNIX_ASSIGN_OR_RETURN(OpenArtifact open, OpenLibrary(artifact, directories));
-  LoadedAs loaded{
-      .name = file.name(), .language = FromWire(file.language()), .path = absolute, .origin = Origin::kFile};
-  return MakeModule(std::move(loaded), result, std::move(open));
+  result.set_artifact_digest(DigestOf(*content).Raw());
+  return MakeModule(
+      {.name = file.name(), .language = FromWire(file.language()), .path = absolute, .origin = Origin::kFile}, result,
+      options, client.options());
 }
 
 }  // namespace kernix

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/runtime/library.h"
 #include "common/flags/languages.h"
+#include "kernix/client.h"
+#include "kernix/load.h"
 #include "kernix/module.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -31,9 +32,10 @@ struct LoadedAs {
 
 Origin OriginOf(const v1::LoadResult& result);
 
-// Finds and probes the handler of each function of `result` in `artifact`. LOAD errors name the function.
+// Opens the artifact of `result`, and finds and probes the handler of each function. LOAD errors name the function. See
+// OpenLibrary(). Of the options, only those of LoadLibrary() and `force_rebuild` count.
 absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::LoadResult& result,
-                                                   OpenArtifact artifact);
+                                                   const LoadOptions& options, const ClientOptions& client);
 
 // What MakeModule() has made the module of; null if another function has made it.
 const v1::LoadResult* ResultOf(const Module& module);

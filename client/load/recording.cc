@@ -74,13 +74,6 @@ absl::Status NoteAs(Env& env, const std::string& path, const PreparedLoad& load,
   return Add(env, path, noted.SerializeAsString());
 }
 
-absl::StatusOr<v1::RecordedLoad> ParseLoad(Env& env, const std::string& path) {
-  KERNIX_ASSIGN_OR_RETURN(const std::string content, env.ReadFile(path));
-  v1::RecordedLoad load;
-  if (load.ParseFromString(content)) return load;
-  return absl::InternalError(StrCat(path, " is no recorded load"));
-}
-
 // Removes a text that is not whole, as after a power cut: then the next load that has it adds it again.
 absl::StatusOr<std::string> ReadText(Env& env, const std::string& folder, const Digest& digest) {
   const std::string path = TextPath(folder, digest);
@@ -119,6 +112,13 @@ absl::Status NoteLoad(Env& env, const std::string& folder, const PreparedLoad& l
 
 absl::Status NoteLoadAs(Env& env, const std::string& path, const PreparedLoad& load, const std::string& key) {
   return NoteAs(env, path, load, RecordWithKey(load, key));
+}
+
+absl::StatusOr<v1::RecordedLoad> ParseLoad(Env& env, const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string content, env.ReadFile(path));
+  v1::RecordedLoad load;
+  if (load.ParseFromString(content)) return load;
+  return absl::InternalError(StrCat(path, " is no recorded load"));
 }
 
 absl::Status ReadLoad(Env& env, const std::string& path, Recording& recording) {

@@ -44,6 +44,9 @@ absl::Status NoteLoad(Env& env, const std::string& folder, const PreparedLoad& l
 // The same, for a file of the caller's choice, unless it is there.
 absl::Status NoteLoadAs(Env& env, const std::string& path, const PreparedLoad& load, const std::string& key);
 
+// The load of a file, without its texts.
+absl::StatusOr<v1::RecordedLoad> ParseLoad(Env& env, const std::string& path);
+
 // Adds the load of a file, with its texts, to `recording`. An error if the file or one of the texts is not whole.
 absl::Status ReadLoad(Env& env, const std::string& path, Recording& recording);
 

@@ -9,6 +9,8 @@ namespace {
 TEST(NearestNameTest, IsTheOneThatNeedsTheFewestChanges) {
   EXPECT_EQ(NearestName("vector_ad", {"vector_add", "vector_mul"}), "vector_add");
   EXPECT_EQ(NearestName("stream", {"steam", "dream"}), "steam");
+  EXPECT_EQ(NearestName("flaot", {"double", "float"}), "float");
+  EXPECT_EQ(NearestName("itn", {"bool", "int"}), "int");
   EXPECT_EQ(NearestName("same", {"same", "sane"}), "same");
 }
 

@@ -18,21 +18,10 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/os/posix_error.h"
-#include "common/os/socket_address.h"
+#include "common/os/unix_socket.h"
 
 namespace kernix::spawn {
 namespace {
-
-struct SocketPair {
-  UniqueFd ours;
-  UniqueFd theirs;
-};
-
-absl::StatusOr<SocketPair> MakeSocketPair(int type) {
-  int ends[2];
-  if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0) return ErrnoStatus(errno, "create", "a socket");
-  return SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 // One that takes no jobs for so long hangs: another one is started.
 constexpr timeval kPatience = {.tv_sec = 10, .tv_usec = 0};
@@ -101,12 +90,12 @@ Enclosure Spawner::WithFloor(Enclosure enclosure) const {
 }
 
 absl::StatusOr<UniqueFd> Spawner::Submit(const Enclosure& enclosure, int output) {
-  KERNIX_ASSIGN_OR_RETURN(SocketPair job, MakeSocketPair(SOCK_STREAM));
+  KERNIX_ASSIGN_OR_RETURN(auto job, ConnectedPair(SOCK_STREAM));
   const MutexLock lock(mutex_);
   const std::string message = Encode(WithFloor(enclosure));
-  if (socket_.ok() && HandOver(socket_.get(), message, job.theirs.get(), output)) return std::move(job.ours);
+  if (socket_.ok() && HandOver(socket_.get(), message, job.second.get(), output)) return std::move(job.first);
   KERNIX_RETURN_IF_ERROR(Start());
-  if (HandOver(socket_.get(), message, job.theirs.get(), output)) return std::move(job.ours);
+  if (HandOver(socket_.get(), message, job.second.get(), output)) return std::move(job.first);
   return ErrnoStatus(errno, "reach", service_.empty() ? program_ : service_);
 }
 
@@ -125,15 +114,15 @@ absl::Status Spawner::Connect() {
 
 absl::Status Spawner::Start() {
   if (!service_.empty()) return Connect();
-  KERNIX_ASSIGN_OR_RETURN(SocketPair control, MakeSocketPair(SOCK_SEQPACKET));
-  LimitWaits(control.ours.get());
+  KERNIX_ASSIGN_OR_RETURN(auto control, ConnectedPair(SOCK_SEQPACKET));
+  LimitWaits(control.first.get());
   socket_.reset();
   if (pid_ != 0) {
     kill(pid_, SIGKILL);  // unless it has ended
     waitpid(std::exchange(pid_, 0), nullptr, 0);
   }
-  KERNIX_ASSIGN_OR_RETURN(pid_, StartProgram(program_, control.theirs.get()));
-  socket_ = std::move(control.ours);
+  KERNIX_ASSIGN_OR_RETURN(pid_, StartProgram(program_, control.second.get()));
+  socket_ = std::move(control.first);
   return absl::OkStatus();
 }
 

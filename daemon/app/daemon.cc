@@ -3,7 +3,6 @@
 
 #include <grpc/grpc.h>
 #include <poll.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/os/folders.h"
+#include "common/os/systemd.h"
 #include "daemon/app/daemon_folders.h"
 #include "daemon/transport/accept_loop.h"
 #include "daemon/transport/local_user.h"
@@ -233,7 +233,7 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   if (listener_ != nullptr) files.push_back(listener_->path());
   own_files_watch_.emplace(std::move(files));
   Log(LogLevel::kInfo, "ready");
-  sd_notify(/*unset_environment=*/0, "READY=1");
+  NotifySystemd("READY=1");
   return absl::OkStatus();
 }
 
@@ -364,7 +364,7 @@ KernixdExit Daemon::Stop(const StopReason& reason) {
   const Duration timeout = reason.drain_timeout.count() > 0 ? reason.drain_timeout : live_.Latest().drain_timeout;
   Log(LogLevel::kInfo, "drain",
       {{"reason", reason.text}, {"running_loads", gate().inside()}, {"timeout_ms", timeout.count()}});
-  sd_notify(/*unset_environment=*/0, "STOPPING=1");
+  NotifySystemd("STOPPING=1");
   servers_->SetServing(false);  // first: whoever finds the gate closed finds that this is known
   gate().Close();
   lookups_->Stop();

@@ -15,7 +15,6 @@
 #include "common/wire/kernixd_exit.h"
 #include "daemon/app/daemon_folders.h"
 #include "daemon/app/daemon_parts.h"
-#include "daemon/app/live_options.h"
 #include "daemon/app/options.h"
 #include "daemon/app/own_process.h"
 #include "daemon/rpc/lookup_server.h"

@@ -16,6 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 class OptionsTest : public testing::Test {
@@ -476,6 +477,21 @@ TEST(Documentation, TheExampleConfigIsGoodAndNamesEverySetting) {
     const std::string_view key = setting.name.substr(setting.name.find('.') + 1);  // in its table
     EXPECT_THAT(example, HasSubstr(StrCat(key, " = ")));
   }
+}
+
+// What applies them may wait for compilers. The daemon's main loop, which asks for them, must not wait as well.
+TEST(LiveOptionsTest, CanBeAskedForWhileTheyAreApplied) {
+  LiveOptions live({}, [] {
+    ServerOptions fresh;
+    fresh.idle_timeout = Duration{5};
+    return fresh;
+  });
+  Duration during{};
+  const auto report = live.Reload([&](const ServerOptions&) { during = live.Latest().idle_timeout; });
+  ASSERT_THAT(report, IsOk());
+  EXPECT_THAT(report->applied(), ElementsAre("idle_timeout"));
+  EXPECT_EQ(during, ServerOptions().idle_timeout);
+  EXPECT_EQ(live.Latest().idle_timeout, Duration{5});
 }
 
 }  // namespace

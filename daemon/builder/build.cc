@@ -296,21 +296,14 @@ absl::StatusOr<v1::LoadResult> Build::Store(const std::vector<std::string>& depe
     return load_->trace->Trace();
   }));
   parts_.toolchains.Remember(*load_->request.toolchain);
-  if (parts_.upstream != nullptr && parts_.upstream->writes()) Share(entry, artifact);
+  if (parts_.upstream != nullptr && parts_.upstream->writes()) {
+    parts_.upstream->Keep(load_->key(), entry.toolchain_headers, {{kArtifactFile, exec::MakeContent(artifact)}});
+  }
   if (headers.states) Remember(entry, *std::move(headers.states), changes_before + 1);
   v1::LoadResult result = parts_.ResultOf(*load_->known, entry);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(parts_.env.Now() - load_->started.monotonic);
   result.set_build_ms(static_cast<uint64_t>(wall.count()));
   return result;
-}
-
-void Build::Share(const cache::Entry& entry, const std::string& artifact) {
-  v1::LoadResult detail;
-  detail.mutable_function()->Assign(entry.functions.begin(), entry.functions.end());
-  detail.mutable_required_symbol_versions()->Assign(entry.required_symbol_versions.begin(),
-                                                    entry.required_symbol_versions.end());
-  parts_.upstream->Keep(load_->key(), entry.toolchain_headers, {{kArtifactFile, exec::MakeContent(artifact)}},
-                        detail.SerializeAsString());
 }
 
 // If the entry has changed meanwhile, a lookup finds out whether it is still there.

@@ -44,7 +44,6 @@ class Build {
   // `dependency_files`: the lists of files that the tools have read.
   absl::StatusOr<v1::LoadResult> Store(const std::vector<std::string>& dependency_files, const std::string& artifact,
                                        std::vector<std::string> symbol_versions);
-  void Share(const cache::Entry& entry, const std::string& artifact);
   // Makes the first lookup of the result a known one.
   void Remember(const cache::Entry& entry, std::vector<WatchedFile> headers, uint64_t cache_changes);
   void NoteFailure(const absl::Status& status);

@@ -24,6 +24,7 @@
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
 #include "daemon/request/request.h"
+#include "daemon/toolchain/description.h"
 
 namespace kernix::build {
 namespace {
@@ -73,6 +74,18 @@ std::unique_ptr<exec::ByteQuota::Share> Builder::SlotForBuild(const PlannedLoad&
 
 absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Prepare(const v1::LoadRequest& request, UserId owner,
                                                               toolchain::ToolchainPtr toolchain) {
+  const bool is_remembered = toolchain->described != nullptr && toolchain->described->of_store;
+  absl::StatusOr<std::shared_ptr<PlannedLoad>> load = PrepareFor(request, owner, std::move(toolchain));
+  if (!is_remembered || request.force_rebuild() || (load.ok() && Find(*(*load)->known, owner))) return load;
+  for (toolchain::ToolchainPtr& other : toolchains.Remembered(request.language())) {
+    absl::StatusOr<std::shared_ptr<PlannedLoad>> again = PrepareFor(request, owner, std::move(other));
+    if (again.ok() && Find(*(*again)->known, owner)) return again;
+  }
+  return load;
+}
+
+absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::PrepareFor(const v1::LoadRequest& request, UserId owner,
+                                                                 toolchain::ToolchainPtr toolchain) {
   auto load = std::make_shared<PlannedLoad>();
   KERNIX_ASSIGN_OR_RETURN(load->request,
                           ValidateRequest(env, request, std::move(toolchain), options.flag_policy, options.limits));

@@ -84,8 +84,11 @@ class Builder : private BuilderParts {
 
   // Waits until few enough of the user's loads are being planned.
   std::unique_ptr<exec::ByteQuota::Share> TurnToPlan(UserId user);
+  // With the compilers that have filled the store instead of compilers: for those of them that have built this load.
   absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
                                                        toolchain::ToolchainPtr toolchain);
+  absl::StatusOr<std::shared_ptr<PlannedLoad>> PrepareFor(const v1::LoadRequest& request, UserId owner,
+                                                          toolchain::ToolchainPtr toolchain);
   Asked Know(const v1::LoadRequest& request, const cache::Tag& tag);
   bool LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
                    const CancellationPtr& cancellation);

@@ -357,8 +357,8 @@ constexpr size_t kShownKeyDigits = 12;
 // A client that has found no compiler, either, says where it has looked.
 absl::Status NoCompiler(const toolchain::Toolchain& toolchain) {
   return MakeError(v1::ErrorDetail::TOOLCHAIN,
-                   StrCat("there is no compiler here, and the cache has only kernels built by ",
-                          toolchain::DescribeTools(toolchain), ": install a compiler"),
+                   StrCat("there is no compiler here, and the cache does not have this kernel. ",
+                          toolchain::DescribeTools(toolchain), " was the last to fill it: install a compiler"),
                    absl::StatusCode::kUnimplemented);
 }
 

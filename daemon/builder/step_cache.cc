@@ -83,7 +83,7 @@ void StepCache::Keep(const Digest& key, const Step& step, const toolchain::Toolc
   for (const auto& [path, content] : result.outputs) kept.outputs.emplace_back(path, *content);
   store_.Put(key, kept);
   if (upstream_ == nullptr) return;
-  upstream_->Keep(key, kept.headers, {result.outputs.begin(), result.outputs.end()}, "");
+  upstream_->Keep(key, kept.headers, {result.outputs.begin(), result.outputs.end()});
 }
 
 std::optional<exec::ActionResult> StepCache::FindUpstream(const Digest& key, const Step& step,

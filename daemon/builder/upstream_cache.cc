@@ -2,6 +2,7 @@
 #include "daemon/builder/upstream_cache.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -16,8 +17,9 @@ namespace kernix::build {
 namespace {
 
 constexpr int kWritesAtOnce = 2;
-// A load asks once before it builds, and then each of its steps.
-constexpr int kQuestionsAtOnce = 8;
+// Whom the quota of questions knows, and longer than any turn takes.
+constexpr UserId kAnybody{};
+constexpr std::chrono::hours kTurnComes{24 * 365};
 
 constexpr Duration kFirstPause{1'000};
 
@@ -76,31 +78,9 @@ UpstreamCache::~UpstreamCache() {
   stopped_.Cancel();
 }
 
-// Waits for its turn, or for the cancellation (may be null): then the engine is not asked.
-class UpstreamCache::Question {
- public:
-  Question(UpstreamCache& cache, Cancellation* cancellation) : cache_(cache) {
-    bool is_cancelled = false;
-    const ScopedOnCancel on_cancel(cancellation, [&] {
-      const MutexLock lock(cache_.mutex_);
-      is_cancelled = true;
-      cache_.changed_.NotifyAll();
-    });
-    const MutexLock lock(cache_.mutex_);
-    while (cache_.questions_ >= kQuestionsAtOnce && !is_cancelled) cache_.changed_.Wait(cache_.mutex_);
-    ++cache_.questions_;
-  }
-  ~Question() {
-    const MutexLock lock(cache_.mutex_);
-    --cache_.questions_;
-    cache_.changed_.NotifyAll();
-  }
-  Question(const Question&) = delete;
-  Question& operator=(const Question&) = delete;
-
- private:
-  UpstreamCache& cache_;
-};
+std::unique_ptr<exec::ByteQuota::Share> UpstreamCache::TurnToAsk(const Wanted& wanted) {
+  return questions_.Await(kAnybody, 1, env_.Now() + kTurnComes, wanted.cancellation.get());
+}
 
 std::optional<remote::SharedResult> UpstreamCache::Find(Wanted wanted) {
   const bool may_wait = wanted.effort == Effort::kWait || (wanted.effort == Effort::kBuild && options_.write);
@@ -108,7 +88,7 @@ std::optional<remote::SharedResult> UpstreamCache::Find(Wanted wanted) {
   const bool is_spent = wanted.budget != nullptr && wanted.budget->IsSpent();
   if (!options_.read || wanted.is_absent || is_spent) return std::nullopt;
   if (wanted.budget == nullptr) wanted.budget = NewBudget();
-  const Question question(*this, wanted.cancellation.get());
+  const auto turn = TurnToAsk(wanted);
   const UpstreamBudget::Query query(*wanted.budget);
   return FindNow(wanted, query);
 }
@@ -120,7 +100,7 @@ std::optional<remote::SharedResult> UpstreamCache::Await(Wanted wanted) {
   BuildTurns::Wait wait;
   while (true) {
     {
-      const Question question(*this, wanted.cancellation.get());
+      const auto turn = TurnToAsk(wanted);
       const UpstreamBudget::Query query(*wanted.budget);
       const remote::Limits limits = LimitsOf(wanted, query);
       std::optional<remote::SharedResult> found;
@@ -160,12 +140,12 @@ std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted,
 }
 
 void UpstreamCache::Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
-                         std::vector<std::pair<std::string, exec::Content>> files, std::string detail) {
+                         std::vector<std::pair<std::string, exec::Content>> files) {
   if (!options_.write) return;
   std::optional<std::vector<StatedHeader>> shared = Shared(headers);
   if (!shared) return EndBuild(key, remote::ClaimState::kFailed);
-  auto result = std::make_shared<const remote::SharedResult>(
-      remote::SharedResult{*std::move(shared), std::move(files), std::move(detail)});
+  auto result =
+      std::make_shared<const remote::SharedResult>(remote::SharedResult{*std::move(shared), std::move(files)});
   const uint64_t bytes = BytesOf(*result);
   if (!Reserve(bytes)) {
     EndBuild(key, remote::ClaimState::kFailed);

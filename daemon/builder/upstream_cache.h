@@ -19,6 +19,7 @@
 #include "daemon/builder/build_turns.h"
 #include "daemon/builder/work_queue.h"
 #include "daemon/cache/entry.h"
+#include "daemon/exec/byte_quota.h"
 #include "daemon/remote/shared_results.h"
 #include "daemon/toolchain/toolchain.h"
 
@@ -117,6 +118,8 @@ class UpstreamCache {
 
   // How much may wait to be written. Results beyond that are lost to others.
   static constexpr uint64_t kMostWaitingBytes = 256 << 20;
+  // A load asks once before it builds, and then each of its steps.
+  static constexpr uint64_t kQuestionsAtOnce = 8;
   // How often to try to write a result, with longer and longer pauses.
   static constexpr int kMostTries = 6;
   // How long the waiting results may be written at the end, if the upstream answers.
@@ -146,7 +149,7 @@ class UpstreamCache {
   // Does not write a result whose headers are not certain (see DigestToolchainHeaders()), or are outside the
   // toolchain's folders.
   void Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
-            std::vector<std::pair<std::string, exec::Content>> files, std::string detail);
+            std::vector<std::pair<std::string, exec::Content>> files);
 
   const std::string& address() const { return options_.address; }
 
@@ -158,6 +161,8 @@ class UpstreamCache {
  private:
   // Asks until this node should build it (Effort::kBuild), or nobody does.
   std::optional<remote::SharedResult> Await(Wanted wanted);
+  // Null if the cancellation fires first: then the engine is not asked.
+  std::unique_ptr<exec::ByteQuota::Share> TurnToAsk(const Wanted& wanted);
   std::optional<remote::SharedResult> FindNow(const Wanted& wanted, const UpstreamBudget::Query& query);
   bool Reserve(uint64_t bytes);
   void Write(const Digest& key, const remote::SharedResult& result, uint64_t bytes);
@@ -170,15 +175,12 @@ class UpstreamCache {
   remote::SharedResults& results_;
   const UpstreamCacheOptions options_;
   MetricCounter lost_;
-
-  // One of the questions that are asked at once.
-  class Question;
+  exec::ByteQuota questions_{kQuestionsAtOnce};  // not bytes
 
   Cancellation stopped_;
   mutable Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  int questions_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
 

@@ -598,7 +598,7 @@ TEST_F(SharingTest, WhatIsTooMuchToWaitForTheEngineIsLostAndCounted) {
   for (uint64_t bytes = 0; bytes <= UpstreamCache::kMostWaitingBytes / 2; bytes += content->size()) {
     files.emplace_back(StrCat("file ", bytes), content);
   }
-  for (const char* key : {"first", "second"}) node.upstream_cache->Keep(DigestOf(key), {}, files, "");
+  for (const char* key : {"first", "second"}) node.upstream_cache->Keep(DigestOf(key), {}, files);
   EXPECT_EQ(Sample(*node.upstream_cache, "kernix_upstream_results_lost_total"), 1);
   EXPECT_EQ(Sample(*node.upstream_cache, "kernix_upstream_waiting_bytes"), files.size() * content->size());
   release.set_value();

@@ -222,12 +222,12 @@ std::string TextOf(const exec::Action& action, const std::string& path) {
 TEST(PlanTest, MacrosOfFlagsAreTextOfTheUnits) {
   const Plan plan = MustPlan(WithEverything(), {}, {{DigestOf("a"), exec::MakeContent("a")}});
   const exec::Action& cuda = plan.steps[0].action;
-  EXPECT_THAT(TextOf(cuda, "kernix-macros/cuda_runtime.h"), HasSubstr("\n#define X $(touch x)\n#endif\n"));
+  EXPECT_THAT(TextOf(cuda, "kernix-macros/cuda_runtime.h"), HasSubstr("\n#define X $(touch x)\n#ifdef X\n#endif\n"));
   EXPECT_THAT(TextOf(cuda, cuda.argv.back()), Not(HasSubstr("#define X")));
   EXPECT_THAT(cuda.argv, Contains("-iquotekernix-macros"));
   const exec::Action& cpp = plan.steps[1].action;
   EXPECT_EQ(TextOf(cpp, "kernix-macros/cuda_runtime.h"), "");
-  EXPECT_THAT(TextOf(cpp, cpp.argv.back()), HasSubstr("#line 1 \"<command-line>\"\n#define X $(touch x)\n#line"));
+  EXPECT_THAT(TextOf(cpp, cpp.argv.back()), HasSubstr("#line 1 \"<command-line>\"\n#define X $(touch x)\n#ifdef X\n"));
   const Plan without = MustPlan(Request(v1::LANGUAGE_CUDA, 1));
   EXPECT_EQ(TextOf(without.steps[0].action, "kernix-macros/cuda_runtime.h"), "");
 }
@@ -335,8 +335,10 @@ TEST(PlanTest, TheHandlersThatComeWithKernixdNeedOldNamesOnly) {
                                   "_Unwind_Resume",
                                   "_ZNSt15__exception_ptr13exception_ptrD1Ev",
                                   "_ZSt17current_exceptionv",
+                                  "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE",
                                   "_ZSt9terminatev",
                                   "_ZTIPKc",
+                                  "_ZTISt16nested_exception",
                                   "_ZTISt9exception",
                                   "_ZTIi",
                                   "_ZdaPv",
@@ -347,6 +349,7 @@ TEST(PlanTest, TheHandlersThatComeWithKernixdNeedOldNamesOnly) {
                                   "__cxa_end_catch",
                                   "__cxa_rethrow",
                                   "__cxa_throw_bad_array_new_length",
+                                  "__dynamic_cast",
                                   "__gxx_personality_v0",
                                   "__tls_get_addr",
                                   "bcmp",

@@ -119,8 +119,7 @@ TEST_F(DocumentedResultTest, AResult) {
   ASSERT_THAT(signing_key, IsOk());
   SharedResults results(*upstream_, {.trusted = {}, .signs_with = *std::move(signing_key)});
   const SharedResult result = {.headers = {{"kernix-host-0/a.h", DigestOf("int h;\n")}},
-                               .files = {{"artifact", exec::MakeContent("an artifact\n")}},
-                               .detail = "a detail"};
+                               .files = {{"artifact", exec::MakeContent("an artifact\n")}}};
   ASSERT_THAT(results.Put(key_, result, nullptr), IsOk());
   ExpectAt("headers");
   ExpectAt("statement");

@@ -129,7 +129,7 @@ std::vector<std::string> NamesOf(const std::vector<StatedHeader>& headers) {
 }
 
 Statement StatementOf(const Digest& key, const SharedResult& result, const std::vector<Blob>& files) {
-  Statement statement{.key = key, .headers = result.headers, .files = {}, .detail = result.detail};
+  Statement statement{.key = key, .headers = result.headers, .files = {}, .detail = {}};
   for (size_t i = 0; i < files.size(); ++i) {
     statement.files.push_back({result.files[i].first, files[i].digest.hash, files[i].digest.size});
   }
@@ -212,7 +212,7 @@ absl::StatusOr<std::optional<SharedResult>> SharedResults::FindWith(const Digest
   if (BytesOf(files) > max_bytes) return TooLarge(key, BytesOf(files), max_bytes);
   KERNIX_ASSIGN_OR_RETURN(is_there, ReadMissing(files, max_bytes, limits, contents));
   if (!is_there) return std::nullopt;
-  SharedResult result{.headers = headers, .files = {}, .detail = statement->detail};
+  SharedResult result{.headers = headers, .files = {}};
   for (size_t i = 0; i < files.size(); ++i) {
     result.files.emplace_back(statement->files[i].name, contents.at(files[i]));
   }

@@ -32,7 +32,6 @@ namespace kernix::remote {
 struct SharedResult {
   std::vector<StatedHeader> headers;                         // that the build has read, sorted by name
   std::vector<std::pair<std::string, exec::Content>> files;  // names and contents
-  std::string detail;                                        // for the caller; not looked into
 };
 
 // The digest of this node's header of that portable name; nullopt if it has none.

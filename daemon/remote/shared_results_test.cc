@@ -41,7 +41,6 @@ SharedResult MakeResult(const Headers& headers, std::string content) {
   SharedResult result;
   for (const auto& [name, text] : headers) result.headers.push_back({name, DigestOf(text)});
   result.files.emplace_back("artifact", exec::MakeContent(std::move(content)));
-  result.detail = "detail";
   return result;
 }
 
@@ -56,7 +55,6 @@ class SharedResultsTest : public ::testing::Test {
     const auto found = results.Find(key, DigestsOf(headers), max_bytes, nullptr);
     EXPECT_THAT(found, IsOk());
     if (!found.ok() || !*found) return "";
-    EXPECT_EQ((*found)->detail, "detail");
     EXPECT_EQ((*found)->files.size(), 1u);
     return std::string(*(*found)->files.front().second);
   }

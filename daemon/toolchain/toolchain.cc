@@ -176,6 +176,14 @@ std::shared_ptr<RememberedToolchains> ToolchainRegistry::Memory() {
   return memory_;
 }
 
+std::vector<ToolchainPtr> ToolchainRegistry::Remembered(v1::Language language) {
+  std::vector<ToolchainPtr> toolchains;
+  if (const std::shared_ptr<RememberedToolchains> memory = Memory()) {
+    for (Toolchain& toolchain : memory->All(language)) toolchains.push_back(Complete(std::move(toolchain)));
+  }
+  return toolchains;
+}
+
 bool ToolchainRegistry::HasFound(const v1::ToolchainPaths& paths, v1::Language language) {
   return Found(paths, language) != nullptr;
 }
@@ -215,11 +223,8 @@ std::vector<UsedTools> ToolchainRegistry::Used() {
 absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language) {
   if (LacksTools(paths, language)) {
     if (!description_.empty()) return Described(language);
-    const std::shared_ptr<RememberedToolchains> memory = Memory();
-    std::optional<Toolchain> last = memory != nullptr ? memory->Last(language) : std::nullopt;
-    if (!last) return LackOf(paths);
-    last->identity = IdentityOf(*last);
-    return Complete(*std::move(last));
+    const std::vector<ToolchainPtr> remembered = Remembered(language);
+    return remembered.empty() ? LackOf(paths) : absl::StatusOr<ToolchainPtr>(remembered.front());
   }
   Toolchain toolchain;
   std::vector<WatchedFile>& files = toolchain.files;
@@ -275,7 +280,7 @@ void RememberedToolchains::Keep(const Toolchain& toolchain) {
   (void)env_.WriteFileDurably(JoinPath(folder, toolchain.identity.Hex()), DescribeWithoutFiles(toolchain), 0600);
 }
 
-std::optional<Toolchain> RememberedToolchains::Last(v1::Language language) const {
+std::vector<Toolchain> RememberedToolchains::All(v1::Language language) const {
   std::vector<std::pair<int64_t, std::string>> descriptions;  // by age
   for (const std::string& folder : folders_) {
     const absl::StatusOr<std::vector<std::string>> names = env_.ListDirectory(folder);
@@ -287,7 +292,10 @@ std::optional<Toolchain> RememberedToolchains::Last(v1::Language language) const
     }
   }
   std::sort(descriptions.rbegin(), descriptions.rend());
+  std::vector<Toolchain> toolchains;
+  absl::flat_hash_set<Digest> identities;  // several folders may have one, and for C++ the toolkits make no difference
   for (const auto& [age, path] : descriptions) {
+    if (toolchains.size() == kMostTried) break;
     const WatchedFile state = StateOf(env_, path);  // before it is read
     const absl::StatusOr<std::string> text = env_.ReadFile(path);
     if (!text.ok()) continue;
@@ -295,9 +303,10 @@ std::optional<Toolchain> RememberedToolchains::Last(v1::Language language) const
     if (!toolchain.ok()) continue;
     toolchain->described = std::make_shared<const DescribedFiles>(DescribedFiles{.file = path, .of_store = true});
     toolchain->files = {state};
-    return *std::move(toolchain);
+    toolchain->identity = IdentityOf(*toolchain);
+    if (identities.insert(toolchain->identity).second) toolchains.push_back(*std::move(toolchain));
   }
-  return std::nullopt;
+  return toolchains;
 }
 
 namespace {

@@ -135,8 +135,8 @@ class ToolchainRegistry {
   // the toolchain that serves whoever names no tools; empty: none does.
   explicit ToolchainRegistry(Env& env, std::string_view compiler_setting = "CXX", std::string description = "");
 
-  // From now on, the toolchains that Remember() gets are kept in the first of `folders`, and the last one of those in
-  // all of them serves whoever names no tools, if there is no description.
+  // From now on, the toolchains that Remember() gets are kept in the first of `folders`, and those in all of them serve
+  // whoever names no tools, if there is no description: the last one by Resolve(), the others by Remembered().
   void RememberIn(std::vector<std::string> folders);
 
   // Must be called with a toolchain that has filled the store.
@@ -147,6 +147,9 @@ class ToolchainRegistry {
   // remembered toolchain is the answer; without one, the error has the code kUnimplemented. `language` decides whether
   // nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept.
   absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language);
+
+  // The toolchains that have filled the store, the last one first: for a load without tools.
+  std::vector<ToolchainPtr> Remembered(v1::Language language);
 
   // Whether Resolve() has found these tools before, however they have changed since.
   bool HasFound(const v1::ToolchainPaths& paths, v1::Language language);
@@ -203,9 +206,11 @@ class RememberedToolchains {
   // Writes its description, once for each of this object.
   void Keep(const Toolchain& toolchain);
 
-  // The one that was kept last, in any folder, of those that have what `language` needs, with a state of its
-  // description as the only file. Its identity is not set.
-  std::optional<Toolchain> Last(v1::Language language) const;
+  // Those that have what `language` needs, the one that was kept last first, each with a state of its description as
+  // the only file. No more than kMostTried: a load plans for one after the other.
+  std::vector<Toolchain> All(v1::Language language) const;
+
+  static constexpr size_t kMostTried = 16;
 
  private:
   Env& env_;

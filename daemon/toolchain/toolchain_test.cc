@@ -732,9 +732,9 @@ TEST(HostLimitsTest, ReadsBothLimits) {
 
 class RememberedToolchainsTest : public ::testing::Test {
  protected:
-  ToolchainPtr Here(const std::string& nvcc = "") {
+  ToolchainPtr Here(const std::string& nvcc = "", const std::string& host_compiler = "/usr/bin/g++") {
     v1::ToolchainPaths paths;
-    paths.set_host_compiler("/usr/bin/g++");
+    paths.set_host_compiler(host_compiler);
     paths.set_nvcc(nvcc);
     auto found = registry_.Resolve(paths, nvcc.empty() ? v1::LANGUAGE_CPP : v1::LANGUAGE_CUDA);
     EXPECT_TRUE(found.ok()) << found.status();
@@ -795,6 +795,24 @@ TEST_F(RememberedToolchainsTest, AStoreThatIsOnlyReadHasItsOwn) {
   const auto found = later.Resolve({}, v1::LANGUAGE_CPP);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ((*found)->identity, host->identity);
+}
+
+TEST_F(RememberedToolchainsTest, AllThatFilledTheStoreAreThereTheLastOneFirst) {
+  KERNIX_NEED_PROGRAM(clang, "clang++");
+  const ToolchainPtr host = Here();
+  const ToolchainPtr other = Here("", clang);
+  registry_.RememberIn({folder()});
+  registry_.Remember(*host);
+  registry_.Remember(*other);
+  Age(*other);
+  ToolchainRegistry later(Env::Posix());
+  EXPECT_TRUE(later.Remembered(v1::LANGUAGE_CPP).empty());
+  later.RememberIn({folder_.File("written"), folder(), folder()});
+  const std::vector<ToolchainPtr> found = later.Remembered(v1::LANGUAGE_CPP);
+  ASSERT_EQ(found.size(), 2u) << "each once";
+  EXPECT_EQ(found[0]->identity, host->identity);
+  EXPECT_EQ(found[1]->identity, other->identity);
+  EXPECT_TRUE(later.Remembered(v1::LANGUAGE_CUDA).empty());
 }
 
 TEST_F(RememberedToolchainsTest, WhatIsNoDescriptionIsPassedOver) {

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <systemd/sd-daemon.h>
 
 #include <cerrno>
 #include <utility>
@@ -13,7 +12,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/posix_error.h"
-#include "common/os/socket_address.h"
+#include "common/os/systemd.h"
+#include "common/os/unix_socket.h"
 #include "daemon/transport/local_user.h"
 
 namespace kernix::server {
@@ -79,8 +79,7 @@ absl::Status ListenAt(const std::string& path, int fd, const ListenerOptions& op
 }
 
 absl::Status CheckInherited(int fd) {
-  const int is_listener = sd_is_socket_unix(fd, SOCK_STREAM, /*listening=*/1, nullptr, 0);
-  if (is_listener > 0) return absl::OkStatus();
+  if (ListensAtUnixSocket(fd)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "systemd did not pass a listening Unix stream socket: use ListenStream=/path in "
       "the socket unit");
@@ -138,13 +137,12 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(Env& env, const Listene
 }
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::FromSystemd(Env& env) {
-  const int count = sd_listen_fds(/*unset_environment=*/1);
-  if (count < 0) return ErrnoStatus(-count, "read", "LISTEN_FDS");
+  const int count = TakePassedDescriptors();
   if (count == 0) return std::unique_ptr<Listener>();
   if (count > 1) {
     return absl::InvalidArgumentError(StrCat("systemd passed ", count, " sockets; kernixd expects one"));
   }
-  UniqueFd fd(SD_LISTEN_FDS_START);
+  UniqueFd fd(kFirstPassedDescriptor);
   KERNIX_RETURN_IF_ERROR(CheckInherited(fd.get()));
   // Listens again, because a client sees the identity of the last process that called listen(), which was systemd.
   if (listen(fd.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on", "the socket that systemd passed");

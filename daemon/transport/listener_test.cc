@@ -118,7 +118,7 @@ TEST_F(ListenerTest, OneThatCannotGetItsNameLeavesNothing) {
 TEST_F(ListenerTest, TakesThePlaceOfADeadDaemon) {
   LeaveStaleSocket(socket_);
   LeaveStaleSocket(StrCat(socket_, "~"));  // it died before it listened
-  EXPECT_THAT(ConnectTo(socket_), HasError(absl::StatusCode::kUnavailable, testing::_));
+  EXPECT_THAT(ConnectTo(socket_), HasError(absl::StatusCode::kNotFound, testing::_));
   const auto listener = Bind();
   EXPECT_THAT(listener, IsOk());
   EXPECT_THAT(ConnectTo(socket_), IsOk());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The users of this machine: who is at the other end of a Unix socket, their identity, their groups in the machine's
-// user database, and who may administer the daemon.
+// The users of this machine: their identity, their groups in the machine's user database, and who may administer the
+// daemon.
 #pragma once
 
 #include <sys/types.h>
@@ -14,23 +14,9 @@
 #include "common/base/identity.h"
 #include "common/base/lru.h"
 #include "common/os/env.h"
-#include "common/os/socket_address.h"
-#include "common/os/unique_fd.h"
+#include "common/os/unix_socket.h"
 
 namespace kernix::server {
-
-struct Peer {
-  pid_t pid = 0;
-  uid_t uid = 0;
-  gid_t gid = 0;
-};
-
-// The process that connected (for a client's end: the process that listens), as the kernel recorded it at that moment.
-absl::StatusOr<Peer> PeerOf(int socket);
-
-// Connects to the socket at `path`. kUnavailable if nobody listens there (or its queue is full), kNotFound if there is
-// no such file. Does not wait.
-absl::StatusOr<UniqueFd> ConnectTo(const std::string& path);
 
 // Which numbers are users of the user database. A process may have others, such as the thousands of subordinate ones
 // that a user namespace gives a member. Thread-safe.

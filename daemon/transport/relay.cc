@@ -15,6 +15,7 @@
 #include "common/base/strings.h"
 #include "common/os/epoll.h"
 #include "common/os/posix_error.h"
+#include "common/os/unix_socket.h"
 
 namespace kernix::server {
 
@@ -167,18 +168,17 @@ void Relay::Stop(MonotonicTime deadline) {
 }
 
 absl::StatusOr<UniqueFd> Relay::Connect(UniqueFd client, const IdentityPtr& user) {
-  std::array<int, 2> ends = {-1, -1};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
-    const absl::Status status = ErrnoStatus(errno, "make", "a pair of sockets");
+  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ends = ConnectedPair(SOCK_STREAM | SOCK_NONBLOCK);
+  if (!ends.ok()) {
     shutdown(client.get(), SHUT_RDWR);  // others may have a descriptor of it
-    return status;
+    return ends.status();
   }
   {
     const MutexLock lock(mutex_);
-    arrived_.push_back(std::make_unique<Connection>(std::move(client), UniqueFd(ends[0]), user));
+    arrived_.push_back(std::make_unique<Connection>(std::move(client), std::move(ends->first), user));
   }
   eventfd_write(wake_.get(), 1);
-  return UniqueFd(ends[1]);
+  return std::move(ends->second);
 }
 
 // --- The thread ------------------------------------------------------------------------------------------------------

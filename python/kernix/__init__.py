@@ -35,13 +35,13 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.loading.editor import write_compile_flags as write_compile_flags
     from kernix.loading.freeze import freeze as freeze
     from kernix.loading.freeze import unfreeze as unfreeze
-    from kernix.loading.library import load_library as load_library
     from kernix.loading.load import load_cpp_dir as load_cpp_dir
     from kernix.loading.load import load_cpp_file as load_cpp_file
     from kernix.loading.load import load_cpp_inline as load_cpp_inline
     from kernix.loading.load import load_cuda_dir as load_cuda_dir
     from kernix.loading.load import load_cuda_file as load_cuda_file
     from kernix.loading.load import load_cuda_inline as load_cuda_inline
+    from kernix.loading.load import load_library as load_library
     from kernix.loading.many import KernelBatchError as KernelBatchError
     from kernix.loading.many import LoadedModules as LoadedModules
     from kernix.loading.many import load_many as load_many
@@ -88,7 +88,6 @@ _PLACES = {
     "kernix.loading.connection": ("clear_cache", "get_cache_dir", "print_diagnostics", "set_cache_dir"),
     "kernix.loading.editor": ("get_include", "write_compile_flags"),
     "kernix.loading.freeze": ("freeze", "unfreeze"),
-    "kernix.loading.library": ("load_library",),
     "kernix.loading.load": (
         "load_cpp_dir",
         "load_cpp_file",
@@ -96,6 +95,7 @@ _PLACES = {
         "load_cuda_dir",
         "load_cuda_file",
         "load_cuda_inline",
+        "load_library",
     ),
     "kernix.loading.many": ("KernelBatchError", "LoadedModules", "load_many"),
     "kernix.loading.module": ("CompiledModule", "KernelResources", "register_ffi_target"),

@@ -8,9 +8,9 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
-from functools import partial, wraps
+from functools import partial, update_wrapper
 from types import FrameType
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 __all__ = [
     "CompilationError",
@@ -218,16 +218,10 @@ def shortened(error: _BaseError) -> _BaseError:
 
 
 def short_errors(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Wrap a public function: its exceptions go through :func:`shortened`."""
+    """Wrap a public function: its exceptions go through :func:`shortened`, and show no frame of the wrapper."""
+    from kernix import _core  # the exceptions are there without it
 
-    @wraps(function)
-    def wrapper(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
-        try:
-            return function(*args, **kwargs)
-        except (Exception, KeyboardInterrupt) as error:
-            raise shortened(error)  # noqa: B904 (it is the same error)
-
-    return wrapper
+    return cast("Callable[_Parameters, _Result]", update_wrapper(_core.function(), function))
 
 
 _WITHOUT_USERS_CODE = ("kernix", "jax", "jaxlib")

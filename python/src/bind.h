@@ -8,6 +8,7 @@
 namespace kernix::python {
 
 void BindCall(pybind11::module_& module);
+void BindErrors(pybind11::module_& module);
 void BindClient(pybind11::module_& module);
 void BindLoad(pybind11::module_& module);  // after BindClient and BindModule
 void BindModule(pybind11::module_& module);

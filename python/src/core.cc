@@ -13,6 +13,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("version", &kernix::Version);
   module.def("environment_fingerprint", [] { return pybind11::bytes(kernix::VariablesOfLoads()); });
   kernix::python::WaitAtExit();
+  kernix::python::BindErrors(module);
   kernix::python::BindClient(module);
   kernix::python::BindModule(module);
   kernix::python::BindLoad(module);

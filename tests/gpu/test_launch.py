@@ -160,6 +160,24 @@ def test_structs_of_halves_by_value(private_daemon):
     np.testing.assert_array_equal(y, np.arange(5) + 1 + 40 + 100)
 
 
+def test_structs_with_a_destructor_by_value(private_daemon):
+    """Their bytes are passed: nothing of the struct runs on the host."""
+    source = """
+    struct Guard {
+        float scale;
+        int* freed;
+        Guard(const Guard& other) : scale(-1), freed(other.freed) {}
+        ~Guard() { *freed = 0; }
+    };
+    // @BE guarded
+    __global__ void guarded(const float* x, float* y, Guard g, int n) { y[threadIdx.x] = g.scale * x[threadIdx.x] + n; }
+    """
+    module = kernix.load_cuda_inline("launched_guard", source)
+    guard = np.array((2.5, 0), np.dtype([("scale", np.float32), ("freed", np.int64)], align=True))[()]
+    x = jnp.arange(5, dtype=jnp.float32)
+    np.testing.assert_array_equal(module.guarded(x, g=guard, n=1, grid=1, block=5), 2.5 * np.arange(5) + 1)
+
+
 # --- Other libraries -------------------------------------------------------------------------------------------------
 
 

@@ -191,6 +191,34 @@ TEST_F(BareNodeTest, AStoreThatWasFilledElsewhereServesWhatItHolds) {
   EXPECT_THAT(Probe(), AllOf(HasSubstr("cpp: no C++ compiler found"), HasSubstr("cuda: no nvcc found")));
 }
 
+// An image whose layers have had several compilers.
+TEST_F(BareNodeTest, AStoreServesWhatAnyOfItsCompilersHasBuilt) {
+  KERNIX_NEED_ROOT();
+  KERNIX_NEED_PROGRAM(clang, "clang++");
+  unsetenv("KERNIX_UPSTREAM_ADDRESS");
+  unsetenv("KERNIX_UPSTREAM_WRITE");
+  SetVariable("KERNIX_CACHE_DIR", root() + "/store");
+  settings_ = {"KERNIX_UPSTREAM_ADDRESS=", "KERNIX_CACHE_DIR=/store"};
+  const std::vector<std::pair<std::string, std::string>> loads = {
+      {"/usr/bin/g++", "seven.cpp"}, {clang, "eight.cpp"}, {"/usr/bin/g++", "nine.cpp"}};
+  for (const auto& [compiler, file] : loads) {
+    if (file != "seven.cpp") Write(file, StrCat(kCpp, "// ", file, "\n"));
+    SetVariable("CXX", compiler);
+    EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "compile", Path(file)}).exit_code, ctl::kOk);
+  }
+  EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "shutdown"}).exit_code, ctl::kOk);
+  for (int time = 0; time < 2; ++time) {
+    for (const auto& [compiler, file] : loads) {
+      EXPECT_THAT(InRootWithErrors({"/bin/kernixctl", "compile", "/" + file}).output, HasSubstr("from the cache"))
+          << compiler;
+    }
+  }
+  const std::string stats = InRoot({"/bin/kernixctl", "cache", "stats", "--json"}).output;
+  EXPECT_THAT(stats, HasSubstr("\"builds\": 3,"));
+  Write("other.cpp", StrCat(kCpp, "// other\n"));
+  EXPECT_THAT(InRootWithErrors({"/bin/kernixctl", "compile", "/other.cpp"}).output, HasSubstr("no C++ compiler found"));
+}
+
 TEST_F(BareNodeTest, PrefetchesWhatWasRecordedWhereTheCompilersAre) {
   KERNIX_NEED_ROOT();
   KERNIX_NEED_NVCC(nvcc);

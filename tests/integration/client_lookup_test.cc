@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <array>
 #include <atomic>
@@ -19,6 +18,7 @@
 #include "common/os/unique_fd.h"
 #include "common/wire/quick_lookup.h"
 #include "tests/integration/client_world.h"
+#include "tests/support/bound_socket.h"
 
 namespace kernix {
 namespace {
@@ -30,23 +30,11 @@ constexpr std::string_view kHttp2 = "PRI * HT";  // how a gRPC client begins
 
 enum class Lookups { kRelayed, kClosed, kCutShort, kAnsweredByNonsense, kLeftUnanswered };
 
-sockaddr_un AddressOf(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
-
 // Listens at `path`, passes what comes on to the daemon at `target`, and notes how each connection begins.
 class Relay {
  public:
   Relay(const std::string& path, std::string target, Lookups lookups)
-      : target_(std::move(target)),
-        lookups_(lookups),
-        listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)),
-        stop_(eventfd(0, EFD_CLOEXEC)) {
-    const sockaddr_un address = AddressOf(path);
-    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+      : target_(std::move(target)), lookups_(lookups), listener_(BoundSocket(path)), stop_(eventfd(0, EFD_CLOEXEC)) {
     EXPECT_EQ(listen(listener_.get(), 16), 0);
     acceptor_ = std::thread([this] { Accept(); });
   }
@@ -98,8 +86,8 @@ class Relay {
     }
     if (beginning == kLookupMagic && lookups_ != Lookups::kRelayed) return Misbehave(client.get());
     UniqueFd daemon(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const sockaddr_un address = AddressOf(target_);
-    EXPECT_EQ(connect(daemon.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    const SocketAddress address(target_);
+    EXPECT_EQ(connect(daemon.get(), address.get(), address.size()), 0);
     EXPECT_EQ(send(daemon.get(), beginning.data(), beginning.size(), MSG_NOSIGNAL), 8);
     while (AwaitReadable(client.get(), daemon.get()) && Pass(client.get(), daemon.get()) &&
            Pass(daemon.get(), client.get())) {

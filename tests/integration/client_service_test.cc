@@ -6,7 +6,6 @@
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "common/os/unique_fd.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/await.h"
+#include "tests/support/bound_socket.h"
 #include "tests/support/need_right.h"
 
 namespace kernix {
@@ -78,25 +78,14 @@ class ClientServiceTest : public ClientWorld {
 
   // A listener in the service's place whose process is `uid`'s when it begins to listen.
   UniqueFd ListenAs(uid_t uid) {
-    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    strncpy(address.sun_path, environment_.service_socket.c_str(), sizeof(address.sun_path) - 1);
-    EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    UniqueFd fd = BoundSocket(environment_.service_socket);
     EXPECT_EQ(seteuid(uid), 0);
     EXPECT_EQ(listen(fd.get(), 16), 0);
     EXPECT_EQ(seteuid(0), 0);
     return fd;
   }
 
-  UniqueFd ConnectAndSayNothing() {
-    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    strncpy(address.sun_path, environment_.service_socket.c_str(), sizeof(address.sun_path) - 1);
-    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    return fd;
-  }
+  UniqueFd ConnectAndSayNothing() { return ConnectTo(environment_.service_socket).value(); }
 
   static std::string FindProgram(const std::string& name) {
     return FirstOnPath(Env::Posix(), ProcessGetEnv, name, [](const std::string&) { return true; }).value();

@@ -6,17 +6,16 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cstring>
 #include <thread>
 
 #include "common/os/folders.h"
 #include "common/os/unique_fd.h"
 #include "tests/integration/client_world.h"
+#include "tests/support/bound_socket.h"
 #include "tests/support/kernixd_process.h"
 
 namespace kernix {
@@ -119,11 +118,7 @@ TEST_F(ClientStopTest, AProcessThatIsOnlyNotedIsNotTheHolder) {
 
 // What systemd does for a socket unit.
 UniqueFd ListenAt(const std::string& path) {
-  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-  EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  UniqueFd fd = BoundSocket(path);
   EXPECT_EQ(listen(fd.get(), 16), 0);
   return fd;
 }

@@ -143,9 +143,9 @@ def add_address(blobs, what, salt):
     return add_action(blobs, ["kernixd", what], {}, {}, [], salt)
 
 
-def statement_of(key, headers, files, detail):
+def statement_of(key, headers, files):
     """Return the bytes that a result's signature covers."""
-    statement = shared("Statement", key=key, detail=detail)
+    statement = shared("Statement", key=key)
     for name, digest in headers:
         statement.header.add(name=name, digest=digest)
     for name, content in files:

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import kernix
-from kernix.loading.one_load import PreparedLoad
+from kernix.loading.load import PreparedLoad
 from kernix.tuning import command as tuning_command
 from kernix.tuning import driver, fit, measure
 from kernix.tuning.loads import Loads

@@ -358,6 +358,16 @@ THROWN = {
     r'throw std::runtime_error("\xc3\xa9\xf0\x9f\x90\x8d \xed\xa0\x80 \xc0\xaf \xf4\x90\x80\x80");': "threw "
     "std::runtime_error: \xe9\U0001f40d \ufffd\ufffd\ufffd \ufffd\ufffd \ufffd\ufffd\ufffd\ufffd",
     r"throw std::runtime_error(std::string(1000, 0xc3).c_str());": "threw std::runtime_error: \ufffd\ufffd",
+    'nest([] { throw std::invalid_argument("no $"); });': "threw std::runtime_error: outer; "
+    "caused by std::invalid_argument: no caf\ufffd.dat",
+    'nest([] { nest([] { throw Told("innermost"); }); });': "threw std::runtime_error: outer; "
+    "caused by std::runtime_error: outer; caused by Told: innermost",
+    "nest([&] { BE_CHECK(x.size() < 0); });": "outer; caused by check failed at thrower:",
+    'nest([] { throw std::string("text"); });': "outer; caused by a std::string: text",
+    "nest([] { throw 42; });": "outer; caused by the int 42",
+    "nest([] { throw Unlucky{}; });": "outer; caused by Unlucky, which is no std::exception",
+    'std::throw_with_nested(Told("none"));': "threw Told: none",
+    "nest([] { throw std::runtime_error(std::string(1000, 'x')); });": "caused by std::runtime_error: xxx",
 }
 
 
@@ -367,6 +377,7 @@ def thrower_fixture(place):
     return kernix.load_cpp_inline(
         "thrower",
         f"""
+        #include <exception>
         #include <stdexcept>
         #include <string>
         #include "brainevent/common.h"
@@ -376,6 +387,10 @@ def thrower_fixture(place):
             const char* what() const noexcept override {{ return text; }}
             const char* text;
         }};
+        template <typename F>
+        void nest(F f) {{
+            try {{ f(); }} catch (...) {{ std::throw_with_nested(std::runtime_error("outer")); }}
+        }}
         // @BE f
         void f(BE::In<float> x, BE::Out<float> y, int how) {{ {cases} }}
         """,
@@ -393,6 +408,22 @@ def test_what_is_thrown_is_shown_with_and_without_jax(thrower, how):
     for caught in (direct, by_jax):
         assert "thrower.f: " in str(caught.value)
         assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("flags", [["-D_GLIBCXX_USE_CXX11_ABI=0"], ["-O0", "-g"], ["-std=c++20"]], ids=str)
+def test_the_causes_of_an_exception_under_other_flags(fresh_name, flags):
+    source = """
+    #include <exception>
+    #include "brainevent/common.h"
+    // @BE f
+    void f(BE::Out<float> y) {
+        try { throw std::out_of_range("inner"); } catch (...) { std::throw_with_nested(std::logic_error("outer")); }
+    }
+    """
+    module = kernix.load_cpp_inline(fresh_name, source, extra_cflags=flags, auto_register=False)
+    message = r"f: threw std::logic_error: outer; caused by std::out_of_range: inner$"
+    with pytest.raises(kernix.KernelCallError, match=message):
+        module.f(out=np.zeros(1, np.float32))
 
 
 def test_what_is_thrown_without_rtti_is_an_error_all_the_same(fresh_name):

@@ -145,6 +145,28 @@ def test_all_warnings_as_errors_are_not_about_us():
     assert "plain_one" in cpp(text, extra_cflags=flags)
 
 
+@pytest.mark.parametrize("name", ["MINE", "size", "T"], ids=["own name", "name of ours", "short name"])
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_a_macro_of_a_flag_that_nothing_uses_is_no_warning(compiler, name, monkeypatch):
+    """As compilers have it of a -D: -Wunused-macros is about the macros of the text."""
+    monkeypatch.setenv("CXX", compiler)
+    flags = ["-Werror", "-Wunused-macros"]
+    assert "plain_one" in cpp(INCLUDES + KINDS, extra_cflags=[*flags, f"-D{name}=8", "-DGONE", "-UGONE"])
+    assert "plain_one" in cpp(INCLUDES + KINDS, defines={name: 8}, extra_cflags=flags)
+
+
+def test_a_macro_of_a_flag_that_nothing_uses_is_no_warning_under_nvcc():
+    kinds = KINDS.replace("int64_t stream", "cudaStream_t stream") + BARE
+    flags = ["-Xcompiler=-Werror,-Wunused-macros", "-DMINE=8", "-DGONE", "-UGONE"]
+    assert "bare_one" in cuda(INCLUDES + kinds, extra_cuda_cflags=flags, defines={"OTHER": 8})
+
+
+def test_an_unused_macro_of_the_text_is_still_a_warning():
+    text = INCLUDES + "#define MINE 1\n" + KINDS
+    with pytest.raises(kernix.KernelCompilationError, match='macro "MINE" is not used'):
+        cpp(text, extra_cflags=["-Werror", "-Wunused-macros"])
+
+
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_switches_of_ours_are_not_about_the_user(compiler, monkeypatch):
     monkeypatch.setenv("CXX", compiler)

@@ -417,8 +417,8 @@ def test_what_is_no_struct_is_refused(by_value, value, error, message):
     ("source", "message"),
     [
         (
-            "struct S { ~S(); int i; };\n// @BE f\n__global__ void f(float* y, S s) { }",
-            "bytes make no object",
+            "struct S { virtual void g() {} int i; };\n// @BE f\n__global__ void f(float* y, S s) { }",
+            r"bytes\(3\): .*'s' takes the bytes of a struct, union or vector without virtual functions",
         ),
         (
             "// @BE f ret:float32 attr.s:float32[]\n__global__ void f(float* y, float s) { }",
@@ -430,11 +430,32 @@ def test_what_is_no_struct_is_refused(by_value, value, error, message):
             "host memory|deleted|takes 'BE::Span",
         ),
     ],
-    ids=["destructor", "number", "span"],
+    ids=["virtual function", "number", "span"],
 )
-def test_what_bytes_cannot_make_does_not_compile(fresh_name, source, message):
+def test_what_bytes_cannot_make_does_not_compile(source, message):
     with pytest.raises(kernix.KernelError, match=message):
-        kernix.load_cuda_inline(fresh_name, source, compute_capability="sm_90", auto_register=False)
+        kernix.load_cuda_inline("bytes", source, compute_capability="sm_90", auto_register=False)
+
+
+# What nvcc passes by value, though C++ would not copy its bytes.
+MEMBERS = {
+    "destructor": "~S() { *p = 0; }",
+    "destructor for both sides": "__host__ __device__ ~S() {}",
+    "constructor and copy": "explicit S(int) {} S(const S& other) : i(other.i) {}",
+    "no copy": "S() = default; S(const S&) = delete;",
+    "only a move": "S(S&&) = default;",
+    "overloaded address": "S* operator&() const = delete;",
+}
+
+
+@pytest.mark.parametrize("members", MEMBERS)
+def test_a_struct_that_nvcc_takes_by_value_is_an_attribute(members, fresh_name):
+    source = (
+        f"struct S {{ int i; int* p; {MEMBERS[members]} }};\n// @BE f\n"
+        "__global__ void f(const float* x, float* y, S s, int n) { y[0] = s.i + n + x[0]; }"
+    )
+    module = kernix.load_cuda_inline(fresh_name, source, compute_capability="sm_90", auto_register=False)
+    assert module.arg_spec("f") == ["arg:float32", "ret:float32", "attr.s:uint8[]", "attr.n:int32"]
 
 
 # --- Descriptors for TMA ----------------------------------------------------------------------------------------------

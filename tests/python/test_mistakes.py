@@ -90,6 +90,26 @@ LOADS = {
     "In of an unknown type": (lambda: cpp(function("BE::In<flot> x, BE::Out<float> y")), C, "mistake:3.*flot"),
     "In without a type": (lambda: cpp(function("BE::In<> x, BE::Out<float> y")), C, "mistake:3:.*template argument"),
     "rank that is none": (lambda: cpp(function("BE::In<float, 99> x, BE::Out<float> y")), R, "mistake:3: parameter 1"),
+    "instance of a mistyped type": (
+        lambda: cpp(f"{HEAD}template <class T> void f(BE::In<T> x, BE::Out<T> y) {{}}\n// @BE f<flaot>\n"),
+        R,
+        "mistake:2: parameter 1.*'f<flaot>'.*element type. Did you mean float. Write out the tokens",
+    ),
+    "instance of NumPy's name": (
+        lambda: cpp(f"{HEAD}template <class T> void f(BE::In<T> x, BE::Out<T> y) {{}}\n// @BE f<float64>\n"),
+        R,
+        "Did you mean double",
+    ),
+    "instance with a mistyped number": (
+        lambda: cpp(f"{HEAD}template <class T> void f(BE::Out<float> y, T n) {{}}\n// @BE f<int23_t>\n"),
+        R,
+        "mistake:2: parameter 2 'n'.*Did you mean int32_t",
+    ),
+    "instance of a mistyped type in CUDA": (
+        lambda: cuda("template <class T> __global__ void f(const T* x, T* y) {}\n// @BE f<hafl>\n"),
+        R,
+        "mistake:1: parameter 1 'x'.*Did you mean half",
+    ),
     "function that returns": (lambda: cpp(function().replace("void", "float")), R, "must return void.*BE::Out"),
     "template": (lambda: cpp(f"template <class T> void f({PAIR}, T t) {{}}\n", ["f"]), R, "such as 'f<float>'"),
     "token in capitals": (lambda: cpp(None, {"f": ["arg", "RET"]}), R, "unknown token 'RET'"),
@@ -809,6 +829,51 @@ def test_store_where_nothing_can_run(own_place, store_on):
     error = load_elsewhere(own_place)
     assert "KernelLoadError" in error
     assert "mount option noexec): choose another store with KERNIX_CACHE_DIR" in error
+
+
+def reports(place, **variables):
+    """Return what `kernixctl doctor` and `kernixctl status` say, with one line for each finding."""
+    said = [
+        subprocess.run(
+            [_environment.program("kernixctl"), command],
+            env=place.environment | variables,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for command in ("doctor", "status")
+    ]
+    return [re.sub(r"\n {20}", " ", text) for text in said]
+
+
+def test_store_that_cannot_be_written(own_place, store_on):
+    store_on("size=64m")
+    assert load_elsewhere(own_place) == ""
+    own_place.kernixctl("shutdown")
+    subprocess.run(["mount", "-o", "remount,ro", own_place.store], check=True)
+    assert load_elsewhere(own_place) == ""
+    reads = f"{own_place.root}/run/.*/store, reads {own_place.store}"
+    lack = f"{own_place.store} cannot be written .Read-only file system., so it is only read; .* in KERNIX_CACHE_DIR$"
+    doctor, status = reports(own_place)
+    assert re.search(f"^warn +store +{reads} {lack}", doctor, re.MULTILINE), doctor
+    assert re.search(f"^store +{reads}$", status, re.MULTILINE), status
+    assert re.search(f"^{lack}", status, re.MULTILINE), status
+    subprocess.run(["mount", "-o", "remount,rw", own_place.store], check=True)
+    assert "could not be written when kernixd started: `kernixctl shutdown`" in reports(own_place)[1]
+
+
+def test_stores_that_are_only_read_are_named(own_place):
+    assert load_elsewhere(own_place) == ""
+    own_place.kernixctl("shutdown")
+    first = own_place.root / "first"
+    variables = {"KERNIX_CACHE_DIR": f"{first}:{own_place.store}"}
+    try:
+        doctor, status = reports(own_place, **variables)
+        assert re.search(f"^ok +store +{first}, .* free, reads {own_place.store}$", doctor, re.MULTILINE), doctor
+        assert re.search(f"^store +{first}, reads {own_place.store}$", status, re.MULTILINE), status
+    finally:
+        subprocess.run(
+            [_environment.program("kernixctl"), "shutdown"], env=own_place.environment | variables, capture_output=True
+        )
 
 
 def test_full_disk(own_place, store_on):

@@ -66,7 +66,7 @@ def computed_vector(folder):
     note(blobs.add(lists), "headers")
     salt = plain_reapi.result_salt(key, headers)
     note(plain_reapi.add_address(blobs, "statement", salt), "Action of statement", "Command of statement")
-    statement = plain_reapi.statement_of(key, headers, [("artifact", b"an artifact\n")], b"a detail")
+    statement = plain_reapi.statement_of(key, headers, [("artifact", b"an artifact\n")])
     note(blobs.add(statement), "Statement")
     note(blobs.add(Signer(folder, "rfc8032", PRIVATE_KEY).sign(statement)), "statement")
     note(plain_reapi.add_address(blobs, "claim", key), "Action of claim", "Command of claim")

@@ -72,7 +72,7 @@ def test_ctrl_c_ends_a_load_and_cancels_its_job(own_place, run_python):
     child.send_signal(signal.SIGINT)
     _, error = child.communicate(timeout=60)
     assert error.endswith("KeyboardInterrupt\n")
-    assert error.count("  File ") == 2, error  # the script's and one of kernix
+    assert error.count("  File ") == 1, error  # the script's
     assert child.returncode == -signal.SIGINT
     assert run_python("wait_for_idle.py", where=own_place) == "cancelled 1\n"
 
@@ -82,7 +82,7 @@ def test_ctrl_c_ends_many_loads_and_cancels_their_jobs(own_place, run_python):
     child.send_signal(signal.SIGINT)
     _, error = child.communicate(timeout=60)
     assert error.endswith("KeyboardInterrupt\n")
-    assert error.count("  File ") == 2, error
+    assert error.count("  File ") == 1, error
     assert child.returncode == -signal.SIGINT
     assert run_python("wait_for_idle.py", where=own_place) in ("cancelled 1\n", "cancelled 2\n")  # the short one, too
 

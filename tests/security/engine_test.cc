@@ -313,7 +313,7 @@ TEST_F(EngineTest, NoListOfHeadersHasAnotherFileRead) {
   const Digest key = Digest::FromRaw(raw_key).value();
   remote::SharedResults mallory(*direct_, {});
   const auto put = [&](std::vector<StatedHeader> headers) {
-    remote::SharedResult result{.headers = std::move(headers), .files = {}, .detail = {}};
+    remote::SharedResult result{.headers = std::move(headers), .files = {}};
     result.files.emplace_back("artifact", exec::MakeContent(Evil()));
     ASSERT_THAT(mallory.Put(key, result, nullptr), IsOk());
   };

@@ -8,7 +8,6 @@
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 #include "common/base/strings.h"
 #include "common/os/env.h"
 #include "common/os/posix_error.h"
+#include "common/os/unix_socket.h"
 
 namespace kernix {
 namespace {
@@ -62,13 +62,9 @@ std::vector<std::string> Environment(const KernixdPlace& place, const KernixdCom
 
 absl::StatusOr<UniqueFd> NotifySocket(const std::string& path, uid_t user) {
   UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const SocketAddress address(path);
   unlink(path.c_str());
-  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    return ErrnoStatus(errno, "bind", path);
-  }
+  if (bind(fd.get(), address.get(), address.size()) != 0) return ErrnoStatus(errno, "bind", path);
   if (chown(path.c_str(), user, static_cast<gid_t>(-1)) != 0) return ErrnoStatus(errno, "give away", path);
   return fd;
 }

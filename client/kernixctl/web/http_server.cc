@@ -18,8 +18,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/posix_error.h"
-#include "common/os/socket_address.h"
 #include "common/os/unique_fd.h"
+#include "common/os/unix_socket.h"
 
 namespace kernix::ctl {
 namespace {
@@ -91,11 +91,7 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return absl::OkStatus();
   if (!S_ISSOCK(status.st_mode)) return absl::AlreadyExistsError(StrCat(path, " exists and is not a socket"));
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const SocketAddress address(path);
-  if (connect(socket.get(), address.get(), address.size()) == 0) {
-    return absl::AlreadyExistsError(StrCat("another process listens at ", path));
-  }
+  if (ConnectTo(path).ok()) return absl::AlreadyExistsError(StrCat("another process listens at ", path));
   return unlink(path.c_str()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "remove", path);
 }
 

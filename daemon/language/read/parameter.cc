@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
+#include "common/base/nearest_name.h"
 #include "common/base/strings.h"
 #include "daemon/language/read/declarations.h"
 #include "daemon/language/read/signature.h"
@@ -289,6 +290,21 @@ std::string TypeName(const Declarator& declarator) {
   return name;
 }
 
+// ". Did you mean float?", of a type that may be NumPy's name or have a typing error; or nothing.
+std::string MeantType(const Declarator& declarator) {
+  static const auto& names = *new std::vector<std::string>{
+      "bool",   "char",    "short",   "int",         "long",          "float",         "double",        "unsigned",
+      "int8_t", "int16_t", "int32_t", "int64_t",     "uint8_t",       "uint16_t",      "uint32_t",      "uint64_t",
+      "size_t", "half",    "__half",  "nv_bfloat16", "__nv_bfloat16", "BE::float16_t", "BE::bfloat16_t"};
+  const std::string& type = declarator.type;
+  const std::string_view prefix = HasText(type, "int") ? "" : "BE::";
+  const std::string meant = type == "float32"                  ? "float"
+                            : type == "float64"                ? "double"
+                            : FindElementType(type) != nullptr ? StrCat(prefix, type, "_t")
+                                                               : NearestName(type, names);
+  return meant.empty() ? "" : StrCat(". Did you mean ", meant, "?");
+}
+
 // Advice about an array of an unknown element type. `is_input`: whether it is an argument.
 std::string NoElement(const Declarator& type, bool is_input) {
   const std::string_view token = is_input ? "arg" : "ret";
@@ -296,8 +312,9 @@ std::string NoElement(const Declarator& type, bool is_input) {
                                ? std::string(ComplexOf(type))                         // mine::complex<float>
                                : ElementOf(DeclaratorReader(type.arguments).Read());  // vec<float, 4>
   const std::string example = StrCat(token, ":", part.empty() ? "<element type>" : part);
+  const std::string meant = MeantType(type);
   return StrCat(
-      kNoElement, ". Write out the tokens, with ", example, " for this one",
+      kNoElement, meant.empty() ? "." : meant, " Write out the tokens, with ", example, " for this one",
       part.empty() ? StrCat(": ", token, ":float32 if it consists of floats, ", token, ":int32 of ints") : "");
 }
 
@@ -425,7 +442,7 @@ void ClassifyNamed(const Aliases& aliases, const Declarator& declarator, Signatu
         "arg.tensormap:float32[64,32], or ret.tensormap for a result";
   } else {
     parameter.problem = Remedy(type);
-    if (parameter.problem.empty()) parameter.problem = kUnderstood;
+    if (parameter.problem.empty()) parameter.problem = StrCat(kUnderstood, MeantType(declarator));
   }
 }
 
@@ -449,7 +466,8 @@ std::string ProblemOfKernel(const Declarator& declarator, const SignatureParamet
   const std::string_view half = ElementOfAlias(declarator.type);
   if (half == "float16" || half == "bfloat16") return "take a float, and convert it in the function";
   const std::string_view remedy = Remedy(declarator.type);
-  return std::string(HasText(declarator.type, "complex") ? remedy : kUnderstoodOfKernels);
+  return HasText(declarator.type, "complex") ? std::string(remedy)
+                                             : StrCat(kUnderstoodOfKernels, MeantType(declarator));
 }
 
 // The element type of a vector type of CUDA, such as float3; nullopt for other types.

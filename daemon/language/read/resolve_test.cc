@@ -345,6 +345,33 @@ TEST(InferenceTest, AttributesWithDefaultsMayBeLeftOut) {
   EXPECT_THAT(inferred(many), AllOf(HasSubstr("attr.a3:int32 attr.a4:int32? "), HasSubstr("attr.a19:int32?")));
 }
 
+TEST(InferenceTest, AMistypedArgumentOfATemplateIsTold) {
+  const auto instance = [](const std::string& type) {
+    return Described(
+        Annotated(StrCat("template <typename T>\nvoid f(BE::In<T> x, BE::Out<T> y) {}\n// @BE f<", type, ">\n")));
+  };
+  EXPECT_THAT(instance("flaot"), HasSubstr("k.cu:2: parameter 1 'x' of function 'f<flaot>' is 'BE::In<flaot> x', which "
+                                           "inference cannot read: kernix cannot read its element type. Did you mean "
+                                           "float? Write out the tokens, with arg:"));
+  const std::pair<const char*, const char*> meant[] = {{"dobule", "double"},
+                                                       {"Float", "float"},
+                                                       {"int23_t", "int32_t"},
+                                                       {"unit8_t", "uint8_t"},
+                                                       {"float32", "float"},
+                                                       {"float64", "double"},
+                                                       {"int8", "int8_t"},
+                                                       {"uint64", "uint64_t"},
+                                                       {"hafl", "half"},
+                                                       {"float16", "BE::float16_t"},
+                                                       {"bfloat16", "BE::bfloat16_t"}};
+  for (const auto& [type, name] : meant) {
+    EXPECT_THAT(instance(type), HasSubstr(StrCat("Did you mean ", name, "? Write"))) << type;
+  }
+  for (const char* type : {"Quaternion", "my::real", "3", ""}) {
+    EXPECT_THAT(instance(type), HasSubstr("element type. Write out the tokens")) << type;
+  }
+}
+
 TEST(InferenceTest, ATemplateNeedsItsArguments) {
   EXPECT_THAT(Annotated("template <typename T>\n// @BE f\nvoid f(BE::Tensor y, T a) {}"),
               IsInvalid(AllOf(HasSubstr("k.cu:2"), HasSubstr("is a template"), HasSubstr("'f<float>'"))));

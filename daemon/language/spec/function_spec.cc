@@ -156,12 +156,6 @@ std::vector<std::string> FunctionSpec::Tokens() const {
   return tokens;
 }
 
-std::vector<std::string> FunctionSpec::ParameterNames() const {
-  std::vector<std::string> names;
-  for (const Parameter& parameter : parameters) names.push_back(parameter.declared_name);
-  return names;
-}
-
 std::string FunctionSpec::HandlerSymbol() const { return StrCat("kernix_handler_", name); }
 
 int FunctionSpec::CountOf(ParameterKind kind) const {

@@ -148,8 +148,7 @@ struct FunctionSpec {
   const std::string& Callee() const { return callee.empty() ? name : callee; }
   // In the form that ParseToken() in arg_spec.h reads, without aliases.
   std::vector<std::string> Tokens() const;
-  std::vector<std::string> ParameterNames() const;  // the `declared_name` behind each of Tokens()
-  std::string HandlerSymbol() const;                // "kernix_handler_<name>"
+  std::string HandlerSymbol() const;  // "kernix_handler_<name>"
   int CountOf(ParameterKind kind) const;
   bool HasTyped() const;  // whether some parameter takes arrays of one element type only
 

@@ -324,10 +324,15 @@ std::vector<Value> ValuesIn(std::string_view expression, const std::vector<Value
   return used;
 }
 
-// Appends functions that compute the scratch expressions, with the line where the user wrote them.
+// The `#line` for code whose errors are about the tokens: where the user wrote them.
+std::string LineOfTokens(const FunctionSpec& spec) {
+  const std::string label = spec.label.empty() ? StrCat("<arg_spec of ", spec.name, ">") : ToolName(spec.label);
+  return StrCat("#line ", std::max(spec.line, 1), " ", Literal(label), "\n");
+}
+
+// Appends functions that compute the scratch expressions.
 void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
   const std::vector<Value> values = Values(spec);
-  const std::string label = spec.label.empty() ? StrCat("<arg_spec of ", spec.name, ">") : ToolName(spec.label);
   int index = 0;
   for (const Parameter& parameter : spec.parameters) {
     if (parameter.kind != ParameterKind::kScratch) continue;
@@ -335,9 +340,8 @@ void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
     for (const Value& value : ValuesIn(parameter.expression, values)) {
       parameters.push_back(StrCat(value.type, " ", value.name));
     }
-    StrAppend(&out, "#line ", std::max(spec.line, 1), " ", Literal(label), "\nstatic kernix_handler::ScratchSize ",
-              ScratchFunction(spec, index++), "(", absl::StrJoin(parameters, ", "),
-              ") { kernix_handler::Arithmetic kernix_of; return kernix_of.Size(",
+    StrAppend(&out, LineOfTokens(spec), "static kernix_handler::ScratchSize ", ScratchFunction(spec, index++), "(",
+              absl::StrJoin(parameters, ", "), ") { kernix_handler::Arithmetic kernix_of; return kernix_of.Size(",
               WithOperandsMarked(parameter.expression, "kernix_of"), ", ", Literal(parameter.expression), "); }\n");
   }
 }
@@ -362,6 +366,24 @@ std::string CallFunction(const FunctionSpec& spec) { return StrCat("kernix_call_
 void AppendCall(const FunctionSpec& spec, const std::vector<Value>& values, std::string& out) {
   const auto passed = [](std::string* text, const Value& value) { text->append(value.Passed()); };
   StrAppend(&out, spec.Callee(), "(", absl::StrJoin(values, ", ", passed), ");");
+}
+
+// The `#line` of the function's declaration, or of its tokens if that is not known.
+std::string LineOfFunction(const FunctionSpec& spec) {
+  const size_t colon = spec.declared_at.rfind(':');
+  if (colon == std::string::npos) return LineOfTokens(spec);
+  return StrCat("#line ", spec.declared_at.substr(colon + 1), " ", Literal(ToolName(spec.declared_at.substr(0, colon))),
+                "\n");
+}
+
+// Appends assertions that what a launch passes by its bytes can be made of them.
+void AppendBytesAssertions(const FunctionSpec& spec, std::string& out) {
+  for (size_t i = 0; spec.is_global && i < spec.parameters.size(); ++i) {
+    if (!spec.parameters[i].is_array) continue;
+    StrAppend(&out, LineOfFunction(spec), "static_assert(kernix_handler::TakesBytes<", i, ">(", spec.Callee(), "), \"'",
+              spec.parameters[i].attribute_name,
+              "' takes the bytes of a struct, union or vector without virtual functions\");\n");
+  }
 }
 
 void AppendCallFunction(bool on_gpu, const FunctionSpec& spec, std::string& out) {
@@ -452,6 +474,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
 void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
   const bool on_gpu = TraitsOf(language).runs_on_gpu;
   AppendScratchFunctions(spec, out);
+  AppendBytesAssertions(spec, out);
   StrAppend(&out, "#line 1 ", Literal(StrCat(kHandlerOf, spec.name, ">")), "\n");
   AppendCallFunction(on_gpu, spec, out);
   const std::string table = StrCat("kernix_table_of_", spec.name);

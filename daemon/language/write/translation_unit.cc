@@ -30,10 +30,19 @@ void AppendSource(const SourceText& source, std::string& out) {
   StrAppend(&out, "#line 1 ", Literal(ToolName(source.label)), "\n", text, "\n\n");
 }
 
-// Uses the name that compilers give to -D and -U.
+// The name of the macro of a "#define"; empty for an "#undef".
+std::string_view DefinedName(std::string_view definition) {
+  return ConsumePrefix(definition, "#define ") ? definition.substr(0, definition.find_first_of(" (")) : "";
+}
+
+// Uses the name that compilers give to -D and -U. As for them, a macro of a flag counts as used (-Wunused-macros).
 void AppendDefinitions(const std::vector<std::string>& definitions, std::string& out) {
-  out += "#line 1 \"<command-line>\"\n";
-  for (const std::string& definition : definitions) StrAppend(&out, definition, "\n");
+  int line = 0;
+  for (const std::string& definition : definitions) {
+    StrAppend(&out, "#line ", ++line, " \"<command-line>\"\n", definition, "\n");
+    const std::string_view name = DefinedName(definition);
+    if (!name.empty()) StrAppend(&out, "#ifdef ", name, "\n#endif\n");
+  }
 }
 
 // The last line is a token after which nothing has to be read: a kept preamble (plan/preamble.h) joins there.
@@ -54,10 +63,7 @@ void ForEachToken(std::string_view text, std::deque<std::string>& storage, F f) 
 std::vector<std::string_view> NamesOfOurs(const std::vector<std::string>& definitions) {
   std::vector<std::string_view> names;
   for (const std::string& definition : definitions) {
-    std::string_view name = definition;
-    if (!ConsumePrefix(name, "#define ")) continue;
-    name = name.substr(0, name.find_first_of(" ("));
-    const auto found = NamesInHeaders().find(name);
+    const auto found = NamesInHeaders().find(DefinedName(definition));
     if (found != NamesInHeaders().end()) names.push_back(*found);
   }
   return names;

@@ -48,7 +48,9 @@ TEST(TranslationUnitTest, DefinitionsOfFlagsComeBeforeAllElse) {
   const std::string unit = GenerateTranslationUnit(v1::LANGUAGE_CPP, {{"a.cpp", "std::vector<int> a;"}}, {Function()},
                                                    true, false, definitions)
                                .Text();
-  const size_t at = unit.find("#line 1 \"<command-line>\"\n#define X 1\n#undef Y\n#line 1 \"<kernix>\"\n");
+  const size_t at = unit.find(
+      "#line 1 \"<command-line>\"\n#define X 1\n#ifdef X\n#endif\n#line 2 \"<command-line>\"\n#undef Y\n"
+      "#line 1 \"<kernix>\"\n");
   ASSERT_NE(at, std::string::npos);
   EXPECT_LT(at, unit.find("#include"));
   EXPECT_THAT(HeaderWith(definitions, kRuntimeHeader), HasSubstr("#undef Y\n#endif\n"));

@@ -365,21 +365,40 @@ KERNIX_COLD inline bool AnswerMetadata(const ffi::CallFrame* frame, const Signat
 }
 
 #if KERNIX_HAS_EXCEPTIONS
-// The error for an exception of the user's function. Those of BE_CHECK and the like say where they come from.
-KERNIX_COLD inline ffi::Error* Thrown(const ffi::CallFrame* frame, const Signature& signature,
-                                      const std::exception& exception) {
-#if defined(__GXX_RTTI)
-  const char* type = typeid(exception).name();
-  if (__builtin_strncmp(type, "N2BE", 4) != 0) {
-    char* readable = __cxxabiv1::__cxa_demangle(type, nullptr, nullptr, nullptr);
-    ffi::Error* error =
-        Fail(frame, signature, ffi::kInternal, "threw %s: %s", readable != nullptr ? readable : type, exception.what());
-    __builtin_free(readable);
-    return error;
+// What the user's function has thrown, in words. What goes beyond the limit is dropped.
+struct ThrownText {
+  char text[768] = "";
+  int used = 0;
+
+  KERNIX_COLD void Add(const char* format, ...) {
+    va_list values;
+    va_start(values, format);
+    used += __builtin_vsnprintf(text + used, sizeof(text) - static_cast<size_t>(used), format, values);
+    va_end(values);
+    if (used >= static_cast<int>(sizeof(text))) used = static_cast<int>(sizeof(text)) - 1;
   }
-#endif
-  return Fail(frame, signature, ffi::kInternal, "%s", exception.what());
+};
+
+// Adds what is being handled, and its causes, after `verb`. Exceptions of BE_CHECK and the like say where they come
+// from: if they are no cause, they need no verb.
+KERNIX_COLD inline void AddThrown(const char* verb, ThrownText& thrown);
+
+#if defined(__GXX_RTTI)
+// Adds the name of a type; that of E for std::throw_with_nested(E()).
+KERNIX_COLD inline void AddType(const char* type, ThrownText& thrown) {
+  static constexpr char kNested[] = "std::_Nested_exception<";
+  char* readable = __cxxabiv1::__cxa_demangle(type, nullptr, nullptr, nullptr);
+  const char* name = readable != nullptr ? readable : type;
+  size_t size = __builtin_strlen(name);
+  if (__builtin_strncmp(name, kNested, sizeof(kNested) - 1) == 0) {
+    name += sizeof(kNested) - 1;
+    size -= sizeof(kNested);            // with its last '>'
+    if (name[size - 1] == ' ') --size;  // "E<int> >"
+  }
+  thrown.Add("%.*s", static_cast<int>(size), name);
+  __builtin_free(readable);
 }
+#endif
 
 #if defined(__GXX_RTTI) && defined(__GLIBCXX__)
 // std::exception_ptr. <exception> would need functions that the libraries of older compilers do not have.
@@ -390,10 +409,31 @@ struct ExceptionPtr {
   ~ExceptionPtr() { Release(this); }
 };
 ExceptionPtr CurrentException() __asm__("_ZSt17current_exceptionv");
+[[noreturn]] void Rethrow(const ExceptionPtr& exception) __asm__(
+    "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE");
 
-// Writes the error for a thrown std::string or std::string_view. <string> would double what it takes to compile this
-// header.
-KERNIX_COLD inline ffi::Error* ThrownString(const ffi::CallFrame* frame, const Signature& signature, const char* type) {
+// std::nested_exception, and what dynamic_cast calls.
+struct NestedException {
+  const void* functions;
+  ExceptionPtr cause;
+};
+extern const std::type_info kNestedException __asm__("_ZTISt16nested_exception");
+const void* DynamicCast(const void* object, const std::type_info* from, const std::type_info* to,
+                        ptrdiff_t hint) __asm__("__dynamic_cast");
+
+// Adds the cause that std::throw_with_nested() has stored with an exception, if there is one.
+KERNIX_COLD inline void AddCause(const std::exception& exception, ThrownText& thrown) {
+  const void* nested = DynamicCast(&exception, &typeid(std::exception), &kNestedException, -1);
+  if (nested == nullptr || static_cast<const NestedException*>(nested)->cause.object == nullptr) return;
+  try {
+    Rethrow(static_cast<const NestedException*>(nested)->cause);
+  } catch (...) {
+    AddThrown("; caused by ", thrown);
+  }
+}
+
+// Adds a thrown std::string or std::string_view. <string> would double what it takes to compile this header.
+KERNIX_COLD inline bool AddString(const char* type, ThrownText& thrown) {
   if (__builtin_strcmp(type, "St17basic_string_viewIcSt11char_traitsIcEE") == 0) {
     struct View {
       size_t size;
@@ -401,42 +441,47 @@ KERNIX_COLD inline ffi::Error* ThrownString(const ffi::CallFrame* frame, const S
     };
     const ExceptionPtr exception = CurrentException();
     const View& view = *static_cast<const View*>(exception.object);
-    return Fail(frame, signature, ffi::kInternal, "threw a std::string_view: %.*s", static_cast<int>(view.size),
-                view.text);
+    thrown.Add("a std::string_view: %.*s", static_cast<int>(view.size), view.text);
+    return true;
   }
   const bool is_old = __builtin_strcmp(type, "Ss") == 0;  // with -D_GLIBCXX_USE_CXX11_ABI=0
-  if (!is_old && __builtin_strcmp(type, "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE") != 0) return nullptr;
+  if (!is_old && __builtin_strcmp(type, "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE") != 0) return false;
   const ExceptionPtr exception = CurrentException();
-  const char* const* text = static_cast<const char* const*>(exception.object);  // a string begins with this pointer
-  return Fail(frame, signature, ffi::kInternal, "threw a std::string: %s", *text);
+  thrown.Add("a std::string: %s", *static_cast<const char* const*>(exception.object));  // it begins with this pointer
+  return true;
 }
 #else
-inline ffi::Error* ThrownString(const ffi::CallFrame*, const Signature&, const char*) { return nullptr; }
+inline void AddCause(const std::exception&, ThrownText&) {}
+inline bool AddString(const char*, ThrownText&) { return false; }
 #endif
 
-// The error for another object that the user's function has thrown. Call it where the object is being handled.
-KERNIX_COLD inline ffi::Error* ThrownOther(const ffi::CallFrame* frame, const Signature& signature) {
+void AddThrown(const char* verb, ThrownText& thrown) {
   try {
     throw;
+  } catch (const std::exception& exception) {
+#if defined(__GXX_RTTI)
+    const char* type = typeid(exception).name();
+    const bool is_ours = __builtin_strncmp(type, "N2BE", 4) == 0;
+    if (!is_ours || thrown.used > 0) thrown.Add("%s", verb);
+    if (!is_ours) AddType(type, thrown);
+    if (!is_ours) thrown.Add(": ");
+#endif
+    thrown.Add("%s", exception.what());
+    AddCause(exception, thrown);
   } catch (const char* text) {
-    return Fail(frame, signature, ffi::kInternal, "threw a text: %s", text);
+    thrown.Add("%sa text: %s", verb, text);
   } catch (int number) {
-    return Fail(frame, signature, ffi::kInternal, "threw the int %d", number);
+    thrown.Add("%sthe int %d", verb, number);
   } catch (...) {
+    thrown.Add("%s", verb);
 #if defined(__GXX_RTTI)
     const std::type_info* info = __cxxabiv1::__cxa_current_exception_type();  // null: not of C++
-    const char* type = info != nullptr ? info->name() : "something";
-    if (ffi::Error* error = ThrownString(frame, signature, type)) return error;
-    char* readable = __cxxabiv1::__cxa_demangle(type, nullptr, nullptr, nullptr);
+    if (info != nullptr && AddString(info->name(), thrown)) return;
+    AddType(info != nullptr ? info->name() : "something", thrown);
 #else
-    const char* type = "something";
-    char* readable = nullptr;
+    thrown.Add("something");
 #endif
-    ffi::Error* error =
-        Fail(frame, signature, ffi::kInternal, "threw %s, which is no std::exception, so it has no what() to show",
-             readable != nullptr ? readable : type);
-    __builtin_free(readable);
-    return error;
+    thrown.Add(", which is no std::exception, so it has no what() to show");
   }
 }
 #endif
@@ -447,10 +492,10 @@ inline ffi::Error* Invoke([[maybe_unused]] const ffi::CallFrame* frame, [[maybe_
 #if KERNIX_HAS_EXCEPTIONS
   try {
     function(call);
-  } catch (const std::exception& e) {
-    return Thrown(frame, signature, e);
   } catch (...) {
-    return ThrownOther(frame, signature);
+    ThrownText thrown;
+    AddThrown("threw ", thrown);
+    return Fail(frame, signature, ffi::kInternal, "%s", thrown.text);
   }
 #else
   function(call);

@@ -295,33 +295,45 @@ struct LaunchArray {
   }
 };
 
-// The elements of an array attribute. It converts to a struct or a vector of CUDA, which the function takes by value.
+// The elements of an array attribute, for a struct or a vector of CUDA that the function takes by value. CUDA copies a
+// parameter's bytes; no object is made of them here, so no constructor and no destructor of the struct runs.
 struct LaunchBytes {
   const char* name;
   const void* data;
   size_t size;
-
-  template <typename T>
-  operator T() const {
-    static_assert(__is_class(T) || __is_union(T),
-                  "an array attribute is for a struct: write the parameter's own type into its token");
-    // A half2 has copy constructors of its own; its bytes are its value all the same.
-    static_assert(__has_trivial_destructor(T), "bytes make no object of this type: it has a destructor of its own");
-    static_assert(!__is_polymorphic(T), "bytes make no object of this type: it has virtual functions");
-    Storage<T> storage;
-    __builtin_memcpy(&storage, data, sizeof(T));
-    return storage.value;
-  }
-  template <typename T>
-  operator BE::Span<T>() const = delete;  // its elements would be in host memory
-
- private:
-  template <typename T>
-  union Storage {
-    Storage() {}
-    T value;
-  };
 };
+
+// Whether bytes can be a T that device code can use.
+template <typename T>
+inline constexpr bool kMadeOfBytes = (__is_class(T) || __is_union(T)) && !__is_polymorphic(T);
+template <typename T>
+inline constexpr bool kMadeOfBytes<BE::Span<T>> = false;  // its elements would be in host memory
+
+// Whether the parameter at `kPlace` of a function can be made of bytes. Generated code asserts it, with the user's
+// line.
+template <int kPlace, typename T, typename... Rest>
+constexpr bool TakesBytes(void (*)(T, Rest...)) {
+  if constexpr (kPlace == 0) {
+    return kMadeOfBytes<T>;
+  } else {
+    return TakesBytes<kPlace - 1>(static_cast<void (*)(Rest...)>(nullptr));
+  }
+}
+
+// How a launch holds what it passes to a parameter of type T, and the address of that.
+template <typename T, typename Value>
+struct Passed {
+  using Type = T;
+};
+template <typename T>
+struct Passed<T, LaunchBytes> {
+  using Type = const LaunchBytes&;
+};
+template <typename T>
+inline void* AddressOf(T& parameter) {
+  return __builtin_addressof(parameter);
+}
+inline void* AddressOf(const LaunchBytes& bytes) { return const_cast<void*>(bytes.data); }
 
 // Checks that a value fits a parameter of type T: that there are as many bytes.
 template <typename T, typename Value>
@@ -336,7 +348,7 @@ KERNIX_COLD inline void CheckValue(Call& call, const LaunchBytes& value) {
            value.name, static_cast<long long>(value.size), static_cast<long long>(sizeof(T)));
 }
 
-// Launches `function` as the call says, with `values`, which must convert to its parameters.
+// Launches `function` as the call says, with `values`, which must convert to its parameters or be their bytes.
 template <typename... Parameters, typename... Values>
 inline void Launch(Call& call, void (*function)(Parameters...), const Values&... values) {
   LaunchConfig config;
@@ -372,8 +384,8 @@ inline void Launch(Call& call, void (*function)(Parameters...), const Values&...
   launch.attrs = attributes;
   launch.numAttrs = count;
   // As cudaLaunchKernelEx() does, which is in the part of the runtime header that takes longest to compile.
-  const auto launch_with = [&](Parameters... parameters) {
-    void* addresses[] = {&parameters..., nullptr};
+  const auto launch_with = [&](typename Passed<Parameters, Values>::Type... parameters) {
+    void* addresses[] = {AddressOf(parameters)..., nullptr};
     return cudaLaunchKernelExC(&launch, reinterpret_cast<const void*>(function), addresses);
   };
   const cudaError_t code = launch_with(values...);

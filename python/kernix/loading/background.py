@@ -27,8 +27,8 @@ from kernix._errors import (
 )
 from kernix._lock import ForkSafeLock
 from kernix.loading.console import ProgressLine, progress_line, supervisor
+from kernix.loading.load import PreparedLoad
 from kernix.loading.module import CompiledModule
-from kernix.loading.one_load import PreparedLoad
 
 __all__ = ["BackgroundWork", "LoadFuture", "load_in_background", "start"]
 

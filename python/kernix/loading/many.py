@@ -16,9 +16,8 @@ from typing import Any
 from kernix._errors import KernelError, add_note, shortened, warning_listener
 from kernix.loading.background import BackgroundWork, LoadFuture, start
 from kernix.loading.console import ProgressLine, SharedLine, bar, line_of_context, write_to
-from kernix.loading.load import prepare
+from kernix.loading.load import Fetched, PreparedLoad, prepare, public_load
 from kernix.loading.module import CompiledModule
-from kernix.loading.one_load import Fetched, PreparedLoad, public_load
 from kernix.loading.report import LoadReport, in_a_line
 
 if sys.version_info < (3, 11):

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import math
+import pathlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,12 +20,17 @@ from kernix.calling.direct import FixedCall
 from kernix.calling.function import KernelFunction
 from kernix.jax.interop import imported_jax, is_tracing
 from kernix.tuning import driver
-from kernix.tuning.clock import Clock, processor_cache_bytes, wall_clock
 
-__all__ = ["Arrays", "Spec"]
+__all__ = ["Arrays", "Clock", "Spec"]
 
 _MOST_COPIES = 32  # of the arrays of a call
 _UNSET = 0xFF  # in all bytes of a new result: NaN, -1
+_CACHES = pathlib.Path("/sys/devices/system/cpu/cpu0/cache")
+_USUAL_CACHE_BYTES = 32 << 20
+_MOST_CACHE_BYTES = 64 << 20  # a cache for many processors; one fills no more of it while it calls a kernel
+
+#: Returns the seconds that a number of calls took together.
+Clock = Callable[[Callable[[], None], int], float]
 
 
 class Spec:
@@ -129,7 +137,7 @@ class Arrays:
     def clock(self) -> Iterator[Clock]:
         """Give what measures calls on these arrays."""
         if not self._on_gpu:
-            yield wall_clock
+            yield _wall_clock
             return
         with driver.in_context_of(self.device), driver.events_of(self._stream() or 0) as clock:
             yield clock
@@ -140,7 +148,7 @@ class Arrays:
         size = sum(int(array.nbytes) for array in [*self.arguments, *results])
         count = 1
         if self.rotate and all(hasattr(array, "copy") or hasattr(array, "clone") for array in self.arguments):
-            cache = driver.cache_bytes(self.device) if self._on_gpu else processor_cache_bytes()
+            cache = driver.cache_bytes(self.device) if self._on_gpu else _processor_cache_bytes()
             count = max(1, min(_MOST_COPIES, math.ceil(2 * cache / max(size, 1))))
         copies = [(self.arguments, results)]
         for _ in range(count - 1):
@@ -205,3 +213,20 @@ def _copy_of(array: Any) -> Any:
 def _spec(index: int, out: Any) -> Spec:
     check_spec("autotune", index, out)
     return Spec(tuple(int(size) for size in out.shape), out.dtype)
+
+
+def _wall_clock(call: Callable[[], None], count: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(count):
+        call()
+    return time.perf_counter() - begin
+
+
+@functools.cache
+def _processor_cache_bytes() -> int:
+    """Return the size of the processor's largest cache, or a usual one if the system does not tell."""
+    try:
+        sizes = [int(file.read_text().strip().removesuffix("K")) << 10 for file in _CACHES.glob("index*/size")]
+    except (OSError, ValueError):
+        sizes = []
+    return min(max(sizes, default=_USUAL_CACHE_BYTES), _MOST_CACHE_BYTES)

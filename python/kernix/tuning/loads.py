@@ -10,8 +10,8 @@ from queue import Empty, SimpleQueue
 from kernix._errors import KernelError
 from kernix.loading.background import BackgroundWork, start
 from kernix.loading.console import ProgressLine
+from kernix.loading.load import Fetched, PreparedLoad
 from kernix.loading.module import CompiledModule
-from kernix.loading.one_load import Fetched, PreparedLoad
 
 __all__ = ["Arrival", "Loads"]
 

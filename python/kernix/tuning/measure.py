@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kernix._errors import KernelCallError
-from kernix.tuning.clock import Clock
+from kernix.tuning.arrays import Clock
 from kernix.tuning.driver import KernelNeverEndsError
 
 __all__ = ["Timing", "measure", "measure_in_turn"]

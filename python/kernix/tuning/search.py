@@ -18,9 +18,8 @@ from kernix._errors import (
 from kernix.calling.function import KernelFunction
 from kernix.loading.console import SharedLine, bar, line_of_context
 from kernix.loading.module import CompiledModule
-from kernix.tuning.arrays import Arrays
+from kernix.tuning.arrays import Arrays, Clock
 from kernix.tuning.check import why_wrong
-from kernix.tuning.clock import Clock
 from kernix.tuning.driver import KernelNeverEndsError
 from kernix.tuning.fit import fit_of
 from kernix.tuning.loads import Arrival, Loads

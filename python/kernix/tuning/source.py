@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from kernix._errors import KernelRequestError
-from kernix.loading.load import prepare
-from kernix.loading.one_load import PreparedLoad
+from kernix.loading.load import PreparedLoad, prepare
 from kernix.loading.request import file_sources, stem
 
 __all__ = ["Source", "SourceOrFiles"]

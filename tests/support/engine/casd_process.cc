@@ -3,26 +3,16 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "common/os/unique_fd.h"
+#include "common/os/unix_socket.h"
 #include "tests/support/await.h"
 
 namespace kernix::testing {
 namespace {
 
 const char kFolder[] = KERNIX_ENGINES "/buildbox";
-
-bool Accepts(const std::string& path) {
-  const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  return connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-}
 
 // What the sandbox has of this machine. The runner does not take links: /lib is one to /usr/lib.
 std::vector<std::string> Sandbox(const std::string& shared, bool has_tools, const std::vector<std::string>& folders) {
@@ -84,7 +74,7 @@ void CasdProcess::Start() {
                    .log = folder_.File("casd.log")});
   Await("buildbox-casd (deploy/setup.sh installs it)", [this] {
     EXPECT_TRUE(process_->IsRunning()) << process_->Log();
-    return Accepts(socket()) || !process_->IsRunning();
+    return ConnectTo(socket()).ok() || !process_->IsRunning();
   });
 }
 

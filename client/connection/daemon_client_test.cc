@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/connection/artifact_file.h"
+#include "client/connection/daemon_client.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,9 +20,9 @@ using testing::ScratchFolder;
 constexpr uid_t kAlice = 70001;
 constexpr uid_t kMallory = 70002;
 
-class ArtifactFileTest : public ::testing::Test {
+class CheckArtifactTest : public ::testing::Test {
  protected:
-  ArtifactFileTest() {
+  CheckArtifactTest() {
     env_.SetUid(0);
     EXPECT_TRUE(env_.CreateDirectories("/home", 0755).ok());
     env_.SetUid(kAlice);
@@ -44,30 +44,30 @@ class ArtifactFileTest : public ::testing::Test {
   MemEnv env_;
 };
 
-TEST_F(ArtifactFileTest, OnesOwnAndRootsAreFine) {
+TEST_F(CheckArtifactTest, OnesOwnAndRootsAreFine) {
   EXPECT_EQ(*Check(), kPath);
   env_.SetOwner(kPath, 0);
   EXPECT_EQ(*Check(), kPath);
 }
 
-TEST_F(ArtifactFileTest, ThePathHasNoLinks) {
+TEST_F(CheckArtifactTest, ThePathHasNoLinks) {
   ASSERT_TRUE(env_.CreateSymlink("/home/alice/store", "/home/alice/link").ok());
   EXPECT_EQ(*Check("/home/alice/link/a.so"), kPath);
 }
 
-TEST_F(ArtifactFileTest, AFileOfSomebodyElseIsRefusedByName) {
+TEST_F(CheckArtifactTest, AFileOfSomebodyElseIsRefusedByName) {
   env_.SetOwner(kPath, kMallory);
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("/home/alice/store"), HasSubstr("uid 70002"), HasSubstr("uid 70001")));
 }
 
-TEST_F(ArtifactFileTest, AFileThatOthersMayWriteToIsRefused) {
+TEST_F(CheckArtifactTest, AFileThatOthersMayWriteToIsRefused) {
   for (const mode_t mode : {0664, 0646}) {
     env_.SetMode(kPath, mode);
     EXPECT_THAT(Refusal(), HasSubstr("may write to it"));
   }
 }
 
-TEST_F(ArtifactFileTest, AFolderOnTheWayThatSomebodyElseCanExchangeIsRefused) {
+TEST_F(CheckArtifactTest, AFolderOnTheWayThatSomebodyElseCanExchangeIsRefused) {
   env_.SetOwner("/home/alice", kMallory);
   EXPECT_THAT(Refusal(), HasSubstr("/home/alice is on the way"));
   env_.SetOwner("/home/alice", kAlice);
@@ -75,7 +75,7 @@ TEST_F(ArtifactFileTest, AFolderOnTheWayThatSomebodyElseCanExchangeIsRefused) {
   EXPECT_THAT(Refusal(), HasSubstr("chmod go-w /home/alice"));
 }
 
-TEST_F(ArtifactFileTest, WhatIsNoSuchArtifactIsNotFound) {
+TEST_F(CheckArtifactTest, WhatIsNoSuchArtifactIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(Check(kPath, 9).status()));
   EXPECT_TRUE(absl::IsNotFound(Check("/home/alice/store/none.so").status()));
   EXPECT_TRUE(absl::IsNotFound(Check("").status()));
@@ -83,7 +83,7 @@ TEST_F(ArtifactFileTest, WhatIsNoSuchArtifactIsNotFound) {
   EXPECT_FALSE(Check("/home/alice/store/link.so").ok()) << "its name is a link";
 }
 
-TEST_F(ArtifactFileTest, NoContentIsRead) {
+TEST_F(CheckArtifactTest, NoContentIsRead) {
   ScratchFolder folder;
   const std::string path = folder.Write("store/a.so", "artifact");
   ASSERT_EQ(chmod((folder / "store").c_str(), 0755), 0);
