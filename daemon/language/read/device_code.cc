@@ -128,7 +128,8 @@ bool IsParameter(Tokens tokens, const Names& own_types, const Names& types) {
 bool AreParameters(Tokens parentheses, Tokens declaration, const Names& types) {
   Names own_types;
   for (size_t at = 1; at < declaration.size(); ++at) {
-    if (IsOneOf(declaration[at - 1], {"typename", "class"})) own_types.insert(declaration[at].text);
+    const size_t before = declaration[at - 1].Is("...") && at > 1 ? at - 2 : at - 1;
+    if (IsOneOf(declaration[before], {"typename", "class"})) own_types.insert(declaration[at].text);
   }
   const Tokens inside = parentheses.subspan(1, parentheses.size() - 2);
   for (size_t begin = 0, at = 0; begin < inside.size(); begin = ++at) {
@@ -261,6 +262,12 @@ class DeviceNames {
         at = AfterOperator(part, at);
       } else if (part[at].Is("[") && at + 1 < part.size() && part[at + 1].Is("[")) {  // `[[noreturn]]`
         at = AfterBrackets(part, at);
+      } else if (part[at].Is("<") && !is_function && !is_variable) {  // of the type
+        const size_t after = AfterAngles(part, at);
+        const Tokens inside = part.subspan(at, after - at);
+        is_variable = SpecifiersOf(inside).any();  // a lambda
+        Declare(inside, is_member);
+        at = after;
       } else if (part[at].Is("(")) {
         const size_t after = AfterBrackets(part, at);
         const Tokens inside = part.subspan(at, after - at);

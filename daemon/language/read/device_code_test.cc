@@ -264,6 +264,12 @@ TEST(DeviceCodeTest, BodiesCountIfTemplatesMayAddDeviceCode) {
                            "template <typename T> __attribute__((device)) T zero(A<T>::value);\n",
                            "template <typename T> __attribute__((device)) T zero(a, b);\n",
                            "template <typename T> __attribute__((device)) T zero{0};\n",
+                           "template <typename T> __attribute__((device)) A<noexcept(T())> zero;\n",
+                           "template <typename T> __attribute__((device)) A<T()> zero(0);\n",
+                           "template <int I, en_t<I<2, int> = 0> __attribute__((device)) int zero = 0;\n",
+                           "template <class... T> __attribute__((device)) int zero(sizeof...(T));\n",
+                           "template <class T> __attribute__((device)) auto zero = A<1>([] "
+                           "__attribute__((device)) {});\n",
                            "template <typename T> __attribute__((device)) T (*f)(int);\n",
                            "template <typename T> __attribute__((device)) decltype(T()) zero(n);\n",
                            "template <typename T> __attribute__((device)) decltype(T()) zero = 0;\n",
@@ -281,7 +287,8 @@ TEST(DeviceCodeTest, BodiesCountIfTemplatesMayAddDeviceCode) {
         "template <typename T> struct S { __attribute__((device)) S() : a(1) {} int a; __attribute__((device)) T f(); "
         "};\n",
         "template <typename T> __attribute__((device)) T twice(T, size_t n, unsigned);\n",
-        "template <typename T> __attribute__((device)) T twice();\n", "template <typename T> T zero = T(0);\n",
+        "template <typename T> __attribute__((device)) T twice();\n",
+        "template <typename T> T zero = T(0);\n",
         "template <typename T> __attribute__((device)) decltype(T() + 1) twice() noexcept;\n",
         "template <typename T> __attribute__((device)) T* twice(::size_t n);\n",
         "template <typename T> __attribute__((device)) auto twice(T x) noexcept(noexcept(T())) -> decltype(f(x));\n",
@@ -293,8 +300,13 @@ TEST(DeviceCodeTest, BodiesCountIfTemplatesMayAddDeviceCode) {
         "struct A {}; namespace n { template <typename T> __attribute__((device)) T twice(::n::A, n::A&&); }\n",
         "struct S { int* a; int b; template <typename T> __attribute__((device)) void g(T); __attribute__((device)) "
         "S(int& v) : a(&v), b(1) {} };\n",
+        "template <class... A> __attribute__((device)) int twice(A&&... a);\n",
+        "template <typename T> __attribute__((device)) A<noexcept(T())> twice();\n",
+        "template <typename T> __attribute__((device)) A<(sizeof(T) > 4)> twice(T x);\n",
+        "template <size_t I, class S, en_t<I<2, int> = 0> __attribute__((device)) auto twice(S&& s);\n",
         "__attribute__((device)) int twice(auto x) { return x + x; }\n",
-        "__attribute__((global)) void k(int* p) { auto x = *p; }\n", "struct S { virtual void f() {} };\n"}) {
+        "__attribute__((global)) void k(int* p) { auto x = *p; }\n",
+        "struct S { virtual void f() {} };\n"}) {
     EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", unit)) << unit;
   }
 }
