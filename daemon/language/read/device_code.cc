@@ -320,7 +320,20 @@ struct HostBody {
   Digest digest;
 };
 
+// Without attributes at its beginning that say nothing of devices: `[[nodiscard]]`, `__attribute__((host))`.
+Tokens WithoutAttributes(Tokens head) {
+  while (head.size() > 3) {
+    const bool is_host = IsAttribute(head[0]) && IsSpecifier(head[3], "host");
+    const bool has_brackets = head[0].Is("[") && head[1].Is("[");
+    const Tokens attribute = head.first(AfterBrackets(head, is_host ? 1 : 0));
+    if ((!is_host && !has_brackets) || SpecifiersOf(attribute).any()) break;
+    head = head.subspan(attribute.size());
+  }
+  return head;
+}
+
 FunctionName PlainFunction(Tokens head) {
+  head = WithoutAttributes(head);
   for (const Token& token : head) {
     if (IsAttribute(token) ||
         IsOneOf(token, {"template", "auto", "constexpr", "consteval", "operator", "friend", "requires", "concept",

@@ -96,9 +96,11 @@ TEST(DeviceCodeTest, AUnitThatAsksForItsLinesHasNoDigest) {
 
 TEST(DeviceCodeTest, TheBodyOfAHostFunctionDoesNotCount) {
   EXPECT_TRUE(MayEditBody("add<<<n / 256, 256>>>(p, p, n);", "int block = 64; add<<<n / block, block>>>(p, p, n);"));
-  for (const char* head : {"static void host(int n, float* p)", "std::vector<int> host(int n, float* p)",
-                           "extern \"C\" int host(int n, float* p)", "inline void a::b::host(int n, float* p) const",
-                           "void host(int n, float* p) noexcept", "const char* host(int n = 3, float* p = nullptr)"}) {
+  for (const char* head :
+       {"static void host(int n, float* p)", "std::vector<int> host(int n, float* p)",
+        "extern \"C\" int host(int n, float* p)", "inline void a::b::host(int n, float* p) const",
+        "void host(int n, float* p) noexcept", "[[nodiscard]] static int host(int n, float* p)",
+        "__attribute__((host)) static void host(int n, float* p)", "const char* host(int n = 3, float* p = nullptr)"}) {
     EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", kKernel, head)) << head;
   }
   EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", StrCat("namespace a { extern \"C\" { namespace {", kKernel)));
@@ -131,6 +133,7 @@ TEST(DeviceCodeTest, ABodyThatDevicesMayUseCounts) {
         "template <typename T> void host(int n, T* p)", "void host(auto n, float* p)",
         "__attribute__((device)) void host(int n, float* p)", "void host(int n, float* p) __attribute__((device))",
         "__attribute__((host)) __attribute__((device)) void host(int n, float* p)",
+        "__attribute__((host, device)) void host(int n, float* p)", "[[gnu::device]] void host(int n, float* p)",
         "__attribute__((global)) void host(int n, float* p)", "struct A { void host(int n, float* p)",
         "int x = 3, host(int n, float* p)", "A::A(int n, float* p) : a(n)", "A::A(int n, float* p) : a{n}, b(p)",
         "decltype(add) host(int n, float* p)", "bool operator==(A n, B p)"}) {
