@@ -98,7 +98,8 @@ bool IsAfterSources(const absl::Status& status) {
   const std::string_view message = ToStd(status.message());
   const auto has = [&](std::string_view text) { return message.find(text) != std::string_view::npos; };
   return KindOf(status) == v1::ErrorDetail::COMPILATION &&
-         (has(language::kHandlerOf) || has("<kernix>") || has(language::kHandlersHeader) || has("unterminated"));
+         (has(language::kHandlerOf) || has("<kernix>") || has(language::kHandlersHeader) ||
+          has("unterminated argument"));
 }
 
 // Adds to an error of nvcc's front end where what it misses may belong.
@@ -263,6 +264,7 @@ std::optional<absl::Status> Build::AskAboutSources(const absl::Status& otherwise
   alone.request.refusal = otherwise;
   const absl::StatusOr<PlanEnd> end = CatchExceptions(kLoadNotHandled, [&]() -> absl::StatusOr<PlanEnd> {
     KERNIX_ASSIGN_OR_RETURN(alone.plan, MakePlan(alone.request, parts_.include_roots, parts_.plan_limits()));
+    alone.plan.mode = load_->plan.mode;
     return RunSteps(alone);
   });
   if (!end.ok() || end->status.ok() || KindOf(end->status) != v1::ErrorDetail::COMPILATION) return std::nullopt;

@@ -2,6 +2,7 @@
 #include "daemon/builder/nvcc_compiler.h"
 
 #include <algorithm>
+#include <deque>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/cxx/lexer.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/builder/failure.h"
@@ -68,54 +70,29 @@ bool NamesError(std::string_view words) {
   return absl::StrContains(ToAbsl(words), kError) || absl::StrContains(ToAbsl(words), ": Error: ");
 }
 
-// How errors begin that the rest of the runtime header changes in no word, since a stand-in was chosen by all names of
-// the unit: errors of punctuation, of names that nobody declares, of what those have or do not have that somebody does
-// declare. Candidates that they list have names of the unit, or are found through classes that it names.
-constexpr absl::string_view kLasting[] = {
-    "#error",
-    "a class or namespace qualified name",
-    "a value of type",
-    "argument of type",
-    "calling a __host__",
-    "cannot overload functions",
-    "class \"",
-    "declaration is incompatible",
-    "expected a",
-    "expression must",
-    "function \"",
-    "incomplete type",
-    "inlining failed",
-    "invalid redeclaration",
-    "more than one instance of",
-    "name followed by \"::\"",
-    "namespace \"",
-    "no default constructor",
-    "no instance of",
-    "no suitable",
-    "operand types are incompatible",
-    "return value type",
-    "static assertion failed",
-    "the default constructor of",
-    "too few arguments",
-    "too many arguments",
-    "type name is not allowed",
-    "variable \"",
-};
+// Whether what a compiler says quotes a name that a stand-in lacks: "identifier "max" is undefined".
+bool QuotesAnyOf(const language::RuntimeNames& names, absl::string_view text) {
+  const std::vector<std::string> pieces = absl::StrSplit(text, absl::ByAnyChar("\"'"));
+  for (size_t quoted = 1; quoted < pieces.size(); quoted += 2) {
+    std::deque<std::string> storage;
+    language::Lexer lexer(pieces[quoted], storage);
+    for (language::Token token; lexer.Next(token);) {
+      if (token.IsIdentifier() && names.Find(token.text) != language::RuntimeNames::Takes()) return true;
+    }
+  }
+  return false;
+}
 
-// Whether each error in what a phase says is such a one. `has_std`: see RuntimeChoice.
-bool IsSameWithWholeHeader(std::string_view output, bool has_std) {
+// Whether the rest of the runtime header changes no error of what a phase says. The stand-in was chosen by all names of
+// the unit, so an error changes only if it quotes a name that the stand-in lacks, which the unit does not have, or
+// lists what nobody names: operators, and names like an unknown one. `has_std`: see RuntimeChoice.
+bool IsSameWithWholeHeader(std::string_view output, const language::RuntimeNames& lacked, bool has_std) {
   for (const absl::string_view line : absl::StrSplit(ToAbsl(output), '\n')) {
+    if (absl::StrContains(line, "did you mean") || absl::StrContains(line, "suggested alternative")) return false;
     const size_t at = line.find(kError);
     if (at == line.npos) continue;
-    const absl::string_view text = line.substr(line.find(": ", at + kError.size()) + 2);
-    const bool is_unknown_name =
-        absl::StartsWith(text, "identifier ") &&
-        (absl::EndsWith(text, " is undefined") || absl::EndsWith(text, " is undefined in device code"));
-    const bool is_warning = absl::StrContains(text, " [-W");
-    const bool is_lasting = std::any_of(std::begin(kLasting), std::end(kLasting),
-                                        [&](absl::string_view begin) { return absl::StartsWith(text, begin); });
-    const bool is_operator = !has_std && absl::StartsWith(text, "no operator \"");
-    if (!is_unknown_name && !is_warning && !is_lasting && !is_operator) return false;
+    const absl::string_view text = line.substr(at);
+    if ((has_std && absl::StrContains(text, "operator")) || QuotesAnyOf(lacked, text)) return false;
   }
   return true;
 }
@@ -214,6 +191,7 @@ class NvccCompiler::Compile {
       known = Find(parts);
     }
     if (known->passes.empty()) return RunWithWholeHeader("whole_not_known_yet");
+    stand_in_ = known;
     Phases slim = WithStandIn(phases_, known->passes, parts);
     preprocessing_ = compiler_.preambles_.Prepare(slim, *run_.toolchain, run_.askers->First(), held_);
     PlanEnd preprocessed = Preprocess();
@@ -223,7 +201,6 @@ class NvccCompiler::Compile {
       return RunWithWholeHeader("whole_after_preprocessing");
     }
     compiler_.runtime_headers_["parts"].Add();
-    stand_in_ = known;
     has_std_ = choice.has_std;
     return RunCompile(slim, preprocessed);
   }
@@ -373,19 +350,17 @@ class NvccCompiler::Compile {
     if (LacksHeader(words)) return Fail(detail);
     if (failed.kind == StepKind::kPtxas) return OnPtxasFailed(phases, failed, detail);
     if (!NamesError(words)) return RunWhole("whole_after_failure");
-    if (&phases == &phases_ || IsSameWithWholeHeader(words, has_std_)) return Fail(detail);
-    if (is_cicc) return RunWhole("whole_after_failure");
+    if (stand_in_ == nullptr || IsSameWithWholeHeader(words, stand_in_->names, has_std_)) return Fail(detail);
     LetGo();
     return RunWithWholeHeader("whole_after_error");
   }
 
   // It speaks of lines of the PTX, which is that of a whole call.
   exec::ActionEnd OnPtxasFailed(const Phases& phases, const Step& failed, v1::ErrorDetail detail) {
-    const auto is_ptxas = [](const Step& step) { return step.kind == StepKind::kPtxas; };
-    if (std::count_if(phases.compile.begin(), phases.compile.end(), is_ptxas) > 1) {
-      return RunWhole("whole_after_failure");
+    const auto is_cicc = [](const Step& step) { return step.kind == StepKind::kCicc; };
+    if (std::count_if(phases.compile.begin(), phases.compile.end(), is_cicc) == 1) {
+      detail.set_compiler_output(AsInWholeCall(failed, detail.compiler_output()));
     }
-    detail.set_compiler_output(AsInWholeCall(failed, detail.compiler_output()));
     return Fail(detail);
   }
 

@@ -53,6 +53,7 @@ class HostCompilerImpl : public Compiler {
 
   Step CheckSyntax(const PlanInputs& inputs, const PlannedUnit& unit) const override {
     Step step = Compile(inputs, unit);
+    step.kind = StepKind::kOther;
     step.action.argv[1] = "-fsyntax-only";  // instead of -c
     step.action.outputs.clear();
     step.object.clear();

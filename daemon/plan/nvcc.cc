@@ -246,13 +246,6 @@ class NvccImpl : public Compiler {
  public:
   Step Compile(const PlanInputs& inputs, const PlannedUnit& unit) const override { return CompileStep(inputs, unit); }
 
-  Step CheckSyntax(const PlanInputs& inputs, const PlannedUnit& unit) const override {
-    Step step =
-        HasDeviceCode(unit) ? PtxStep(inputs, {unit, inputs.request.architectures.back()}) : CompileStep(inputs, unit);
-    step.action.step = StepName("compile", unit);
-    return step;
-  }
-
   ModuleParts More(const PlanInputs& inputs) const override {
     ModuleParts more;
     const bool has_device_code = std::any_of(inputs.units.begin(), inputs.units.end(), HasDeviceCode);

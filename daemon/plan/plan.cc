@@ -352,9 +352,7 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
     plan.steps.push_back(refused ? compiler.CheckSyntax(inputs, unit) : compiler.Compile(inputs, unit));
   }
   ModuleParts more;
-  if (refused) {
-    plan.mode = CompileMode::kWhole;
-  } else {
+  if (!refused) {
     more = compiler.More(inputs);
     Append(plan.steps, more.steps);
     if (CompilesHandlers(request)) plan.steps.push_back(HandlerStep(inputs));

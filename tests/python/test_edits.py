@@ -64,13 +64,13 @@ def load_fixture(fresh_name, learn):
     return functools.partial(load_cuda, fresh_name)
 
 
-def load_cuda(name, source, flags, number=0, **how):
+def load_cuda(name, source, flags, number=0, compute_capability="9.0", **how):
     """Load a CUDA module without JAX."""
     return kernix.load_cuda_inline(
         f"{name}_{number}",
         source,
         auto_register=False,
-        compute_capability="9.0",
+        compute_capability=compute_capability,
         extra_cuda_cflags=list(flags),
         **how,
     )
@@ -293,18 +293,45 @@ ERRORS = {
     ),
     "what only the host compiler refuses": (
         'extern "C" void wrong();\nvoid alias() __attribute__((alias("nothing")));',
-        True,
+        False,
     ),
+    "a variable twice": ("__global__ void wrong(float* x) { int i = 0; int i = 1; *x = i; }", False),
+    "a variable of the host twice": ("int wrong() { int i = 0; int i = 1; return i; }", False),
+    "a break": ("__global__ void wrong() { break; }", False),
+    "a character": ("__global__ void wrong(float* x) { *x = @; }", False),
+    "a type": ("wrong(int);", False),
+    "too many values": ("__constant__ int wrong[2] = {1, 2, 3};", False),
+    "a case twice": ("__device__ void wrong(int n) { switch (n) { case 1: case 1: break; } }", False),
+    "a label": ("__device__ void wrong() { goto out; }", False),
+    "a value of shared memory": ("__global__ void wrong(int* x) { __shared__ int q = 3; *x = q; }", False),
+    "a device function": ("__device__ int only() { return 1; }\nint wrong() { return only(); }", False),
+    "a result": ("__global__ int wrong() { return 1; }", False),
+    "a private member": ("class P { int a; };\n__device__ int wrong(P p) { return p.a; }", False),
+    "a size": ("__global__ void wrong(int* x) { int a[-1]; *x = a[0]; }", False),
+    "a reference": ("__global__ void wrong(float* x) { float& r = 3; *x = r; }", False),
+    "a literal": ("__global__ void wrong(float* x) { *x = 1.0g; }", False),
+    "a cast": ("__device__ int wrong(float* y) { return *static_cast<int*>(y); }", False),
+    "a class": ("struct Q;\n__device__ int wrong(Q* q) { return q->x; }", False),
+    "a constant": ("__global__ void wrong(const float* x) { *x = 1; }", False),
+    "a template's arguments": ("template <class T> T one();\nint wrong() { return one<int, float>(); }", False),
+    "a member's type": ("struct S { x(); };", False),
+    "a lambda": ("void wrong() { auto l = [] __device__(int i) { return i; }; }", False),
+    "a condition": ("#if 1 +\n#endif", False),
+    "a macro's arguments": ("#define WRONG(a, b) a + b\nint wrong = WRONG(1);", False),
+    "a brace": ("__global__ void wrong(int n) { if (n) {", False),
+    "a quote": ('__global__ void wrong() { printf("abc); }', False),
+    "a name that is almost one": ("__global__ void wrong(float* x) { *x = sinff(1.f); }", False),
+    "an assembler's instruction": ('void wrong() { asm("nonsense"); }', False),
     "an instruction": ('__global__ void wrong(float* x) { asm("nonsense;"); }', False),
 }
 
 
-def assert_same_words(load, wrong, flags):
+def assert_same_words(load, wrong, flags, **options):
     """Check that an error has the words of a whole call of nvcc."""
     said = []
     for how in ({}, {"force_rebuild": True}):
         with pytest.raises(kernix.KernelError) as error:
-            load(wrong, flags, **how)
+            load(wrong, flags, **options, **how)
         said.append(str(error.value))
     assert said[0] == said[1]
 
@@ -317,6 +344,19 @@ def test_an_error_is_what_a_whole_call_says(load, learn, counter, what):
     assert_same_words(load, f"{SOURCE}\n{wrong}\n", [])
     assert (counter("whole_after_error") > before[0]) == is_asked_again
     assert counter("whole_after_failure") == before[1], "no whole call was needed"
+
+
+def test_an_open_condition_is_preprocessed_once(load, learn, counter):
+    learn(SOURCE)
+    before = counter("whole_after_error")
+    assert_same_words(load, f"#if 1\n{SOURCE}", [])
+    assert counter("whole_after_error") == before
+
+
+def test_an_instruction_for_two_architectures_needs_no_whole_call(load, counter):
+    before = counter("whole_after_failure")
+    assert_same_words(load, f"{SOURCE}\n{ERRORS['an instruction'][0]}\n", [], compute_capability="sm_80,sm_90")
+    assert counter("whole_after_failure") == before
 
 
 @pytest.mark.parametrize("what", ["an operator on what std declares", "an overload in headers"])

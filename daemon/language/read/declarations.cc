@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -43,7 +44,10 @@ size_t AfterBrackets(Tokens tokens, size_t at) {
   return at;
 }
 
-size_t AfterAngles(Tokens tokens, size_t at) {
+namespace {
+
+// `opens_before_number`: whether `n<2` begins a template's arguments.
+std::optional<size_t> FindAfterAngles(Tokens tokens, size_t at, bool opens_before_number) {
   int depth = 0;
   while (at < tokens.size()) {
     if (IsOpen(tokens[at])) {
@@ -56,11 +60,22 @@ size_t AfterAngles(Tokens tokens, size_t at) {
       at += 2;
       continue;
     }
-    depth += tokens[at].Is("<") ? 1 : tokens[at].Is(">") ? -1 : 0;
+    const bool is_less = !opens_before_number && at + 1 < tokens.size() && tokens[at].Is("<") &&
+                         tokens[at + 1].kind == TokenKind::kNumber;
+    depth += is_less ? 0 : tokens[at].Is("<") ? 1 : tokens[at].Is(">") ? -1 : 0;
     ++at;
     if (depth == 0) return at;
   }
-  return at;
+  return std::nullopt;
+}
+
+}  // namespace
+
+// Without the names of a unit, `n<2` is a comparison where there are too few '>'.
+size_t AfterAngles(Tokens tokens, size_t at) {
+  std::optional<size_t> end = FindAfterAngles(tokens, at, /*opens_before_number=*/true);
+  if (!end) end = FindAfterAngles(tokens, at, /*opens_before_number=*/false);
+  return end.value_or(tokens.size());
 }
 
 std::vector<Token> EssenceOf(Tokens tokens) {

@@ -128,7 +128,8 @@ bool IsParameter(Tokens tokens, const Names& own_types, const Names& types) {
 bool AreParameters(Tokens parentheses, Tokens declaration, const Names& types) {
   Names own_types;
   for (size_t at = 1; at < declaration.size(); ++at) {
-    if (IsOneOf(declaration[at - 1], {"typename", "class"})) own_types.insert(declaration[at].text);
+    const size_t before = declaration[at - 1].Is("...") && at > 1 ? at - 2 : at - 1;
+    if (IsOneOf(declaration[before], {"typename", "class"})) own_types.insert(declaration[at].text);
   }
   const Tokens inside = parentheses.subspan(1, parentheses.size() - 2);
   for (size_t begin = 0, at = 0; begin < inside.size(); begin = ++at) {
@@ -261,6 +262,12 @@ class DeviceNames {
         at = AfterOperator(part, at);
       } else if (part[at].Is("[") && at + 1 < part.size() && part[at + 1].Is("[")) {  // `[[noreturn]]`
         at = AfterBrackets(part, at);
+      } else if (part[at].Is("<") && !is_function && !is_variable) {  // of the type
+        const size_t after = AfterAngles(part, at);
+        const Tokens inside = part.subspan(at, after - at);
+        is_variable = SpecifiersOf(inside).any();  // a lambda
+        Declare(inside, is_member);
+        at = after;
       } else if (part[at].Is("(")) {
         const size_t after = AfterBrackets(part, at);
         const Tokens inside = part.subspan(at, after - at);
@@ -313,7 +320,20 @@ struct HostBody {
   Digest digest;
 };
 
+// Without attributes at its beginning that say nothing of devices: `[[nodiscard]]`, `__attribute__((host))`.
+Tokens WithoutAttributes(Tokens head) {
+  while (head.size() > 3) {
+    const bool is_host = IsAttribute(head[0]) && IsSpecifier(head[3], "host");
+    const bool has_brackets = head[0].Is("[") && head[1].Is("[");
+    const Tokens attribute = head.first(AfterBrackets(head, is_host ? 1 : 0));
+    if ((!is_host && !has_brackets) || SpecifiersOf(attribute).any()) break;
+    head = head.subspan(attribute.size());
+  }
+  return head;
+}
+
 FunctionName PlainFunction(Tokens head) {
+  head = WithoutAttributes(head);
   for (const Token& token : head) {
     if (IsAttribute(token) ||
         IsOneOf(token, {"template", "auto", "constexpr", "consteval", "operator", "friend", "requires", "concept",

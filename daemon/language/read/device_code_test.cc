@@ -96,9 +96,11 @@ TEST(DeviceCodeTest, AUnitThatAsksForItsLinesHasNoDigest) {
 
 TEST(DeviceCodeTest, TheBodyOfAHostFunctionDoesNotCount) {
   EXPECT_TRUE(MayEditBody("add<<<n / 256, 256>>>(p, p, n);", "int block = 64; add<<<n / block, block>>>(p, p, n);"));
-  for (const char* head : {"static void host(int n, float* p)", "std::vector<int> host(int n, float* p)",
-                           "extern \"C\" int host(int n, float* p)", "inline void a::b::host(int n, float* p) const",
-                           "void host(int n, float* p) noexcept", "const char* host(int n = 3, float* p = nullptr)"}) {
+  for (const char* head :
+       {"static void host(int n, float* p)", "std::vector<int> host(int n, float* p)",
+        "extern \"C\" int host(int n, float* p)", "inline void a::b::host(int n, float* p) const",
+        "void host(int n, float* p) noexcept", "[[nodiscard]] static int host(int n, float* p)",
+        "__attribute__((host)) static void host(int n, float* p)", "const char* host(int n = 3, float* p = nullptr)"}) {
     EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", kKernel, head)) << head;
   }
   EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", StrCat("namespace a { extern \"C\" { namespace {", kKernel)));
@@ -131,6 +133,7 @@ TEST(DeviceCodeTest, ABodyThatDevicesMayUseCounts) {
         "template <typename T> void host(int n, T* p)", "void host(auto n, float* p)",
         "__attribute__((device)) void host(int n, float* p)", "void host(int n, float* p) __attribute__((device))",
         "__attribute__((host)) __attribute__((device)) void host(int n, float* p)",
+        "__attribute__((host, device)) void host(int n, float* p)", "[[gnu::device]] void host(int n, float* p)",
         "__attribute__((global)) void host(int n, float* p)", "struct A { void host(int n, float* p)",
         "int x = 3, host(int n, float* p)", "A::A(int n, float* p) : a(n)", "A::A(int n, float* p) : a{n}, b(p)",
         "decltype(add) host(int n, float* p)", "bool operator==(A n, B p)"}) {
@@ -264,6 +267,12 @@ TEST(DeviceCodeTest, BodiesCountIfTemplatesMayAddDeviceCode) {
                            "template <typename T> __attribute__((device)) T zero(A<T>::value);\n",
                            "template <typename T> __attribute__((device)) T zero(a, b);\n",
                            "template <typename T> __attribute__((device)) T zero{0};\n",
+                           "template <typename T> __attribute__((device)) A<noexcept(T())> zero;\n",
+                           "template <typename T> __attribute__((device)) A<T()> zero(0);\n",
+                           "template <int I, en_t<I<2, int> = 0> __attribute__((device)) int zero = 0;\n",
+                           "template <class... T> __attribute__((device)) int zero(sizeof...(T));\n",
+                           "template <class T> __attribute__((device)) auto zero = A<1>([] "
+                           "__attribute__((device)) {});\n",
                            "template <typename T> __attribute__((device)) T (*f)(int);\n",
                            "template <typename T> __attribute__((device)) decltype(T()) zero(n);\n",
                            "template <typename T> __attribute__((device)) decltype(T()) zero = 0;\n",
@@ -281,7 +290,8 @@ TEST(DeviceCodeTest, BodiesCountIfTemplatesMayAddDeviceCode) {
         "template <typename T> struct S { __attribute__((device)) S() : a(1) {} int a; __attribute__((device)) T f(); "
         "};\n",
         "template <typename T> __attribute__((device)) T twice(T, size_t n, unsigned);\n",
-        "template <typename T> __attribute__((device)) T twice();\n", "template <typename T> T zero = T(0);\n",
+        "template <typename T> __attribute__((device)) T twice();\n",
+        "template <typename T> T zero = T(0);\n",
         "template <typename T> __attribute__((device)) decltype(T() + 1) twice() noexcept;\n",
         "template <typename T> __attribute__((device)) T* twice(::size_t n);\n",
         "template <typename T> __attribute__((device)) auto twice(T x) noexcept(noexcept(T())) -> decltype(f(x));\n",
@@ -293,8 +303,13 @@ TEST(DeviceCodeTest, BodiesCountIfTemplatesMayAddDeviceCode) {
         "struct A {}; namespace n { template <typename T> __attribute__((device)) T twice(::n::A, n::A&&); }\n",
         "struct S { int* a; int b; template <typename T> __attribute__((device)) void g(T); __attribute__((device)) "
         "S(int& v) : a(&v), b(1) {} };\n",
+        "template <class... A> __attribute__((device)) int twice(A&&... a);\n",
+        "template <typename T> __attribute__((device)) A<noexcept(T())> twice();\n",
+        "template <typename T> __attribute__((device)) A<(sizeof(T) > 4)> twice(T x);\n",
+        "template <size_t I, class S, en_t<I<2, int> = 0> __attribute__((device)) auto twice(S&& s);\n",
         "__attribute__((device)) int twice(auto x) { return x + x; }\n",
-        "__attribute__((global)) void k(int* p) { auto x = *p; }\n", "struct S { virtual void f() {} };\n"}) {
+        "__attribute__((global)) void k(int* p) { auto x = *p; }\n",
+        "struct S { virtual void f() {} };\n"}) {
     EXPECT_TRUE(MayEditBody("p[0] = 1;", "p[0] = 2;", unit)) << unit;
   }
 }
