@@ -372,7 +372,7 @@ def test_what_is_no_struct_is_refused(by_value, value, error, message):
     [
         (
             "struct S { ~S(); int i; };\n// @BE f\n__global__ void f(float* y, S s) { }",
-            "bytes make no object",
+            "must be a struct of these bytes",
         ),
         (
             "// @BE f ret:float32 attr.s:float32[]\n__global__ void f(float* y, float s) { }",
@@ -381,7 +381,7 @@ def test_what_is_no_struct_is_refused(by_value, value, error, message):
         (
             '#include "brainevent/common.h"\n// @BE f ret:float32 attr.s:float32[]\n'
             "__global__ void f(float* y, BE::Span<const float> s) { }",
-            "host memory|deleted|takes 'BE::Span",
+            "the parameter of f for attr.s:float32\\[\\] must be a struct of these bytes",
         ),
     ],
     ids=["destructor", "number", "span"],

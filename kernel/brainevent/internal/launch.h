@@ -295,47 +295,6 @@ struct LaunchArray {
   }
 };
 
-// The elements of an array attribute. It converts to a struct or a vector of CUDA, which the function takes by value.
-struct LaunchBytes {
-  const char* name;
-  const void* data;
-  size_t size;
-
-  template <typename T>
-  operator T() const {
-    static_assert(__is_class(T) || __is_union(T),
-                  "an array attribute is for a struct: write the parameter's own type into its token");
-    // A half2 has copy constructors of its own; its bytes are its value all the same.
-    static_assert(__has_trivial_destructor(T), "bytes make no object of this type: it has a destructor of its own");
-    static_assert(!__is_polymorphic(T), "bytes make no object of this type: it has virtual functions");
-    Storage<T> storage;
-    __builtin_memcpy(&storage, data, sizeof(T));
-    return storage.value;
-  }
-  template <typename T>
-  operator BE::Span<T>() const = delete;  // its elements would be in host memory
-
- private:
-  template <typename T>
-  union Storage {
-    Storage() {}
-    T value;
-  };
-};
-
-// Checks that a value fits a parameter of type T: that there are as many bytes.
-template <typename T, typename Value>
-inline void CheckValue(Call&, const Value&) {}
-template <typename T>
-KERNIX_COLD inline void CheckValue(Call& call, const LaunchBytes& value) {
-  if (value.size == sizeof(T) || call.error != nullptr) return;
-  call.error =
-      Fail(call.frame, *call.signature, ffi::kInvalidArgument,
-           "attribute '%s' has %lld bytes; the C++ parameter has %lld (a NumPy dtype is laid out like a struct "
-           "with align=True)",
-           value.name, static_cast<long long>(value.size), static_cast<long long>(sizeof(T)));
-}
-
 // Launches `function` as the call says, with `values`, which must convert to its parameters.
 template <typename... Parameters, typename... Values>
 inline void Launch(Call& call, void (*function)(Parameters...), const Values&... values) {
@@ -347,8 +306,6 @@ inline void Launch(Call& call, void (*function)(Parameters...), const Values&...
   if (config.cluster.count > 0 && call.error == nullptr) {
     call.error = AllowCluster(call, config, reinterpret_cast<const void*>(function));
   }
-  if (call.error != nullptr) return;
-  (CheckValue<Parameters>(call, values), ...);
   if (call.error != nullptr) return;
   cudaLaunchAttribute attributes[2] = {};
   unsigned count = 0;
