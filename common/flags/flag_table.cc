@@ -246,6 +246,10 @@ bool LooksLikeFlag(std::string_view text) {
 // Names of most flags, and of few things behind a minus: "-O3", "-Wall", "-fopenmp", "-mavx2", "-ggdb".
 bool IsNamedLikeFlag(std::string_view word) {
   constexpr std::string_view kFirstLetters = "OWfgm";
+  static constexpr std::string_view kShort[] = {"-g",  "-w",    "-O",        "-s",       "-p",        "-pg",
+                                                "-G",  "-ansi", "-pedantic", "-pthread", "-pipe",     "-rdynamic",
+                                                "-dc", "-dlto", "-restrict", "-ewp",     "-res-usage"};
+  if (std::ranges::find(kShort, word) != std::ranges::end(kShort)) return true;
   return word.size() > 2 && kFirstLetters.find(word[1]) != kFirstLetters.npos && word.find('(') == word.npos;
 }
 

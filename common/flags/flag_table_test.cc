@@ -157,10 +157,29 @@ TEST(TwoFlagsTest, TheErrorShowsTheTwo) {
 }
 
 TEST(TwoFlagsTest, FoundInEachTool) {
-  for (const char* word :
-       {"-O3 -march=native", "-O3  --param=x=1", "-I/a -I/b", "-I /a", "-DA -UB", "-DA=8 -O3", "-DT=unsigned int -DB",
-        "-std=c++20 -g", "-fopenmp -pthread", "-DA=\"x y\" -DB", "-D A=8", "-unknown -other", "-DA=(1) -fopenmp",
-        "-isystem /a", "-DA=8\t-DB=9", "-O3 \t-g", "-I\t/a"}) {
+  for (const char* word : {"-O3 -march=native",
+                           "-O3  --param=x=1",
+                           "-I/a -I/b",
+                           "-I /a",
+                           "-DA -UB",
+                           "-DA=8 -O3",
+                           "-DT=unsigned int -DB",
+                           "-std=c++20 -g",
+                           "-fopenmp -pthread",
+                           "-DA=\"x y\" -DB",
+                           "-D A=8",
+                           "-unknown -other",
+                           "-DA=(1) -fopenmp",
+                           "-isystem /a",
+                           "-DA=8\t-DB=9",
+                           "-O3 \t-g",
+                           "-I\t/a",
+                           "-DA=8 -g",
+                           "-DA=8 -w",
+                           "-DA=8 -pg",
+                           "-DA=8 -s",
+                           "-DA=8 -O",
+                           "-DA=8 -pthread"}) {
     EXPECT_FALSE(Check(kCompiler, {word}).ok()) << word;
   }
   for (const char* word : {"-O3 --use_fast_math", "-Xptxas -v", "--ptxas-options -v", "-Xcompiler -fopenmp",

@@ -66,7 +66,7 @@ constexpr Rule kCompilerRules[] = {
     Nobody("-static|-pie|-static-pie|-r", kNoOtherOutput),
     Nobody("-static-libasan|-static-libtsan|-static-libubsan|-static-liblsan|-static-openmp", kUnseenLibrary),
     Nobody("-fgnu-tm|-fxray-*|-fmemory-profile*|-unwindlib*|--unwindlib*|-mpc32|-mpc64|-mpc80", kUnseenLibrary),
-    Nobody("-fpack-struct*|-mabi=ms", kForeignAbi),
+    Nobody("-fpack-struct*|-mabi=ms|-m32|-mx32|-m16", kForeignAbi),
 
     // Flags of other tools.
     Nobody("-Wl,*|-Xlinker:*", kLinkFlag, Meaning::kLinkerFlags),

@@ -427,7 +427,7 @@ def test_what_is_no_struct_is_refused(by_value, value, error, message):
         (
             '#include "brainevent/common.h"\n// @BE f ret:float32 attr.s:float32[]\n'
             "__global__ void f(float* y, BE::Span<const float> s) { }",
-            "host memory|deleted|takes 'BE::Span",
+            "'s' takes the bytes of a struct, union or vector",
         ),
     ],
     ids=["virtual function", "number", "span"],

@@ -57,10 +57,12 @@ class DeclaratorReader {
     }
     while (ReadOperator()) {
     }
+    const bool of_rows = ReadPointerToRows();  // "(*x)[4]", which is "x[][4]"
     if (More() && tokens_[at_].IsIdentifier() && !IsKeyword(tokens_[at_].text)) result_.name = tokens_[at_++].text;
+    if (of_rows && More() && tokens_[at_].Is(")")) ++at_;
     if (More() && tokens_[at_].Is("[")) {
-      result_.arrays = static_cast<int>(
-          std::count_if(tokens_.begin() + at_, tokens_.end(), [](const Token& token) { return token.Is("["); }));
+      result_.arrays = of_rows + static_cast<int>(std::count_if(tokens_.begin() + at_, tokens_.end(),
+                                                                [](const Token& token) { return token.Is("["); }));
       at_ = tokens_.size();
     }
     result_.understood = !More() && (!result_.words.empty() || !result_.type.empty());
@@ -111,6 +113,16 @@ class DeclaratorReader {
     result_.arguments = tokens_.subspan(begin, at_ - begin - (depth == 0 ? 1 : 0));
   }
 
+  bool ReadPointerToRows() {
+    if (tokens_.size() - at_ < 3 || !tokens_[at_].Is("(") || !tokens_[at_ + 1].Is("*")) return false;
+    const auto close = std::find_if(tokens_.begin() + at_, tokens_.end(), [](const Token& t) { return t.Is(")"); });
+    if (tokens_.end() - close < 2 || (close - 1)->Is("]") || !(close + 1)->Is("[")) return false;
+    at_ += 2;
+    while (ReadOperator()) {
+    }
+    return true;
+  }
+
   bool ReadOperator() {
     if (!More()) return false;
     const Token& token = tokens_[at_];
@@ -148,21 +160,31 @@ std::optional<AttributeType> BuiltinType(const std::vector<std::string_view>& wo
 // means by `uchar`.
 std::optional<AttributeType> NamedType(std::string_view name) {
   static const auto& types = *new absl::flat_hash_map<std::string_view, AttributeType>{
-      {"int8_t", AttributeType::kInt8},      {"uint8_t", AttributeType::kUInt8},
-      {"int16_t", AttributeType::kInt16},    {"uint16_t", AttributeType::kUInt16},
-      {"int32_t", AttributeType::kInt32},    {"uint32_t", AttributeType::kUInt32},
-      {"int64_t", AttributeType::kInt64},    {"uint64_t", AttributeType::kUInt64},
-      {"size_t", AttributeType::kUInt64},    {"ptrdiff_t", AttributeType::kInt64},
-      {"ssize_t", AttributeType::kInt64},    {"intptr_t", AttributeType::kInt64},
-      {"uintptr_t", AttributeType::kUInt64}, {"u_int8_t", AttributeType::kUInt8},
-      {"u_int16_t", AttributeType::kUInt16}, {"u_int32_t", AttributeType::kUInt32},
-      {"u_int64_t", AttributeType::kUInt64}, {"off_t", AttributeType::kInt64},
-      {"time_t", AttributeType::kInt64},     {"clock_t", AttributeType::kInt64},
-      {"char8_t", AttributeType::kUInt8},    {"uchar", AttributeType::kUInt8},
-      {"u_char", AttributeType::kUInt8},     {"ushort", AttributeType::kUInt16},
-      {"u_short", AttributeType::kUInt16},   {"uint", AttributeType::kUInt32},
-      {"u_int", AttributeType::kUInt32},     {"ulong", AttributeType::kUInt64},
-      {"u_long", AttributeType::kUInt64},
+      {"int8_t", AttributeType::kInt8},         {"uint8_t", AttributeType::kUInt8},
+      {"int16_t", AttributeType::kInt16},       {"uint16_t", AttributeType::kUInt16},
+      {"int32_t", AttributeType::kInt32},       {"uint32_t", AttributeType::kUInt32},
+      {"int64_t", AttributeType::kInt64},       {"uint64_t", AttributeType::kUInt64},
+      {"size_t", AttributeType::kUInt64},       {"ptrdiff_t", AttributeType::kInt64},
+      {"ssize_t", AttributeType::kInt64},       {"intptr_t", AttributeType::kInt64},
+      {"uintptr_t", AttributeType::kUInt64},    {"u_int8_t", AttributeType::kUInt8},
+      {"u_int16_t", AttributeType::kUInt16},    {"u_int32_t", AttributeType::kUInt32},
+      {"u_int64_t", AttributeType::kUInt64},    {"off_t", AttributeType::kInt64},
+      {"time_t", AttributeType::kInt64},        {"clock_t", AttributeType::kInt64},
+      {"int_fast8_t", AttributeType::kInt8},    {"uint_fast8_t", AttributeType::kUInt8},
+      {"int_fast16_t", AttributeType::kInt64},  {"uint_fast16_t", AttributeType::kUInt64},
+      {"int_fast32_t", AttributeType::kInt64},  {"uint_fast32_t", AttributeType::kUInt64},
+      {"int_fast64_t", AttributeType::kInt64},  {"uint_fast64_t", AttributeType::kUInt64},
+      {"int_least8_t", AttributeType::kInt8},   {"uint_least8_t", AttributeType::kUInt8},
+      {"int_least16_t", AttributeType::kInt16}, {"uint_least16_t", AttributeType::kUInt16},
+      {"int_least32_t", AttributeType::kInt32}, {"uint_least32_t", AttributeType::kUInt32},
+      {"int_least64_t", AttributeType::kInt64}, {"uint_least64_t", AttributeType::kUInt64},
+      {"intmax_t", AttributeType::kInt64},      {"uintmax_t", AttributeType::kUInt64},
+      {"char16_t", AttributeType::kUInt16},     {"char32_t", AttributeType::kUInt32},
+      {"wchar_t", AttributeType::kInt32},       {"char8_t", AttributeType::kUInt8},
+      {"uchar", AttributeType::kUInt8},         {"u_char", AttributeType::kUInt8},
+      {"ushort", AttributeType::kUInt16},       {"u_short", AttributeType::kUInt16},
+      {"uint", AttributeType::kUInt32},         {"u_int", AttributeType::kUInt32},
+      {"ulong", AttributeType::kUInt64},        {"u_long", AttributeType::kUInt64},
   };
   ConsumePrefix(name, "std::");
   const auto found = types.find(name);
@@ -173,8 +195,8 @@ std::optional<AttributeType> NamedType(std::string_view name) {
 std::string_view Remedy(std::string_view type) {
   if (HasText(type, "complex"))
     return "XLA cannot pass complex attributes: take the real and imaginary parts as two attributes";
-  if (HasText(type, "half") || HasText(type, "float16") || HasText(type, "bfloat16")) {
-    return "take the bits as a uint16_t and write the token attr.<name>:float16 or attr.<name>:bfloat16";
+  if (HasText(type, "half") || HasText(type, "loat16") || HasText(type, "bf16")) {
+    return "write out the tokens, with attr.<name>:float16 or attr.<name>:bfloat16 for this one";
   }
   if (type == "std::string" || type == "string") return "take a std::string_view";
   return "";
@@ -200,6 +222,9 @@ std::string_view ElementOfAlias(std::string_view type) {
       {"half", "float16"},
       {"__nv_bfloat16", "bfloat16"},
       {"nv_bfloat16", "bfloat16"},
+      {"_Float16", "float16"},
+      {"__bf16", "bfloat16"},
+      {"std::byte", "uint8"},
       {"cuComplex", "complex64"},
       {"cuFloatComplex", "complex64"},
       {"cuDoubleComplex", "complex128"},
@@ -224,6 +249,11 @@ Vector FindVector(std::string_view type) {
       {"longlong", "int64"}, {"ulonglong", "uint64"}, {"float", "float32"},        {"double", "float64"},
       {"half", "float16"},   {"__half", "float16"},   {"nv_bfloat16", "bfloat16"}, {"__nv_bfloat16", "bfloat16"},
   };
+  // __nv_fp8x4_e4m3 holds four __nv_fp8_e4m3.
+  for (const int lanes : {2, 4}) {
+    const std::string packed = StrCat("__nv_fp8x", lanes, "_");
+    if (type.starts_with(packed)) return {ElementOfAlias(StrCat("__nv_fp8_", type.substr(packed.size()))), lanes};
+  }
   for (const std::string_view alignment : {"_16a", "_32a"}) ConsumeSuffix(type, alignment);  // double4_16a
   if (type.size() < 2 || type.back() < '1' || type.back() > '4') return {};
   const int lanes = type.back() - '0';
@@ -305,17 +335,23 @@ std::string MeantType(const Declarator& declarator) {
   return meant.empty() ? "" : StrCat(". Did you mean ", meant, "?");
 }
 
-// Advice about an array of an unknown element type. `is_input`: whether it is an argument.
-std::string NoElement(const Declarator& type, bool is_input) {
+// Advice about an array of an unknown element type. `is_input`: whether it is an argument. `is_pointer`: as a T*.
+std::string NoElement(const Declarator& type, bool is_input, bool is_pointer) {
   const std::string_view token = is_input ? "arg" : "ret";
   const std::string part = type.type.ends_with("complex")
                                ? std::string(ComplexOf(type))                         // mine::complex<float>
                                : ElementOf(DeclaratorReader(type.arguments).Read());  // vec<float, 4>
   const std::string example = StrCat(token, ":", part.empty() ? "<element type>" : part);
+  const std::string name = TypeName(type);
+  if (name == "long double" || HasText(name, "__int128")) return StrCat("JAX has no arrays of ", name);
+  if (name == "void") return "take a BE::Tensor, which takes every element type";
   const std::string meant = MeantType(type);
-  return StrCat(
-      kNoElement, meant.empty() ? "." : meant, " Write out the tokens, with ", example, " for this one",
-      part.empty() ? StrCat(": ", token, ":float32 if it consists of floats, ", token, ":int32 of ints") : "");
+  return StrCat(kNoElement, meant.empty() ? "." : meant, " Write out the tokens, with ", example, " for this one",
+                !part.empty() ? ""
+                : is_pointer
+                    ? StrCat(": ", token, ":float32 if it consists of floats, ", token, ":int32 of ints")
+                    : StrCat(", such as ", token, ":float16 if it is a half. For a struct of several numbers, take a ",
+                             "BE::Tensor, whose data_ptr<", name, ">() is the pointer"));
 }
 
 bool IsTypedName(std::string_view type) {
@@ -346,7 +382,8 @@ void ClassifyTyped(const Aliases& aliases, std::string_view type, Tokens argumen
   if (element.is_const) {
     parameter.problem = "leave out the const: a BE::In is read-only, a BE::Out is written";
   } else if (parameter.element.empty()) {
-    parameter.problem = NoElement(element, type.ends_with("In"));
+    parameter.problem = NoElement(element, type.ends_with("In"), false);
+    parameter.is_unread_view = true;
   } else if (comma != arguments.end() && !ReadRank(arguments.subspan(place + 1), parameter.rank)) {
     parameter.problem = StrCat("the number of dimensions must be written as 0 to ", kMaxRank);
   } else {
@@ -364,6 +401,10 @@ void ClassifySpan(const Aliases& aliases, Tokens arguments, SignatureParameter& 
   const bool plain = element.understood && element.name.empty() && element.pointers == 0 && element.references == 0;
   if (plain && IsTensorName(element.type)) {
     parameter.kind = element.is_const ? ParameterClass::kInputs : ParameterClass::kOutputs;
+  } else if (plain && IsTypedName(element.type)) {
+    parameter.problem =
+        "for any number of arrays, take a BE::Span<const BE::Tensor>, or a BE::Span<BE::Tensor> for "
+        "results";
   } else if (!plain || !scalar.has_value() || !CanBeArray(*scalar)) {
     parameter.problem = "XLA passes arrays of integers of 8 to 64 bits, of float and of double";
   } else if (!element.is_const) {
@@ -379,6 +420,10 @@ std::string PointerProblem(const Declarator& declarator) {
   if (IsTensorName(declarator.type)) {
     return "take the BE::Tensor by value or by reference; for an input that a call may leave out, take a const "
            "BE::Tensor*";
+  }
+  if (IsTypedName(declarator.type)) {
+    return StrCat("take the ", declarator.type,
+                  " by value; for an input that a call may leave out, take a const BE::Tensor*");
   }
   const bool is_char = declarator.words.size() == 1 && declarator.words[0] == "char";
   if (is_char && declarator.is_const) return "XLA's strings are not null-terminated: take a std::string_view";
@@ -455,7 +500,7 @@ void ClassifyPointer(const Declarator& declarator, SignatureParameter& parameter
   const Vector vector = declarator.is_template ? Vector() : FindVector(declarator.type);
   parameter.element = std::string(vector.element);
   parameter.lanes = vector.lanes;
-  if (parameter.element.empty()) parameter.problem = NoElement(declarator, declarator.is_const);
+  if (parameter.element.empty()) parameter.problem = NoElement(declarator, declarator.is_const, true);
 }
 
 // Why a kernel cannot take a number or an object of that type.
@@ -485,7 +530,7 @@ void ClassifyBytes(AttributeType element, SignatureParameter& parameter) {
 
 // Classifies a parameter of a __global__ function.
 void ClassifyOfKernel(const Aliases& aliases, const Declarator& declarator, SignatureParameter& parameter) {
-  const int pointers = declarator.pointers + declarator.arrays;
+  const int pointers = declarator.pointers + (declarator.arrays > 0 ? 1 : 0);  // rows are elements like any others
   if (pointers == 1 && declarator.references == 0 && !IsTensorName(declarator.type)) {
     ClassifyPointer(declarator, parameter);
     return;
@@ -543,16 +588,19 @@ SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases, bool of_
   const Declarator declarator = DeclaratorReader(essential).Read();
   parameter.name = std::string(declarator.name);
   parameter.by_value = declarator.references == 0;
+  parameter.is_template = declarator.is_template;
+  parameter.points = declarator.pointers + declarator.arrays > 0;
+  parameter.is_mutable = declarator.references == 1 && !declarator.is_const;
   const bool is_class = declarator.understood && !declarator.is_template && aliases.HasClass(declarator.type);
   if (is_class && of_kernel && declarator.pointers + declarator.references + declarator.arrays == 0) {
     ClassifyBytes(AttributeType::kUInt8, parameter);
   } else if (!known && of_kernel) {
     parameter.problem =
-        declarator.pointers > 0 ? NoElement(declarator, declarator.is_const) : std::string(kUnderstoodOfKernels);
+        declarator.pointers > 0 ? NoElement(declarator, declarator.is_const, true) : std::string(kUnderstoodOfKernels);
   } else if (!known) {
     parameter.problem =
         "the source declares that type, but not as a single alias of a readable type. Name the tokens: arg, ret, "
-        "stream, attr.<name>:<type>";
+        "stream, attr.<name>:<type> (of an enum its number, such as int32; of a struct its bytes, uint8[])";
   } else if (!declarator.understood) {
     parameter.problem = of_kernel ? kUnderstoodOfKernels : kUnderstood;
   } else if (of_kernel) {

@@ -429,8 +429,9 @@ class Resolver {
     const Signature& signature = **found;
     const std::string where = Where(signature.source, signature.line);
     if (!signature.returns_void) {
-      return Invalid(
-          StrCat(where, ": function '", function.name, "' must return void: results go into BE::Out parameters"));
+      return Invalid(StrCat(where, ": function '", function.name,
+                            "' must return void (write 'void' also for a function that returns nothing by 'auto'): "
+                            "results go into BE::Out parameters"));
     }
     if (signature.has_conditional) {
       return Invalid(StrCat(where, ": function '", function.name,
@@ -542,11 +543,14 @@ class Resolver {
         return Invalid(StrCat(intro, "has no default argument for '", parameter.text, "', but its arg_spec says '",
                               tokens[i], "' there, which a call may leave out"));
       }
-      if (NeedsStringView(spec.parameters[i], parameter)) {
+      const std::string problem = spec.is_global ? "" : ProblemOfToken(spec.parameters[i], parameter);
+      if (!problem.empty()) {
         return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ", but its arg_spec says '",
-                              tokens[i], "' there: ", parameter.problem));
+                              tokens[i], "' there: ", problem));
       }
-      if (spec.is_global && !parameter.problem.empty() && !spec.parameters[i].IsTyped()) {
+      const bool is_value = spec.parameters[i].kind == ParameterKind::kAttribute &&
+                            parameter.kind == ParameterClass::kOther && !parameter.points && parameter.by_value;
+      if (spec.is_global && !parameter.problem.empty() && !spec.parameters[i].IsTyped() && !is_value) {
         return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ": ", parameter.problem));
       }
       if (Fits(spec.parameters[i], parameter)) continue;

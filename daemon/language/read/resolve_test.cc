@@ -148,6 +148,39 @@ TEST(ListTest, TokensMustFitTheSignature) {
   EXPECT_THAT(Listed(source, {"f arg attr.x ret attr.n"}), IsInvalid(HasSubstr("takes 'BE::Tensor b' as parameter 2")));
 }
 
+TEST(ListTest, TypesThatNoValueReachesAreRefused) {
+  struct Case {
+    std::string parameter, token, problem;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"const float* x", "arg:float32", "take a BE::In<float>: 'BE::In<float> x'"},
+           {"float* x", "ret", "take a BE::Out<float>"},
+           {"const int* x", "attr.x:int32[]", "take a BE::Span<const T>"},
+           {"std::vector<int> x", "attr.x:int32[]", "take a BE::Span<const T>"},
+           {"const std::vector<BE::Tensor>& x", "args...", "take a BE::Span<const BE::Tensor>"},
+           {"BE::Tensor* x", "rets...", "take a BE::Span<BE::Tensor>"},
+           {"std::optional<BE::Tensor> x", "arg?", "take a const BE::Tensor*"},
+           {"void* x", "scratch:4", "take a BE::Scratch, whose data() is the pointer"},
+           {"int& x", "attr.x:int32", "take it by value"},
+           {"float x[4]", "attr.x:float32", "take it by value"},
+           {"const std::string& x", "attr.x:string", "take a std::string_view"},
+           {"int x", "attr.x:float16", "but its arg_spec says 'attr.x:float16' there"},
+           {"bool x", "attr.x:bfloat16", "but its arg_spec says 'attr.x:bfloat16' there"},
+       }) {
+    EXPECT_THAT(Listed("void f(BE::Tensor y, " + c.parameter + ");", {"f ret " + c.token}),
+                IsInvalid(AllOf(HasSubstr("function 'f' (k.cu:1) takes '" + c.parameter + "' as parameter 2"),
+                                HasSubstr(c.problem))));
+  }
+  for (const std::string passes :
+       {"Handle& x|arg", "CUstream_st* x|stream", "std::optional<float> x|attr.x:float32", "Mode&& x|attr.x:int32",
+        "float x|attr.x:float16", "uint16_t x|attr.x:bfloat16", "std::array<float, 2> x|attr.x:float32[]"}) {
+    const size_t bar = passes.find('|');
+    EXPECT_EQ(
+        Described(Listed("void f(BE::Tensor y, " + passes.substr(0, bar) + ");", {"f ret " + passes.substr(bar + 1)})),
+        "f: ret " + passes.substr(bar + 1));
+  }
+}
+
 TEST(ListTest, WhatIsInDoubtPasses) {
   EXPECT_EQ(Described(Listed("void f(BE::Tensor a, BE::Tensor b);\nvoid f(BE::Tensor a);", {"f arg arg ret"})),
             "f: arg arg ret");
@@ -158,8 +191,8 @@ TEST(ListTest, WhatIsInDoubtPasses) {
 
 TEST(ListTest, TypesAttributesFromTheSignature) {
   const std::string source = "void f(BE::Tensor o, uint8_t a, const double b, int64_t stream, float* p);";
-  EXPECT_EQ(Described(Listed(source, {"f ret attr.a attr.b attr.stream attr.p:int64"})),
-            "f: ret attr.a:uint8 attr.b:float64 attr.stream:int64 attr.p:int64");
+  EXPECT_EQ(Described(Listed(source, {"f ret attr.a attr.b attr.stream stream"})),
+            "f: ret attr.a:uint8 attr.b:float64 attr.stream:int64 stream");
   EXPECT_THAT(Listed(source, {"f ret attr.c"}), IsInvalid(HasSubstr("function 'f' (k.cu:1) has no parameter 'c'")));
   EXPECT_THAT(Listed(source, {"f ret attr.p"}), IsInvalid(AllOf(HasSubstr("k.cu:1"), HasSubstr("'float* p'"))));
   EXPECT_THAT(Listed(source, {"f ret attr.o"}), IsInvalid(HasSubstr("it is not an attribute")));
@@ -212,6 +245,20 @@ TEST(InferenceTest, ReadsTypedArrays) {
             "f: arg:float32[2] ret:float32");
 }
 
+TEST(TypedTest, ElementsMayHaveRareNames) {
+  for (const auto& [type, element] : {std::pair{"std::byte", "uint8"},
+                                      {"_Float16", "float16"},
+                                      {"__bf16", "bfloat16"},
+                                      {"char16_t", "uint16"},
+                                      {"char32_t", "uint32"},
+                                      {"wchar_t", "int32"},
+                                      {"std::int_fast32_t", "int64"},
+                                      {"uint_least16_t", "uint16"},
+                                      {"uintmax_t", "uint64"}}) {
+    EXPECT_THAT(Inferred(std::string("BE::In<") + type + "> x, BE::Out<float> y"), HasSubstr(element));
+  }
+}
+
 // The tokens of f(BE::In<real> x, BE::Out<real, 2> y, BE::Span<const real> a), or the error.
 absl::StatusOr<std::vector<FunctionSpec>> WithReal(const std::string& declarations) {
   return Listed(declarations + "\nvoid f(BE::In<real> x, BE::Out<real, 2> y, BE::Span<const real> a) {}", {"f"});
@@ -238,13 +285,18 @@ TEST(InferenceTest, ReadsTypedArraysOfTheSourcesOwnAlias) {
 TEST(InferenceTest, ExplainsTypedArraysThatItCannotRead) {
   for (const auto& [parameters, problem] :
        {std::pair{"BE::In<scalar> x", "Write out the tokens, with arg:<element type>"},
+        std::pair{"BE::Out<Vec3> x", "ret:float16 if it is a half. For a struct of several numbers, take a BE::Tensor"},
+        std::pair{"BE::In<long double> x", "JAX has no arrays of long double"},
+        std::pair{"BE::In<__int128> x", "JAX has no arrays of __int128"},
+        std::pair{"BE::In<void> x", "take a BE::Tensor, which takes every element type"},
         std::pair{"BE::In<float*> x", "Write out the tokens"},
         std::pair{"BE::In<mine::complex<float>> x", "with arg:complex64"},
         std::pair{"BE::In<const float> x", "leave out the const"},
         std::pair{"BE::In<float, kRank> x", "must be written as 0 to 8"},
         std::pair{"BE::In<float, 9> x", "must be written as 0 to 8"},
         std::pair{"BE::Out<float>& y", "take it by value"},
-        std::pair{"const BE::In<float>* x", "a pointer cannot come from JAX"}}) {
+        std::pair{"const BE::In<float>* x", "take the BE::In by value"},
+        std::pair{"BE::Span<const BE::In<float>> x", "take a BE::Span<const BE::Tensor>"}}) {
     EXPECT_THAT(Inferred(StrCat(parameters, ", BE::Tensor o")), HasSubstr(problem)) << parameters;
   }
 }
@@ -485,8 +537,8 @@ TEST(InferenceTest, NamesWhatItCannotRead) {
       {"const BE::Scratch& p", "scratch:<bytes>"},
       {"BE::Tensor&& p", "'p'"},
       {"std::complex<float> p", "real and imaginary"},
-      {"__half p", "uint16_t"},
-      {"BE::bfloat16_t p", "uint16_t"},
+      {"__half p", "attr.<name>:float16"},
+      {"BE::bfloat16_t p", "attr.<name>:float16"},
       {"const std::string& p", "take a std::string_view"},
       {"const char* p", "take a std::string_view"},
       {"std::string_view& p", "by value"},
@@ -936,7 +988,8 @@ TEST(GlobalFunctionTest, VectorsAreArraysOfTheirElements) {
       {"double2", "float64"}, {"double4_16a", "float64"},   {"half2", "float16"},
       {"__half2", "float16"}, {"nv_bfloat162", "bfloat16"}, {"__nv_bfloat162", "bfloat16"},
       {"uint", "uint32"},     {"uchar", "uint8"},           {"ushort", "uint16"},
-      {"ulong", "uint64"},    {"u_int16_t", "uint16"}};
+      {"ulong", "uint64"},    {"u_int16_t", "uint16"},      {"__nv_fp8x4_e4m3", "float8_e4m3fn"},
+      {"std::byte", "uint8"}, {"char16_t", "uint16"},       {"__nv_fp8x2_e5m2", "float8_e5m2"}};
   for (const auto& [type, element] : types) {
     EXPECT_EQ(Launched(StrCat("const ", type, "* x, ", type, "* y")), StrCat("f: arg:", element, " ret:", element));
   }
@@ -948,6 +1001,12 @@ TEST(GlobalFunctionTest, VectorsAreArraysOfTheirElements) {
   }
 }
 
+TEST(GlobalFunctionTest, PointersToRowsArePointers) {
+  EXPECT_EQ(Launched("const float x[][4], int y[][2][8]"), "f: arg:float32 ret:int32");
+  EXPECT_EQ(Launched("const float (*x)[4], int (* __restrict__ y)[2][8]"), "f: arg:float32 ret:int32");
+  EXPECT_EQ(Launched("const float4 (*x)[4], float (*)[8]"), "f: arg:float32 ret:float32");
+}
+
 TEST(GlobalFunctionTest, WhatNoLaunchCanPassIsAnError) {
   for (const char* parameters : {"S s, float* y", "std::string_view s, float* y", "BE::Span<const int> s, float* y",
                                  "const BE::Tensor* s, float* y", "int (*s)(int), float* y"}) {
@@ -957,7 +1016,8 @@ TEST(GlobalFunctionTest, WhatNoLaunchCanPassIsAnError) {
   EXPECT_THAT(Launched("const float* x, vec<float, 3>* y"),
               HasSubstr("Write out the tokens, with ret:float32 for this"));
   EXPECT_THAT(Launched("float** y"), HasSubstr("a pointer to pointers"));
-  EXPECT_THAT(Launched("float y[][4]"), HasSubstr("a pointer to pointers"));
+  EXPECT_THAT(Launched("float* y[4]"), HasSubstr("a pointer to pointers"));
+  EXPECT_THAT(Launched("float (*y[3])[4]"), HasSubstr("parameter 1"));
   EXPECT_THAT(Launched("float& y"), HasSubstr("by value"));
   EXPECT_THAT(Launched("BE::Out<float>& y"), HasSubstr("by value"));
   EXPECT_THAT(Launched("float* y, __half a"), HasSubstr("take a float"));

@@ -69,7 +69,11 @@ struct SignatureParameter {
   bool has_default = false;  // whichever branches are compiled
   bool default_is_certain = false;  // a declaration outside of conditionals has a default
   bool by_value = false;
-  bool is_pointer = false;  // kInput, kOutput: a kernel's T*
+  bool is_pointer = false;      // kInput, kOutput: a kernel's T*
+  bool is_template = false;     // kOther: an instance of a template
+  bool points = false;          // kOther: a pointer, or an array, which C++ makes a pointer
+  bool is_mutable = false;      // kOther: a reference that is not const
+  bool is_unread_view = false;  // kOther: a BE::In or BE::Out of an element type that kernix cannot read
   int source = 0;
   int line = 0;
 

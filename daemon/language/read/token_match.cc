@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/language/read/token_match.h"
 
+#include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "daemon/language/spec/arg_spec.h"
+#include "daemon/language/spec/words.h"
 
 namespace kernix::language {
 namespace {
@@ -11,16 +13,28 @@ void Specify(const SignatureParameter& declared, Parameter& parameter) {
   if (!parameter.IsArrays()) return;
   if (IsValidUtf8(declared.name)) parameter.declared_name = declared.name;  // a compiler takes any bytes
   if (parameter.kind != ParameterKind::kArgument && parameter.kind != ParameterKind::kResult) return;
+  parameter.is_opaque = declared.is_unread_view && parameter.IsTyped();
   if (parameter.element.empty()) parameter.element = declared.element;
   parameter.is_pointer = declared.is_pointer;
   if (parameter.rank == kAnyRank) parameter.rank = declared.rank;
 }
 
-// Sets `narrowed_to`. Otherwise C++ converts; it also converts any number to a bool.
-void NoteNarrowing(const SignatureParameter& declared, Parameter& parameter) {
-  if (parameter.kind != ParameterKind::kAttribute || !declared.IsNumber()) return;
+bool IsReal(AttributeType type) { return type == AttributeType::kFloat32 || type == AttributeType::kFloat64; }
+
+// Sets `narrowed_to` and `is_opaque`. Otherwise C++ converts; it also converts any number to a bool.
+void NoteConversion(const SignatureParameter& declared, Parameter& parameter) {
+  if (parameter.kind != ParameterKind::kAttribute || parameter.attribute_type == AttributeType::kString) return;
+  // A class template may have a constructor for anything. None is the bytes of an array.
+  if (declared.kind == ParameterClass::kOther) {
+    parameter.is_opaque = parameter.is_opaque || parameter.is_array || !declared.is_template;
+  }
+  if (!declared.IsNumber()) return;
+  parameter.is_opaque = false;
   if (declared.scalar == AttributeType::kBool) return;
-  if (!FitsAlways(parameter.attribute_type, declared.scalar)) parameter.narrowed_to = declared.scalar;
+  const bool half = IsHalf(parameter.attribute_type);
+  if (half ? IsReal(declared.scalar) : !FitsAlways(parameter.attribute_type, declared.scalar)) {
+    parameter.narrowed_to = declared.scalar;
+  }
 }
 
 // Whether both may be of the same arrays. A BE::Tensor takes any.
@@ -31,6 +45,26 @@ bool AgreesOnArrays(const Parameter& token, const SignatureParameter& parameter)
   const bool same_rank = token.rank == kAnyRank || parameter.rank == kAnyRank || token.rank == parameter.rank;
   const bool same_kind = parameter.is_pointer || is_input == (token.kind == ParameterKind::kArgument);
   return same_kind && same_rank && (token.element.empty() || token.element == parameter.element);
+}
+
+// What a parameter for the token is instead of one that cannot come from JAX.
+std::string WhatToTake(const Parameter& token, const SignatureParameter& parameter) {
+  switch (token.kind) {
+    case ParameterKind::kOptionalArgument:
+      return "take a const BE::Tensor*, which is null if the call leaves it out";
+    case ParameterKind::kArguments:
+      return "take a BE::Span<const BE::Tensor>";
+    case ParameterKind::kResults:
+      return "take a BE::Span<BE::Tensor>";
+    case ParameterKind::kScratch:
+      return "take a BE::Scratch, whose data() is the pointer";
+    case ParameterKind::kAttribute:
+      if (token.is_array) return "take a BE::Span<const T>, whose data() is the pointer";
+      if (token.attribute_type == AttributeType::kString) return "take a std::string_view";
+      return "take it by value";
+    default:
+      return parameter.problem;
+  }
 }
 
 }  // namespace
@@ -103,7 +137,7 @@ Parameter AttributeOf(const SignatureParameter& parameter) {
 
 void Complete(const SignatureParameter& declared, Parameter& token) {
   Specify(declared, token);
-  NoteNarrowing(declared, token);
+  NoteConversion(declared, token);
 }
 
 bool Fits(const Parameter& token, const SignatureParameter& parameter) {
@@ -123,6 +157,9 @@ bool Fits(const Parameter& token, const SignatureParameter& parameter) {
     case ParameterKind::kAttribute:
       if (token.is_array) return kind == ParameterClass::kArray;
       if (token.attribute_type == AttributeType::kString) return kind == ParameterClass::kString;
+      if (IsHalf(token.attribute_type)) {
+        return number && (IsReal(parameter.scalar) || parameter.scalar == AttributeType::kUInt16);
+      }
       return number || kind == ParameterClass::kStream;
     case ParameterKind::kOptionalArgument:
       return kind == ParameterClass::kOptionalInput;
@@ -141,9 +178,17 @@ bool Fits(const Parameter& token, const SignatureParameter& parameter) {
   return true;
 }
 
-bool NeedsStringView(const Parameter& token, const SignatureParameter& parameter) {
-  return token.kind == ParameterKind::kAttribute && token.attribute_type == AttributeType::kString &&
-         parameter.kind == ParameterClass::kOther && parameter.problem.ends_with("take a std::string_view");
+std::string ProblemOfToken(const Parameter& token, const SignatureParameter& parameter) {
+  if (parameter.kind != ParameterClass::kOther) return "";
+  const bool attribute = token.kind == ParameterKind::kAttribute;
+  const bool arrays = token.kind == ParameterKind::kArgument || token.kind == ParameterKind::kResult;
+  const bool stream = token.kind == ParameterKind::kStream;  // a CUstream_st*
+  const auto is = [&](std::string_view text) { return HasText(parameter.text, text); };
+  const bool owns = is("std::vector<") || (is("std::optional<") && !attribute) ||
+                    (attribute && token.attribute_type == AttributeType::kString &&
+                     parameter.problem.ends_with("take a std::string_view"));
+  const bool refused = (parameter.points && !stream) || (parameter.is_mutable && !arrays) || owns;
+  return refused ? WhatToTake(token, parameter) : "";
 }
 
 }  // namespace kernix::language

@@ -32,7 +32,8 @@ void Complete(const SignatureParameter& declared, Parameter& token);
 // Whether a parameter of that class may receive the token's value.
 bool Fits(const Parameter& token, const SignatureParameter& declared);
 
-// Whether a string is passed to a parameter of another common string type.
-bool NeedsStringView(const Parameter& token, const SignatureParameter& declared);
+// Why no value of the token can reach a parameter of a host function whose type kernix has not read, with what to take
+// instead. Empty if the compiler may know a way.
+std::string ProblemOfToken(const Parameter& token, const SignatureParameter& declared);
 
 }  // namespace kernix::language

@@ -12,6 +12,7 @@
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "common/cxx/lexer.h"
 #include "daemon/language/read/signature.h"
 #include "daemon/language/spec/function_spec.h"
@@ -235,7 +236,9 @@ absl::Status Invalid(std::string_view function, std::string_view problem) {
   return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("function '", function, "': ", problem));
 }
 
-std::string Quoted(std::string_view text) { return StrCat("'", absl::CHexEscape(ToAbsl(text)), "'"); }
+std::string Quoted(std::string_view text) {
+  return StrCat("'", IsValidUtf8(text) ? absl::Utf8SafeCHexEscape(ToAbsl(text)) : absl::CHexEscape(ToAbsl(text)), "'");
+}
 
 constexpr std::string_view kTokenList =
     "arg, ret, stream, attr.<name>:<type>, attr.<name>, attr.<name>?, arg?, args..., rets..., arg.token, ret.token, "
@@ -267,6 +270,7 @@ absl::Status ParseType(std::string_view function, std::string_view token, std::s
   if (parameter.is_array && !CanBeArray(parameter.attribute_type)) {
     return UnknownArray(function, token, parameter.attribute_type);
   }
+  parameter.is_opaque = IsHalf(parameter.attribute_type) && !parameter.is_array;
   return absl::OkStatus();
 }
 

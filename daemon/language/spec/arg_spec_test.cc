@@ -188,7 +188,8 @@ TEST(ArgSpecTest, ChecksFunctionNames) {
   EXPECT_THAT(CheckFunctionName("2add"), IsInvalid(HasSubstr("'2add' is not a C++ identifier")));
   EXPECT_THAT(CheckFunctionName(""), IsInvalid(HasSubstr("''")));
   EXPECT_THAT(CheckFunctionName("f(); int g"), IsInvalid(HasSubstr("not a C++ identifier")));
-  EXPECT_THAT(CheckFunctionName("caf\xc3\xa9"), IsInvalid(HasSubstr("\\xc3\\xa9")));
+  EXPECT_THAT(CheckFunctionName("caf\xc3\xa9"), IsInvalid(HasSubstr("'caf\xc3\xa9'")));
+  EXPECT_THAT(CheckFunctionName("caf\xe9"), IsInvalid(HasSubstr("'caf\\xe9'")));
   EXPECT_THAT(CheckFunctionName("double"), IsInvalid(HasSubstr("keyword")));
 }
 

@@ -86,6 +86,9 @@ std::string_view AttributeTypeEnumerator(AttributeType type);
 // False if `name` is no attribute type.
 bool ParseAttributeType(std::string_view name, AttributeType& type);
 
+// Whether the type is a half: float16 or bfloat16.
+inline bool IsHalf(AttributeType type) { return type == AttributeType::kFloat16 || type == AttributeType::kBFloat16; }
+
 // Whether XLA passes arrays of that type as attributes.
 bool CanBeArray(AttributeType type);
 
@@ -102,6 +105,9 @@ struct Parameter {
   bool is_array = false;  // an array of that type; kAttribute only
   // The C++ parameter's type, if a value of `attribute_type` may not fit into it; kAttribute only.
   std::optional<AttributeType> narrowed_to = {};
+  // The compiler converts to the type of the C++ parameter, which kernix has not read: an enum, a struct, a half. Of
+  // arguments and results only a BE::In or BE::Out.
+  bool is_opaque = false;
   bool has_default = false;  // calls may leave it out; kAttribute only
   std::string expression;    // kScratch: a number of bytes; of a tensor map: the sizes of its box, as "64,32"
   // The arrays that kArgument or kResult takes: a name of FindElementType(), or empty for any type.

@@ -232,6 +232,127 @@ void inferred(BE::Tensor out, bool k, short x) {})");
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("onver")));
 }
 
+// Functions whose parameters have types that kernix does not read.
+constexpr char kOpaque[] = R"(
+#include "brainevent/common.h"
+#define To nothing
+#define kTakes nothing
+#include <cstddef>
+#include <optional>
+#include <stdio.h>
+enum class Mode : unsigned char { kFast, kSlow };
+enum Plain { kZero, kOne, kTwo };
+struct Size { int width, height; };
+struct Number { int of; Number(int n) : of(n) {} };
+using Bits = uint16_t;
+#if __SIZEOF_INT__ > 1
+typedef float Real;
+#else
+typedef double Real;
+#endif
+template <typename T>
+void Print(BE::Tensor out, T k) { sprintf(out.data_ptr<char>(), "%g", (double)k); }
+// @BE a_half ret attr.k:float16
+void a_half(BE::Tensor out, BE::float16_t k) { Print(out, k); }
+// @BE brain ret attr.k:bfloat16
+void brain(BE::Tensor out, const BE::bfloat16_t& k) { Print(out, k); }
+// @BE half_float ret attr.k:float16
+void half_float(BE::Tensor out, float k) { Print(out, k); }
+// @BE brain_double ret attr.k:bfloat16
+void brain_double(BE::Tensor out, double k) { Print(out, k); }
+// @BE half_real ret attr.k:float16
+void half_real(BE::Tensor out, Real k) { Print(out, k); }
+// @BE half_bits ret attr.k:float16
+void half_bits(BE::Tensor out, uint16_t k) { Print(out, k); }
+// @BE brain_bits ret attr.k:bfloat16
+void brain_bits(BE::Tensor out, Bits k) { Print(out, k); }
+// @BE mode ret attr.k:int32
+void mode(BE::Tensor out, Mode k) { Print(out, static_cast<int>(k)); }
+// @BE plain ret attr.k:int32?
+void plain(BE::Tensor out, const Plain& k = kTwo) { Print(out, k); }
+// @BE byte ret attr.k:int32
+void byte(BE::Tensor out, std::byte k) { Print(out, static_cast<int>(k)); }
+// @BE number ret attr.k:int32
+void number(BE::Tensor out, Number k) { Print(out, k.of); }
+// @BE maybe ret attr.k:float32
+void maybe(BE::Tensor out, std::optional<float> k) { Print(out, *k); }
+// @BE bytes ret attr.k:uint8[]
+void bytes(BE::Tensor out, Size k) { Print(out, 10 * k.width + k.height); }
+// @BE words ret attr.k:int32[]
+void words(BE::Tensor out, const Size& k) { Print(out, 10 * k.width + k.height); }
+)";
+
+class OpaqueTest : public testing::Test {
+ protected:
+  static std::string Call(FakeCall& call, const std::string& function) {
+    static Workshop workshop;
+    static void* library = workshop.Open(kOpaque, {"-Wall", "-Wextra", "-Werror", "-O2", "-Waggregate-return"});
+    char text[256] = {};
+    const std::string error = call.Result(text, {256}, ffi::kU8).Call(library, "kernix_handler_" + function);
+    return error.empty() ? text : error;
+  }
+  template <typename T>
+  static std::string Scalar(const std::string& function, T value, uint32_t dtype) {
+    FakeCall call;
+    return Call(call.Attribute("k", value, dtype), function);
+  }
+
+  // The compiler's output for a host function with one attribute, which must not compile.
+  static std::string Refusal(const std::string& token, const std::string& parameter) {
+    Workshop workshop;
+    const std::string source =
+        "#include \"brainevent/common.h\"\nenum class Mode { kA };\nstruct Pair { int16_t a; };\n"
+        "struct Owner { ~Owner(); };\n#if __SIZEOF_INT__ > 1\ntypedef int Int;\n#else\n"
+        "typedef long Int;\n#endif\n// @BE f ret " +
+        token + "\nvoid f(BE::Tensor, " + parameter + ") {}";
+    const Outcome outcome = workshop.Compile("c++", Generate("k.cpp", source), {"-std=c++17", "-fsyntax-only"});
+    EXPECT_NE(outcome.exit_code, 0) << source;
+    return outcome.output;
+  }
+};
+
+TEST_F(OpaqueTest, HalvesAreNumbersExceptInAnUint16) {
+  constexpr uint16_t kHalf = 0x3e00, kBrain = 0x3fc0;  // 1.5
+  for (const char* function : {"a_half", "half_float", "half_real"})
+    EXPECT_EQ(Scalar(function, kHalf, ffi::kU16), "1.5");
+  for (const char* function : {"brain", "brain_double"}) EXPECT_EQ(Scalar(function, kBrain, ffi::kU16), "1.5");
+  EXPECT_EQ(Scalar("half_bits", kHalf, ffi::kU16), "15872");
+  EXPECT_EQ(Scalar("brain_bits", kBrain, ffi::kU16), "16320");
+}
+
+TEST_F(OpaqueTest, OtherParametersForHalvesDoNotCompile) {
+  for (const char* parameter : {"Mode a", "Pair a", "Int a"}) {
+    EXPECT_THAT(
+        Refusal("attr.a:float16", parameter),
+        testing::HasSubstr("the parameter of f for attr.a:float16 must be a half, a float, a double, or a uint16_t"))
+        << parameter;
+  }
+}
+
+TEST_F(OpaqueTest, NumbersBecomeEnums) {
+  EXPECT_EQ(Scalar("mode", int32_t{1}, ffi::kS32), "1");
+  EXPECT_EQ(Scalar("plain", int32_t{1}, ffi::kS32), "1");
+  EXPECT_EQ(Scalar("byte", int32_t{200}, ffi::kS32), "200");
+  EXPECT_EQ(Scalar("number", int32_t{7}, ffi::kS32), "7");
+  EXPECT_EQ(Scalar("maybe", 2.5f, ffi::kF32), "2.5");
+  FakeCall left_out;
+  EXPECT_EQ(Call(left_out, "plain"), "2");
+  EXPECT_THAT(
+      Refusal("attr.a:int32", "Pair a"),
+      testing::HasSubstr("the parameter of f for attr.a:int32 must be an enum, or a type to which C++ converts"));
+}
+
+TEST_F(OpaqueTest, ArraysBecomeStructs) {
+  FakeCall bytes, words, wrong;
+  EXPECT_EQ(Call(bytes.ArrayAttribute<uint8_t>("k", {1, 0, 0, 0, 2, 0, 0, 0}, ffi::kU8), "bytes"), "12");
+  EXPECT_EQ(Call(words.ArrayAttribute<int32_t>("k", {1, 2}, ffi::kS32), "words"), "12");
+  EXPECT_THAT(Call(wrong.ArrayAttribute<int32_t>("k", {1}, ffi::kS32), "words"),
+              testing::HasSubstr("words: attribute 'k' has 4 bytes; the C++ parameter has 8"));
+  EXPECT_THAT(
+      Refusal("attr.a:uint8[]", "Owner a"),
+      testing::HasSubstr("the parameter of f for attr.a:uint8[] must be a BE::Span<const uint8_t>, or a struct"));
+}
+
 // Functions with default arguments.
 constexpr char kDefaults[] = R"(
 #include "brainevent/common.h"
@@ -300,6 +421,10 @@ TEST_F(AttributesTest, CompileUnderNvcc) {
       workshop.Compile(*nvcc, Generate("k.cu", kNarrow, v1::LANGUAGE_CUDA),
                        {"-std=c++17", "-c", "-o", "/dev/null", "-Xcompiler", "-Wall,-Wextra,-Werror", "-arch=sm_80"});
   EXPECT_EQ(narrow.exit_code, 0) << narrow.output;
+  const Outcome opaque =
+      workshop.Compile(*nvcc, Generate("k.cu", kOpaque, v1::LANGUAGE_CUDA),
+                       {"-std=c++17", "-c", "-o", "/dev/null", "-Xcompiler", "-Wall,-Wextra,-Werror", "-arch=sm_80"});
+  EXPECT_EQ(opaque.exit_code, 0) << opaque.output;
   const Outcome defaults =
       workshop.Compile(*nvcc, Generate("k.cu", kDefaults, v1::LANGUAGE_CUDA),
                        {"-std=c++17", "-c", "-o", "/dev/null", "-Xcompiler", "-Wall,-Werror", "-arch=sm_80"});

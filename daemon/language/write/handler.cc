@@ -74,15 +74,12 @@ std::string ScratchType(const Parameter& parameter) {
 
 // A parameter of the user's function, as the handler sees it.
 struct Value {
-  std::string name;               // name in `scratch:` expressions; may be empty
-  std::string type;               // type in `scratch:` expressions
-  std::string expression;         // expression in terms of `kernix_call`
-  std::string type_to_pass = {};  // a type that makes the user's parameter from it and its names; may be empty
-  std::string names = {};
+  std::string name;         // name in `scratch:` expressions; may be empty
+  std::string type;         // type in `scratch:` expressions
+  std::string expression;   // expression in terms of `kernix_call`
+  std::string passed = {};  // the expression that the user's parameter is made of, if it is another
 
-  std::string Passed() const {
-    return type_to_pass.empty() ? expression : StrCat(type_to_pass, "{", expression, ", ", names, "}");
-  }
+  const std::string& Passed() const { return passed.empty() ? expression : passed; }
 };
 
 // "BE::DType::Float32, 2": element type and rank of a typed parameter.
@@ -106,6 +103,78 @@ std::string NamesOf(const FunctionSpec& spec, const Parameter& parameter) {
   return StrCat(Literal(spec.name), ", ", Literal(parameter.declared_name));
 }
 
+// The place of a parameter among the function's.
+size_t IndexOf(const FunctionSpec& spec, const Parameter& parameter) {
+  return static_cast<size_t>(&parameter - spec.parameters.data());
+}
+
+// A launch passes arrays by their bytes.
+bool IsBytes(const FunctionSpec& spec, const Parameter& parameter) { return spec.is_global && parameter.is_array; }
+
+bool IsOpaque(const FunctionSpec& spec, const Parameter& parameter) {
+  return parameter.is_opaque && !IsBytes(spec, parameter);
+}
+
+// The type that converts a value to a parameter whose type kernix has not read.
+std::string OpaqueType(const FunctionSpec& spec, const Parameter& parameter) {
+  return StrCat("kernix_value", IndexOf(spec, parameter), "_of_", spec.name);
+}
+
+// What OpaqueType() has in it.
+std::string OpaqueValue(const Parameter& parameter) {
+  const std::string type = CppType(parameter.PassedAs());
+  if (parameter.IsTyped()) {
+    return StrCat("kernix_handler::TypedValue<", TypedTensor(parameter),
+                  ", BE::DType::", FindElementType(parameter.element)->dtype, ">");
+  }
+  if (parameter.is_array) {
+    return StrCat("kernix_handler::ArrayValue<", type, ">");
+  }
+  if (IsHalf(parameter.attribute_type)) {
+    return StrCat("kernix_handler::HalfValue<kernix_handler::", AttributeTypeEnumerator(parameter.attribute_type), ">");
+  }
+  return StrCat("kernix_handler::NumberValue<", type, ">");
+}
+
+// The error for a parameter that cannot be made of that.
+std::string OpaqueProblem(const FunctionSpec& spec, const Parameter& parameter) {
+  const std::string type = CppType(parameter.PassedAs());
+  const std::string token = spec.Tokens()[IndexOf(spec, parameter)];
+  if (parameter.IsTyped()) {
+    return StrCat("'", parameter.declared_name, "' of ", spec.name, ": the token ", token,
+                  " has another element type than this parameter. An element is one number: for a struct of several, "
+                  "take a BE::Tensor, whose data_ptr<T>() is the pointer");
+  }
+  const std::string intro = StrCat("the parameter of ", spec.name, " for ", token, " must be ");
+  if (parameter.is_array) {
+    return StrCat(intro, "a BE::Span<const ", type,
+                  ">, or a struct of these bytes, without a destructor or virtual functions of its own");
+  }
+  if (IsHalf(parameter.attribute_type)) {
+    return StrCat(intro, "a half, a float, a double, or a uint16_t, which gets the bits");
+  }
+  return StrCat(intro, "an enum, or a type to which C++ converts ", type);
+}
+
+// Declares the types that Passed() of Values() use.
+void AppendOpaqueTypes(const FunctionSpec& spec, std::string& out) {
+  for (const Parameter& parameter : spec.parameters) {
+    if (!IsOpaque(spec, parameter)) continue;
+    const std::string value = OpaqueValue(parameter);
+    StrAppend(&out, "struct ", OpaqueType(spec, parameter), " {\n  ", value,
+              " value;\n  template <typename T>\n  operator T() const {\n    static_assert(", value,
+              "::template kTakes<T>, ", Literal(OpaqueProblem(spec, parameter)), ");\n    if constexpr (", value,
+              "::template kTakes<T>) return value.template To<T>();\n  }\n};\n");
+  }
+}
+
+// The user's parameter for an attribute whose value is `expression`.
+std::string PassedAttribute(const FunctionSpec& spec, const Parameter& parameter, std::string_view expression) {
+  if (!IsOpaque(spec, parameter)) return "";
+  const std::string name = parameter.is_array ? StrCat(Literal(parameter.attribute_name), ", ") : "";
+  return StrCat(OpaqueType(spec, parameter), "{", name, expression, "}");
+}
+
 // Yields the places of a function's arguments, or of its results, and their names, one after the other.
 class Places {
  public:
@@ -118,9 +187,12 @@ class Places {
         rest_(static_cast<size_t>(std::find_if(roles_.begin(), roles_.end(), IsRest) - roles_.begin())) {}
 
   Value Tensor(const Parameter& parameter) {
-    return {Name(), tensor_ + "&",
-            place_ > rest_ ? At("FromEnd", roles_.size() - 1 - place_++) : StrCat(list_, ".tensors[", place_++, "]"),
-            TypedTensor(parameter), NamesOf(spec_, parameter)};
+    const std::string place =
+        place_ > rest_ ? At("FromEnd", roles_.size() - 1 - place_) : StrCat(list_, ".tensors[", place_, "]");
+    ++place_;
+    const std::string type = parameter.is_opaque ? OpaqueType(spec_, parameter) : TypedTensor(parameter);
+    return {Name(), tensor_ + "&", place,
+            type.empty() ? "" : StrCat(type, "{", place, ", ", NamesOf(spec_, parameter), "}")};
   }
   Value Optional() { return {Name(), tensor_ + "*", At("Optional", place_++)}; }
   Value Rest() {
@@ -183,10 +255,13 @@ std::vector<Value> Values(const FunctionSpec& spec) {
       case ParameterKind::kStream:
         values.push_back({"", "", "kernix_call.stream"});
         break;
-      case ParameterKind::kAttribute:
-        values.push_back({parameter.attribute_name, ScratchType(parameter),
-                          AttributeExpression(parameter, StrCat("kernix_call.attributes[", attribute++, "]"))});
+      case ParameterKind::kAttribute: {
+        const std::string expression =
+            AttributeExpression(parameter, StrCat("kernix_call.attributes[", attribute++, "]"));
+        values.push_back({parameter.attribute_name, ScratchType(parameter), expression,
+                          PassedAttribute(spec, parameter, expression)});
         break;
+      }
       case ParameterKind::kDeviceOrdinal:
         values.push_back({"device_ordinal", "int32_t", "kernix_call.device_ordinal"});
         break;
@@ -259,16 +334,12 @@ std::vector<std::string> ArrayTypes(const FunctionSpec& spec) {
 std::vector<std::string> LaunchArguments(const FunctionSpec& spec) {
   const std::vector<Value> values = Values(spec);
   std::vector<std::string> expressions;
-  int attribute = 0;
   for (size_t i = 0; i < spec.parameters.size(); ++i) {
     const Parameter& parameter = spec.parameters[i];
-    if (parameter.kind == ParameterKind::kAttribute) {
-      const std::string block = StrCat("kernix_call.attributes[", attribute++, "].block");
-      expressions.push_back(!parameter.is_array
-                                ? values[i].expression
-                                : StrCat("kernix_handler::LaunchBytes{", Literal(parameter.attribute_name), ", ", block,
-                                         ".data, ", block, ".size * sizeof(", CppType(parameter.PassedAs()), ")}"));
-    } else if (parameter.IsTensorMap()) {
+    if (IsBytes(spec, parameter)) {
+      expressions.push_back(StrCat("kernix_handler::LaunchBytes{", Literal(parameter.attribute_name), ", ",
+                                   values[i].expression, "}"));
+    } else if (parameter.kind == ParameterKind::kAttribute || parameter.IsTensorMap() || parameter.is_opaque) {
       expressions.push_back(values[i].Passed());
     } else {
       expressions.push_back(StrCat("kernix_handler::LaunchArray<",
@@ -378,8 +449,8 @@ std::string LineOfFunction(const FunctionSpec& spec) {
 
 // Appends assertions that what a launch passes by its bytes can be made of them.
 void AppendBytesAssertions(const FunctionSpec& spec, std::string& out) {
-  for (size_t i = 0; spec.is_global && i < spec.parameters.size(); ++i) {
-    if (!spec.parameters[i].is_array) continue;
+  for (size_t i = 0; i < spec.parameters.size(); ++i) {
+    if (!IsBytes(spec, spec.parameters[i])) continue;
     StrAppend(&out, LineOfFunction(spec), "static_assert(kernix_handler::TakesBytes<", i, ">(", spec.Callee(), "), \"'",
               spec.parameters[i].attribute_name,
               "' takes the bytes of a struct, union or vector without virtual functions\");\n");
@@ -464,7 +535,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
   if (any_parameter(is_string)) out += "#include <string_view>\n";
   if (any_has(ParameterKind::kArguments) || any_has(ParameterKind::kResults)) out += "#include \"brainevent/span.h\"\n";
   include_if(true, "handler.h");
-  include_if(any_parameter(&Parameter::is_array), "attributes.h");
+  include_if(any_parameter([](const Parameter& p) { return p.is_array || p.is_opaque; }), "attributes.h");
   include_if(std::ranges::any_of(functions, &FunctionSpec::HasTyped), "typed_arrays.h");
   include_if(std::ranges::any_of(functions, &FunctionSpec::is_global), "launch.h");
   include_if(any_parameter(&Parameter::IsTensorMap), "tensor_map.h");
@@ -476,6 +547,7 @@ void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_c
   AppendScratchFunctions(spec, out);
   AppendBytesAssertions(spec, out);
   StrAppend(&out, "#line 1 ", Literal(StrCat(kHandlerOf, spec.name, ">")), "\n");
+  AppendOpaqueTypes(spec, out);
   AppendCallFunction(on_gpu, spec, out);
   const std::string table = StrCat("kernix_table_of_", spec.name);
   AppendTable(on_gpu, spec, allow_cuda_graph, table, out);

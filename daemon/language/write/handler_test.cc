@@ -303,6 +303,9 @@ void thrower(BE::Tensor out, int what) {
   if (what == 6) throw Own{};
   if (what == 7) throw "words";
   if (what == 8) throw std::string("a string\xe9");
+  if (what == 9) throw std::string("a\0b", 3);
+  if (what == 10) throw std::string_view("a\0b", 3);
+  if (what == 11) BE_CHECK(what < 0) << std::string("a\0b", 3) << '\0';
 }
 )");
   const auto thrown = [&](int64_t what) {
@@ -323,7 +326,10 @@ void thrower(BE::Tensor out, int what) {
               AllOf(StartsWith("13: thrower: threw thrower("), testing::HasSubstr("::Own, which is no std::excep")));
   EXPECT_EQ(thrown(7), "13: thrower: threw a text: words");
   EXPECT_EQ(thrown(8), "13: thrower: threw a std::string: a string\xEF\xBF\xBD");
-  EXPECT_EQ(thrown(9), "");
+  EXPECT_EQ(thrown(9), "13: thrower: threw a std::string: a\\0b");
+  EXPECT_EQ(thrown(10), "13: thrower: threw a std::string_view: a\\0b");
+  EXPECT_THAT(thrown(11), testing::HasSubstr("what < 0: a\\0b\\0"));
+  EXPECT_EQ(thrown(12), "");
 }
 
 TEST_F(HandlerTest, NamesTheModuleThatTheCallerSays) {

@@ -43,6 +43,13 @@ __global__ void __launch_bounds__(32 * kWidth) sum(const T* x, T* y, unsigned ch
 // @BE sum<double, 4>
 // @BE views
 static __global__ void views(BE::In<float, 2> x, const BE::Tensor z, BE::Out<float> y) { y[0] = x(0, 0) + float(z.ndim()); }
+enum class Mode : unsigned char { kFast, kSlow };
+// @BE values ret:float32 attr.m:int32 attr.h:float16 attr.f:float16 attr.b:bfloat16 attr.bits:float16
+__global__ void values(float* y, Mode m, __half h, float f, const __nv_bfloat16 b, uint16_t bits) {
+  y[0] = static_cast<float>(m) + __half2float(h) + f + __bfloat162float(b) + bits;
+}
+// @BE rows
+__global__ void rows(const float (*x)[4], float y[][2]) { y[0][1] = x[1][3]; }
 // @BE vectors arg:float32 arg ret:int32
 __global__ void __cluster_dims__(2, 1, 1) vectors(const float4* x, const void* z, void* y) {
   *static_cast<int*>(y) = static_cast<int>(x[0].w) + (z == nullptr);

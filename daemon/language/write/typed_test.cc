@@ -34,6 +34,9 @@ void types(BE::In<BE::float16_t> a, BE::In<std::complex<float>> b, BE::In<BE::co
            BE::Out<unsigned char> y) {
   y[0] = float(a[0]) + b[0].imag() + c(0).real + d[0];
 }
+struct Half { uint16_t bits; };
+// @BE declared arg:float16[1] ret
+void declared(const BE::In<Half, 1>& x, BE::Out<float> y) { y[0] = x(0).bits; }
 // @BE generic arg:float32[1] ret
 void generic(const BE::Tensor x, BE::Out<float> y) { y[0] = x.data_ptr<float>()[0]; }
 // @BE around
@@ -141,6 +144,10 @@ TEST_F(TypedTest, MistakesDoNotCompile) {
       "void f(\n#if __SIZEOF_INT__ > 1\nBE::In<double, 2> x\n#endif\n, BE::Out<float> y) { y[0] = x(0, 0); }";
   EXPECT_THAT(Refusal(begin + " arg:float32[2] ret:float32\n" + hidden), HasSubstr("another element type than"));
   EXPECT_THAT(Refusal(begin + " arg:float64 ret:float32\n" + hidden), HasSubstr("another number of dimensions than"));
+  EXPECT_THAT(
+      Refusal("#include \"brainevent/common.h\"\nstruct Vec3 { float x, y, z; };\n"
+              "// @BE f arg:float32 ret:float32\nvoid f(BE::In<Vec3> from, BE::Out<float> y) { y[0] = from[0].x; }"),
+      HasSubstr("'from' of f: the token arg:float32 has another element type than this parameter"));
 }
 
 TEST_F(TypedTest, CompilesUnderNvcc) {

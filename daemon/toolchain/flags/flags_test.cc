@@ -127,6 +127,7 @@ TEST_F(FlagsTest, CompileFlagsOfCppThatAreNeverPossible) {
       {"-frecord-gcc-switches", "command line"},
       {"-fpack-struct=4", "layout of structs"},
       {"-mabi=ms", "layout of structs"},
+      {"-m32", "layout of structs"},
       {"-ffile-prefix-map=/a=/b", "paths out"},
       {"-static", "shared library"},
       {"-Wl,-z,now", "extra_ldflags"},

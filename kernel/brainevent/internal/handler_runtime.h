@@ -210,8 +210,12 @@ KERNIX_COLD inline const char* DoesNotFit(const AttributeSpec& spec, const Attri
 }
 
 // Converts `value`, of `spec.type`, to the parameter's type. Returns false if the result would be a different number.
-// float64 is rounded to float32.
+// float64 is rounded to float32. A half becomes a float or a double.
 KERNIX_COLD inline bool Convert(const AttributeSpec& spec, AttributeValue& value, Problem& problem) {
+  if (spec.type == kFloat16 || spec.type == kBFloat16) {
+    value.real = FloatOfHalf(spec.type, value.integer);
+    return true;
+  }
   const bool is_signed = spec.type >= kInt8 && spec.type <= kInt64;
   AttributeValue given = value;
   const ffi::Scalar scalar = {spec.type >= kFloat32 ? ffi::kF64 : is_signed ? ffi::kS64 : ffi::kU64, &given};
@@ -441,13 +445,19 @@ KERNIX_COLD inline bool AddString(const char* type, ThrownText& thrown) {
     };
     const ExceptionPtr exception = CurrentException();
     const View& view = *static_cast<const View*>(exception.object);
-    thrown.Add("a std::string_view: %.*s", static_cast<int>(view.size), view.text);
+    thrown.Add("a std::string_view: %s", BE::internal::Text().Add(view.text, view.size).c_str());
     return true;
   }
   const bool is_old = __builtin_strcmp(type, "Ss") == 0;  // with -D_GLIBCXX_USE_CXX11_ABI=0
   if (!is_old && __builtin_strcmp(type, "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE") != 0) return false;
   const ExceptionPtr exception = CurrentException();
-  thrown.Add("a std::string: %s", *static_cast<const char* const*>(exception.object));  // it begins with this pointer
+  struct String {  // as a string begins; an old one has only the pointer
+    const char* text;
+    size_t size;
+  };
+  const String& string = *static_cast<const String*>(exception.object);
+  const size_t size = is_old ? __builtin_strlen(string.text) : string.size;
+  thrown.Add("a std::string: %s", BE::internal::Text().Add(string.text, size).c_str());
   return true;
 }
 #else

@@ -301,6 +301,10 @@ struct LaunchBytes {
   const char* name;
   const void* data;
   size_t size;
+
+  template <typename T>
+  LaunchBytes(const char* attribute, BE::Span<const T> array)
+      : name(attribute), data(array.data()), size(array.size() * sizeof(T)) {}
 };
 
 // Whether bytes can be a T that device code can use.

@@ -70,7 +70,12 @@ class Text {
  private:
   static constexpr int kCapacity = 512;
 
+  // A NUL would end the message.
   KERNIX_HD void Put(char c) {
+    if (c == '\0') {
+      Put('\\');
+      c = '0';
+    }
     if (size_ + 1 >= kCapacity) return;
     buffer_[size_++] = c;
     buffer_[size_] = '\0';

@@ -8,6 +8,10 @@
 #include "brainevent/internal/handler.h"
 #include "brainevent/typed.h"
 
+// GCC gives this warning in system headers, too, when it inlines.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Waggregate-return"
+
 namespace kernix_handler {
 
 // The arrays that one argument or result may be.
@@ -103,4 +107,19 @@ struct TypedResult {
   }
 };
 
+// A TypedArgument or TypedResult for a parameter whose element type kernix has not read (see attributes.h).
+template <typename Typed, BE::DType kDType>
+struct TypedValue {
+  Typed typed;
+
+  template <typename T>
+  static constexpr bool kTakes = sizeof(typename T::value_type) == BE::dtype_size(kDType);
+  template <typename T>
+  T To() const {
+    return typed;
+  }
+};
+
 }  // namespace kernix_handler
+
+#pragma GCC diagnostic pop
