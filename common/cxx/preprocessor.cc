@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -477,6 +478,7 @@ class Preprocessor {
   // compiler, unless it is an include guard or has a default (`#ifndef X`, `#define X ...`).
   std::optional<bool> Defined(std::string_view name, bool wanted, Tokens after) const {
     if (macros_.IsDefined(name)) return wanted;
+    if (undefined_.contains(name)) return !wanted;
     const bool defines =
         after.size() > 2 && after[0].starts_directive && after[1].Is("define") && after[2].text == name;
     const bool guard = defines && (after.size() == 3 || !after[3].in_directive || after[3].starts_directive);
@@ -497,6 +499,8 @@ class Preprocessor {
   void Definition(std::string_view name, Tokens rest) {
     if (name == "define") macros_.Define(rest, conditionals_.Certain());
     if (name == "undef" && !rest.empty()) macros_.Undefine(rest[0].text, conditionals_.Certain());
+    if (name == "define" && !rest.empty()) undefined_.erase(rest[0].text);
+    if (name == "undef" && !rest.empty() && conditionals_.Certain()) undefined_.insert(rest[0].text);
     if (name != "include" && name != "include_next" && name != "import") return;
     const std::optional<Include> include = ReadInclude(rest);
     result_.includes_user_headers |= !include.has_value() || IsUserHeader(*include);
@@ -509,6 +513,7 @@ class Preprocessor {
   Preprocessed& result_;
   Conditionals conditionals_;
   MacroTable macros_;
+  std::set<std::string_view> undefined_;  // by an #undef, for certain
 };
 
 }  // namespace

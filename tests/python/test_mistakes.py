@@ -85,7 +85,7 @@ LOADS = {
     "std::vector": (lambda: cpp(function("std::vector<float> x, BE::Tensor y")), R, "a parameter is a BE::In<T>"),
     "std::string": (lambda: cpp(function(PAIR + ", std::string s")), R, "take a std::string_view"),
     "complex attribute": (lambda: cpp(function(PAIR + ", std::complex<float> z")), R, "two attributes"),
-    "half attribute": (lambda: cuda(function(PAIR + ", __half z")), R, "uint16_t"),
+    "half attribute": (lambda: cuda(function(PAIR + ", __half z")), R, "attr.<name>:float16"),
     "long double": (lambda: cpp(function(PAIR + ", long double z")), R, "mistake:3: parameter 3 'z'"),
     "In of an unknown type": (lambda: cpp(function("BE::In<flot> x, BE::Out<float> y")), C, "mistake:3.*flot"),
     "In without a type": (lambda: cpp(function("BE::In<> x, BE::Out<float> y")), C, "mistake:3:.*template argument"),

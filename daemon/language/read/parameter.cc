@@ -336,13 +336,12 @@ std::string MeantType(const Declarator& declarator) {
 }
 
 // Advice about an array of an unknown element type. `is_input`: whether it is an argument. `is_pointer`: as a T*.
-std::string NoElement(const Declarator& type, bool is_input, bool is_pointer) {
+std::string NoElement(const Declarator& type, std::string_view name, bool is_input, bool is_pointer) {
   const std::string_view token = is_input ? "arg" : "ret";
   const std::string part = type.type.ends_with("complex")
                                ? std::string(ComplexOf(type))                         // mine::complex<float>
                                : ElementOf(DeclaratorReader(type.arguments).Read());  // vec<float, 4>
   const std::string example = StrCat(token, ":", part.empty() ? "<element type>" : part);
-  const std::string name = TypeName(type);
   if (name == "long double" || HasText(name, "__int128")) return StrCat("JAX has no arrays of ", name);
   if (name == "void") return "take a BE::Tensor, which takes every element type";
   const std::string meant = MeantType(type);
@@ -372,7 +371,11 @@ std::vector<Token> ResolvedElement(const Aliases& aliases, Tokens tokens) {
 
 // Classifies a parameter of type BE::In or BE::Out with `arguments`.
 void ClassifyTyped(const Aliases& aliases, std::string_view type, Tokens arguments, SignatureParameter& parameter) {
-  const auto comma = std::find_if(arguments.begin(), arguments.end(), [](const Token& token) { return token.Is(","); });
+  int depth = 0;
+  const auto comma = std::find_if(arguments.begin(), arguments.end(), [&](const Token& token) {
+    depth += token.Is("<") - token.Is(">");
+    return depth == 0 && token.Is(",");
+  });
   const auto place = static_cast<size_t>(comma - arguments.begin());
   const std::vector<Token> resolved = ResolvedElement(aliases, arguments.first(place));
   const Declarator element = DeclaratorReader(resolved).Read();
@@ -382,7 +385,11 @@ void ClassifyTyped(const Aliases& aliases, std::string_view type, Tokens argumen
   if (element.is_const) {
     parameter.problem = "leave out the const: a BE::In is read-only, a BE::Out is written";
   } else if (parameter.element.empty()) {
-    parameter.problem = NoElement(element, type.ends_with("In"), false);
+    const std::string written = Spelled(arguments.first(place));
+    parameter.problem = NoElement(element, written, type.ends_with("In"), false);
+    if (resolved.empty() && !aliases.HasClass(written)) {
+      parameter.problem += ". If an #if chooses the type, decide it by a -D or -U flag for its macro";
+    }
     parameter.is_unread_view = true;
   } else if (comma != arguments.end() && !ReadRank(arguments.subspan(place + 1), parameter.rank)) {
     parameter.problem = StrCat("the number of dimensions must be written as 0 to ", kMaxRank);
@@ -500,7 +507,8 @@ void ClassifyPointer(const Declarator& declarator, SignatureParameter& parameter
   const Vector vector = declarator.is_template ? Vector() : FindVector(declarator.type);
   parameter.element = std::string(vector.element);
   parameter.lanes = vector.lanes;
-  if (parameter.element.empty()) parameter.problem = NoElement(declarator, declarator.is_const, true);
+  if (parameter.element.empty())
+    parameter.problem = NoElement(declarator, TypeName(declarator), declarator.is_const, true);
 }
 
 // Why a kernel cannot take a number or an object of that type.
@@ -595,8 +603,8 @@ SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases, bool of_
   if (is_class && of_kernel && declarator.pointers + declarator.references + declarator.arrays == 0) {
     ClassifyBytes(AttributeType::kUInt8, parameter);
   } else if (!known && of_kernel) {
-    parameter.problem =
-        declarator.pointers > 0 ? NoElement(declarator, declarator.is_const, true) : std::string(kUnderstoodOfKernels);
+    parameter.problem = declarator.pointers > 0 ? NoElement(declarator, TypeName(declarator), declarator.is_const, true)
+                                                : std::string(kUnderstoodOfKernels);
   } else if (!known) {
     parameter.problem =
         "the source declares that type, but not as a single alias of a readable type. Name the tokens: arg, ret, "

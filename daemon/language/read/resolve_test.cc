@@ -245,6 +245,20 @@ TEST(InferenceTest, ReadsTypedArrays) {
             "f: arg:float32[2] ret:float32");
 }
 
+TEST(TypedTest, AFlagDecidesWhatAnElementIs) {
+  const std::vector<SourceText> sources = {
+      {"k.cu",
+       "#ifdef USE_DOUBLE\nusing real = double;\n#else\nusing real = float;\n#endif\n"
+       "void f(BE::In<real> x, BE::Out<real> y) {}"}};
+  v1::Functions functions;
+  functions.add_function()->set_name("f");
+  EXPECT_EQ(Described(ResolveFunctions(sources, functions, {"#define USE_DOUBLE 1"})), "f: arg:float64 ret:float64");
+  EXPECT_EQ(Described(ResolveFunctions(sources, functions, {"#undef USE_DOUBLE"})), "f: arg:float32 ret:float32");
+  EXPECT_EQ(Described(ResolveFunctions(sources, functions, {"#undef USE_DOUBLE", "#define USE_DOUBLE 1"})),
+            "f: arg:float64 ret:float64");
+  EXPECT_THAT(Described(ResolveFunctions(sources, functions, {})), HasSubstr("a -D or -U flag"));
+}
+
 TEST(TypedTest, ElementsMayHaveRareNames) {
   for (const auto& [type, element] : {std::pair{"std::byte", "uint8"},
                                       {"_Float16", "float16"},
@@ -286,6 +300,7 @@ TEST(InferenceTest, ExplainsTypedArraysThatItCannotRead) {
   for (const auto& [parameters, problem] :
        {std::pair{"BE::In<scalar> x", "Write out the tokens, with arg:<element type>"},
         std::pair{"BE::Out<Vec3> x", "ret:float16 if it is a half. For a struct of several numbers, take a BE::Tensor"},
+        std::pair{"BE::In<vec<scalar, 3>> x", "whose data_ptr<vec<scalar, 3>>() is the pointer"},
         std::pair{"BE::In<long double> x", "JAX has no arrays of long double"},
         std::pair{"BE::In<__int128> x", "JAX has no arrays of __int128"},
         std::pair{"BE::In<void> x", "take a BE::Tensor, which takes every element type"},
