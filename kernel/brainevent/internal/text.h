@@ -70,12 +70,13 @@ class Text {
  private:
   static constexpr int kCapacity = 512;
 
-  // A NUL would end the message.
+  // A NUL would end the message. Not recursive: ptxas must know the stack's size.
   KERNIX_HD void Put(char c) {
-    if (c == '\0') {
-      Put('\\');
-      c = '0';
-    }
+    if (c == '\0') Append('\\');
+    Append(c == '\0' ? '0' : c);
+  }
+
+  KERNIX_HD void Append(char c) {
     if (size_ + 1 >= kCapacity) return;
     buffer_[size_++] = c;
     buffer_[size_] = '\0';
