@@ -337,8 +337,8 @@ std::vector<std::string> LaunchArguments(const FunctionSpec& spec) {
   for (size_t i = 0; i < spec.parameters.size(); ++i) {
     const Parameter& parameter = spec.parameters[i];
     if (IsBytes(spec, parameter)) {
-      expressions.push_back(StrCat("kernix_handler::LaunchBytes{", Literal(parameter.attribute_name), ", ",
-                                   values[i].expression, "}"));
+      expressions.push_back(
+          StrCat("kernix_handler::LaunchBytes{", Literal(parameter.attribute_name), ", ", values[i].expression, "}"));
     } else if (parameter.kind == ParameterKind::kAttribute || parameter.IsTensorMap() || parameter.is_opaque) {
       expressions.push_back(values[i].Passed());
     } else {

@@ -93,9 +93,9 @@ struct ArrayValue {
 
   // A half2 has copy constructors of its own; its bytes are its value all the same.
   template <typename T>
-  static constexpr bool kTakes =
-      kConverts<T, BE::Span<const Element>> ||
-      ((__is_class(T) || __is_union(T)) && __has_trivial_destructor(T) && !__is_polymorphic(T));
+  static constexpr bool kTakes = kConverts<T, BE::Span<const Element>> ||
+                                 ((__is_class(T) || __is_union(T)) && __has_trivial_destructor(T) &&
+                                  !__is_polymorphic(T));
   template <typename T>
   T To() const {
     if constexpr (kConverts<T, BE::Span<const Element>>) {
