@@ -134,11 +134,7 @@ class NvccCompiler::Compile {
     std::optional<Phases> phases = dry_run != nullptr ? PhasesOf(step_, *dry_run, Programs()) : std::nullopt;
     if (!phases) return RunWhole("whole_not_understood");
     phases_ = *std::move(phases);
-    if (lines_count_) {
-      for (Step& step : phases_.compile) {
-        if (step.reuse) step.reuse->device_unit.clear();
-      }
-    }
+    if (lines_count_) LetLinesCount(phases_);
     if (run_.mode == CompileMode::kAnew) return RunWithWholeHeader("whole_forced");
     const bool takes_stand_ins = MayTakeStandIn(phases_) && !compiler_.disabled_.contains(Shortcut::kStandIns);
     if (!takes_stand_ins || run_.toolchain == nullptr) return RunWithWholeHeader("whole_not_possible");
@@ -242,6 +238,12 @@ class NvccCompiler::Compile {
   exec::ActionEnd RunCompile(Phases& phases, PlanEnd& preprocessed) {
     compiler_.preambles_.CountPasses(preprocessing_);
     KERNIX_RETURN_IF_ERROR(Take(preprocessed));
+    preprocessed_ = outputs_;
+    printed_before_ = printed_;
+    return RunPreprocessed(phases);
+  }
+
+  exec::ActionEnd RunPreprocessed(Phases& phases) {
     std::vector<Step> steps = phases.compile;
     for (Step& step : steps) AddInputs(step, outputs_);
     return RunSteps(phases, std::move(steps));
@@ -266,7 +268,7 @@ class NvccCompiler::Compile {
     if (!compiled.status.ok()) return OnFailure(phases, compiled);
     if (!compiled.printed.empty() && MayHoldOtherLines(phases)) {
       compiled.outputs.clear();
-      return RunAgainForLines();
+      return RunAgainForLines(phases);
     }
     KERNIX_RETURN_IF_ERROR(Take(compiled));
     return End(/*warns=*/!compiled.printed.empty());
@@ -287,10 +289,23 @@ class NvccCompiler::Compile {
     });
   }
 
-  exec::ActionEnd RunAgainForLines() {
+  // What was preprocessed has the lines.
+  exec::ActionEnd RunAgainForLines(Phases& phases) {
     compiler_.compiles_["again_for_lines"].Add();
-    LetGo();
-    return Compile(compiler_, step_, run_, /*lines_count=*/true).Run();
+    if (preprocessed_.empty()) {
+      LetGo();
+      return Compile(compiler_, step_, run_, /*lines_count=*/true).Run();
+    }
+    LetLinesCount(phases);
+    outputs_ = preprocessed_;
+    printed_ = printed_before_;
+    return RunPreprocessed(phases);
+  }
+
+  static void LetLinesCount(Phases& phases) {
+    for (Step& step : phases.compile) {
+      if (step.reuse) step.reuse->device_unit.clear();
+    }
   }
 
   exec::ActionEnd End(bool warns) {
@@ -333,7 +348,7 @@ class NvccCompiler::Compile {
 
   // All that nvcc runs before the phase that failed has succeeded. So what the phase says is nvcc's message, if it has
   // read what nvcc's reads, or if the rest of the runtime header cannot change it.
-  exec::ActionEnd OnFailure(const Phases& phases, PlanEnd& end) {
+  exec::ActionEnd OnFailure(Phases& phases, PlanEnd& end) {
     if (WouldEndAgain(end.status)) return end.status;
     PlanEnd ended = std::exchange(end, {});
     ended.outputs.clear();  // before all is made again
@@ -344,7 +359,7 @@ class NvccCompiler::Compile {
     const bool is_cicc = failed.kind == StepKind::kCicc;
     const bool lacks_lines = is_cicc && failed.reuse->host_bodies_count && !failed.reuse->device_unit.empty();
     if (lacks_lines || (failed.kind == StepKind::kHostCompile && MayHoldOtherLines(phases))) {
-      return RunAgainForLines();
+      return RunAgainForLines(phases);
     }
     printed_ = exec::MakeContent(StrCat(*printed_, ended.printed));
     if (LacksHeader(words)) return Fail(detail);
@@ -377,6 +392,7 @@ class NvccCompiler::Compile {
   // Of what was made, before all is made again.
   void LetGo() {
     outputs_.clear();
+    preprocessed_.clear();
     printed_ = exec::MakeContent("");
     preprocessing_ = {};
     host_ = {};
@@ -404,6 +420,8 @@ class NvccCompiler::Compile {
   CompiledPreambles::Prepared host_;  // for its host compile
   PlanOutputs outputs_;               // of what has ended, and what that has printed
   exec::Content printed_ = exec::MakeContent("");
+  PlanOutputs preprocessed_;  // if that has ended before the other steps began, and what it has printed
+  exec::Content printed_before_;
 };
 
 exec::ActionEnd NvccCompiler::Run(const Step& step, const StepRunner::Run& run) {

@@ -233,6 +233,15 @@ def test_a_warning_that_only_cicc_gives_is_shown(load, flags, capfd):
             source = f"\n{source}"
 
 
+def test_a_warning_of_the_host_compiler_preprocesses_nothing_again(load, counter):
+    source = f'#pragma GCC diagnostic warning "-Wsign-compare"\n{SOURCE}'
+    load(source, [])
+    before = counter("again_for_lines")
+    module = load(edit(source, "scale_kernel<<<", "bool less = grid(1) < 2u;\n  if (less) scale_kernel<<<"), [])
+    assert counter("again_for_lines") > before
+    assert [step.name for step in module.trace().steps].count("preprocess host") == 1
+
+
 def test_an_error_shows_the_line_of_its_text(load, flags):
     load(SOURCE, flags)
     wrong = edit(SOURCE, "(n + 31) / 32", "\n\n\n  undeclared(n)")
