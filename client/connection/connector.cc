@@ -22,9 +22,10 @@ constexpr milliseconds kInfoTimeout{10'000};
 absl::Status Unreachable(const std::string& message) { return MakeError(v1::ErrorDetail::UNREACHABLE, message); }
 
 Session SessionWith(PeerSocket peer) {
+  const std::string process = peer.pid == 0 ? "" : absl::StrCat(" (process ", peer.pid, ")");
   return Session{.connection = std::make_unique<Http2Connection>(std::move(peer.fd)),
                  .socket = peer.path,
-                 .peer = StrCat("kernixd at ", peer.path)};
+                 .peer = StrCat("kernixd", process, " at ", peer.path)};
 }
 
 absl::Status NobodyThere(const ClientEnvironment& environment, const Endpoint& endpoint, const absl::Status& why) {
@@ -57,6 +58,7 @@ absl::StatusOr<Connector::Meeting> Connector::Meet(PeerSocket peer, Caller& call
   KERNIX_RETURN_IF_ERROR(CallOnce(*meeting.session.connection, meeting.session.peer, "GetInfo", v1::GetInfoRequest(),
                                   info, kInfoTimeout, caller));
   meeting.peer_build = info.build_id();
+  meeting.store = info.store_directory();
   meeting.is_daemon = meeting.pid == info.pid();
   if (info.draining()) {
     meeting.verdict = Verdict::kLeaving;
@@ -133,6 +135,11 @@ absl::StatusOr<Session> Connector::OpenOwn(const Endpoint& endpoint, Caller& cal
   if (!endpoint.unusable.ok()) return WithOneshotHelp(endpoint.unusable);
   KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, caller));
   if (meeting.was_started && !endpoint.hint.empty()) warn(endpoint.hint);
+  if (meeting.was_started && meeting.store != endpoint.store_directory) {
+    warn(StrCat("the store ", endpoint.store_directory, " cannot be written; builds go to ", meeting.store,
+                ", which lasts as long as the runtime folder. To keep them, set KERNIX_CACHE_DIR to a folder that you "
+                "can write."));
+  }
   if (meeting.verdict == Verdict::kFit) return std::move(meeting.session);
   // A stopping daemon is replaced as often as necessary; a daemon of another build only once.
   const bool replace = options_.allow_start && (meeting.verdict == Verdict::kLeaving || !replaced_.exchange(true));

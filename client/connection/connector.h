@@ -25,7 +25,7 @@ struct Session {
   std::unique_ptr<DaemonProcess> daemon;  // the daemon of a oneshot session
   std::unique_ptr<Http2Connection> connection;
   std::string socket;  // where the daemon listens; empty: nowhere
-  std::string peer;    // for messages: "kernixd at /run/kernix/kernixd.sock"
+  std::string peer;    // for messages: "kernixd (process 4711) at /run/kernix/kernixd.sock"
 };
 
 // Thread-safe without a lock, so that a forked child can continue to use it.
@@ -61,6 +61,7 @@ class Connector {
     bool is_daemon = false;  // whether that is the daemon itself, rather than systemd
     Verdict verdict = Verdict::kFit;
     std::string peer_build;
+    std::string store;
     bool was_started = false;
   };
 

@@ -30,6 +30,12 @@ using std::chrono::milliseconds;
 constexpr milliseconds kDefaultDrain{30'000};
 constexpr milliseconds kDrainMargin{5'000};
 
+// How long a daemon that runs may take to say so.
+constexpr milliseconds kAnswerPatience{5'000};
+
+// How long a daemon may take to notice a signal, if it does not hang.
+constexpr milliseconds kSignalPatience{10'000};
+
 std::atomic<uint64_t> cache_removals = 0;
 
 void IgnoreWarning(std::string_view) {}
@@ -110,10 +116,11 @@ class ConnectedClient : public DaemonClient {
   absl::StatusOr<DaemonInfo> Info(bool start) override {
     v1::GetInfoResponse response;
     std::string socket;
+    const milliseconds timeout =
+        start ? options().call_timeout : std::min<milliseconds>(options().call_timeout, kAnswerPatience);
     KERNIX_RETURN_IF_ERROR(WithSession(start, [&](const Session& session, Caller& caller) {
       socket = session.socket;
-      return CallOnce(*session.connection, session.peer, "GetInfo", v1::GetInfoRequest(), response,
-                      options().call_timeout, caller);
+      return CallOnce(*session.connection, session.peer, "GetInfo", v1::GetInfoRequest(), response, timeout, caller);
     }));
     return DaemonInfo{.address = StrCat("unix:", socket),
                       .version = response.version(),
@@ -129,12 +136,13 @@ class ConnectedClient : public DaemonClient {
 
   absl::Status Shutdown(milliseconds drain_timeout) override {
     const absl::StatusOr<DaemonInfo> info = Info(/*start=*/false);
-    // Nobody may be able to connect, because the socket is gone.
+    // Nobody may be able to connect, because the socket is gone; or the daemon hangs.
     const std::optional<pid_t> holder = info.ok() ? std::nullopt : HolderOf(connector_.environment(), endpoint_);
     if (!info.ok() && !holder) return info.status();
     const pid_t pid = holder ? *holder : static_cast<pid_t>(info->pid);
     const DaemonWatch watch(connector_.environment(), endpoint_, pid);
     KERNIX_RETURN_IF_ERROR(holder ? watch.Terminate() : AskToStop(drain_timeout));
+    if (holder && !AwaitGone(watch, kSignalPatience)) watch.KillIfDeaf();
     const milliseconds drain = drain_timeout.count() > 0 ? drain_timeout : kDefaultDrain;
     if (AwaitGone(watch, drain + kDrainMargin)) return absl::OkStatus();
     const std::string where = holder ? StrCat("with the store ", endpoint_.store_directory) : "at " + info->address;

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/connection/endpoint.h"
@@ -111,12 +112,13 @@ class SpawnPlan {
   posix_spawnattr_t attributes_;
 };
 
-// Returns nullopt while the process is running. A child that other code has collected has ended.
+// Returns nullopt while the process is running. A child that other code has collected, or the kernel where SIGCHLD is
+// ignored, has ended.
 std::optional<int> Collect(pid_t pid) {
   int status = 0;
   const pid_t result = waitpid(pid, &status, WNOHANG);
   if (result == 0) return std::nullopt;
-  if (result < 0) return -1;
+  if (result < 0) return kUnknownExit;
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -189,13 +191,14 @@ std::optional<int> DaemonProcess::ExitCode() {
     const std::optional<int> code = Collect(pid_);
     if (!code) return std::nullopt;
     pid_ = 0;
-    // Of a daemon that runs on, its parent has ended well.
-    if (*code != kExitOk || !report_.ok()) return exit_code_ = code;
+    // Of a daemon that runs on, its parent has ended well, or nobody knows how.
+    const bool may_run_on = *code == kExitOk || *code == kUnknownExit;
+    if (!may_run_on || !report_.ok()) return exit_code_ = code;
   }
-  uint8_t code = 128;
+  uint8_t code = 0;
   const ssize_t got = recv(report_.get(), &code, sizeof(code), MSG_DONTWAIT);
   if (got < 0) return std::nullopt;
-  return exit_code_ = code;
+  return exit_code_ = got > 0 ? code : kUnknownExit;
 }
 
 std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env) {
@@ -209,7 +212,7 @@ std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env) {
 }
 
 DaemonWatch::DaemonWatch(const ClientEnvironment& environment, const Endpoint& endpoint, pid_t pid)
-    : environment_(environment), endpoint_(endpoint) {
+    : environment_(environment), endpoint_(endpoint), pid_(pid) {
   const absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
   listener_ = peer.ok() ? peer->pid : 0;
   // Otherwise, the process id means another process here, or none.
@@ -221,6 +224,15 @@ DaemonWatch::DaemonWatch(const ClientEnvironment& environment, const Endpoint& e
 absl::Status DaemonWatch::Terminate() const {
   if (syscall(SYS_pidfd_send_signal, process_.get(), SIGTERM, nullptr, 0) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, "stop kernixd, which holds the store", endpoint_.store_directory);
+}
+
+void DaemonWatch::KillIfDeaf() const {
+  const std::string status = environment_.env->ReadFile(StrCat("/proc/", pid_, "/status")).value_or("");
+  const std::string_view field = "ShdPnd:\t";  // the signals that wait for the process
+  const size_t start = status.find(field);
+  uint64_t waiting = 0;
+  if (start == std::string::npos || !absl::SimpleHexAtoi(status.substr(start + field.size(), 16), &waiting)) return;
+  if ((waiting >> (SIGTERM - 1) & 1) != 0) syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
 }
 
 bool DaemonWatch::Gone() const {

@@ -38,6 +38,9 @@ struct DaemonCommand {
 
 inline constexpr int kInheritedSocket = 3;
 
+// The exit code of a process that told nobody, as after a signal, or whose code went to other code of this process.
+inline constexpr int kUnknownExit = 128;
+
 class DaemonProcess {
  public:
   // Starts it as a child, in its own session, in the folder "/", with stdin from /dev/null. It inherits nothing else:
@@ -55,8 +58,8 @@ class DaemonProcess {
       : pid_(std::exchange(other.pid_, 0)), report_(std::move(other.report_)), exit_code_(other.exit_code_) {}
   DaemonProcess& operator=(DaemonProcess&&) = delete;
 
-  // Returns the exit code if the daemon has ended, or 128 + the signal if a signal killed it (128 alone if that is not
-  // known). Does not wait.
+  // Returns the exit code if the daemon has ended, or 128 + the signal if a signal killed it, or kUnknownExit. Does not
+  // wait.
   std::optional<int> ExitCode();
 
   // Waits until our child has ended, for a second at most. Returns the exit code as far as it is known.
@@ -75,7 +78,7 @@ class DaemonProcess {
 // to use.
 std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env);
 
-// Stops a daemon that nobody can connect to, and detects when one that was asked to stop is gone.
+// Stops a daemon that nobody can connect to, or that hangs, and detects when one that was asked to stop is gone.
 //
 // Create it while the daemon is running. Watches the daemon's process. If that is invisible, as in another process
 // namespace, watches its socket instead. It does not connect, because systemd would start the next daemon.
@@ -88,6 +91,9 @@ class DaemonWatch {
   // Sends SIGTERM to it. The daemon drains for its `drain_timeout`, and stops at once if it is draining already.
   absl::Status Terminate() const;
 
+  // Ends it if it has not even taken that signal.
+  void KillIfDeaf() const;
+
   // Whether the daemon has ended, even if another one has its run folder by now.
   bool Gone() const;
 
@@ -96,6 +102,7 @@ class DaemonWatch {
 
   const ClientEnvironment& environment_;
   const Endpoint& endpoint_;
+  const pid_t pid_;
   pid_t listener_ = 0;
   UniqueFd process_;  // a pidfd
 };

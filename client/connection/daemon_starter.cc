@@ -53,12 +53,16 @@ absl::Status Unreachable(const std::string& message) { return MakeError(v1::Erro
 
 absl::Status GivenUp() { return absl::AbortedError("nobody waits for the start any more"); }
 
-// The current end of the log, to show the daemon's new lines later. A long log becomes the previous one.
+// The current end of the log, to show the daemon's new lines later. A long log, or what cannot be one, becomes the
+// previous one.
 size_t LogStart(Env& env, const std::string& log) {
-  const absl::StatusOr<FileInfo> info = env.Stat(log, /*follow=*/false);
+  const absl::StatusOr<FileInfo> info = env.Stat(log);
   if (!info.ok()) return 0;
-  if (info->size <= kLogLimit) return info->size;
-  return env.Rename(log, log + ".1").ok() ? 0 : info->size;
+  const bool is_log = info->type == FileType::kRegular && access(log.c_str(), W_OK) == 0;
+  if (is_log && info->size <= kLogLimit) return info->size;
+  const std::string previous = log + ".1";
+  static_cast<void>(env.RemoveTree(previous));
+  return env.Rename(log, previous).ok() ? 0 : info->size;
 }
 
 // Whether the process of a pidfd has ended. True if there is none.
@@ -88,7 +92,7 @@ std::string WhatItsLogSays(Env& env, const std::string& log, size_t start) {
 
 // "exit code 3 (the store cannot be used)".
 std::string DescribeExit(int exit_code) {
-  if (exit_code == 128) return "a signal";
+  if (exit_code == kUnknownExit) return "a signal or an exit code that is lost";
   if (exit_code > 128) return StrCat("signal ", exit_code - 128);
   constexpr std::pair<int, const char*> kMeanings[] = {{kExitFailure, "an unexpected failure"},
                                                        {kExitUsage, "it does not accept a setting"},
@@ -121,9 +125,7 @@ class DaemonStarter {
       if (absl::IsPermissionDenied(peer.status())) return peer.status();
       const auto lock = environment_.env->TryLockFile(endpoint_.run_folder.start_lock);
       if (lock.ok()) return StartLocked(unwanted, greet);
-      if (!absl::IsUnavailable(lock.status())) {
-        return WithOneshotHelp(Unreachable(StrCat("kernixd cannot be started: ", lock.status().message())));
-      }
+      if (!absl::IsUnavailable(lock.status())) return CannotLock(lock.status());
     } while (PauseLonger(pause));
     if (caller_.GaveUp()) return GivenUp();
     return Unreachable(StrCat("another process has been starting kernixd for ", options_.start_timeout.count(),
@@ -145,7 +147,15 @@ class DaemonStarter {
     return peer;
   }
 
-  bool RunFolderIsFree() { return environment_.env->TryLockFile(endpoint_.run_folder.lock).ok(); }
+  // kUnavailable: somebody holds it.
+  absl::Status CheckRunFolder() { return environment_.env->TryLockFile(endpoint_.run_folder.lock).status(); }
+
+  bool RunFolderIsFree() { return CheckRunFolder().ok(); }
+
+  static absl::Status CannotLock(const absl::Status& why) {
+    return WithOneshotHelp(Unreachable(
+        StrCat("kernixd cannot be started: ", why.message(), ". Remove what is there, and kernixd makes it anew.")));
+  }
 
   absl::Status StartLocked(std::optional<pid_t> unwanted, const Greet& greet) {
     // Another client may have started it before this one got the lock.
@@ -194,7 +204,11 @@ class DaemonStarter {
     do {
       absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
       if (peer.ok()) return peer;
-      if (HasEnded(leaving) && RunFolderIsFree()) return absl::NotFoundError("nobody holds the run folder");
+      if (HasEnded(leaving)) {
+        const absl::Status is_free = CheckRunFolder();
+        if (is_free.ok()) return absl::NotFoundError("nobody holds the run folder");
+        if (!absl::IsUnavailable(is_free)) return CannotLock(is_free);
+      }
     } while (PauseLonger(pause));
     if (caller_.GaveUp()) return GivenUp();
     return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.run_folder.lock,
@@ -351,18 +365,14 @@ absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const
                                      const std::string& store_directory, Caller& caller) {
   KERNIX_ASSIGN_OR_RETURN(const std::string program, FindKernixd(environment, options.kernixd));
   Attempt attempt = TryStore(environment, program, store_directory, options.start_timeout, caller);
-  const bool store_is_at_fault = attempt.exit_code == kExitStoreUnusable || attempt.exit_code == kExitAlreadyRunning;
+  const bool store_is_at_fault = attempt.exit_code == kExitStoreUnusable || attempt.exit_code == kExitAlreadyRunning ||
+                                 attempt.exit_code == kUnknownExit;
   if (!store_is_at_fault) return std::move(attempt.oneshot);
 
   KERNIX_ASSIGN_OR_RETURN(const std::string scratch, PerProcess<ScratchStore>::Get().Path(environment));
-  // Another container's kernixd may hold the store: what it has is read, if it has anything yet.
-  const bool is_held = attempt.exit_code == kExitAlreadyRunning;
-  std::vector<std::string> choices = {scratch};
-  if (is_held) choices.insert(choices.begin(), StrCat(scratch, ":", store_directory));
-  for (const std::string& stores : choices) {
-    attempt = TryStore(environment, program, stores, options.start_timeout, caller);
-    if (attempt.exit_code != kExitStoreUnusable) break;
-  }
+  // What the store has is read if that is possible: another container's kernixd may hold it, for example.
+  const std::string stores = StrCat(scratch, ":", store_directory);
+  attempt = TryStore(environment, program, stores, options.start_timeout, caller);
   if (attempt.oneshot.ok()) attempt.oneshot->store_directory = scratch;
   return std::move(attempt.oneshot);
 }

@@ -107,7 +107,7 @@ absl::StatusOr<RunFolder> RunFolderBelow(Env& env, const GetEnv& get_env, uid_t 
   if (!absl::IsPermissionDenied(usual.status())) return usual;
   absl::StatusOr<RunFolder> in_store = RunFolderInStore(env, uid, store, prepare);
   if (!in_store.ok()) return usual;
-  in_store->warning = StrCat(usual.status().message(), " Until then kernixd's socket lies in ", in_store->directory);
+  in_store->warning = StrCat(Sentence(usual.status()), " Until then kernixd's socket lies in ", in_store->directory);
   return in_store;
 }
 
@@ -126,7 +126,7 @@ absl::StatusOr<std::string> NodeLocalStore(Env& env, uid_t uid) {
   const std::string path = StrCat("/var/tmp/kernix-", uid);
   const absl::Status status = EnsurePrivateDirectory(env, path, uid);
   if (status.ok()) return path;
-  return absl::Status(status.code(), StrCat(status.message(), " Or set KERNIX_CACHE_DIR to a folder of your own."));
+  return absl::Status(status.code(), StrCat(Sentence(status), " Or set KERNIX_CACHE_DIR to a folder of your own."));
 }
 
 absl::StatusOr<std::string> UnnamedStore(Env& env, const GetEnv& get_env, uid_t uid) {

@@ -401,7 +401,8 @@ absl::StatusOr<bool> PosixEnv::OnNetworkFileSystem(const std::string& path) {
   struct statfs info;
   if (statfs(path.c_str(), &info) == 0) return IsNetworkFileSystem(static_cast<uint32_t>(info.f_type));
   const std::string parent = Dirname(path);
-  if (errno != ENOENT || parent == path) return ErrnoStatus(errno, "find the file system of", path);
+  const bool is_hidden = errno == ENOENT || errno == EACCES;
+  if (!is_hidden || parent == path) return ErrnoStatus(errno, "find the file system of", path);
   return OnNetworkFileSystem(parent);
 }
 
@@ -486,12 +487,19 @@ bool StillNamed(int fd, const std::string& path) {
          opened.st_dev == named.st_dev;
 }
 
+// A umask may have shut its owner out.
+void LetOwnerOpen(int fd) {
+  struct stat info;
+  if (fstat(fd, &info) == 0 && (info.st_mode & 0600) != 0600) (void)fchmod(fd, 0600);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FileLock>> PosixEnv::TryLockFile(const std::string& path) {
   while (true) {
     UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
     if (!fd.ok()) return ErrnoStatus(errno, "open the lock", path);
+    LetOwnerOpen(fd.get());
     if (TEMP_FAILURE_RETRY(flock(fd.get(), LOCK_EX | LOCK_NB)) != 0) {
       if (errno == EWOULDBLOCK) return absl::UnavailableError(StrCat("another process holds the lock ", path));
       return ErrnoStatus(errno, "lock", path);

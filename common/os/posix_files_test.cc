@@ -196,6 +196,17 @@ TEST_F(PosixFilesTest, ManyWritersOfOneFileLeaveOneWholeFile) {
   EXPECT_THAT(env_.ListDirectory(scratch_.path()).value(), ElementsAre("f"));
 }
 
+TEST_F(PosixFilesTest, WhatLiesBehindAClosedFolderIsOfItsFileSystem) {
+  constexpr uid_t kNobody = 65534;
+  ASSERT_THAT(env_.CreateDirectories(scratch_ / "closed/folder", 0700), IsOk());
+  ASSERT_EQ(chmod((scratch_ / "closed").c_str(), 0), 0);
+  std::thread([&] {
+    if (geteuid() == 0) setfsuid(kNobody);
+    EXPECT_FALSE(env_.OnNetworkFileSystem(scratch_ / "closed/folder/file").value());
+  }).join();
+  ASSERT_EQ(chmod((scratch_ / "closed").c_str(), 0700), 0);
+}
+
 TEST_F(PosixFilesTest, TheProcFileSystemIsNoNetwork) {
   EXPECT_FALSE(env_.OnNetworkFileSystem("/proc").value());
   EXPECT_FALSE(env_.OnNetworkFileSystem("/proc/not/there").value());

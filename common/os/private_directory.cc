@@ -2,8 +2,11 @@
 #include "common/os/private_directory.h"
 
 #include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/posix_error.h"
 
 namespace kernix {
 namespace {
@@ -164,6 +168,9 @@ absl::Status CheckPrivateDirectory(Env& env, const std::string& path, uid_t uid)
         absl::StrFormat("will not use %s: its mode %04o lets others in. Check its contents, then run: chmod 700 %s",
                         path, info->mode, path));
   }
+  // A umask may have shut its owner out.
+  const bool is_shut = (info->mode & 0700) != 0700 && info->uid == geteuid();
+  if (is_shut && chmod(path.c_str(), 0700) != 0) return ErrnoStatus(errno, "open to its owner", path);
   return absl::OkStatus();
 }
 
@@ -183,6 +190,10 @@ absl::Status CheckGuardedDirectory(Env& env, const std::string& path, uid_t uid)
 absl::Status EnsureOwnDirectory(Env& env, const std::string& path, uid_t uid) {
   KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, path, uid));
   return GuardedRealPath(env, path, {uid}).status();
+}
+
+std::string Sentence(const absl::Status& status) {
+  return StrCat(status.message(), ToStd(status.message()).ends_with('.') ? "" : ".");
 }
 
 UserEntry LookUpUser(uid_t uid) {

@@ -35,7 +35,8 @@ absl::StatusOr<std::string> GuardedRealPath(Env& env, const std::string& path, c
 std::string CanonicalPath(Env& env, const std::string& path);
 
 // Creates `path`, with its parents, with mode 0700 if it does not exist. Returns kPermissionDenied, with the owner's
-// name, if it belongs to another user, is a link, or is open to others; kAlreadyExists if it is a file.
+// name, if it belongs to another user, is a link, or is open to others; kAlreadyExists if it is a file. If its mode
+// shuts out this process's user, to whom it belongs, it gets mode 0700.
 absl::Status EnsurePrivateDirectory(Env& env, const std::string& path, uid_t uid);
 
 // The same for a folder that need not exist and is not created.
@@ -47,6 +48,9 @@ absl::Status CheckGuardedDirectory(Env& env, const std::string& path, uid_t uid)
 
 // Like EnsurePrivateDirectory(); also checks that no other user can replace the folder (see GuardedRealPath()).
 absl::Status EnsureOwnDirectory(Env& env, const std::string& path, uid_t uid);
+
+// A message of these functions with a full stop, if it has none.
+std::string Sentence(const absl::Status& status);
 
 // "mallory (uid 1002)", or "uid 1002" if the user database has no such user.
 std::string DescribeUser(uid_t uid);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,6 +62,12 @@ LookupOptions LookupLimits(const ServerOptions& options) {
   const int most = options.BoundsPerUser().connections;
   if (most > 0) lookups.max_kept_per_user = std::min(lookups.max_kept_per_user, most / kShare);
   return lookups;
+}
+
+// Whether a store cannot be written or, if there is none, made.
+bool IsClosed(std::string path) {
+  while (access(path.c_str(), F_OK) != 0 && errno == ENOENT && path != "/") path = Dirname(path);
+  return access(path.c_str(), W_OK) != 0 && (errno == EACCES || errno == EROFS);
 }
 
 KernixdExit CodeForUsage(const absl::Status&) { return kExitUsage; }
@@ -137,11 +144,12 @@ absl::Status Daemon::FindStore() {
                           UserStores(env_, ProcessGetEnv, geteuid(), "store_directory", options_.store_directory));
   store_ = std::move(stores.written);
   read_stores_ = std::move(stores.read);
-  const bool is_readable_store = env_.Stat(StrCat(store_, "/version")).ok() && access(store_.c_str(), W_OK) != 0;
-  return is_readable_store && !options_.shared ? WriteElsewhere() : absl::OkStatus();
+  const bool can_do_without = options_.started_by_client || env_.Stat(StrCat(store_, "/version")).ok();
+  return can_do_without && !options_.shared && IsClosed(store_) ? WriteElsewhere() : absl::OkStatus();
 }
 
-// A store in an image, say, is only read. The run folder has room for one that is written.
+// A store in an image, say, or in a home that cannot be written, is only read. The run folder has room for one that is
+// written.
 absl::Status Daemon::WriteElsewhere() {
   KERNIX_ASSIGN_OR_RETURN(const RunFolder folder, RunFolderForStore(env_, ProcessGetEnv, geteuid(), store_));
   read_stores_.insert(read_stores_.begin(), std::exchange(store_, folder.directory + "/store"));
@@ -282,7 +290,8 @@ StopReason Daemon::WaitForStop() {
     WaitForEvent(idle.Pause(env_.Now()));
     if (const std::optional<std::string> signal = NextStopSignal()) return {.text = *signal};
     if (std::optional<StopReason> reason = stop_.Get()) return *std::move(reason);
-    if (const std::string lost = FirstLost(); !lost.empty()) return {.text = lost + " was removed or exchanged"};
+    if (const std::string lost = FirstLost(); !lost.empty())
+      return {.text = lost + " was removed or exchanged, or became read-only"};
     if (idle.Step(CurrentActivity(), env_.Now())) return {.text = "idle"};
     parts_->Flush();
     LogLeftOut();

@@ -251,6 +251,22 @@ TEST_F(KernixdStoreTest, AStoreOnAReadOnlyFileSystemIsReadAndAnotherIsWritten) {
   EXPECT_EQ(umount2(place_.store().c_str(), MNT_DETACH), 0);
 }
 
+// As an administrator, or the kernel after an error of the disk, does.
+TEST_F(KernixdStoreTest, ADaemonWhoseStoreBecomesReadOnlyEnds) {
+  const auto daemon = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Load(AddKernel(1)).result);
+  client->AwaitEndOfLearning();
+  const std::string folder = place_.store();
+  const char* const store = folder.c_str();
+  const bool mounted = mount(store, store, nullptr, MS_BIND, nullptr) == 0;
+  KERNIX_NEED_RIGHT(mounted, "no file system can be mounted here: " + std::generic_category().message(errno));
+  EXPECT_EQ(mount(nullptr, store, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr), 0);
+  EXPECT_EQ(daemon->AwaitExit(), kExitFailure);
+  EXPECT_THAT(daemon->Log(), HasSubstr(place_.store() + " was removed or exchanged, or became read-only"));
+  EXPECT_EQ(umount2(store, MNT_DETACH), 0);
+}
+
 // A file system of a few megabytes as the store.
 class FullDiskTest : public KernixdTest {
  protected:

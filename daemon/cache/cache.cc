@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/cache/cache.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <utility>
 
@@ -89,11 +92,16 @@ absl::StatusOr<std::unique_ptr<Cache>> Cache::Open(Env& env, CacheOptions option
   parts.index = *std::move(index);
   parts.blobs = std::make_unique<BlobFolder>(env, paths.blobs);
   parts.files = FilesOfStore(env, paths);
-  for (const std::string& directory : options.read_directories) {
+  std::erase_if(options.read_directories, [&](const std::string& directory) {
     const std::string scratch = JoinPath(paths.scratch, StrCat("scratch-index-", parts.layers.size()));
-    KERNIX_ASSIGN_OR_RETURN(Layer layer, OpenLayer(env, directory, scratch));
-    parts.layers.push_back(std::move(layer));
-  }
+    absl::StatusOr<Layer> layer = OpenLayer(env, directory, scratch);
+    if (layer.ok()) {
+      parts.layers.push_back(*std::move(layer));
+    } else {
+      Log(LogLevel::kWarning, "store_left_out", {{"error", layer.status().message()}});
+    }
+    return !layer.ok();
+  });
   std::unique_ptr<Cache> cache(new Cache(env, std::move(options), std::move(parts)));
   KERNIX_RETURN_IF_ERROR(cache->Wrap(cache->Start()));
   return cache;
@@ -129,6 +137,11 @@ absl::Status Cache::Start() {
 }
 
 absl::Status Cache::Wrap(const absl::Status& status) const { return StoreError(options_.directory, status); }
+
+std::string Cache::FirstLost() const {
+  const bool is_read_only = access(options_.directory.c_str(), W_OK) != 0 && errno == EROFS;
+  return is_read_only ? options_.directory : files_->FirstLost();
+}
 
 std::string Cache::steps_directory() const { return StorePaths(options_.directory).steps; }
 

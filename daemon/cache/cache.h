@@ -171,9 +171,10 @@ class Cache {
   // Must be called from time to time, by one thread; the end of the cache makes a copy, too. Logs errors.
   void CopyIndexIfDue();
 
-  // The first of the store's files and folders that somebody has removed or exchanged; empty: none. After that, the
-  // store works no more, and the files at its path belong to others: only a new Cache can make it anew.
-  std::string FirstLost() const { return files_->FirstLost(); }
+  // The first of the store's files and folders that somebody has removed or exchanged, or the store if its file system
+  // has become read-only; empty: none. After that, the store works no more, and the files at its path belong to others:
+  // only a new Cache can make it anew.
+  std::string FirstLost() const;
   // Their names.
   std::vector<std::string> Files() const { return files_->Names(); }
 

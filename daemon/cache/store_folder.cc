@@ -63,7 +63,8 @@ absl::Status CheckLayout(const StorePaths& paths, std::string_view text) {
   int layout = 0;
   if (!absl::SimpleAtoi(ToAbsl(text), &layout)) {
     return Refuse(StrCat(paths.version, " does not contain a layout number: ", paths.directory,
-                         " is not a kernix store; ", kChooseAnother));
+                         " is not a kernix store, or a damaged one. Remove that file if it is one, or ",
+                         kChooseAnother));
   }
   if (layout == kLayout) return absl::OkStatus();
   return StoreError(paths.directory, MadeByAnother("layout", layout, kLayout));
@@ -155,7 +156,7 @@ absl::Status MakeLayout(Env& env, const StorePaths& paths) {
 absl::Status MakePrivateDirectory(Env& env, const StorePaths& paths) {
   KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.private_directory, 0700)));
   const absl::Status status = EnsurePrivateDirectory(env, paths.private_directory, ::geteuid());
-  return status.ok() ? status : Refuse(StrCat(status.message(), " Or ", kChooseAnother));
+  return status.ok() ? status : Refuse(StrCat(Sentence(status), " Or ", kChooseAnother));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ inline bool LeaveLostStore(Backend& backend) {
   const std::string lost = backend.cache.FirstLost();
   if (lost.empty()) return false;
   backend.gate.Close();
-  backend.request_stop(StrCat(lost, " was removed or exchanged"), Duration{0});
+  backend.request_stop(StrCat(lost, " was removed or exchanged, or became read-only"), Duration{0});
   return true;
 }
 

@@ -41,7 +41,8 @@ absl::Status RemoveStaleSocket(Env& env, const std::string& path) {
   if (absl::IsNotFound(info.status())) return absl::OkStatus();
   KERNIX_RETURN_IF_ERROR(info.status());
   if (!IsSocket(path)) {
-    return absl::AlreadyExistsError(StrCat(path, " exists and is not a socket: remove it, or choose another --socket"));
+    return absl::FailedPreconditionError(
+        StrCat(path, " exists and is not a socket: remove it, or choose another --socket"));
   }
   const absl::StatusOr<UniqueFd> connection = ConnectTo(path);
   if (connection.ok()) {

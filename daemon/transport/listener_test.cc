@@ -126,13 +126,13 @@ TEST_F(ListenerTest, TakesThePlaceOfADeadDaemon) {
 
 TEST_F(ListenerTest, LeavesWhatIsNoSocket) {
   ASSERT_THAT(TheEnv().WriteFile(socket_, "precious", 0600), IsOk());
-  EXPECT_THAT(Bind(), HasError(absl::StatusCode::kAlreadyExists, HasSubstr("is not a socket")));
+  EXPECT_THAT(Bind(), HasError(absl::StatusCode::kFailedPrecondition, HasSubstr("is not a socket")));
   EXPECT_EQ(TheEnv().ReadFile(socket_).value(), "precious");
 }
 
 TEST_F(ListenerTest, LeavesAPipe) {
   ASSERT_EQ(mkfifo(socket_.c_str(), 0600), 0);
-  EXPECT_THAT(Bind(), HasError(absl::StatusCode::kAlreadyExists, HasSubstr("is not a socket")));
+  EXPECT_THAT(Bind(), HasError(absl::StatusCode::kFailedPrecondition, HasSubstr("is not a socket")));
   EXPECT_THAT(TheEnv().Stat(socket_), IsOk());
 }
 

@@ -2,6 +2,7 @@
 //
 // Loads where no daemon can have a run folder.
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "common/base/error.h"
@@ -44,6 +45,15 @@ TEST_F(ClientOneshotTest, WithAStoreThatCannotBeUsedItHasOneOfItsOwn) {
   const auto module = LoadKernel(*MakeClient(), 12, options_);
   ASSERT_TRUE(module.ok()) << module.status();
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("gone when this process ends")));
+}
+
+TEST_F(ClientOneshotTest, SoItDoesWhereChildrenLeaveNoExitCode) {
+  WriteScript("store", "");
+  EXPECT_EQ(ForkAndRun([this] {
+              signal(SIGCHLD, SIG_IGN);
+              return LoadKernel(*MakeClient(), 12, options_).ok() ? 0 : 1;
+            }),
+            0);
 }
 
 TEST_F(ClientOneshotTest, IsNotUsedWhereItIsNotWanted) {

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,12 +27,15 @@
 #include "tests/integration/client_world.h"
 #include "tests/support/await.h"
 #include "tests/support/find_tools.h"
+#include "tests/support/need_right.h"
 
 namespace kernix {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ClientStartTest : public ClientWorld {};
 
@@ -136,6 +141,57 @@ TEST_F(ClientStartTest, TheDaemonIsNobodysChild) {
               return waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD ? 0 : 2;
             }),
             0);
+}
+
+// As a program that leaves the collection of its children to the kernel.
+TEST_F(ClientStartTest, ADaemonStartsWhereChildrenLeaveNoExitCode) {
+  EXPECT_EQ(ForkAndRun([this] {
+              signal(SIGCHLD, SIG_IGN);
+              return MakeClient()->Info().ok() ? 0 : 1;
+            }),
+            0);
+}
+
+TEST_F(ClientStartTest, AModeThatShutsTheirOwnerOutDoesNotStay) {
+  const auto mode_of = [](const std::string& path) { return Env::Posix().Stat(path)->mode; };
+  ASSERT_EQ(ForkAndRun([this] {
+              umask(0777);
+              return MakeClient()->Info().ok() ? 0 : 1;
+            }),
+            0);
+  const RunFolder place = RunFolderOfStore();
+  EXPECT_EQ(mode_of(place.start_lock), 0600u);
+  for (const std::string& folder : {Dirname(place.directory), place.directory}) {
+    EXPECT_EQ(mode_of(folder), 0700u);
+    ASSERT_EQ(chmod(folder.c_str(), 0), 0);
+    EXPECT_TRUE(MakeClient()->Info(/*start=*/false).ok());
+    EXPECT_EQ(mode_of(folder), 0700u);
+  }
+}
+
+TEST_F(ClientStartTest, WhatCannotBeALogIsMovedAside) {
+  const std::string log = RunFolderOfStore().log;
+  ASSERT_EQ(mkfifo(log.c_str(), 0600), 0);
+  ASSERT_TRUE(MakeClient()->Info().ok());
+  ASSERT_TRUE(MakeClient()->Shutdown().ok());
+  EXPECT_EQ(Env::Posix().Stat(log)->type, FileType::kRegular);
+  EXPECT_EQ(Env::Posix().Stat(log + ".1")->type, FileType::kOther);
+  ASSERT_TRUE(Env::Posix().RemoveFile(log).ok());
+  ASSERT_TRUE(Env::Posix().CreateDirectories(log + "/in-it").ok());
+  EXPECT_TRUE(MakeClient()->Info().ok());
+}
+
+TEST_F(ClientStartTest, WhatLiesInPlaceOfTheLockOrTheSocketIsNamed) {
+  const RunFolder place = RunFolderOfStore();
+  ASSERT_EQ(mkdir(place.lock.c_str(), 0700), 0);
+  const absl::Status locked = MakeClient()->Info().status();
+  EXPECT_THAT(std::string(locked.message()), AllOf(HasSubstr(place.lock), HasSubstr("Remove what is there")));
+  EXPECT_TRUE(LoadKernel(*MakeClient(), 1).ok()) << "by a private kernixd";
+  ASSERT_EQ(rmdir(place.lock.c_str()), 0);
+  ASSERT_EQ(symlink("nothing", place.socket.c_str()), 0);
+  const absl::Status bound = MakeClient()->Info().status();
+  EXPECT_THAT(std::string(bound.message()), AllOf(HasSubstr("is not a socket"), Not(HasSubstr("another kernixd"))));
+  EXPECT_TRUE(LoadKernel(*MakeClient(), 1).ok());
 }
 
 // A job's first load may run on one core, under nice and ulimit; later ones of other programs do not.
@@ -295,6 +351,27 @@ TEST_F(ClientStartTest, AStoreThatCannotBeUsedIsNamed) {
   const absl::Status status = MakeClient(options)->Info().status();
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(options.store_directory));
+}
+
+// As in a container whose home is read-only.
+TEST_F(ClientStartTest, WhereNoStoreCanBeMadeKernelsAreKeptInTheRunFolder) {
+  const std::string home = Path("home");
+  ASSERT_EQ(mkdir(home.c_str(), 0700), 0);
+  const bool mounted = mount("tmpfs", home.c_str(), "tmpfs", MS_RDONLY, "size=1m,mode=0700") == 0;
+  KERNIX_NEED_RIGHT(mounted, "no file system can be mounted here");
+  std::string warnings;
+  LoadOptions load;
+  load.callbacks.warning = [&](std::string_view text) { warnings += text; };
+  ClientOptions options;
+  options.store_directory = home + "/.cache/kernix";
+  const auto client = MakeClient(options);
+  const auto module = LoadKernel(*client, 1, load);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT((*module)->path(), ::testing::StartsWith(Path("kernix/")));
+  EXPECT_THAT(warnings, AllOf(HasSubstr(options.store_directory), HasSubstr("KERNIX_CACHE_DIR")));
+  EXPECT_TRUE((*LoadKernel(*MakeClient(options), 1))->cache_hit()) << "all processes have it";
+  EXPECT_TRUE(client->Shutdown().ok());
+  EXPECT_EQ(umount2(home.c_str(), MNT_DETACH), 0);
 }
 
 TEST_F(ClientStartTest, ANamedAddressIsNeverStarted) {

@@ -3,9 +3,11 @@
 // Client::Shutdown(): when it says that a daemon is gone, it is.
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,6 +95,21 @@ TEST_F(ClientStopTest, OneThatNobodyCanConnectToIsNamedAndStoppedByItsStore) {
     reaper.join();
     EXPECT_TRUE(absl::IsUnavailable(MakeClient()->Shutdown()));
   }
+}
+
+TEST_F(ClientStopTest, OneThatHangsIsNamedAndEnded) {
+  ClientOptions options;
+  options.call_timeout = std::chrono::seconds(1);
+  const auto client = MakeClient(options);
+  const auto pid = static_cast<pid_t>(client->Info()->pid);
+  const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  ASSERT_EQ(kill(pid, SIGSTOP), 0);
+  EXPECT_THAT(std::string(client->Info(/*start=*/false).status().message()),
+              HasSubstr("process " + std::to_string(pid)));
+  EXPECT_TRUE(client->Shutdown().ok());
+  pollfd ended{process.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&ended, 1, 0), 1) << "it still runs";
+  EXPECT_TRUE(LoadKernel(*MakeClient(), 1).ok());
 }
 
 // It says what kernixd has said, and serves without the store.
