@@ -214,7 +214,7 @@ TEST_F(RunActionTest, AToolThatTheMachineFailedIsAResourceErrorWithWhatItSaid) {
       {{.exit_code = 1, .output = "virtual memory exhausted: Cannot allocate memory"}, "refused memory"},
       {{.exit_code = 1, .output = "ld: final link failed: memory exhausted"}, "refused memory"},
       {{.exit_code = 255, .output = "ptxas fatal   : Memory allocation failure"}, "refused memory"},
-      {{.exit_code = 152, .signal = SIGXCPU}, "more processor time than 4 s"},
+      {{.exit_code = 152, .signal = SIGXCPU}, "more processor time than 16 s"},
       {{.exit_code = 1, .output = "g++: fatal error: CPU time limit exceeded signal terminated program cc1plus"},
        "job_timeout"},
       {{.exit_code = 137, .signal = SIGKILL, .too_many_processes = true}, "max_processes_per_job"},
