@@ -523,8 +523,11 @@ def test_boxes_that_cannot_be(fresh_name, tokens, error, message):
 
 
 def test_a_descriptor_needs_cuda(fresh_name):
-    source = "struct CUtensorMap {};\n// @BE f arg.tensormap:float32[8] ret:float32\nvoid f(CUtensorMap x, float* y) {}"
-    with pytest.raises(kernix.KernelRequestError, match=rf"'f' \({fresh_name}:3\) takes a CUtensorMap, but the source"):
+    source = (
+        '#include "brainevent/common.h"\nstruct CUtensorMap {};\n'
+        "// @BE f arg.tensormap:float32[8] ret:float32\nvoid f(CUtensorMap x, BE::Tensor y) {}"
+    )
+    with pytest.raises(kernix.KernelRequestError, match=rf"'f' \({fresh_name}:4\) takes a CUtensorMap, but the source"):
         kernix.load_cpp_inline(fresh_name, source)
 
 

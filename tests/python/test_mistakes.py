@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -850,7 +851,9 @@ def test_store_that_cannot_be_written(own_place, store_on):
     assert load_elsewhere(own_place) == ""
     own_place.kernixctl("shutdown")
     subprocess.run(["mount", "-o", "remount,ro", own_place.store], check=True)
-    assert load_elsewhere(own_place) == ""
+    warning = f"KernelWarning: the store {own_place.store} cannot be written; builds go to {own_place.root}/run/"
+    assert warning in load_elsewhere(own_place)
+    assert load_elsewhere(own_place) == "", "who has not started kernixd is not warned"
     reads = f"{own_place.root}/run/.*/store, reads {own_place.store}"
     lack = f"{own_place.store} cannot be written .Read-only file system., so it is only read; .* in KERNIX_CACHE_DIR$"
     doctor, status = reports(own_place)
@@ -1015,14 +1018,15 @@ FROM_ABOVE = {
 
 
 @pytest.mark.parametrize("action", FROM_ABOVE)
-def test_a_traceback_has_one_frame_of_kernix(called, action):
+def test_a_traceback_has_at_most_one_frame_of_kernix(called, action):
     errors = (kernix.KernelError, TypeError, KeyError, JE, VE, kernix.KernelBatchError)
     with pytest.raises(errors) as caught:
         FROM_ABOVE[action](called)
     paths = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
     package = os.path.dirname(kernix.__file__)
-    assert sum(path.startswith(package) for path in paths) == 1, paths
-    if action != "a call under jit":  # where JAX calls what calls kernix
+    frames = 1 if action.startswith("a call") or action == "an item" else 0
+    assert sum(path.startswith(package) for path in paths) == frames, paths
+    if frames and action != "a call under jit":  # where JAX calls what calls kernix
         assert paths[-1].startswith(package)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
@@ -1031,8 +1035,12 @@ def test_a_traceback_has_one_frame_of_kernix(called, action):
 def test_ctrl_c_in_a_call_shows_one_frame_of_kernix(step):
     source = function(body="std::raise(SIGINT);").replace(HEAD, f"{HEAD}#include <csignal>\n")
     module = cpp(source)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        module.f(X[::step])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            module.f(X[::step])
+    finally:
+        signal.signal(signal.SIGINT, before)
     paths = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert [path.startswith(os.path.dirname(kernix.__file__)) for path in paths] == [False, True]
 
@@ -1054,7 +1062,7 @@ def test_the_developer_mode_keeps_all_frames():
         ).stderr.count("  File ")
         for mode in ([], ["-X", "dev"])
     ]
-    assert lengths[0] == 2 < lengths[1]
+    assert lengths[0] == 1 < lengths[1]
 
 
 @pytest.mark.parametrize("arguments", ["--help", "--version", "completion bash", "bundle --help"])
