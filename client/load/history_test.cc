@@ -209,7 +209,9 @@ TEST_F(HistoryTest, OfARunWithTooManyBytesTheFirstLoadsAreNotedOnce) {
       EXPECT_THAT(history.Note(run, Prepare(std::string(1, letter), source), "key"), IsOk());
     }
     EXPECT_THAT(Names(history.Read()), ElementsAre("a", "b"));
-    if (start > 0) EXPECT_EQ(env_.Calls(Operation::kWriteFile), written);
+    if (start > 0) {
+      EXPECT_EQ(env_.Calls(Operation::kWriteFile), written);
+    }
   }
 }
 

@@ -95,12 +95,12 @@ absl::StatusOr<std::unique_ptr<Cache>> Cache::Open(Env& env, CacheOptions option
   std::erase_if(options.read_directories, [&](const std::string& directory) {
     const std::string scratch = JoinPath(paths.scratch, StrCat("scratch-index-", parts.layers.size()));
     absl::StatusOr<Layer> layer = OpenLayer(env, directory, scratch);
-    if (layer.ok()) {
-      parts.layers.push_back(*std::move(layer));
-    } else {
+    if (!layer.ok()) {
       Log(LogLevel::kWarning, "store_left_out", {{"error", layer.status().message()}});
+      return true;
     }
-    return !layer.ok();
+    parts.layers.push_back(*std::move(layer));
+    return false;
   });
   std::unique_ptr<Cache> cache(new Cache(env, std::move(options), std::move(parts)));
   KERNIX_RETURN_IF_ERROR(cache->Wrap(cache->Start()));
