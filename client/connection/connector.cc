@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "common/os/private_directory.h"
 #include "common/wire/call_status.h"
 
 namespace kernix {
@@ -135,7 +136,10 @@ absl::StatusOr<Session> Connector::OpenOwn(const Endpoint& endpoint, Caller& cal
   if (!endpoint.unusable.ok()) return WithOneshotHelp(endpoint.unusable);
   KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, caller));
   if (meeting.was_started && !endpoint.hint.empty()) warn(endpoint.hint);
-  if (meeting.was_started && meeting.store != endpoint.store_directory) {
+  const auto real_path = [this](const std::string& store) { return CanonicalPath(*environment_.env, store); };
+  // Without a store: another thread has asked, and warned.
+  if (meeting.was_started && !meeting.store.empty() &&
+      real_path(meeting.store) != real_path(endpoint.store_directory)) {
     warn(StrCat("the store ", endpoint.store_directory, " cannot be written; builds go to ", meeting.store,
                 ", which lasts as long as the runtime folder. To keep them, set KERNIX_CACHE_DIR to a folder that you "
                 "can write."));

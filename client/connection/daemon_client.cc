@@ -33,8 +33,9 @@ constexpr milliseconds kDrainMargin{5'000};
 // How long a daemon that runs may take to say so.
 constexpr milliseconds kAnswerPatience{5'000};
 
-// How long a daemon may take to notice a signal, if it does not hang.
-constexpr milliseconds kSignalPatience{10'000};
+// How long a daemon may take to notice a signal, if it does not hang: one that ends takes none while it writes what
+// it has.
+constexpr milliseconds kSignalPatience{30'000};
 
 std::atomic<uint64_t> cache_removals = 0;
 
@@ -85,8 +86,8 @@ absl::StatusOr<std::string> FetchedArtifactPath(const ClientEnvironment& environ
 absl::Status EnsureFetchedFolder(const ClientEnvironment& environment, const std::string& folder) {
   const absl::Status status = EnsureOwnDirectory(*environment.env, folder, environment.uid);
   if (status.ok()) return status;
-  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("an artifact cannot be kept in ", folder, ": ", status.message(),
-                                                     ". To keep it elsewhere, set KERNIX_CACHE_DIR."));
+  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("an artifact cannot be kept in ", folder, ": ", Sentence(status),
+                                                     " To keep it elsewhere, set KERNIX_CACHE_DIR."));
 }
 
 // NOT_FOUND if the daemon no longer has it, and INTERNAL if the daemon sends other content.

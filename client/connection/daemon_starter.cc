@@ -153,8 +153,9 @@ class DaemonStarter {
   bool RunFolderIsFree() { return CheckRunFolder().ok(); }
 
   static absl::Status CannotLock(const absl::Status& why) {
-    return WithOneshotHelp(Unreachable(
-        StrCat("kernixd cannot be started: ", why.message(), ". Remove what is there, and kernixd makes it anew.")));
+    const bool is_short = absl::IsResourceExhausted(why);  // of descriptors, or of room
+    return WithOneshotHelp(Unreachable(StrCat("kernixd cannot be started: ", why.message(),
+                                              is_short ? "" : ". Remove what is there, and kernixd makes it anew.")));
   }
 
   absl::Status StartLocked(std::optional<pid_t> unwanted, const Greet& greet) {
@@ -207,7 +208,7 @@ class DaemonStarter {
       if (HasEnded(leaving)) {
         const absl::Status is_free = CheckRunFolder();
         if (is_free.ok()) return absl::NotFoundError("nobody holds the run folder");
-        if (!absl::IsUnavailable(is_free)) return CannotLock(is_free);
+        if (!absl::IsUnavailable(is_free) && !absl::IsResourceExhausted(is_free)) return CannotLock(is_free);
       }
     } while (PauseLonger(pause));
     if (caller_.GaveUp()) return GivenUp();

@@ -101,10 +101,16 @@ int Replay(DaemonClient& daemon, const Recording& recording, std::optional<LoadP
 // --- Record
 
 volatile sig_atomic_t child = 0;
+volatile sig_atomic_t early_signal = 0;  // before there was a child
 
 // The terminal tells the command of a Ctrl-C itself.
 void PassOn(int signal) {
-  if (child > 0 && (signal == SIGTERM || signal == SIGHUP)) kill(child, signal);
+  if (signal != SIGTERM && signal != SIGHUP) return;
+  if (child > 0) {
+    kill(child, signal);
+  } else {
+    early_signal = signal;
+  }
 }
 
 std::vector<std::string> EnvironmentWith(const std::string& variable) {
@@ -302,6 +308,7 @@ absl::StatusOr<int> RunInForeground(std::vector<std::string> words, std::vector<
     return error == ENOENT ? absl::NotFoundError(message) : absl::PermissionDeniedError(message);
   }
   child = pid;
+  if (early_signal != 0) kill(pid, early_signal);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

@@ -9,6 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "client/connection/endpoint.h"
 #include "common/base/strings.h"
+#include "common/os/env.h"
+#include "common/os/private_directory.h"
 
 namespace kernix::ctl {
 namespace {
@@ -32,7 +34,8 @@ OtherStores OtherStoresOf(const ClientOptions& options, const DaemonInfo& info) 
   if (!endpoint.ok() || endpoint->kind != EndpointKind::kOwn || info.shared) return {};
   OtherStores stores{.read = endpoint->read_stores, .lack = ""};
   const std::string& named = endpoint->store_directory;
-  if (named != info.store_directory) {
+  const auto real_path = [](const std::string& store) { return CanonicalPath(Env::Posix(), store); };
+  if (real_path(named) != real_path(info.store_directory)) {
     stores.read.insert(stores.read.begin(), named);
     stores.lack = LackOf(named);
   }

@@ -503,7 +503,9 @@ class Preprocessor {
     if (name == "undef" && !rest.empty() && conditionals_.Certain()) undefined_.insert(rest[0].text);
     if (name != "include" && name != "include_next" && name != "import") return;
     const std::optional<Include> include = ReadInclude(rest);
-    result_.includes_user_headers |= !include.has_value() || IsUserHeader(*include);
+    if (include.has_value() && !IsUserHeader(*include)) return;
+    result_.includes_user_headers = true;
+    undefined_.clear();  // it may define them
   }
 
   void AddMark(std::string_view text, const Token& at) {

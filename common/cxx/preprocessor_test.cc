@@ -133,6 +133,8 @@ TEST(PreprocessorTest, DecidesWhatIsCertain) {
   EXPECT_EQ(Expanded("#define A\n#ifdef A\na\n#else\nb\n#endif"), "a");
   EXPECT_EQ(Expanded("#define A\n#if !defined(A)\na\n#elif defined A\nb\n#else\nc\n#endif"), "b");
   EXPECT_EQ(Expanded("#ifdef B\na\n#elif 1\nb\n#else\nc\n#endif"), "#if a #else b #endif");
+  EXPECT_EQ(Expanded("#undef B\n#ifdef B\na\n#else\nb\n#endif"), "b");
+  EXPECT_EQ(Expanded("#undef B\n#include \"b.h\"\n#ifdef B\na\n#else\nb\n#endif"), "#if a #else b #endif");
   EXPECT_EQ(Expanded("#if 0\na\n#elifdef B\nb\n#elifndef B\nc\n#endif"), "#if b #else c #endif");
   EXPECT_EQ(Expanded("#if defined(A) && B\na\n#endif\n#if\n#endif\n#ifdef\n#endif"),
             "#if a #endif #if #endif #if #endif");

@@ -39,7 +39,7 @@ std::string CanonicalPath(Env& env, const std::string& path);
 // shuts out this process's user, to whom it belongs, it gets mode 0700.
 absl::Status EnsurePrivateDirectory(Env& env, const std::string& path, uid_t uid);
 
-// The same for a folder that need not exist and is not created.
+// The same for a folder that need not exist and is not created; it, too, is opened to its owner.
 absl::Status CheckPrivateDirectory(Env& env, const std::string& path, uid_t uid);
 
 // For a folder that may be a link and that others may read. Returns kPermissionDenied, with the owner and the remedy,

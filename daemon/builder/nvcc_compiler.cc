@@ -73,6 +73,7 @@ bool NamesError(std::string_view words) {
 // Whether what a compiler says quotes a name that a stand-in lacks: "identifier "max" is undefined".
 bool QuotesAnyOf(const language::RuntimeNames& names, absl::string_view text) {
   const std::vector<std::string> pieces = absl::StrSplit(text, absl::ByAnyChar("\"'"));
+  if (pieces.size() % 2 == 0) return true;  // an apostrophe: what is quoted is not known
   for (size_t quoted = 1; quoted < pieces.size(); quoted += 2) {
     std::deque<std::string> storage;
     language::Lexer lexer(pieces[quoted], storage);

@@ -50,6 +50,9 @@ absl::Status RemoveStaleSocket(Env& env, const std::string& path) {
     return absl::AlreadyExistsError(StrCat("another program (process ", peer.ok() ? peer->pid : 0, ") listens at ",
                                            path, ": choose another --socket"));
   }
+  if (absl::IsUnavailable(connection.status())) {
+    return absl::AlreadyExistsError(StrCat("another program listens at ", path, ": choose another --socket"));
+  }
   return env.RemoveFile(path);
 }
 

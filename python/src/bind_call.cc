@@ -210,7 +210,7 @@ AttributeValue ToArray(std::string_view type, const py::object& values) {
   if (type == "int32[]") return values.cast<std::vector<int32_t>>();
   if (type == "int64[]") return values.cast<std::vector<int64_t>>();
   if (type == "uint8[]") return values.cast<std::vector<uint8_t>>();
-  if (type == "uint16[]") return values.cast<std::vector<uint16_t>>();
+  if (type == "uint16[]" || type == "float16[]" || type == "bfloat16[]") return values.cast<std::vector<uint16_t>>();
   if (type == "uint32[]") return values.cast<std::vector<uint32_t>>();
   if (type == "uint64[]") return values.cast<std::vector<uint64_t>>();
   if (type == "float32[]") return values.cast<std::vector<float>>();

@@ -91,7 +91,11 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return absl::OkStatus();
   if (!S_ISSOCK(status.st_mode)) return absl::AlreadyExistsError(StrCat(path, " exists and is not a socket"));
-  if (ConnectTo(path).ok()) return absl::AlreadyExistsError(StrCat("another process listens at ", path));
+  const absl::Status connected = ConnectTo(path).status();
+  if (connected.ok() || absl::IsUnavailable(connected)) {  // or its queue is full
+    return absl::AlreadyExistsError(StrCat("another process listens at ", path));
+  }
+  if (!absl::IsNotFound(connected)) return connected;
   return unlink(path.c_str()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "remove", path);
 }
 

@@ -60,7 +60,8 @@ std::optional<size_t> FindAfterAngles(Tokens tokens, size_t at, bool opens_befor
       at += 2;
       continue;
     }
-    const bool is_less = !opens_before_number && at + 1 < tokens.size() && tokens[at].Is("<") &&
+    if (opens_before_number && IsOneOf(tokens[at], {"__attribute__", "__attribute"})) return std::nullopt;
+    const bool is_less = !opens_before_number && depth > 0 && at + 1 < tokens.size() && tokens[at].Is("<") &&
                          tokens[at + 1].kind == TokenKind::kNumber;
     depth += is_less ? 0 : tokens[at].Is("<") ? 1 : tokens[at].Is(">") ? -1 : 0;
     ++at;
@@ -71,7 +72,7 @@ std::optional<size_t> FindAfterAngles(Tokens tokens, size_t at, bool opens_befor
 
 }  // namespace
 
-// Without the names of a unit, `n<2` is a comparison where there are too few '>'.
+// Without the names of a unit, `n<2` is a comparison where there are too few '>', or only behind the specifiers.
 size_t AfterAngles(Tokens tokens, size_t at) {
   std::optional<size_t> end = FindAfterAngles(tokens, at, /*opens_before_number=*/true);
   if (!end) end = FindAfterAngles(tokens, at, /*opens_before_number=*/false);

@@ -104,7 +104,9 @@ bool IsParameter(Tokens tokens, const Names& own_types, const Names& types) {
     return is_name(token) || IsTypeWord(token) ||
            IsOneOf(token, {"struct", "class", "union", "enum", "typename", "decltype", "..."});
   };
-  bool has_type = is_type(tokens.front()) || (tokens.size() > 1 && tokens[1].Is("<"));
+  // `T::value`: a type would need `typename`.
+  if (tokens.size() > 1 && tokens[1].Is("::") && own_types.contains(tokens.front().text)) return false;
+  bool has_type = is_type(tokens.front());  // a class template has its name in `types`; `kOne<T>`, `n < 2` are values
   // `::a::b`, `a::b&`: the last name says what it is.
   size_t last = tokens.front().Is("::") ? 1 : 0;
   while (last + 2 < tokens.size() && tokens[last].IsIdentifier() && tokens[last + 1].Is("::")) last += 2;
@@ -115,6 +117,7 @@ bool IsParameter(Tokens tokens, const Names& own_types, const Names& types) {
       at = AfterBrackets(tokens, at + 1) - 1;
       continue;
     }
+    if (next.Is("{") && !tokens[at].Is("=")) return false;                                      // T{}
     const bool follows_declarator = at > 0 && tokens[at - 1].Is(")");                           // `int (*)(T)`
     if (tokens[at].Is("(") && !IsOneOf(next, {"*", "&"}) && !follows_declarator) return false;  // T(0)
     if (tokens[at].Is(">") && next.Is("::") && !tokens.front().Is("typename")) return false;    // A<T>::value
@@ -265,7 +268,7 @@ class DeviceNames {
       } else if (part[at].Is("<") && !is_function && !is_variable) {  // of the type
         const size_t after = AfterAngles(part, at);
         const Tokens inside = part.subspan(at, after - at);
-        is_variable = SpecifiersOf(inside).any();  // a lambda
+        is_variable = SpecifiersOf(inside).any() || Contains(inside, "=");  // a lambda; `Q<n<2> zero = a > b`
         Declare(inside, is_member);
         at = after;
       } else if (part[at].Is("(")) {

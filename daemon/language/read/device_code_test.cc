@@ -271,6 +271,13 @@ TEST(DeviceCodeTest, BodiesCountIfTemplatesMayAddDeviceCode) {
                            "template <typename T> __attribute__((device)) A<T()> zero(0);\n",
                            "template <int I, en_t<I<2, int> = 0> __attribute__((device)) int zero = 0;\n",
                            "template <class... T> __attribute__((device)) int zero(sizeof...(T));\n",
+                           "template <class... T> __attribute__((device)) A<T> zero(T{}...);\n",
+                           "template <typename T> __attribute__((device)) T zero(T{});\n",
+                           "template <typename T> __attribute__((device)) int zero(T::value);\n",
+                           "template <typename T> __attribute__((device)) T zero(kOne<T>);\n",
+                           "template <int n> __attribute__((device)) bool zero(n < 2);\n",
+                           "template <class T> __attribute__((device)) A<n<2> zero = a > sizeof(T);\n",
+                           "template <int I, en_t<I<2, int> = 0> __attribute__((device)) int zero = I > sizeof(int);\n",
                            "template <class T> __attribute__((device)) auto zero = A<1>([] "
                            "__attribute__((device)) {});\n",
                            "template <typename T> __attribute__((device)) T (*f)(int);\n",

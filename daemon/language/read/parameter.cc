@@ -322,6 +322,7 @@ std::string TypeName(const Declarator& declarator) {
 
 // ". Did you mean float?", of a type that may be NumPy's name or have a typing error; or nothing.
 std::string MeantType(const Declarator& declarator) {
+  if (FindVector(declarator.type).lanes > 1) return "";
   static const auto& names = *new std::vector<std::string>{
       "bool",   "char",    "short",   "int",         "long",          "float",         "double",        "unsigned",
       "int8_t", "int16_t", "int32_t", "int64_t",     "uint8_t",       "uint16_t",      "uint32_t",      "uint64_t",
@@ -597,6 +598,7 @@ SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases, bool of_
   parameter.name = std::string(declarator.name);
   parameter.by_value = declarator.references == 0;
   parameter.is_template = declarator.is_template;
+  parameter.is_deduced = Contains(tokens, "auto");
   parameter.points = declarator.pointers + declarator.arrays > 0;
   parameter.is_mutable = declarator.references == 1 && !declarator.is_const;
   const bool is_class = declarator.understood && !declarator.is_template && aliases.HasClass(declarator.type);

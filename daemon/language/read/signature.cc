@@ -470,6 +470,14 @@ Signature Instantiate(const Signature& pattern, absl::Span<const std::string> ar
   const std::vector<Token> list = Substituted(pattern.list, values);
   budget -= std::min(budget, list.size());
   signature.parameters = ReadParameters(list, *pattern.aliases, pattern.is_global);
+  for (SignatureParameter& parameter : signature.parameters) {
+    for (const Token& token : Lex(parameter.text, 0).tokens) {
+      const bool is_parameter =
+          std::any_of(pattern.template_parameters.begin(), pattern.template_parameters.end(),
+                      [&](const TemplateParameter& of_template) { return token.text == of_template.name; });
+      if (is_parameter && !values.contains(token.text)) parameter.is_deduced = true;
+    }
+  }
   signature.aliases = nullptr;
   return signature;
 }

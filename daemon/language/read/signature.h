@@ -73,6 +73,7 @@ struct SignatureParameter {
   bool is_template = false;     // kOther: an instance of a template
   bool points = false;          // kOther: a pointer, or an array, which C++ makes a pointer
   bool is_mutable = false;      // kOther: a reference that is not const
+  bool is_deduced = false;      // from what is passed: `auto`, or a template's parameter without an argument
   bool is_unread_view = false;  // kOther: a BE::In or BE::Out of an element type that kernix cannot read
   int source = 0;
   int line = 0;

@@ -24,6 +24,10 @@ bool IsReal(AttributeType type) { return type == AttributeType::kFloat32 || type
 // Sets `narrowed_to` and `is_opaque`. Otherwise C++ converts; it also converts any number to a bool.
 void NoteConversion(const SignatureParameter& declared, Parameter& parameter) {
   if (parameter.kind != ParameterKind::kAttribute || parameter.attribute_type == AttributeType::kString) return;
+  if (declared.is_deduced) {  // from what is passed
+    parameter.is_opaque = false;
+    return;
+  }
   // A class template may have a constructor for anything. None is the bytes of an array.
   if (declared.kind == ParameterClass::kOther) {
     parameter.is_opaque = parameter.is_opaque || parameter.is_array || !declared.is_template;
@@ -184,10 +188,12 @@ std::string ProblemOfToken(const Parameter& token, const SignatureParameter& par
   const bool arrays = token.kind == ParameterKind::kArgument || token.kind == ParameterKind::kResult;
   const bool stream = token.kind == ParameterKind::kStream;  // a CUstream_st*
   const auto is = [&](std::string_view text) { return HasText(parameter.text, text); };
-  const bool owns = is("std::vector<") || (is("std::optional<") && !attribute) ||
+  const auto is_a = [&](std::string_view text) { return is(text) && !is(">::"); };  // not std::vector<int>::size_type
+  const bool owns = is_a("std::vector<") || (is_a("std::optional<") && !attribute) ||
                     (attribute && token.attribute_type == AttributeType::kString &&
                      parameter.problem.ends_with("take a std::string_view"));
-  const bool refused = (parameter.points && !stream) || (parameter.is_mutable && !arrays) || owns;
+  const bool has_object = arrays || stream || token.kind == ParameterKind::kDeviceOrdinal;  // that it may refer to
+  const bool refused = (parameter.points && !stream) || (parameter.is_mutable && !has_object) || owns;
   return refused ? WhatToTake(token, parameter) : "";
 }
 

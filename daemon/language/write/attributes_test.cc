@@ -245,6 +245,14 @@ enum Plain { kZero, kOne, kTwo };
 struct Size { int width, height; };
 struct Number { int of; Number(int n) : of(n) {} };
 using Bits = uint16_t;
+enum class Wide : int { kA };
+// @BE wide ret attr.k:int64
+void wide(BE::Tensor out, Wide k) { sprintf(out.data_ptr<char>(), "%d", static_cast<int>(k)); }
+// @BE deduced<int> ret attr.k:float32
+template <typename A, typename T>
+void deduced(BE::Tensor out, T k) {
+  sprintf(out.data_ptr<char>(), "%s", sizeof(k) == sizeof(float) && k / 2 != 1 ? "float" : "other");
+}
 #if __SIZEOF_INT__ > 1
 typedef float Real;
 #else
@@ -333,7 +341,12 @@ TEST_F(OpaqueTest, NumbersBecomeEnums) {
   EXPECT_EQ(Scalar("mode", int32_t{1}, ffi::kS32), "1");
   EXPECT_EQ(Scalar("plain", int32_t{1}, ffi::kS32), "1");
   EXPECT_EQ(Scalar("byte", int32_t{200}, ffi::kS32), "200");
+  for (const int32_t value : {256, -1}) {
+    EXPECT_THAT(Scalar("mode", value, ffi::kS32), testing::HasSubstr("attribute 'k' is no value of the enum")) << value;
+  }
+  EXPECT_THAT(Scalar("wide", int64_t{1} << 32, ffi::kS64), testing::HasSubstr("is no value of the enum"));
   EXPECT_EQ(Scalar("number", int32_t{7}, ffi::kS32), "7");
+  EXPECT_EQ(Scalar("deduced_int", 3.0f, ffi::kF32), "float");
   EXPECT_EQ(Scalar("maybe", 2.5f, ffi::kF32), "2.5");
   FakeCall left_out;
   EXPECT_EQ(Call(left_out, "plain"), "2");
@@ -348,6 +361,7 @@ TEST_F(OpaqueTest, ArraysBecomeStructs) {
   EXPECT_EQ(Call(words.ArrayAttribute<int32_t>("k", {1, 2}, ffi::kS32), "words"), "12");
   EXPECT_THAT(Call(wrong.ArrayAttribute<int32_t>("k", {1}, ffi::kS32), "words"),
               testing::HasSubstr("words: attribute 'k' has 4 bytes; the C++ parameter has 8"));
+  EXPECT_THAT(Refusal("attr.a:int32[]", "BE::Span<const Mode> a"), testing::HasSubstr("must be a BE::Span<const int"));
   EXPECT_THAT(
       Refusal("attr.a:uint8[]", "Owner a"),
       testing::HasSubstr("the parameter of f for attr.a:uint8[] must be a BE::Span<const uint8_t>, or a struct"));

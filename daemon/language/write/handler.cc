@@ -171,7 +171,8 @@ void AppendOpaqueTypes(const FunctionSpec& spec, std::string& out) {
 // The user's parameter for an attribute whose value is `expression`.
 std::string PassedAttribute(const FunctionSpec& spec, const Parameter& parameter, std::string_view expression) {
   if (!IsOpaque(spec, parameter)) return "";
-  const std::string name = parameter.is_array ? StrCat(Literal(parameter.attribute_name), ", ") : "";
+  const bool is_half = IsHalf(parameter.attribute_type) && !parameter.is_array;
+  const std::string name = is_half ? "" : StrCat(Literal(parameter.attribute_name), ", ");
   return StrCat(OpaqueType(spec, parameter), "{", name, expression, "}");
 }
 

@@ -31,16 +31,27 @@ inline constexpr bool
 // Values for parameters whose types kernix has not read. The generated code has a type around each, with a conversion
 // to any parameter, To(). It is an error with a text of its own if the value does not take that parameter: kTakes.
 
-// A number. Enums take it, too.
+// A number. Enums take it, too, if they can hold it.
 template <typename Number>
 struct NumberValue {
+  const char* name;
   Number number;
 
   template <typename T>
   static constexpr bool kTakes = __is_enum(T) || kConverts<T, Number>;
   template <typename T>
   T To() const {
+    if constexpr (__is_enum(T)) {
+      using Held = __underlying_type(T);
+      const Held held = static_cast<Held>(number);
+      if (static_cast<Number>(held) != number || (held < Held()) != (number < Number())) DoesNotFit();
+    }
     return static_cast<T>(number);
+  }
+
+ private:
+  KERNIX_COLD void DoesNotFit() const {
+    KERNIX_FAIL(BE::CheckError, "attribute '%s' is no value of the enum that the C++ parameter is", name);
   }
 };
 
@@ -85,6 +96,14 @@ struct HalfValue {
   }
 };
 
+// A view holds the address of its elements, which bytes are not.
+template <typename T, typename = void>
+inline constexpr bool kIsView = false;
+template <typename T>
+inline constexpr bool kIsView<T, decltype(static_cast<void>(sizeof(typename T::element_type)))> = true;  // std::span
+template <typename T>
+inline constexpr bool kIsView<BE::Span<T>> = true;
+
 // An array: a BE::Span, or the bytes of a struct or a vector of CUDA.
 template <typename Element>
 struct ArrayValue {
@@ -94,7 +113,7 @@ struct ArrayValue {
   // A half2 has copy constructors of its own; its bytes are its value all the same.
   template <typename T>
   static constexpr bool kTakes = kConverts<T, BE::Span<const Element>> ||
-                                 ((__is_class(T) || __is_union(T)) && __has_trivial_destructor(T) &&
+                                 (!kIsView<T> && (__is_class(T) || __is_union(T)) && __has_trivial_destructor(T) &&
                                   !__is_polymorphic(T));
   template <typename T>
   T To() const {
