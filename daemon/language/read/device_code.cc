@@ -92,6 +92,13 @@ bool IsTypeWord(const Token& token) {
                          "const", "volatile", "auto"});
 }
 
+bool HasAssignment(Tokens tokens) {
+  for (size_t at = 0; at < tokens.size(); ++at) {
+    if (IsAssignment(tokens, at)) return true;
+  }
+  return false;
+}
+
 // Words whose parentheses are no part of a declarator.
 bool TakesParentheses(const Token& token) {
   return IsOneOf(token, {"decltype", "typeof", "__typeof__", "__typeof", "alignas", "explicit", "requires"});
@@ -117,7 +124,8 @@ bool IsParameter(Tokens tokens, const Names& own_types, const Names& types) {
       at = AfterBrackets(tokens, at + 1) - 1;
       continue;
     }
-    if (next.Is("{") && !tokens[at].Is("=")) return false;                                      // T{}
+    if (next.Is("=")) break;                                                                    // before a default
+    if (next.Is("{")) return false;                                                             // T{}
     const bool follows_declarator = at > 0 && tokens[at - 1].Is(")");                           // `int (*)(T)`
     if (tokens[at].Is("(") && !IsOneOf(next, {"*", "&"}) && !follows_declarator) return false;  // T(0)
     if (tokens[at].Is(">") && next.Is("::") && !tokens.front().Is("typename")) return false;    // A<T>::value
@@ -268,7 +276,8 @@ class DeviceNames {
       } else if (part[at].Is("<") && !is_function && !is_variable) {  // of the type
         const size_t after = AfterAngles(part, at);
         const Tokens inside = part.subspan(at, after - at);
-        is_variable = SpecifiersOf(inside).any() || Contains(inside, "=");  // a lambda; `Q<n<2> zero = a > b`
+        const bool has_value = HasAssignment(inside);           // `Q<n<2> zero = a > b`
+        is_variable = SpecifiersOf(inside).any() || has_value;  // or a lambda
         Declare(inside, is_member);
         at = after;
       } else if (part[at].Is("(")) {
