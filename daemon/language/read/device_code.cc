@@ -113,7 +113,13 @@ bool IsParameter(Tokens tokens, const Names& own_types, const Names& types) {
   };
   // `T::value`: a type would need `typename`.
   if (tokens.size() > 1 && tokens[1].Is("::") && own_types.contains(tokens.front().text)) return false;
-  bool has_type = is_type(tokens.front());  // a class template has its name in `types`; `kOne<T>`, `n < 2` are values
+  // A class template of elsewhere has a declarator behind it; `kOne<T>`, `kOne<T> * 2` and `n < 2` are values.
+  const size_t behind = tokens.size() > 1 && tokens[1].Is("<") ? AfterAngles(tokens, 1) : tokens.size();
+  const auto is_declarator = [](const Token& token) {
+    return token.IsIdentifier() || IsOneOf(token, {"&", "*", "..."});
+  };
+  const bool is_instance = behind < tokens.size() && is_declarator(tokens[behind]) && is_declarator(tokens.back());
+  bool has_type = is_type(tokens.front()) || is_instance;
   // `::a::b`, `a::b&`: the last name says what it is.
   size_t last = tokens.front().Is("::") ? 1 : 0;
   while (last + 2 < tokens.size() && tokens[last].IsIdentifier() && tokens[last + 1].Is("::")) last += 2;
