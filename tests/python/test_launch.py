@@ -421,6 +421,11 @@ def test_what_is_no_struct_is_refused(by_value, value, error, message):
             r"bytes\(3\): .*'s' takes the bytes of a struct, union or vector without virtual functions",
         ),
         (
+            "struct S { using element_type = int; static const int extent = 1; int* p; };\n// @BE f\n"
+            "__global__ void f(float* y, S s) { }",
+            "'s' takes the bytes of a struct, union or vector",
+        ),
+        (
             "// @BE f ret:float32 attr.s:float32[]\n__global__ void f(float* y, float s) { }",
             "takes 'float s' as parameter 2",
         ),
@@ -430,7 +435,7 @@ def test_what_is_no_struct_is_refused(by_value, value, error, message):
             "'s' takes the bytes of a struct, union or vector",
         ),
     ],
-    ids=["virtual function", "number", "span"],
+    ids=["virtual function", "view", "number", "span"],
 )
 def test_what_bytes_cannot_make_does_not_compile(source, message):
     with pytest.raises(kernix.KernelError, match=message):

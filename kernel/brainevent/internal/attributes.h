@@ -100,9 +100,18 @@ struct HalfValue {
 template <typename T, typename = void>
 inline constexpr bool kIsView = false;
 template <typename T>
-inline constexpr bool kIsView<T, decltype(static_cast<void>(sizeof(typename T::element_type)))> = true;  // std::span
+inline constexpr bool kIsView<T, decltype(static_cast<void>(sizeof(typename T::element_type) + T::extent))> =
+    true;  // std::span
 template <typename T>
 inline constexpr bool kIsView<BE::Span<T>> = true;
+
+// Whether bytes can be the value of a T.
+template <typename T>
+inline constexpr bool kMadeOfBytes = (__is_class(T) || __is_union(T)) && !__is_polymorphic(T) && !kIsView<T>;
+
+#define KERNIX_WRONG_SIZE                                                                                    \
+  "attribute '%s' has %lld bytes; the C++ parameter has %lld (a NumPy dtype is laid out like a struct with " \
+  "align=True)"
 
 // An array: a BE::Span, or the bytes of a struct or a vector of CUDA.
 template <typename Element>
@@ -113,8 +122,7 @@ struct ArrayValue {
   // A half2 has copy constructors of its own; its bytes are its value all the same.
   template <typename T>
   static constexpr bool kTakes = kConverts<T, BE::Span<const Element>> ||
-                                 (!kIsView<T> && (__is_class(T) || __is_union(T)) && __has_trivial_destructor(T) &&
-                                  !__is_polymorphic(T));
+                                 (kMadeOfBytes<T> && __has_trivial_destructor(T));
   template <typename T>
   T To() const {
     if constexpr (kConverts<T, BE::Span<const Element>>) {
@@ -135,10 +143,8 @@ struct ArrayValue {
   };
 
   KERNIX_COLD void WrongSize(size_t right) const {
-    KERNIX_FAIL(BE::CheckError,
-                "attribute '%s' has %lld bytes; the C++ parameter has %lld (a NumPy dtype is laid out like a struct "
-                "with align=True)",
-                name, static_cast<long long>(array.size() * sizeof(Element)), static_cast<long long>(right));
+    KERNIX_FAIL(BE::CheckError, KERNIX_WRONG_SIZE, name, static_cast<long long>(array.size() * sizeof(Element)),
+                static_cast<long long>(right));
   }
 };
 

@@ -307,12 +307,6 @@ struct LaunchBytes {
       : name(attribute), data(array.data()), size(array.size() * sizeof(T)) {}
 };
 
-// Whether bytes can be a T that device code can use.
-template <typename T>
-inline constexpr bool kMadeOfBytes = (__is_class(T) || __is_union(T)) && !__is_polymorphic(T);
-template <typename T>
-inline constexpr bool kMadeOfBytes<BE::Span<T>> = false;  // its elements would be in host memory
-
 // Whether the parameter at `kPlace` of a function can be made of bytes. Generated code asserts it, with the user's
 // line.
 template <int kPlace, typename T, typename... Rest>
@@ -345,11 +339,8 @@ inline void CheckValue(Call&, const Value&) {}
 template <typename T>
 KERNIX_COLD inline void CheckValue(Call& call, const LaunchBytes& value) {
   if (value.size == sizeof(T) || call.error != nullptr) return;
-  call.error =
-      Fail(call.frame, *call.signature, ffi::kInvalidArgument,
-           "attribute '%s' has %lld bytes; the C++ parameter has %lld (a NumPy dtype is laid out like a struct "
-           "with align=True)",
-           value.name, static_cast<long long>(value.size), static_cast<long long>(sizeof(T)));
+  call.error = Fail(call.frame, *call.signature, ffi::kInvalidArgument, KERNIX_WRONG_SIZE, value.name,
+                    static_cast<long long>(value.size), static_cast<long long>(sizeof(T)));
 }
 
 // Launches `function` as the call says, with `values`, which must convert to its parameters or be their bytes.
