@@ -98,7 +98,6 @@ absl::StatusOr<Connector::Meeting> Connector::MeetOrStart(const Endpoint& endpoi
   }
   KERNIX_ASSIGN_OR_RETURN(Endpoint fresh, CreateOwnEndpoint(environment_, options_));
   if (!fresh.unusable.ok()) return WithOneshotHelp(fresh.unusable);
-  fresh.first_compiler = endpoint.first_compiler;
   Meeting meeting;
   const auto greet = [&](PeerSocket peer) -> absl::Status {
     KERNIX_ASSIGN_OR_RETURN(meeting, Meet(std::move(peer), caller));

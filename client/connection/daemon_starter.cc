@@ -174,7 +174,6 @@ class DaemonStarter {
     DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
     command.log = endpoint_.run_folder.log;
     command.environment["KERNIX_LOG_FILE"] = command.log;
-    if (!endpoint_.first_compiler.empty()) command.environment["KERNIX_FIRST_COMPILER"] = endpoint_.first_compiler;
     command.arguments = {"--socket", endpoint_.socket, "--store-directory",
                          StoreList{endpoint_.store_directory, endpoint_.read_stores}.Text()};
     if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {

@@ -76,8 +76,7 @@ struct Endpoint {
   std::string store_directory;
   std::vector<std::string> read_stores;  // where a daemon that this client starts looks, too
   RunFolder run_folder;
-  std::string first_compiler;  // of a C++ load that is to be made: a daemon that starts for it looks at that at once
-  absl::Status unusable;       // not OK: why no daemon can have a run folder; then only a oneshot daemon can serve
+  absl::Status unusable;  // not OK: why no daemon can have a run folder; then only a oneshot daemon can serve
 };
 
 // Uses the first of these that is set: ClientOptions::address; ClientOptions::store_directory (with this user's own

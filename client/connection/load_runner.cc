@@ -11,7 +11,6 @@
 #include "client/connection/grpc_call.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
-#include "common/flags/languages.h"
 #include "common/wire/call_status.h"
 
 namespace kernix {
@@ -138,10 +137,7 @@ class Attempts {
         request_(request),
         blobs_(blobs),
         callbacks_(callbacks),
-        caller_(callbacks.cancelled) {
-    const v1::LoadRequest& load = request_.request();
-    if (!TraitsOf(load.language()).needs_nvcc) endpoint_.first_compiler = load.toolchain().host_compiler();
-  }
+        caller_(callbacks.cancelled) {}
 
   absl::StatusOr<v1::LoadResult> Run() {
     while (true) {

@@ -151,7 +151,6 @@ absl::StatusOr<ServerOptions> Collect(Env& env, const GetEnv& get_env, const Com
   ServerOptions options;
   if (!line.config().empty()) KERNIX_RETURN_IF_ERROR(ReadConfigFile(env, line.config(), options));
   KERNIX_RETURN_IF_ERROR(ApplyEnvironment(get_env, options));
-  options.first_compiler = get_env("KERNIX_FIRST_COMPILER").value_or("");
   options.started_by_client = get_env("KERNIX_STARTED_BY_CLIENT").has_value();
   KERNIX_RETURN_IF_ERROR(ApplyFlags(line, options));
   KERNIX_RETURN_IF_ERROR(CheckOptions(options));

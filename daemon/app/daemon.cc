@@ -101,7 +101,6 @@ absl::Status Daemon::Start() {
   KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, OpenSharing()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, FindStore()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForSocket, FindSocket()));
-  LookAtFirstCompiler();
   if (!options_.shared) RemoveDeadRunFolders(env_, Dirname(socket_));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, OpenStore()));
   parts_->CheckToolchains(options_);
@@ -172,11 +171,6 @@ absl::StatusOr<std::string> Daemon::SocketPath() {
   KERNIX_ASSIGN_OR_RETURN(const RunFolder folder, RunFolderForStore(env_, ProcessGetEnv, geteuid(), store_));
   if (!folder.warning.empty()) Log(LogLevel::kWarning, "place_taken", {{"reason", folder.warning}});
   return folder.socket;
-}
-
-// Before the store is opened: to make a new one takes as long as the compiler takes to answer.
-void Daemon::LookAtFirstCompiler() {
-  if (!options_.shared && !options_.first_compiler.empty()) first_look_.emplace(registry_, options_.first_compiler);
 }
 
 absl::Status Daemon::OpenStore() {

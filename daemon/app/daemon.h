@@ -53,7 +53,6 @@ class Daemon {
   absl::Status WriteElsewhere();
   absl::Status FindSocket();
   absl::StatusOr<std::string> SocketPath();
-  void LookAtFirstCompiler();
   absl::Status OpenStore();
   absl::Status Listen();
   absl::Status Serve(int listener, UniqueFd connection);
@@ -99,7 +98,6 @@ class Daemon {
   // Each member needs those above it.
   toolchain::ToolchainRegistry registry_;
   std::unique_ptr<FileLock> socket_lock_;
-  std::optional<FirstLook> first_look_;
   std::unique_ptr<Sharing> sharing_;  // until the parts have it
   std::unique_ptr<DaemonParts> parts_;
   std::unique_ptr<LookupServer> lookups_;

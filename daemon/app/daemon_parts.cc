@@ -1,41 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/app/daemon_parts.h"
 
-#include <system_error>
 #include <utility>
 
-#include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
-#include "daemon/toolchain/file_digests.h"
 
 namespace kernix::server {
-namespace {
-
-void Look(toolchain::ToolchainRegistry& registry, const std::string& host_compiler) {
-  const absl::Status found = CatchExceptions("the compiler was not looked at", [&] {
-    v1::ToolchainPaths paths;
-    paths.set_host_compiler(host_compiler);
-    return registry.Resolve(paths, v1::LANGUAGE_CPP).status();
-  });
-  Log(LogLevel::kDebug, "first_look", {{"host_compiler", host_compiler}, {"found", found.ok() ? "true" : "false"}});
-}
-
-}  // namespace
-
-FirstLook::FirstLook(toolchain::ToolchainRegistry& registry, const std::string& host_compiler) : registry_(registry) {
-  registry.digests().AwaitEarlierResults();
-  try {
-    thread_ = std::thread([&registry, host_compiler] { Look(registry, host_compiler); });
-  } catch (const std::system_error&) {  // the first load looks by itself
-  }
-}
-
-FirstLook::~FirstLook() {
-  registry_.digests().Remember({});  // in case that the store could not be opened
-  if (thread_.joinable()) thread_.join();
-}
-
 namespace {
 
 // Far above the needs of compilers (the most that we have seen is 1.2 GiB and 10 processes).
@@ -140,8 +111,9 @@ DaemonParts::DaemonParts(Env& env, const ServerOptions& options, toolchain::Tool
   metrics_.AddGauge("kernix_sandbox", "1, labelled with what keeps compilers from the machine.", [] { return 1; },
                     {{"rung", std::string(exec::RungName(options.found_sandbox.rung))}});
   const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();
-  registry_.digests().Remember(files.value_or(std::vector<KnownFile>()));
-  if (!files.ok()) {
+  if (files.ok()) {
+    registry_.digests().Remember(*files);
+  } else {
     Log(LogLevel::kWarning, "known_files_unreadable", {{"error", files.status().message()}});
   }
   if (!options.shared) registry_.RememberIn(cache_->toolchain_directories());

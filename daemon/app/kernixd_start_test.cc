@@ -87,35 +87,12 @@ TEST_F(KernixdStartTest, FindsTheRunFolderOfItsStore) {
   EXPECT_THAT(Env::Posix().TryLockFile(place->lock), HasError(absl::StatusCode::kUnavailable, testing::_));
 }
 
-TEST_F(KernixdStartTest, LooksAtTheCompilerOfItsFirstLoadBeforeThatComes) {
-  const std::string compiler = place_.root() + "/g++";
-  const std::string asked = place_.root() + "/asked";
-  ASSERT_THAT(Env::Posix().WriteFile(compiler, "#!/bin/sh\necho >> " + asked + "\nexec /usr/bin/g++ \"$@\"\n", 0700),
-              IsOk());
-  const auto daemon = Launch(KernixdCommand{.environment = {{"KERNIX_FIRST_COMPILER", compiler},
-                                                            {"KERNIX_LOG_LEVEL", "debug"},
-                                                            {"KERNIX_SANDBOX", "none"}}});  // else it leaves no trace
-  Await("a look at the compiler", [&] { return daemon->Log().find("first_look") != std::string::npos; });
-  EXPECT_THAT(daemon->Log(), HasSubstr("found=true"));
-  EXPECT_THAT(Env::Posix().Stat(asked), IsOk());
-}
-
 TEST_F(KernixdStartTest, KeepsThePriorityThatItsUserGivesIt) {
   const std::string script = place_.root() + "/nice-kernixd";
   ASSERT_THAT(Env::Posix().WriteFile(script, "#!/bin/sh\nexec nice -n 3 " KERNIXD_PROGRAM " \"$@\"\n", 0700), IsOk());
   const auto daemon = Launch(KernixdCommand{.program = script});
   ASSERT_THAT(daemon->AwaitReady(), IsOk());
   EXPECT_EQ(getpriority(PRIO_PROCESS, static_cast<id_t>(daemon->pid())), getpriority(PRIO_PROCESS, 0) + 3);
-}
-
-// The look waits for what the store knows.
-TEST_F(KernixdStartTest, ALookAtTheFirstCompilerDoesNotKeepItFromEnding) {
-  ASSERT_THAT(Env::Posix().WriteFile(place_.root() + "/file", "", 0600), IsOk());
-  const auto daemon = Launch(
-      KernixdCommand{.arguments = {"--store-directory", place_.root() + "/file/store", "--socket", place_.socket()},
-                     .environment = {{"KERNIX_FIRST_COMPILER", "/usr/bin/g++"}},
-                     .place_arguments = false});
-  EXPECT_EQ(daemon->AwaitExit(), kExitStoreUnusable);
 }
 
 TEST_F(KernixdStartTest, OneshotServesItsConnectionAndEnds) {

@@ -97,11 +97,7 @@ struct ServerOptions {
   std::map<std::string, std::string> origins;
   int oneshot_fd = -1;  // --oneshot-fd N: serve this connected socket until it closes, then exit
 
-  // $KERNIX_FIRST_COMPILER, from the client that starts kernixd: the host compiler of the load that it will send.
-  // kernixd may look at it at once, and may ignore it. Not a flag, which a kernixd of another build would refuse.
-  std::string first_compiler;
-
-  // $KERNIX_STARTED_BY_CLIENT, from the same client: kernixd sheds what it has inherited; see ShedInherited().
+  // $KERNIX_STARTED_BY_CLIENT, from the client that starts kernixd, which then sheds what it has inherited; see ShedInherited().
   bool started_by_client = false;
   std::vector<std::string> inherited = {};  // then: what ShedInherited() could not shed
   exec::Sandbox found_sandbox = {};         // what FindSandbox() has found. Not an option.

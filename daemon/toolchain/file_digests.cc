@@ -45,7 +45,6 @@ absl::StatusOr<Digest> FileDigests::Get(const std::string& path, std::vector<Wat
 absl::StatusOr<FileDigests::Content> FileDigests::KnownOrRead(const std::string& path, const FileIdentity& before) {
   {
     const MutexLock lock(mutex_);
-    while (awaits_earlier_) remembered_.Wait(mutex_);
     const auto known = known_.find(path);
     if (known != known_.end() && known->second.identity == before) return known->second;
   }
@@ -77,18 +76,11 @@ absl::StatusOr<FileDigests::Content> FileDigests::Read(const std::string& path, 
   return content;
 }
 
-void FileDigests::AwaitEarlierResults() {
-  const MutexLock lock(mutex_);
-  awaits_earlier_ = true;
-}
-
 void FileDigests::Remember(const std::vector<KnownFile>& files) {
   const MutexLock lock(mutex_);
   for (const KnownFile& file : files) {
     known_.try_emplace(file.path, Content{file.digest, file.identity, MonotonicTime::min()});
   }
-  awaits_earlier_ = false;
-  remembered_.NotifyAll();
 }
 
 std::vector<KnownFile> FileDigests::TakeNews() {

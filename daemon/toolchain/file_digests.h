@@ -39,10 +39,6 @@ class FileDigests {
   // Also adds the file, in its state before it was read, to `watched`.
   absl::StatusOr<Digest> Get(const std::string& path, std::vector<WatchedFile>& watched);
 
-  // Until Remember() is called, whoever needs a digest that is not known waits: the caller is about to get to know what
-  // an earlier process has read, and must call Remember() in any case.
-  void AwaitEarlierResults();
-
   // Takes over the results of an earlier process. Does not replace what is already known.
   void Remember(const std::vector<KnownFile>& files);
 
@@ -61,8 +57,6 @@ class FileDigests {
 
   Env& env_;
   Mutex mutex_;
-  CondVar remembered_;
-  bool awaits_earlier_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<std::string, Content> known_ ABSL_GUARDED_BY(mutex_);
   std::vector<KnownFile> news_ ABSL_GUARDED_BY(mutex_);
 };

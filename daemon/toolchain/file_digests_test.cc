@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
 
 #include "tests/support/fault_env.h"
 #include "tests/support/mem_env.h"
@@ -39,18 +38,6 @@ TEST_F(FileDigestsTest, ReadsALargeFileInPiecesAndThroughLinks) {
   Write(large + "y");
   EXPECT_EQ(digests_.Get("/f").value(), DigestOf(large + "y"));
   EXPECT_EQ(Reads(), 1);
-}
-
-TEST_F(FileDigestsTest, ReadsNothingBeforeEarlierResultsAreKnown) {
-  Write("one");
-  digests_.AwaitEarlierResults();
-  absl::StatusOr<Digest> found;
-  std::thread asker([&] { found = digests_.Get("/f"); });
-  while (env_.Calls(Operation::kStat) == 0) std::this_thread::yield();  // it has begun
-  digests_.Remember({{"/f", IdentityOf(mem_, "/f").value(), DigestOf("earlier")}});
-  asker.join();
-  EXPECT_EQ(found.value(), DigestOf("earlier"));
-  EXPECT_EQ(Reads(), 0);
 }
 
 TEST_F(FileDigestsTest, ReadsAgainWhatHasChanged) {

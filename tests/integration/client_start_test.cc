@@ -315,19 +315,6 @@ TEST_F(ClientStartTest, ADaemonThatEndsBeforeItAnswersIsStartedOnceAndSaysWhy) {
   EXPECT_EQ(Env::Posix().ReadFile(starts).value(), "start\n");
 }
 
-TEST_F(ClientStartTest, ADaemonThatStartsForALoadHearsOfItsCompiler) {
-  const std::string heard = Path("heard");
-  ClientOptions options;
-  options.kernixd =
-      WriteScript("kernixd", "echo \"$KERNIX_FIRST_COMPILER\" >> " + heard + "\nexec " KERNIXD_PROGRAM " \"$@\"\n");
-  const auto client = MakeClient(options);
-  ASSERT_TRUE(LoadKernel(*client, 1).ok());
-  EXPECT_THAT(Env::Posix().ReadFile(heard).value(), ::testing::StartsWith("/"));
-  ASSERT_TRUE(client->Shutdown().ok());
-  ASSERT_TRUE(client->Info().ok());
-  EXPECT_THAT(Env::Posix().ReadFile(heard).value(), ::testing::EndsWith("\n\n")) << "there is no load";
-}
-
 TEST_F(ClientStartTest, AFailureCarriesExitCodeAndLastWords) {
   ClientOptions options;
   options.kernixd = WriteScript("kernixd", "echo 'the disk is on fire' >&2; exit 3\n");

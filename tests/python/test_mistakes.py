@@ -737,8 +737,7 @@ def test_names_of_warnings_stand_on_the_page():
 def test_every_variable_of_the_page_is_known(monkeypatch):
     page = (conftest.HERE.parents[1] / "docs" / "environment.md").read_text()
     names = set(re.findall(r"KERNIX_[A-Z_]+[A-Z]", page)) - set(os.environ)
-    set_for_kernixd = {"KERNIX_FIRST_COMPILER", "KERNIX_STARTED_BY_CLIENT"}  # by the client itself
-    with_effects = {"KERNIX_ADDRESS", "KERNIX_WARNINGS"} | set_for_kernixd
+    with_effects = {"KERNIX_ADDRESS", "KERNIX_WARNINGS", "KERNIX_STARTED_BY_CLIENT"}
     harmless = names - with_effects
     for name in harmless:
         monkeypatch.setenv(name, "")
