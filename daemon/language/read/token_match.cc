@@ -131,7 +131,7 @@ Parameter TokenOf(const SignatureParameter& declared) {
     case ParameterClass::kOther:
       break;
   }
-  if (declared.IsTensor()) Specify(declared, token);
+  Specify(declared, token);
   return token;
 }
 
