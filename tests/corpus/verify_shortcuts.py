@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile kernels with kernixd's shortcuts and by one whole call of nvcc, and compare what comes out.
 
-Each file is compared as it is, and once more after an edit of its lines and of what its function does on the host; with
+First each file is loaded twice on a new store, from which kernixd learns what its shortcuts need. Then each file is
+compared as it is, and once more after an edit of its lines and of what its function does on the host; with
 ``--short``, only after the edit. Compared are PTX, machine code (as nvdisasm prints it) and the symbols that the
 artifacts export; where JAX sees a GPU, also what the kernels of this folder compute. Names of the module id, which
 differ between the two ways, are masked. The machine code of kernels without flags is also compared with what one thread
@@ -14,7 +15,6 @@ sources with ``// @BE`` lines) are compared beside the kernels of this folder.
 import argparse
 import collections
 import concurrent.futures
-import itertools
 import os
 import pathlib
 import re
@@ -41,6 +41,7 @@ MODULE_ID = re.compile(rb"[0-9a-f]{8}_7_unit_cu_(?:[0-9a-f]{8}|_\w+)")
 # one is told by the length.
 NAMED_UNIT = re.compile(rb"_ZN(\d+)(_GLOBAL__N__|_INTERNAL_)(?=([0-9a-f]{8}_7_unit_cu_\w+))")
 COUNTERS = (
+    "kernix_lessons",
     "kernix_nvcc_compiles_total",
     "kernix_cuda_runtime_headers_total",
     "kernix_preambles_total",
@@ -62,9 +63,10 @@ def counters() -> collections.Counter[str]:
     return found
 
 
-def not_known_yet() -> int:
-    """Return how often a compile could not take a shortcut because kernixd still learns what it needs for it."""
-    return sum(count for name, count in counters().items() if "not_known_yet" in name)
+def await_lessons(most: int = 0) -> None:
+    """Wait until kernixd has no more than `most` lessons to learn. It takes no new one while 16 wait."""
+    while counters()["kernix_lessons"] > most:
+        time.sleep(0.1)
 
 
 def section(library: bytes, folder: pathlib.Path, name: str) -> bytes:
@@ -214,21 +216,30 @@ class Comparison:
             auto_register=self.runs,
         )
 
-    def with_shortcuts(self) -> tuple[Any, str]:
-        """Load the text, again while kernixd learns what shortcuts need. Return the text that did it."""
-        for attempt in range(6):
-            edited = f"{self.text}\nstatic const int attempt_{attempt} = 0;\n"
-            before = not_known_yet()
-            module = self.load(f"{self.name}_{attempt}", edited)
-            if not_known_yet() == before:
-                break
-            time.sleep(1)
-        return module, edited
+    def edited(self, edit: int) -> tuple[Any, str]:
+        """Load the text with an edit at its end. Return the text, too."""
+        text = f"{self.text}\nstatic const int edit_{edit} = 0;\n"
+        return self.load(f"{self.name}_{edit}", text), text
+
+    def teach(self) -> None:
+        """Load the file as often as kernixd needs it to learn."""
+        try:
+            for edit in range(2):
+                self.edited(edit)
+        except kernix.KernelCompilationError:
+            pass  # see failure()
+        await_lessons(most=4)
+
+    def differs(self) -> bool:
+        """Compare the file, and print what differs. Return whether anything does."""
+        difference = self.difference()
+        print(f"{self.file.name}: {difference or 'the same'}", flush=True)
+        return bool(difference)
 
     def difference(self) -> str:
         """Return what differs between both ways; empty: nothing."""
         try:
-            fast, edited = self.with_shortcuts()
+            fast, edited = self.edited(2)
             different = [] if self.settings.short else self.differences(fast, edited)
             again = self.load(f"{self.name}_moved", moved(edited))
             different += [f"{what} after an edit" for what in self.differences(again, moved(edited))]
@@ -262,12 +273,23 @@ class Comparison:
         return f"only one call of nvcc compiles it: {error}"
 
 
-def compare(settings: Settings, file: pathlib.Path) -> bool:
-    """Compare one file, and print what differs. Return whether anything does."""
-    with tempfile.TemporaryDirectory() as folder:
-        difference = Comparison(settings, file, pathlib.Path(folder)).difference()
-    print(f"{file.name}: {difference or 'the same'}", flush=True)
-    return bool(difference)
+def compare(files: list[pathlib.Path], settings: Settings, jobs: int, folder: pathlib.Path) -> int:
+    """Compare files, each in a folder of its own. Return how many differ."""
+    comparisons = []
+    for number, file in enumerate(files):
+        own = folder / str(number)
+        own.mkdir()
+        comparisons.append(Comparison(settings, file, own))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        collections.deque(pool.map(Comparison.teach, comparisons), maxlen=0)
+        await_lessons()
+        before = counters()
+        wrong = sum(pool.map(Comparison.differs, comparisons))
+    on = "compared, run on a GPU" if settings.has_gpu else "compared"
+    print(f"{len(files)} files {on}; {wrong} differ")
+    for name, count in sorted((counters() - before).items()):
+        print(f"  {name} {count}")
+    return wrong
 
 
 def main() -> int:
@@ -277,7 +299,7 @@ def main() -> int:
     parser.add_argument("--arch", default="sm_90", help="of the kernels; several with commas between")
     parser.add_argument("--only-files", action="store_true", help="leave out the kernels of the corpus")
     parser.add_argument("--short", action="store_true", help="compare each file only after its edit")
-    # More than cores, because each waits for what kernixd learns.
+    # More than cores, because each also waits for a process.
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), help="files at the same time")
     arguments = parser.parse_args()
     settings = Settings(
@@ -289,16 +311,12 @@ def main() -> int:
     )
     files = [] if arguments.only_files else sorted(CORPUS.glob("*.cu"))
     files += arguments.files
-    # The counters are those of a kernixd that runs.
-    first = "// @BE run\n__global__ void run(float* y) { *y = 1; }\n"
-    kernix.load_cuda_inline("starts_kernixd", first, compute_capability=arguments.arch, auto_register=settings.has_gpu)
-    before = counters()
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        wrong = sum(pool.map(compare, itertools.repeat(settings), files))
-    on = "compared, run on a GPU" if settings.has_gpu else "compared"
-    print(f"{len(files)} files {on}; {wrong} differ")
-    for name, count in sorted((counters() - before).items()):
-        print(f"  {name} {count}")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["KERNIX_CACHE_DIR"] = f"{folder}/store"
+        try:
+            wrong = compare(files, settings, arguments.jobs, pathlib.Path(folder))
+        finally:
+            subprocess.run([KERNIXCTL, "shutdown"], check=False, capture_output=True)
     return 1 if wrong else 0
 
 

@@ -732,7 +732,9 @@ void clash(const BE::Tensor out, const BE::Tensor in, const BE::Tensor out_, con
 
 
 def test_a_signature_without_tokens_shows_the_same_names(fresh_name):
-    source = '#include "brainevent/common.h"\n// @BE f\nvoid f(BE::In<float> x, const BE::Tensor* mask, BE::Out<float> y) {}'
+    source = (
+        '#include "brainevent/common.h"\n// @BE f\nvoid f(BE::In<float> x, const BE::Tensor* mask, BE::Out<float> y) {}'
+    )
     module = kernix.load_cpp_inline(fresh_name, source)
     assert str(module.f).removeprefix(f"{fresh_name}.") == "f(x: float32, mask=None, /, *, out=None)"
 
