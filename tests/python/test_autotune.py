@@ -392,6 +392,7 @@ def test_progress_names_the_best_so_far(fresh_name, monkeypatch):
         ({"WORK": [[]]}, r"space\['WORK'\] has a value of type list"),
         ({"WORK": [(1, 2)]}, r"space\['WORK'\] has a tuple, which a macro cannot be"),
         ({"WORK": [1, 2, 1]}, r"space\['WORK'\] has 1 twice"),
+        ({"WORK": itertools.count()}, r"space\['WORK'\] has more than 10,000 values"),
         ({"WORK": range(101), "B": range(100)}, "the space has 10,100 variants, and a search takes at most 10,000"),
     ],
 )
@@ -399,6 +400,11 @@ def test_progress_names_the_best_so_far(fresh_name, monkeypatch):
 def test_bad_spaces(space, message):
     with pytest.raises(kernix.KernelRequestError, match=message):
         tune(space)
+
+
+def test_values_of_numpy_are_plain_numbers(fresh_name):
+    space = {"WORK": np.array([1, 2]), "SCALE": [np.float32(0.5), np.float64(0.25)]}
+    assert tune(space, name=fresh_name).best["SCALE"] in (0.5, 0.25)
 
 
 @pytest.mark.parametrize(
@@ -672,6 +678,32 @@ def test_results_of_other_stores_are_read(fresh_name, place, memory, monkeypatch
     assert not tune({"WORK": [1, 2, 3]}, name=fresh_name).from_memory
     assert len(list(pathlib.Path(f"{place.store}.second.tuned").iterdir())) == 1
     assert len(list(memory.iterdir())) == 1
+
+
+def test_a_folder_that_others_can_write_is_not_read(fresh_name, place, memory, monkeypatch):
+    """Else a stranger would choose the variant."""
+    monkeypatch.setenv("KERNIX_CACHE_DIR", f"{place.store}.third:{place.store}")
+    tune({"WORK": [1, 2]}, name=fresh_name)
+    (kept,) = pathlib.Path(f"{place.store}.third.tuned").iterdir()
+    memory.mkdir(exist_ok=True)
+    kept.rename(memory / kept.name)
+    memory.chmod(0o777)
+    try:
+        assert not tune({"WORK": [1, 2]}, name=fresh_name).from_memory
+    finally:
+        memory.chmod(0o700)
+
+
+def test_a_slash_at_the_end_of_a_store_changes_no_folder(fresh_name, place, memory, monkeypatch):
+    monkeypatch.setenv("KERNIX_CACHE_DIR", f"{place.store}/")
+    tune({"WORK": [1]}, name=fresh_name)
+    assert len(list(memory.iterdir())) == 1
+
+
+def test_a_recording_depends_on_no_earlier_search(fresh_name, tmp_path, monkeypatch):
+    tune({"WORK": [1, 2]}, name=fresh_name)
+    monkeypatch.setenv("KERNIX_RECORD", str(tmp_path))
+    assert not tune({"WORK": [1, 2]}, name=fresh_name).from_memory
 
 
 def test_the_oldest_results_go(fresh_name, memory, monkeypatch):

@@ -288,6 +288,10 @@ def test_many_with_errors(fresh_name):
         ([{"path": "k.cu", "directory": "x"}], "load 0 must have one of .*; it has path and directory"),
         ([spec("mistake_many", 1, wiat=1)], "unexpected keyword argument 'wiat'"),
         ([spec("mistake_many", 1, wait=False)], "unexpected keyword argument 'wait'"),
+        (
+            [{"name": "a", "cuda_sources": "", "extra_cflags": []}],
+            r"a load of CUDA got an unexpected keyword .* 'extra_cflags'. Did you mean extra_ldflags or extra_cuda_cflags\?",
+        ),
     ],
 )
 def test_mistakes_in_a_call_of_load_many(loads, text, counters):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
@@ -533,7 +533,18 @@ def prepare(what: str, is_cuda: bool | None, parameters: dict[str, Any]) -> Prep
     for option in _CUDA_ATTRIBUTES if is_cuda else _CPP_ATTRIBUTES:
         if option in parameters:
             setattr(request, option, take(option))
+    known = (CudaOptions if is_cuda else CppOptions).__annotations__
+    for parameter in parameters.keys() - known.keys():
+        raise _unexpected(parameter, "CUDA" if is_cuda else "C++", known)
     return PreparedLoad(request, **parameters)
+
+
+def _unexpected(parameter: str, language: str, known: Iterable[str]) -> TypeError:
+    from difflib import get_close_matches
+
+    nearest = " or ".join(get_close_matches(parameter, known, n=2))
+    advice = f". Did you mean {nearest}?" if nearest else ""
+    return TypeError(f"a load of {language} got an unexpected keyword argument {parameter!r}{advice}")
 
 
 def _job_limit(ninja_workers: int | None) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -121,7 +122,8 @@ def autotune(
         return _compiled(plan)
     arrays = Arrays("CUDA" if checked_source.is_cuda else "cpu", args, out, rotate=rotate)
     memory = Memory(_about(plan, arrays))
-    kept = None if force else memory.recall(variants)
+    recorded = bool(os.environ.get("KERNIX_RECORD"))  # what is recorded must not depend on earlier searches
+    kept = None if force or recorded else memory.recall(variants)
     return (_from_memory(plan, arrays, kept) if kept else None) or _searched(plan, arrays, memory)
 
 

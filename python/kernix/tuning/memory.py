@@ -58,7 +58,7 @@ class Memory:
 
     def recall(self, variants: Sequence[Settings]) -> Remembered | None:
         """Return the result that is kept for these variants, in the first folder that has one."""
-        folders = [folder for folder in self._folders if folder != self._folders[0] or _is_own(folder)]
+        folders = filter(_is_safe, self._folders)
         kept = (self._read(os.path.join(folder, self._name), variants) for folder in folders)
         return next(filter(None, kept), None)
 
@@ -89,7 +89,7 @@ class Memory:
         folder = self._folders[0]
         with suppress(OSError):
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            if _is_own(folder):
+            if _is_safe(folder):
                 self._write(folder, json.dumps(content))
                 _remove_oldest(folder)
 
@@ -123,16 +123,16 @@ def _folders() -> list[str]:
     """Return the folders beside the user's stores. As with those, the first is written."""
     named = store_override() or os.environ.get("KERNIX_CACHE_DIR", "")
     stores = [store for store in named.split(os.pathsep) if store] or [_core.default_store_directory()]
-    return [f"{store}.tuned" for store in stores]
+    return [f"{os.path.normpath(store)}.tuned" for store in stores]
 
 
-def _is_own(folder: str) -> bool:
-    """Return whether nobody else has made the folder, as in /var/tmp, or may write to it."""
+def _is_safe(folder: str) -> bool:
+    """Return whether only root or this user has made the folder, unlike one in /tmp, and may write to it."""
     try:
         found = os.lstat(folder)
     except OSError:
         return False
-    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return found.st_uid in (0, os.geteuid()) and not found.st_mode & 0o022
 
 
 def _remove_oldest(folder: str) -> None:

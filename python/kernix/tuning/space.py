@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -119,7 +120,12 @@ def _checked_name(name: Any) -> str:
 def _checked_values(name: str, values: Any) -> list[Value]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise TypeError(f"space[{name!r}] must be a list of values, not {values!r}")
-    listed = [_plain(name, value) for value in values]
+    listed = [_plain(name, value) for value in itertools.islice(values, MOST_VARIANTS + 1)]
+    if len(listed) > MOST_VARIANTS:
+        raise KernelRequestError(
+            f"space[{name!r}] has more than {MOST_VARIANTS:,} values, and a search takes at most as many variants: "
+            "leave some out"
+        )
     if not listed:
         raise KernelRequestError(f"space[{name!r}] has no value: there would be no variant")
     seen: set[tuple[type, Value]] = set()
@@ -134,11 +140,11 @@ def _plain(name: str, value: Any) -> Value:
     """Return a value in a type that JSON and ``defines`` have."""
     if isinstance(value, (bool, str)):
         return value
-    if isinstance(value, float):
-        return float(value)
     try:
         return operator.index(value)
     except TypeError:
+        if isinstance(value, numbers.Real):  # a NumPy scalar, too
+            return float(value)
         if isinstance(value, (list, tuple)) and value and all(hasattr(size, "__index__") for size in value):
             return tuple(operator.index(size) for size in value)
     kind = type(value).__qualname__
