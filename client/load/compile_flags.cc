@@ -15,6 +15,7 @@
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "common/flags/flag_table.h"
+#include "common/flags/link_file.h"
 #include "common/flags/languages.h"
 
 namespace kernix {
@@ -147,7 +148,9 @@ FlagFiles FindFlagFiles(Env& env, v1::Language language, const std::vector<std::
     }
   }
   for (std::string& path : candidates) {
-    if (IsFile(env, path)) found.files.push_back(std::move(path));
+    if (!IsFile(env, path)) continue;
+    Append(flags::LookAtLinkFile(env, path).other_files, found.files);
+    found.files.push_back(std::move(path));
   }
   return found;
 }

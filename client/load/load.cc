@@ -74,6 +74,10 @@ void NoteInputs(const PreparedLoad& load, LoadInputs& inputs) {
   const FlagFiles flags =
       FindFlagFiles(Env::Posix(), load.request.language(), Texts(options.compile_flags()), Texts(options.link_flags()));
   inputs.Add(flags.files, flags.folders);
+  const v1::ToolchainPaths& tools = load.request.toolchain();
+  for (const std::string& tool : {tools.host_compiler(), tools.nvcc()}) {
+    if (!tool.empty()) inputs.Add({tool}, {});
+  }
   std::vector<std::string> files = scan.absolute_headers;
   for (const v1::Header& header : scan.headers) {
     files.push_back(JoinPath(scan.roots[header.include_root()], header.path()));

@@ -39,8 +39,9 @@ class Matcher {
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
       if (any_depth) {
-        if (at->is_directory(error) && !at->is_symlink(error)) Match(at->path(), part);
-      } else if (fnmatch(part->c_str(), at->path().filename().c_str(), 0) == 0) {
+        const bool is_hidden = at->path().filename().native().starts_with('.');
+        if (!is_hidden && at->is_directory(error) && !at->is_symlink(error)) Match(at->path(), part);
+      } else if (fnmatch(part->c_str(), at->path().filename().c_str(), FNM_PERIOD) == 0) {
         Take(*at, next);
       }
     }

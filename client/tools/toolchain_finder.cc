@@ -88,6 +88,8 @@ absl::StatusOr<std::string> ResolveCompiler(Env& env, const GetEnv& get_env, con
 }
 
 absl::StatusOr<std::string> CompilerFromCxx(Env& env, const GetEnv& get_env, const std::string& value) {
+  const std::string whole(absl::StripAsciiWhitespace(value));
+  if (absl::StrContains(whole, '/') && IsProgram(env, whole)) return ResolveCompiler(env, get_env, whole, "CXX");
   absl::StatusOr<std::vector<std::string>> words = SplitShellWords(value);
   if (!words.ok()) return ToolchainError(StrCat("cannot read CXX=", value, ": ", ToStd(words.status().message())));
   if (words->size() > 1 && IsCompilerLauncher(env, words->front())) words->erase(words->begin());

@@ -21,6 +21,7 @@ constexpr Rule kNvccRules[] = {
     Anyone("-undefine-macro:*|-U:*", Meaning::kUndefine),
     Anyone("-relocatable-device-code:*|-rdc:*", Meaning::kRelocatableDeviceCode),
     Anyone("-device-c|-dc", Meaning::kDeviceCompile),
+    Nobody("-extensible-whole-program|-ewp", "use -rdc=true, which links the device runtime as well"),
     Anyone("-threads:*|-t:*", Meaning::kThreads),
     Nobody("-split-compile:*|-split-compile-extended:*", kThreads),
     Nobody("-dlink-time-opt|-dlto|-lto|-gen-opt-lto", kDeviceLto),

@@ -56,6 +56,11 @@ bool LooksLikeError(absl::string_view line) {
                      [line](absl::string_view word) { return absl::StrContains(line, word); });
 }
 
+// An error that another one has caused, which compilers print after it: a parameter list with an unknown type is none.
+bool IsConsequence(absl::string_view line) {
+  return absl::StrContains(line, "declared void") || absl::StrContains(line, "incomplete type \"void\" is not allowed");
+}
+
 // Of the files that a failed command brings along.
 constexpr size_t kMostCommandBytes = 32 << 20;
 
@@ -93,15 +98,23 @@ std::string Crash(int exit_code) {
 }  // namespace
 
 std::string FirstError(std::string_view output) {
-  const std::vector<absl::string_view> lines = absl::StrSplit(ToAbsl(output), '\n');
-  for (const absl::string_view line : lines) {
-    if (std::string found = LinkError(line); !found.empty() && !LooksLikeError(line)) return found;
-    if (LooksLikeError(line)) return std::string(absl::StripAsciiWhitespace(line));
+  std::string consequence;
+  std::string last;
+  for (const absl::string_view line : absl::StrSplit(ToAbsl(output), '\n')) {
+    std::string text(absl::StripAsciiWhitespace(line));
+    if (IsConsequence(line)) {
+      if (consequence.empty()) consequence = std::move(text);
+    } else if (absl::StrContains(line, "ld returned ")) {
+      if (last.empty()) last = std::move(text);
+    } else if (LooksLikeError(line)) {
+      return text;
+    } else if (std::string found = LinkError(line); !found.empty()) {
+      return found;
+    } else if (!text.empty()) {
+      last = std::move(text);
+    }
   }
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (const auto text = absl::StripAsciiWhitespace(*line); !text.empty()) return std::string(text);
-  }
-  return "";
+  return consequence.empty() ? last : consequence;
 }
 
 bool WouldEndAgain(const absl::Status& status) {

@@ -42,7 +42,15 @@ TEST(FailureTest, FindsTheFirstError) {
        "k.cpp:1:10: fatal error: nope.h: No such file or directory"},
       {"k.cpp: Assembler messages:\nk.cpp:4: Error: no such instruction: `foo'\n    4 |   asm(\"foo\");\n",
        "k.cpp:4: Error: no such instruction: `foo'"},
+      {"k.cpp:3:6: error: variable or field 'f' declared void\n    3 | void f(BE::Inn<float> x)\nk.cpp:3:12: error: 'Inn' "
+       "is not a member of 'BE'; did you mean 'In'?\n",
+       "k.cpp:3:12: error: 'Inn' is not a member of 'BE'; did you mean 'In'?"},
+      {"k.cpp:3:6: error: variable or field 'f' declared void\n    3 | void f;\n",
+       "k.cpp:3:6: error: variable or field 'f' declared void"},
       // nvcc
+      {"k.cu(3): error: incomplete type \"void\" is not allowed\n  void f(BE::Inn<float> x)\nk.cu(3): error: namespace "
+       "\"BE\" has no member \"Inn\"\n",
+       "k.cu(3): error: namespace \"BE\" has no member \"Inn\""},
       {"k.cu(5): error: identifier \"foo\" is undefined\n    foo();\n    ^\n\n1 error detected in the compilation of "
        "\"unit.cu\".\n",
        "k.cu(5): error: identifier \"foo\" is undefined"},
@@ -61,6 +69,8 @@ TEST(FailureTest, FindsTheFirstError) {
        "cannot find -lnope: No such file or directory"},
       {"ld.lld: error: undefined symbol: missing(int)\n>>> referenced by unit.cc\n",
        "ld.lld: error: undefined symbol: missing(int)"},
+      {"/usr/bin/ld: l.a: file format not recognized\ncollect2: error: ld returned 1 exit status\n",
+       "/usr/bin/ld: l.a: file format not recognized"},
       // The loader
       {"/opt/ld: error while loading shared libraries: libbfd.so: cannot open\ncollect2: error: ld returned 127 exit "
        "status\n",

@@ -8,9 +8,12 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/processor.h"
@@ -241,6 +244,38 @@ absl::StatusOr<std::string> RealNvcc(Env& env, const std::string& path, const Dr
   return env.RealPath(!here.empty() && found ? *found : path);
 }
 
+// What nvcc would run for a unit, without the names of temporary files.
+absl::StatusOr<std::string> CommandsOf(Env& env, const std::string& nvcc, const HostCompiler& host) {
+  KERNIX_ASSIGN_OR_RETURN(
+      const std::string text,
+      AskTool(env, {nvcc, "-ccbin", host.path, "--dryrun", "-x", "cu", "-c", "/dev/null"}, host.variables));
+  std::string commands;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const absl::string_view words = absl::StripPrefix(line, "#$ ");
+    const bool sets_variable = words.substr(0, words.find_first_of("= ")).size() == words.find('=');
+    if (words.size() == line.size() || sets_variable) continue;
+    for (const absl::string_view word : absl::StrSplit(words, ' ')) {
+      if (!absl::StrContains(word, "tmpxft_")) absl::StrAppend(&commands, word, " ");
+    }
+  }
+  return commands;
+}
+
+// kernixd calls the program itself: what a script adds to its flags would be lost without a word.
+// `program`: itself, by the path that the script calls, which its commands contain.
+absl::Status CheckAddsNoFlags(Env& env, const std::string& given, const std::string& program,
+                              const HostCompiler& host) {
+  const absl::StatusOr<std::string> given_program = env.RealPath(given);
+  const absl::StatusOr<std::string> real_program = env.RealPath(program);
+  if (!real_program.ok() || (given_program.ok() && *given_program == *real_program)) return absl::OkStatus();
+  KERNIX_ASSIGN_OR_RETURN(const std::string commands, CommandsOf(env, given, host));
+  KERNIX_ASSIGN_OR_RETURN(const std::string own, CommandsOf(env, program, host));
+  if (commands == own) return absl::OkStatus();
+  return ToolchainError(StrCat(given, " is a script that changes the flags of ", program,
+                               ", which kernixd calls itself: put these flags into NVCC_PREPEND_FLAGS or "
+                               "extra_cuda_cflags, and choose that nvcc with BRAINEVENT_NVCC_PATH"));
+}
+
 }  // namespace
 
 std::vector<std::string> ProgramFolders(const CudaToolkit& cuda, const HostCompiler& host) {
@@ -259,6 +294,7 @@ absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, con
   const DryRun dry_run(std::move(dry_run_text));
   CudaToolkit cuda;
   KERNIX_ASSIGN_OR_RETURN(cuda.nvcc, RealNvcc(env, paths.nvcc(), dry_run));
+  KERNIX_RETURN_IF_ERROR(CheckAddsNoFlags(env, paths.nvcc(), JoinPath(dry_run.Variable("_HERE_"), "nvcc"), host));
   cuda.root = Dirname(Dirname(cuda.nvcc));
   cuda.include_directories = IncludeFolders(env, dry_run, paths, cuda.root, host);
   cuda.library_directories = LibraryFolders(env, dry_run, paths, cuda.root);

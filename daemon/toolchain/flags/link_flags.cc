@@ -16,6 +16,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/flags/flag_table.h"
+#include "common/flags/link_file.h"
 #include "daemon/toolchain/flags/tool_flags.h"
 #include "daemon/toolchain/tool_query.h"
 
@@ -181,6 +182,14 @@ class LinkFlags {
   }
 
   absl::Status AddStaged(const std::string& place, const std::string& path) {
+    const flags::LinkFile file = flags::LookAtLinkFile(context_.env, path);
+    if (file.is_thin_archive) {
+      return RefuseFlag(path, "it is a thin archive, whose members are other files: make it by ar without T");
+    }
+    for (const std::string& other : file.other_files) {
+      KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(context_, path, other));
+      context_.result.files.push_back({"", other, digest});
+    }
     KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(context_, path, path));
     const std::string folder = StrCat("flag-files/", place);
     const std::string name = StagedName(Basename(path));
