@@ -263,7 +263,7 @@ std::optional<absl::Status> Build::AskAboutSources(const absl::Status& otherwise
   PlannedLoad alone = *load_;
   alone.request.refusal = otherwise;
   const absl::StatusOr<PlanEnd> end = CatchExceptions(kLoadNotHandled, [&]() -> absl::StatusOr<PlanEnd> {
-    KERNIX_ASSIGN_OR_RETURN(alone.plan, MakePlan(alone.request, parts_.include_roots, parts_.plan_limits()));
+    KERNIX_ASSIGN_OR_RETURN(alone.plan, MakePlan(alone.request, parts_.plan_limits()));
     alone.plan.mode = load_->plan.mode;
     return RunSteps(alone);
   });

@@ -98,7 +98,7 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::PrepareFor(const v1::LoadR
   if (!can_build && load->force) return NothingToBuildWith(*load->request.toolchain);
   if (request.only_cached() || !can_build) load->effort = Effort::kWait;
   if (load->effort != Effort::kBuild && !load->request.refusal.ok()) return load->request.refusal;
-  KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, plan_limits()));
+  KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, plan_limits()));
   for (Unit& unit : load->request.units) unit.functions = {};  // they are in the unit's text, and among the request's
   load->known = std::make_shared<const KnownLoad>(
       KnownLoad{LoadKey(load->request, load->plan), load->request.toolchain, LoadWarnings(load->request)});
@@ -164,8 +164,7 @@ absl::StatusOr<v1::LoadResult> Builder::Fly(const std::shared_ptr<PlannedLoad>& 
   const absl::Cleanup leave = [&] {
     if (askers.Leave(asker)) changed();
   };
-  OwnHeaders own(header_cache_, load->tag.owner, observer);
-  absl::StatusOr<v1::LoadResult> result = flight->Await(own, verbose, cancellation, start);
+  absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
   if (flight->closed()) flights.Forget(flight);
   return result;
 }

@@ -17,7 +17,6 @@
 #include "common/os/file_identity.h"
 #include "daemon/builder/builder_parts.h"
 #include "daemon/builder/flights.h"
-#include "daemon/builder/header_cache.h"
 #include "daemon/builder/known_loads.h"
 #include "daemon/cache/cache.h"
 #include "daemon/exec/byte_quota.h"
@@ -106,14 +105,11 @@ class Builder : private BuilderParts {
   // build's. The asker reads the rest.
   void StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight, HeaderContents contents);
 
-  // Enough for the headers that a medium-sized project includes repeatedly.
-  static constexpr uint64_t kHeaderCacheBytes = 32 << 20;
   // Loads of one user. It takes milliseconds, but up to a hundred megabytes for a hostile request.
   static constexpr uint64_t kPlannedAtOnce = 4;
   // Loads of one user, in batches and besides: each build has some threads.
   static constexpr uint64_t kBuildsAtOnce = 256;
 
-  HeaderCache header_cache_{kHeaderCacheBytes};
   exec::ByteQuota planning_{kPlannedAtOnce};  // of loads, not bytes
   exec::ByteQuota builds_{kBuildsAtOnce};
   exec::ByteQuota batch_builds_{kBuildsAtOnce};

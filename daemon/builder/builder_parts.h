@@ -85,7 +85,6 @@ struct BuilderParts {
   const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
   StepRunner step_runner{env, executor, step_cache, lessons.get(), options.disabled};
   HeaderTrees header_trees{kHeaderTreeBytes};
-  IncludeRootsMemo include_roots;
   KnownLoads known_loads{kKnownLoads};
   Flights flights{env, options.linger};
 };

@@ -13,8 +13,6 @@
 namespace kernix::build {
 namespace {
 
-constexpr size_t kWorthOfList = 50;  // cost of a list itself (an empty list and its lookup), in headers
-
 // Numbers and lengths are written with a fixed width, so that no two lists give the same text.
 void AddNumber(std::string& text, uint64_t number) {
   for (int shift = 0; shift < 64; shift += 8) text += static_cast<char>(number >> shift);
@@ -49,20 +47,6 @@ void AddMarkers(const BuildRequest& request, std::vector<RootTree>& roots) {
   }
 }
 
-IncludeRootsPtr MakeRoots(const BuildRequest& request, const Digest& list) {
-  auto made = std::make_shared<IncludeRoots>();
-  made->list = list;
-  made->roots.resize(request.include_root_count);
-  for (const HeaderRef& header : request.headers) {
-    const size_t top = TopOfIncludeRoot(header.include_root).size() + 1;
-    made->roots[header.include_root].files.push_back(
-        {NormalizePath(HeaderName(request, header)).substr(top), {header.digest, header.size}});
-  }
-  AddMarkers(request, made->roots);
-  for (RootTree& root : made->roots) root.digest = exec::MerkleTree(root.files).Digest();
-  return made;
-}
-
 }  // namespace
 
 std::string TopOfIncludeRoot(uint32_t index) { return StrCat(kIncludeRootsFolder, "/", index); }
@@ -73,17 +57,17 @@ std::string IncludeRootFolder(const BuildRequest& request, uint32_t index) {
   return folder;
 }
 
-IncludeRootsPtr IncludeRootsMemo::Get(const BuildRequest& request) {
-  const Digest list = DigestOfList(request);
-  {
-    const MutexLock lock(mutex_);
-    if (const IncludeRootsPtr* known = kept_.Find(list)) return *known;
+IncludeRootsPtr MakeIncludeRoots(const BuildRequest& request) {
+  auto made = std::make_shared<IncludeRoots>();
+  made->list = DigestOfList(request);
+  made->roots.resize(request.include_root_count);
+  for (const HeaderRef& header : request.headers) {
+    const size_t top = TopOfIncludeRoot(header.include_root).size() + 1;
+    made->roots[header.include_root].files.push_back(
+        {NormalizePath(HeaderName(request, header)).substr(top), {header.digest, header.size}});
   }
-  IncludeRootsPtr made = MakeRoots(request, list);
-  std::vector<std::pair<Digest, IncludeRootsPtr>> surplus;  // declared before the lock: destroyed after the unlock
-  const MutexLock lock(mutex_);
-  if (const IncludeRootsPtr* known = kept_.Find(list)) return *known;  // another thread has made them meanwhile
-  surplus = kept_.Put(list, made, request.headers.size() + kWorthOfList);
+  AddMarkers(request, made->roots);
+  for (RootTree& root : made->roots) root.digest = exec::MerkleTree(root.files).Digest();
   return made;
 }
 

@@ -8,11 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
-#include "common/base/lru.h"
-#include "common/base/mutex.h"
 #include "daemon/exec/blob.h"
 #include "daemon/exec/input_tree.h"
 #include "daemon/request/request.h"
@@ -39,18 +36,8 @@ std::string IncludeRootFolder(const BuildRequest& request, uint32_t index);
 // "inc/<index>".
 std::string TopOfIncludeRoot(uint32_t index);
 
-// Remembers the roots of the header lists that were requested most recently, up to a total number of headers. For
-// thousands of headers, making the roots takes longer than a lookup may take. Thread-safe.
-class IncludeRootsMemo {
- public:
-  IncludeRootsPtr Get(const BuildRequest& request);
-
- private:
-  static constexpr uint64_t kMaxHeaders = 100'000;  // some tens of megabytes
-
-  Mutex mutex_;
-  Lru<Digest, IncludeRootsPtr> kept_ ABSL_GUARDED_BY(mutex_){kMaxHeaders};  // by list
-};
+// The roots of a request's headers.
+IncludeRootsPtr MakeIncludeRoots(const BuildRequest& request);
 
 // The include roots of builds, and our kernel headers, as they lie on disk. Builds with the same tree share one copy.
 using HeaderContents = absl::flat_hash_map<Digest, exec::Content>;

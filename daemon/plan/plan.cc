@@ -334,9 +334,9 @@ bool WorkerTools::MayUseOthers(const BuildRequest& request) const {
   return toolchain.cuda && !(travels(toolchain.cuda->root) && travels(toolchain.cuda->nvcc));
 }
 
-absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roots, const PlanLimits& limits) {
+absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const PlanLimits& limits) {
   Plan plan;
-  plan.roots = roots.Get(request);
+  plan.roots = MakeIncludeRoots(request);
   plan.trees = MountPoints(*plan.roots);
   plan.kernel_headers = std::make_shared<std::vector<exec::MountedTree>>(1, plan.trees->front());
   plan.toolchain = request.toolchain;
