@@ -205,9 +205,7 @@ absl::StatusOr<v1::LoadResult> Build::KeepFromUpstream(const remote::SharedResul
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(artifact, load_->request.functions));
   cache::Entry entry = NewEntry(*load_, artifact, std::move(versions));
   entry.origin = parts_.upstream->address();
-  for (const StatedHeader& header : found.headers) {
-    entry.toolchain_headers.push_back({header.name, header.digest});
-  }
+  entry.toolchain_headers = found.headers;
   KERNIX_RETURN_IF_ERROR(parts_.cache.Insert(entry, load_->tag, artifact));
   v1::LoadResult result = parts_.ResultOf(*load_->known, entry);
   result.set_cache_hit(true);

@@ -37,14 +37,12 @@ uint64_t BytesOf(const remote::SharedResult& result) {
 bool IsOfToolchain(const std::string& name) { return !name.starts_with('/') && NormalizePath(name) == name; }
 
 // Nothing if one of them is not certain, or is no header of the toolchain.
-std::optional<std::vector<StatedHeader>> Shared(const std::vector<cache::ToolchainHeader>& headers) {
-  std::vector<StatedHeader> shared;
-  for (const cache::ToolchainHeader& header : headers) {
-    if (header.digest == Digest() || !IsOfToolchain(header.path)) return std::nullopt;
-    shared.push_back({header.path, header.digest});
+std::optional<std::vector<StatedHeader>> Shared(std::vector<StatedHeader> headers) {
+  for (const StatedHeader& header : headers) {
+    if (header.digest == Digest() || !IsOfToolchain(header.name)) return std::nullopt;
   }
-  std::sort(shared.begin(), shared.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  return shared;
+  std::sort(headers.begin(), headers.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return headers;
 }
 
 remote::Limits LimitsOf(const UpstreamCache::Wanted& wanted, const UpstreamBudget::Query& query) {
@@ -139,7 +137,7 @@ std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted,
   return std::nullopt;
 }
 
-void UpstreamCache::Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
+void UpstreamCache::Keep(const Digest& key, const std::vector<StatedHeader>& headers,
                          std::vector<std::pair<std::string, exec::Content>> files) {
   if (!options_.write) return;
   std::optional<std::vector<StatedHeader>> shared = Shared(headers);

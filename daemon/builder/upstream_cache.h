@@ -148,7 +148,7 @@ class UpstreamCache {
   // Writes a result, later. `headers`: those of the toolchain that its build has read, with the content that they had.
   // Does not write a result whose headers are not certain (see DigestToolchainHeaders()), or are outside the
   // toolchain's folders.
-  void Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
+  void Keep(const Digest& key, const std::vector<StatedHeader>& headers,
             std::vector<std::pair<std::string, exec::Content>> files);
 
   const std::string& address() const { return options_.address; }

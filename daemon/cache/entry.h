@@ -11,16 +11,10 @@
 
 #include "common/base/digest.h"
 #include "common/base/identity.h"
+#include "common/wire/statement.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::cache {
-
-// A header of the toolchain that a build has read, with its content at that time.
-struct ToolchainHeader {
-  std::string path;
-  Digest digest;
-  bool operator==(const ToolchainHeader&) const = default;
-};
 
 // The index stores these numbers for a build's inputs.
 enum class InputKind {
@@ -60,7 +54,7 @@ struct Entry {
   std::vector<std::string> architectures;
   std::vector<v1::ResolvedFunction> functions;  // that the artifact exports
   std::vector<std::string> required_symbol_versions;
-  std::vector<ToolchainHeader> toolchain_headers;
+  std::vector<StatedHeader> toolchain_headers;  // that the build has read
   // For people: the flags and settings of the build, and its compilers.
   std::vector<std::string> build_options;
   std::string toolchain;

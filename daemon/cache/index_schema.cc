@@ -177,9 +177,9 @@ std::string EncodeInputs(const Entry& entry) {
 
 std::string EncodeHeaders(const Entry& entry) {
   internal::HeaderSet set;
-  for (const ToolchainHeader& header : entry.toolchain_headers) {
+  for (const StatedHeader& header : entry.toolchain_headers) {
     internal::HeaderSet::Header* added = set.add_header();
-    added->set_path(header.path);
+    added->set_path(header.name);
     added->set_digest(header.digest.Raw());
   }
   return set.SerializeAsString();
