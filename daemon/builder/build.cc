@@ -81,7 +81,7 @@ std::vector<std::string> DependenciesOf(const PlanOutputs& made, const PlanFiles
 cache::Entry NewEntry(const PlannedLoad& load, std::string_view artifact, std::vector<std::string> symbol_versions) {
   cache::Entry entry;
   entry.required_symbol_versions = std::move(symbol_versions);
-  entry.key = load.key();
+  entry.key = load.key;
   entry.artifact = DigestOf(artifact);
   entry.size = artifact.size();
   entry.language = load.request.language;
@@ -164,9 +164,9 @@ absl::StatusOr<v1::LoadResult> Build::Make(HeaderContents contents) {
     if (result.ok()) return result;
     // If the result is wrong or cannot be kept, the load does not fail: it builds.
     Log(LogLevel::kWarning, "upstream_result_not_kept",
-        {{"name", load.tag.name}, {"key", ShortKey(load.key())}, {"error", ToStd(result.status().message())}});
+        {{"name", load.tag.name}, {"key", ShortKey(load.key)}, {"error", ToStd(result.status().message())}});
   }
-  if (load.effort == Effort::kLookup) parts_.flights.NoteEmptyQuery(load.key(), load.budget);
+  if (load.effort == Effort::kLookup) parts_.flights.NoteEmptyQuery(load.key, load.budget);
   if (load.effort != Effort::kBuild) return NothingThere();
   // Users of one store get the same bytes for a request, whoever has loaded it, and how. Nobody else compares the
   // tools' own calls with kernixd's.
@@ -183,12 +183,12 @@ std::optional<remote::SharedResult> Build::AskUpstream() {
   UpstreamCache* const upstream = parts_.upstream;
   if (upstream == nullptr || load.force || !load.request.refusal.ok()) return std::nullopt;
   const bool may_build = load.effort == Effort::kBuild;
-  const UpstreamBudgetPtr vain = load.effort != Effort::kLookup ? parts_.flights.TakeEmptyQuery(load.key()) : nullptr;
+  const UpstreamBudgetPtr vain = load.effort != Effort::kLookup ? parts_.flights.TakeEmptyQuery(load.key) : nullptr;
   // A load that cannot build asks again if the lookup had no time left.
   const bool is_absent = vain != nullptr && (may_build || !vain->IsSpent());
   load.budget = is_absent && may_build ? vain : upstream->NewBudget();
   std::optional<remote::SharedResult> found =
-      upstream->Find({.key = load.key(),
+      upstream->Find({.key = load.key,
                       .toolchain = load.request.toolchain,
                       .room = parts_.cache.limit_bytes(),
                       .cancellation = flight_->build_cancellation(),
@@ -207,7 +207,7 @@ absl::StatusOr<v1::LoadResult> Build::KeepFromUpstream(const remote::SharedResul
   entry.origin = parts_.upstream->address();
   entry.toolchain_headers = found.headers;
   KERNIX_RETURN_IF_ERROR(parts_.cache.Insert(entry, load_->tag, artifact));
-  v1::LoadResult result = parts_.ResultOf(*load_->known, entry);
+  v1::LoadResult result = parts_.ResultOf(*load_, entry);
   result.set_cache_hit(true);
   result.set_from_upstream(true);
   return result;
@@ -290,17 +290,17 @@ absl::StatusOr<v1::LoadResult> Build::Store(const std::vector<std::string>& depe
   entry.toolchain_headers = std::move(headers.headers);
   KERNIX_RETURN_IF_ERROR(CheckNothingChanged(parts_.env, parts_.toolchains.digests(), load_->request, load_->started));
   load_->trace->Lap("digest headers");
-  const uint64_t changes_before = parts_.cache.changes(load_->key());
+  const uint64_t changes_before = parts_.cache.changes(load_->key);
   KERNIX_RETURN_IF_ERROR(parts_.cache.Insert(entry, load_->tag, artifact, [this] {
     load_->trace->Lap("keep artifact");
     return load_->trace->Trace();
   }));
   parts_.toolchains.Remember(*load_->request.toolchain);
   if (parts_.upstream != nullptr && parts_.upstream->writes()) {
-    parts_.upstream->Keep(load_->key(), entry.toolchain_headers, {{kArtifactFile, exec::MakeContent(artifact)}});
+    parts_.upstream->Keep(load_->key, entry.toolchain_headers, {{kArtifactFile, exec::MakeContent(artifact)}});
   }
   if (headers.states) Remember(entry, *std::move(headers.states), changes_before + 1);
-  v1::LoadResult result = parts_.ResultOf(*load_->known, entry);
+  v1::LoadResult result = parts_.ResultOf(*load_, entry);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(parts_.env.Now() - load_->started.monotonic);
   result.set_build_ms(static_cast<uint64_t>(wall.count()));
   return result;
@@ -308,14 +308,15 @@ absl::StatusOr<v1::LoadResult> Build::Store(const std::vector<std::string>& depe
 
 // If the entry has changed meanwhile, a lookup finds out whether it is still there.
 void Build::Remember(const cache::Entry& entry, std::vector<WatchedFile> headers, uint64_t cache_changes) {
-  if (!load_->request_digest || parts_.cache.changes(load_->key()) != cache_changes) return;
-  KnownHit hit{.result = parts_.ResultOf(*load_->known, entry),
+  if (!load_->request_digest || parts_.cache.changes(load_->key) != cache_changes) return;
+  KnownHit hit{.key = load_->key,
+               .toolchain = load_->request.toolchain,
+               .result = parts_.ResultOf(*load_, entry),
                .artifact = entry.artifact,
                .headers = std::make_shared<const std::vector<WatchedFile>>(std::move(headers)),
                .cache_changes = cache_changes};
   hit.result.set_cache_hit(true);
-  parts_.known_loads.Add(*load_->request_digest, load_->tag.owner,
-                         {load_->key(), load_->known->toolchain, load_->known->warnings, std::move(hit)});
+  parts_.known_loads.Add(*load_->request_digest, load_->tag.owner, std::move(hit));
 }
 
 namespace {
@@ -332,7 +333,7 @@ void Build::End(absl::StatusOr<v1::LoadResult> result) {
   // Whatever happens, the flight ends: everybody who asks for its key waits for it.
   IgnoreExceptions(kLoadNotHandled, [&] {
     if (result.ok()) return;
-    result = WithKey(WithOpenBrace(result.status(), load_->request), load_->key());
+    result = WithKey(WithOpenBrace(result.status(), load_->request), load_->key);
     if (load_->effort == Effort::kBuild) NoteFailure(result.status());
   });
   // In this order: a load that no longer finds the flight must find the entry.
@@ -344,7 +345,7 @@ void Build::NoteFailure(const absl::Status& status) {
   CountFailure(status);
   const bool compiler_refuses = KindOf(status) == v1::ErrorDetail::COMPILATION;
   const auto state = compiler_refuses ? remote::ClaimState::kFailed : remote::ClaimState::kLeft;
-  if (parts_.upstream != nullptr) parts_.upstream->EndBuild(load_->key(), state);
+  if (parts_.upstream != nullptr) parts_.upstream->EndBuild(load_->key, state);
 }
 
 void Build::CountFailure(const absl::Status& status) {
@@ -352,7 +353,7 @@ void Build::CountFailure(const absl::Status& status) {
   parts_.cache.Count(cancelled ? cache::Total::kCancelled : cache::Total::kFailures);
   const std::string user = StrCat(ToNumber(load_->tag.owner));
   LogOf(user, LogLevel::kInfo, cancelled ? "build_cancelled" : "build_failed",
-        {{"name", load_->tag.name}, {"key", ShortKey(load_->key())}, {"error", ToStd(status.message())}});
+        {{"name", load_->tag.name}, {"key", ShortKey(load_->key)}, {"error", ToStd(status.message())}});
 }
 
 }  // namespace kernix::build

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/builder/builder_parts.h"
+#include "daemon/builder/builder.h"
 #include "daemon/builder/flights.h"
 #include "daemon/builder/plan_runner.h"
 

@@ -15,7 +15,6 @@
 #include "common/base/strings.h"
 #include "common/wire/quick_lookup.h"
 #include "daemon/builder/build.h"
-#include "daemon/builder/builder_parts.h"
 #include "daemon/builder/failure.h"
 #include "daemon/builder/miss_reason.h"
 #include "daemon/builder/toolchain_headers.h"
@@ -76,10 +75,10 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Prepare(const v1::LoadRequ
                                                               toolchain::ToolchainPtr toolchain) {
   const bool is_remembered = toolchain->described != nullptr && toolchain->described->of_store;
   absl::StatusOr<std::shared_ptr<PlannedLoad>> load = PrepareFor(request, owner, std::move(toolchain));
-  if (!is_remembered || request.force_rebuild() || (load.ok() && Find(*(*load)->known, owner))) return load;
+  if (!is_remembered || request.force_rebuild() || (load.ok() && Find(**load))) return load;
   for (toolchain::ToolchainPtr& other : toolchains.Remembered(request.language())) {
     absl::StatusOr<std::shared_ptr<PlannedLoad>> again = PrepareFor(request, owner, std::move(other));
-    if (again.ok() && Find(*(*again)->known, owner)) return again;
+    if (again.ok() && Find(**again)) return again;
   }
   return load;
 }
@@ -100,8 +99,8 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::PrepareFor(const v1::LoadR
   if (load->effort != Effort::kBuild && !load->request.refusal.ok()) return load->request.refusal;
   KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, plan_limits()));
   for (Unit& unit : load->request.units) unit.functions = {};  // they are in the unit's text, and among the request's
-  load->known = std::make_shared<const KnownLoad>(
-      KnownLoad{LoadKey(load->request, load->plan), load->request.toolchain, LoadWarnings(load->request)});
+  load->key = LoadKey(load->request, load->plan);
+  load->warnings = LoadWarnings(load->request);
   return load;
 }
 
@@ -147,7 +146,7 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
   if (!result.ok()) return result;
   if (!result->cache_hit()) result->set_miss_reason(reason);
   result->set_joined(!mine && !result->cache_hit());
-  result->mutable_warning()->Assign(load->known->warnings.begin(), load->known->warnings.end());
+  result->mutable_warning()->Assign(load->warnings.begin(), load->warnings.end());
   KERNIX_RETURN_IF_ERROR(GiveOut(*load, *result));
   return result;
 }
@@ -169,34 +168,23 @@ absl::StatusOr<v1::LoadResult> Builder::Fly(const std::shared_ptr<PlannedLoad>& 
   return result;
 }
 
-Builder::Asked Builder::Know(const v1::LoadRequest& request, const cache::Tag& tag) {
-  // Load() finds out what tools these are.
-  if (!toolchains.HasFound(request.toolchain(), request.language())) return {};
-  const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
-  if (!toolchain.ok() || !CheckModuleName(tag.name).ok()) return {};
-  const Digest digest = DigestOfLookup(LookupOf(request));
-  if (KnownLoadPtr known = known_loads.Find(digest, *toolchain)) return {std::move(known), digest, nullptr};
-  const auto turn = TurnToPlan(tag.owner);
-  absl::StatusOr<std::shared_ptr<PlannedLoad>> load = Prepare(request, tag.owner, *toolchain);
-  if (!load.ok() || !(*load)->request.refusal.ok()) return {};
-  const bool is_certain = !DependsOnFiles((*load)->request);
-  return {(*load)->known, is_certain ? std::optional(digest) : std::nullopt, *std::move(load)};
-}
-
 bool Builder::LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver,
                      CancellationPtr cancellation) {
   const Flights::Work work(flights);
-  if (request.force_rebuild()) return false;
-  const cache::Tag tag{request.name(), owner};
-  const Asked asked = Know(request, tag);
-  const KnownLoadPtr& load = asked.known;
-  if (load == nullptr) return false;
-  std::optional<KnownHit> hit = Find(*load, owner);
-  if (!hit) return asked.planned != nullptr && LookUpThere(asked.planned, deliver, cancellation);
+  // Load() finds out what unknown tools are.
+  if (request.force_rebuild() || !toolchains.HasFound(request.toolchain(), request.language())) return false;
+  const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
+  if (!toolchain.ok()) return false;
+  auto turn = TurnToPlan(owner);
+  const absl::StatusOr<std::shared_ptr<PlannedLoad>> planned = Prepare(request, owner, *toolchain);
+  turn.reset();
+  if (!planned.ok() || !(*planned)->request.refusal.ok()) return false;
+  const PlannedLoad& load = **planned;
+  std::optional<KnownHit> hit = Find(load);
+  if (!hit) return LookUpThere(*planned, deliver, cancellation);
   if (!deliver(hit->result)) return false;
-  if (asked.request)
-    known_loads.Add(*asked.request, owner, {load->key, load->toolchain, load->warnings, std::move(hit)});
-  cache.Touch(load->key, tag);
+  if (!DependsOnFiles(load.request)) known_loads.Add(DigestOfLookup(LookupOf(request)), owner, *std::move(hit));
+  cache.Touch(load.key, load.tag);
   return true;
 }
 
@@ -215,13 +203,13 @@ bool Builder::LookUpThere(const std::shared_ptr<PlannedLoad>& load, const Delive
   if (!result.ok()) return false;
   if (!mine) CountJoined();
   if (mine && result->from_upstream()) cache.Count(cache::Total::kMisses);
-  result->mutable_warning()->Assign(load->known->warnings.begin(), load->known->warnings.end());
+  result->mutable_warning()->Assign(load->warnings.begin(), load->warnings.end());
   return GiveOut(*load, *result).ok() && deliver(*result);
 }
 
 absl::StatusOr<v1::LoadResult> Builder::JoinLookups(const PlannedLoad& load, LoadObserver& observer,
                                                     const CancellationPtr& cancellation) {
-  const FlightPtr flight = load.force ? nullptr : flights.JoinLookups(load.key());
+  const FlightPtr flight = load.force ? nullptr : flights.JoinLookups(load.key);
   if (flight == nullptr) return NothingThere();
   absl::StatusOr<v1::LoadResult> result = flight->Await(observer, /*verbose=*/false, cancellation, nullptr);
   if (flight->closed()) flights.Forget(flight);
@@ -237,7 +225,7 @@ void Builder::CountJoined() {
 }
 
 absl::Status Builder::GiveOut(const PlannedLoad& load, const v1::LoadResult& result) {
-  cache.AddTag(load.key(), load.tag);
+  cache.AddTag(load.key, load.tag);
   KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result.artifact_digest()));
   cache.Lend(artifact, load.tag.owner);
   return absl::OkStatus();
@@ -248,12 +236,11 @@ bool Builder::LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileChe
   if (!CheckModuleName(lookup.name()).ok()) return false;
   const toolchain::ToolchainPtr toolchain = toolchains.FindKnown(lookup.toolchain(), lookup.language(), check);
   if (toolchain == nullptr) return false;
-  const KnownLoadPtr load = known_loads.Find(DigestOfLookup(lookup), toolchain);
-  if (load == nullptr || !load->hit || !check.Unchanged(load->hit->headers)) return false;
-  const KnownHit& hit = *load->hit;
-  if (!cache.LendAgain(load->key, hit.artifact, hit.result.artifact_size(), hit.cache_changes, owner)) return false;
-  if (!deliver(hit.result)) return false;
-  cache.Touch(load->key, {lookup.name(), owner});
+  const KnownHitPtr hit = known_loads.Find(DigestOfLookup(lookup), toolchain);
+  if (hit == nullptr || !check.Unchanged(hit->headers)) return false;
+  if (!cache.LendAgain(hit->key, hit->artifact, hit->result.artifact_size(), hit->cache_changes, owner)) return false;
+  if (!deliver(hit->result)) return false;
+  cache.Touch(hit->key, {lookup.name(), owner});
   return true;
 }
 
@@ -273,7 +260,7 @@ void Builder::StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightP
   flights.EndWork();
 }
 
-std::optional<KnownHit> BuilderParts::Find(const KnownLoad& load, UserId owner) {
+std::optional<KnownHit> BuilderParts::Find(const PlannedLoad& load) {
   const uint64_t cache_changes = cache.changes(load.key);  // before the entry is read
   const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key);
   if (!entry.ok()) {
@@ -283,24 +270,29 @@ std::optional<KnownHit> BuilderParts::Find(const KnownLoad& load, UserId owner) 
   }
   auto headers = std::make_shared<std::vector<WatchedFile>>();
   if (!entry->has_value() ||
-      ChangedToolchainHeader(toolchains.digests(), *load.toolchain, (*entry)->toolchain_headers, *headers)) {
+      ChangedToolchainHeader(toolchains.digests(), *load.request.toolchain, (*entry)->toolchain_headers, *headers)) {
     return std::nullopt;
   }
-  cache.Lend((*entry)->artifact, owner);
-  KnownHit hit{ResultOf(load, **entry), (*entry)->artifact, std::move(headers), cache_changes};
+  cache.Lend((*entry)->artifact, load.tag.owner);
+  KnownHit hit{.key = load.key,
+               .toolchain = load.request.toolchain,
+               .result = ResultOf(load, **entry),
+               .artifact = (*entry)->artifact,
+               .headers = std::move(headers),
+               .cache_changes = cache_changes};
   hit.result.set_cache_hit(true);
   return hit;
 }
 
 std::optional<v1::LoadResult> BuilderParts::FindAndCount(const PlannedLoad& load) {
   if (load.force) return std::nullopt;
-  std::optional<KnownHit> hit = Find(*load.known, load.tag.owner);
+  std::optional<KnownHit> hit = Find(load);
   if (!hit) return std::nullopt;
-  cache.Touch(load.key(), load.tag);
+  cache.Touch(load.key, load.tag);
   return std::move(hit->result);
 }
 
-v1::LoadResult BuilderParts::ResultOf(const KnownLoad& load, const cache::Entry& entry) const {
+v1::LoadResult BuilderParts::ResultOf(const PlannedLoad& load, const cache::Entry& entry) const {
   v1::LoadResult result;
   result.set_key(load.key.Raw());
   result.set_artifact_digest(entry.artifact.Raw());
@@ -309,7 +301,7 @@ v1::LoadResult BuilderParts::ResultOf(const KnownLoad& load, const cache::Entry&
   result.mutable_function()->Assign(entry.functions.begin(), entry.functions.end());
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
   for (const v1::LoadWarning& warning : load.warnings) *result.add_warning() = warning;
-  for (std::string& path : OtherFiles(*load.toolchain, entry.toolchain_headers)) {
+  for (std::string& path : OtherFiles(*load.request.toolchain, entry.toolchain_headers)) {
     result.add_other_file(std::move(path));
   }
   return result;

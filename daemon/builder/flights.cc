@@ -52,16 +52,16 @@ absl::StatusOr<FlightPtr> Flights::JoinOrMake(const PlannedLoad& load, bool& min
   const MutexLock lock(mutex_);
   if (stopping_) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
   mine = false;
-  const Key wait{load.key(), Effort::kWait};
+  const Key wait{load.key, Effort::kWait};
   const bool is_lookup = load.effort == Effort::kLookup;
   if (is_lookup && flights_.contains(wait)) return nullptr;
   for (const bool needs_workers : {false, true}) {
-    const Key build{load.key(), Effort::kBuild, needs_workers};
+    const Key build{load.key, Effort::kBuild, needs_workers};
     if (is_lookup && flights_.contains(build)) return nullptr;
     if (load.effort != Effort::kWait) continue;
     if (FlightPtr building = Join(build, /*only_running=*/true)) return building;
   }
-  const Key own{load.key(), load.effort, load.effort == Effort::kBuild && load.needs_workers()};
+  const Key own{load.key, load.effort, load.effort == Effort::kBuild && load.needs_workers()};
   if (FlightPtr joined = Join(own)) return joined;
   mine = true;
   FlightPtr flight = Make(load);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -17,7 +18,6 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/builder/flight.h"
-#include "daemon/builder/known_loads.h"
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/builder/upstream_cache.h"
@@ -31,7 +31,8 @@ namespace kernix::build {
 struct PlannedLoad {
   BuildRequest request;
   Plan plan;
-  KnownLoadPtr known;
+  Digest key;
+  std::vector<v1::LoadWarning> warnings;
   std::optional<Digest> request_digest;  // of what a lookup would ask; nothing if no lookup can know the answer
   cache::Tag tag;
   bool force = false;
@@ -46,7 +47,6 @@ struct PlannedLoad {
   HeaderContents headers;
   UpstreamBudgetPtr budget;  // null: the upstream is not asked
 
-  const Digest& key() const { return known->key; }
   bool needs_workers() const { return request.toolchain->described != nullptr; }
 };
 
