@@ -227,9 +227,9 @@ absl::StatusOr<PlanEnd> Build::RunSteps(PlannedLoad& load) {
               {.askers = flight_->build_askers(),
                .budget = load.budget,
                .outputs = std::make_shared<HeldOutputs>(parts_.env, held),
+               .observer = flight_.get(),
                .trace = load.trace.get(),
-               .cancellation = flight_->build_cancellation()},
-              *flight_);
+               .cancellation = flight_->build_cancellation()});
   parts_.header_trees.DropUnstaged(*load.plan.trees);
   return end;
 }
