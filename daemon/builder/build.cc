@@ -154,8 +154,7 @@ absl::StatusOr<v1::LoadResult> Build::Make(HeaderContents contents) {
   PlannedLoad& load = *load_;
   // Another build of this key may have ended between our lookup and the start of this flight.
   if (std::optional<v1::LoadResult> hit = parts_.FindAndCount(load)) return *std::move(hit);
-  // The load counts its own miss, not its lookup.
-  if (load.effort != Effort::kLookup) parts_.cache.Count(cache::Total::kMisses);
+  parts_.cache.Count(cache::Total::kMisses);
   if (flight_->fetches()) load.trace->Lap("receive headers");
   load.started = {parts_.env.Now(), parts_.env.UnixMillis()};
   load.headers = std::move(contents);
@@ -166,7 +165,6 @@ absl::StatusOr<v1::LoadResult> Build::Make(HeaderContents contents) {
     Log(LogLevel::kWarning, "upstream_result_not_kept",
         {{"name", load.tag.name}, {"key", ShortKey(load.key)}, {"error", ToStd(result.status().message())}});
   }
-  if (load.effort == Effort::kLookup) parts_.flights.NoteEmptyQuery(load.key, load.budget);
   if (load.effort != Effort::kBuild) return NothingThere();
   // Users of one store get the same bytes for a request, whoever has loaded it, and how. Nobody else compares the
   // tools' own calls with kernixd's.
@@ -182,18 +180,13 @@ std::optional<remote::SharedResult> Build::AskUpstream() {
   PlannedLoad& load = *load_;
   UpstreamCache* const upstream = parts_.upstream;
   if (upstream == nullptr || load.force || !load.request.refusal.ok()) return std::nullopt;
-  const bool may_build = load.effort == Effort::kBuild;
-  const UpstreamBudgetPtr vain = load.effort != Effort::kLookup ? parts_.flights.TakeEmptyQuery(load.key) : nullptr;
-  // A load that cannot build asks again if the lookup had no time left.
-  const bool is_absent = vain != nullptr && (may_build || !vain->IsSpent());
-  load.budget = is_absent && may_build ? vain : upstream->NewBudget();
+  load.budget = upstream->NewBudget();
   std::optional<remote::SharedResult> found =
       upstream->Find({.key = load.key,
                       .toolchain = load.request.toolchain,
                       .room = parts_.cache.limit_bytes(),
                       .cancellation = flight_->build_cancellation(),
                       .effort = load.effort,  // one that only waits does not say to other nodes that it builds
-                      .is_absent = is_absent,
                       .budget = load.budget});
   load.trace->Lap("ask upstream");
   return found;

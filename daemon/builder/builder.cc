@@ -28,14 +28,6 @@
 namespace kernix::build {
 namespace {
 
-// A lookup has nobody to tell.
-class NoObserver : public LoadObserver {
- public:
-  absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>&) override {
-    return absl::UnimplementedError("a lookup uploads nothing");
-  }
-};
-
 // Longer than any user's loads can take.
 constexpr std::chrono::hours kTurnComes{24 * 365};
 
@@ -130,12 +122,12 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
   const auto slot = SlotForBuild(*load, cancellation);
   if (slot == nullptr) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
   bool mine = false;
-  absl::StatusOr<v1::LoadResult> result = JoinLookups(*load, observer, cancellation);
-  if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
-    KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, flights.JoinOrMake(*load, mine));
-    if (!mine) CountJoined();
-    result = Fly(load, flight, observer, verbose, cancellation);
+  KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, flights.JoinOrMake(*load, mine));
+  if (!mine) {
+    cache.Count(cache::Total::kMisses);
+    cache.Count(cache::Total::kJoined);
   }
+  absl::StatusOr<v1::LoadResult> result = Fly(load, flight, observer, verbose, cancellation);
   // An asker's earlier loads are for nobody else.
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
     const toolchain::Toolchain& tools = *load->request.toolchain;
@@ -168,8 +160,7 @@ absl::StatusOr<v1::LoadResult> Builder::Fly(const std::shared_ptr<PlannedLoad>& 
   return result;
 }
 
-bool Builder::LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver,
-                     CancellationPtr cancellation) {
+bool Builder::LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver) {
   const Flights::Work work(flights);
   // Load() finds out what unknown tools are.
   if (request.force_rebuild() || !toolchains.HasFound(request.toolchain(), request.language())) return false;
@@ -181,47 +172,10 @@ bool Builder::LookUp(const v1::LoadRequest& request, UserId owner, const Deliver
   if (!planned.ok() || !(*planned)->request.refusal.ok()) return false;
   const PlannedLoad& load = **planned;
   std::optional<KnownHit> hit = Find(load);
-  if (!hit) return LookUpThere(*planned, deliver, cancellation);
-  if (!deliver(hit->result)) return false;
+  if (!hit || !deliver(hit->result)) return false;
   if (!DependsOnFiles(load.request)) known_loads.Add(DigestOfLookup(LookupOf(request)), owner, *std::move(hit));
   cache.Touch(load.key, load.tag);
   return true;
-}
-
-// Takes what the upstream has, at once: such a load needs neither gRPC nor its headers' contents. Lookups of one key
-// look together.
-bool Builder::LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
-                          const CancellationPtr& cancellation) {
-  if (upstream == nullptr || !upstream->reads() || !upstream->IsAnswered()) return false;
-  load->effort = Effort::kLookup;
-  load->trace = std::make_shared<TraceRecorder>(env);
-  bool mine = false;
-  const absl::StatusOr<FlightPtr> flight = flights.JoinOrMake(*load, mine);
-  if (!flight.ok() || *flight == nullptr) return false;
-  NoObserver nobody;
-  absl::StatusOr<v1::LoadResult> result = Fly(load, *flight, nobody, /*verbose=*/false, cancellation);
-  if (!result.ok()) return false;
-  if (!mine) CountJoined();
-  if (mine && result->from_upstream()) cache.Count(cache::Total::kMisses);
-  result->mutable_warning()->Assign(load->warnings.begin(), load->warnings.end());
-  return GiveOut(*load, *result).ok() && deliver(*result);
-}
-
-absl::StatusOr<v1::LoadResult> Builder::JoinLookups(const PlannedLoad& load, LoadObserver& observer,
-                                                    const CancellationPtr& cancellation) {
-  const FlightPtr flight = load.force ? nullptr : flights.JoinLookups(load.key);
-  if (flight == nullptr) return NothingThere();
-  absl::StatusOr<v1::LoadResult> result = flight->Await(observer, /*verbose=*/false, cancellation, nullptr);
-  if (flight->closed()) flights.Forget(flight);
-  const bool is_cancelled = cancellation != nullptr && cancellation->cancelled();
-  if (!result.ok()) return is_cancelled ? result.status() : NothingThere();
-  CountJoined();
-  return result;
-}
-
-void Builder::CountJoined() {
-  cache.Count(cache::Total::kMisses);
-  cache.Count(cache::Total::kJoined);
 }
 
 absl::Status Builder::GiveOut(const PlannedLoad& load, const v1::LoadResult& result) {

@@ -95,7 +95,7 @@ struct BuilderParts {
   StepRunner step_runner{env, executor, step_cache, lessons.get(), options.disabled};
   HeaderTrees header_trees{kHeaderTreeBytes};
   KnownLoads known_loads{kKnownLoads};
-  Flights flights{env, options.linger};
+  Flights flights{options.linger};
 };
 
 // Takes a hit, and returns whether it was delivered.
@@ -133,11 +133,10 @@ class Builder : private BuilderParts {
   absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                       CancellationPtr cancellation);
 
-  // Passes the hit that Load() would return to `deliver`, which reports whether it was delivered; only then does the
-  // hit count. Asks the upstream, too, and waits for its answer until `cancellation` (may be null) fires; waits for no
-  // build. If Load() would have to build, or would fail, delivers nothing. Returns true if it has delivered a hit.
-  bool LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver,
-              CancellationPtr cancellation = nullptr);
+  // Passes the hit that Load() would find in the cache to `deliver`, which reports whether it was delivered; only then
+  // does the hit count. Waits for no build, and asks no other node. If Load() would have to do more, or would fail,
+  // delivers nothing. Returns true if it has delivered a hit.
+  bool LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver);
 
   // LookUp() for a request with an earlier hit or build, if that answer is still valid: compares its files by `check`,
   // which must be younger than the request. Reads nothing else, runs nothing, and waits for no build and no other
@@ -152,12 +151,6 @@ class Builder : private BuilderParts {
                                                        toolchain::ToolchainPtr toolchain);
   absl::StatusOr<std::shared_ptr<PlannedLoad>> PrepareFor(const v1::LoadRequest& request, UserId owner,
                                                           toolchain::ToolchainPtr toolchain);
-  bool LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
-                   const CancellationPtr& cancellation);
-  // The result of running lookups of the same key that ask the upstream. NOT_CACHED: nothing, or there are none.
-  absl::StatusOr<v1::LoadResult> JoinLookups(const PlannedLoad& load, LoadObserver& observer,
-                                             const CancellationPtr& cancellation);
-  void CountJoined();
   // Lends the artifact to the load's user, and notes the tag.
   absl::Status GiveOut(const PlannedLoad& load, const v1::LoadResult& result);
   absl::StatusOr<v1::LoadResult> Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,

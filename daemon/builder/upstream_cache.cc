@@ -84,7 +84,7 @@ std::optional<remote::SharedResult> UpstreamCache::Find(Wanted wanted) {
   const bool may_wait = wanted.effort == Effort::kWait || (wanted.effort == Effort::kBuild && options_.write);
   if (turns_ && may_wait) return Await(std::move(wanted));
   const bool is_spent = wanted.budget != nullptr && wanted.budget->IsSpent();
-  if (!options_.read || wanted.is_absent || is_spent) return std::nullopt;
+  if (!options_.read || is_spent) return std::nullopt;
   if (wanted.budget == nullptr) wanted.budget = NewBudget();
   const auto turn = TurnToAsk(wanted);
   const UpstreamBudget::Query query(*wanted.budget);
@@ -102,7 +102,7 @@ std::optional<remote::SharedResult> UpstreamCache::Await(Wanted wanted) {
       const UpstreamBudget::Query query(*wanted.budget);
       const remote::Limits limits = LimitsOf(wanted, query);
       std::optional<remote::SharedResult> found;
-      if (!wait.settles && !std::exchange(wanted.is_absent, false)) found = FindNow(wanted, query);
+      if (!wait.settles) found = FindNow(wanted, query);
       const bool is_over = found || limits.IsCancelled() || query.IsOver();
       if (is_over && !wait.settles) return found;
       const bool must_wait =
