@@ -77,19 +77,25 @@ std::vector<std::string> DependenciesOf(const PlanOutputs& made, const PlanFiles
   return texts;
 }
 
+template <typename From, typename To>
+void Set(const From& from, To& to) {
+  to = {from.begin(), from.end()};
+}
+
 // Without its toolchain headers.
-cache::Entry NewEntry(const PlannedLoad& load, std::string_view artifact, std::vector<std::string> symbol_versions) {
+cache::Entry NewEntry(const PlannedLoad& load, std::string_view artifact,
+                      const std::vector<std::string>& symbol_versions) {
   cache::Entry entry;
-  entry.required_symbol_versions = std::move(symbol_versions);
   entry.key = load.key;
   entry.artifact = DigestOf(artifact);
   entry.size = artifact.size();
-  entry.language = load.request.language;
-  entry.architectures = load.request.architectures;
-  entry.functions = ResolvedFunctions(load.request.functions);
-  entry.build_options = DescribeBuild(load.request);
-  entry.toolchain = toolchain::DescribeTools(*load.request.toolchain);
   entry.inputs = InputsOf(load.request);
+  entry.detail.set_language(load.request.language);
+  Set(load.request.architectures, *entry.detail.mutable_architecture());
+  Set(ResolvedFunctions(load.request.functions), *entry.detail.mutable_function());
+  Set(symbol_versions, *entry.detail.mutable_required_symbol_version());
+  Set(DescribeBuild(load.request), *entry.detail.mutable_build_option());
+  entry.detail.set_toolchain(toolchain::DescribeTools(*load.request.toolchain));
   return entry;
 }
 
@@ -195,9 +201,9 @@ std::optional<remote::SharedResult> Build::AskUpstream() {
 absl::StatusOr<v1::LoadResult> Build::KeepFromUpstream(const remote::SharedResult& found) {
   if (found.files.size() != 1) return absl::DataLossError("it is not an artifact");
   const std::string_view artifact = *found.files.front().second;
-  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(artifact, load_->request.functions));
-  cache::Entry entry = NewEntry(*load_, artifact, std::move(versions));
-  entry.origin = parts_.upstream->address();
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> versions, InspectArtifact(artifact, load_->request.functions));
+  cache::Entry entry = NewEntry(*load_, artifact, versions);
+  entry.detail.set_origin(parts_.upstream->address());
   entry.toolchain_headers = found.headers;
   KERNIX_RETURN_IF_ERROR(parts_.cache.Insert(entry, load_->tag, artifact));
   v1::LoadResult result = parts_.ResultOf(*load_, entry);
@@ -267,17 +273,18 @@ absl::StatusOr<v1::LoadResult> Build::Keep(const PlanEnd& end) {
   const std::vector<std::string> dependencies = DependenciesOf(end.outputs, load_->plan.files);
   KERNIX_RETURN_IF_ERROR(CheckIsDescribed(*load_->request.toolchain, dependencies));
   const std::string_view linked = *end.outputs.at(load_->plan.files.artifact);
-  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(linked, load_->request.functions));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> versions, InspectArtifact(linked, load_->request.functions));
   v1::ArtifactTexts texts = TextsFor(load_->request, load_->plan.unit_texts, load_->plan.files.kept, end.outputs);
   texts.set_compiler_output(end.printed);
   KERNIX_ASSIGN_OR_RETURN(const std::string artifact, WithTexts(linked, texts, parts_.options.max_made_bytes));
   load_->trace->Lap("check artifact");
-  return Store(dependencies, artifact, std::move(versions));
+  return Store(dependencies, artifact, versions);
 }
 
 absl::StatusOr<v1::LoadResult> Build::Store(const std::vector<std::string>& dependency_files,
-                                            const std::string& artifact, std::vector<std::string> symbol_versions) {
-  cache::Entry entry = NewEntry(*load_, artifact, std::move(symbol_versions));
+                                            const std::string& artifact,
+                                            const std::vector<std::string>& symbol_versions) {
+  cache::Entry entry = NewEntry(*load_, artifact, symbol_versions);
   HeadersRead headers = DigestToolchainHeaders(parts_.env, parts_.toolchains.digests(), *load_->request.toolchain,
                                                dependency_files, load_->started, parts_.look_at());
   entry.toolchain_headers = std::move(headers.headers);

@@ -252,8 +252,8 @@ v1::LoadResult BuilderParts::ResultOf(const PlannedLoad& load, const cache::Entr
   result.set_artifact_digest(entry.artifact.Raw());
   result.set_artifact_size(entry.size);
   result.set_artifact_path(cache.BlobPath(entry.artifact));
-  result.mutable_function()->Assign(entry.functions.begin(), entry.functions.end());
-  for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
+  *result.mutable_function() = entry.detail.function();
+  *result.mutable_required_symbol_versions() = entry.detail.required_symbol_version();
   for (const v1::LoadWarning& warning : load.warnings) *result.add_warning() = warning;
   for (std::string& path : OtherFiles(*load.request.toolchain, entry.toolchain_headers)) {
     result.add_other_file(std::move(path));
