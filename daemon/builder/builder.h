@@ -93,7 +93,7 @@ struct BuilderParts {
       std::make_shared<exec::ByteQuota>(options.max_held_bytes_per_user);
   const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
   StepRunner step_runner{env, executor, step_cache, lessons.get(), options.disabled};
-  HeaderTrees header_trees{kHeaderTreeBytes};
+  exec::KeptTrees header_trees{kHeaderTreeBytes};
   KnownLoads known_loads{kKnownLoads};
   Flights flights{options.linger};
 };

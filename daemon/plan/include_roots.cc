@@ -92,24 +92,22 @@ exec::InputTreePtr MakeTree(std::vector<exec::InputFile> files, const HeaderCont
 
 }  // namespace
 
-std::vector<exec::InputTreePtr> HeaderTrees::Get(const std::vector<const RootTree*>& roots,
-                                                 const HeaderContents& contents) {
+std::vector<exec::InputTreePtr> TreesOf(const std::vector<const RootTree*>& roots, const HeaderContents& contents,
+                                        exec::KeptTrees& kept) {
   absl::flat_hash_map<Digest, uint64_t> copies;
   std::vector<exec::InputTreePtr> trees;
   for (const RootTree* root : roots) {
     if (root->files.empty()) continue;
-    const Digest& digest = root->digest.hash;
-    trees.push_back(Get(IdOf(digest, copies[digest]++), root->files, contents));
+    const Digest id = IdOf(root->digest.hash, copies[root->digest.hash]++);
+    exec::InputTreePtr tree = kept.Find(id);
+    if (tree == nullptr) {
+      uint64_t bytes = 0;
+      tree = MakeTree(root->files, contents, bytes);
+      tree = kept.Keep(id, std::move(tree), bytes);
+    }
+    trees.push_back(std::move(tree));
   }
   return trees;
-}
-
-exec::InputTreePtr HeaderTrees::Get(const Digest& id, const std::vector<exec::InputFile>& files,
-                                    const HeaderContents& contents) {
-  if (exec::InputTreePtr known = kept_.Find(id); known != nullptr) return known;
-  uint64_t bytes = 0;
-  exec::InputTreePtr tree = MakeTree(files, contents, bytes);
-  return kept_.Keep(id, std::move(tree), bytes);
 }
 
 }  // namespace kernix::build

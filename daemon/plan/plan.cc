@@ -368,7 +368,7 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const PlanLimits& lim
   return plan;
 }
 
-absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, HeaderTrees& trees, Plan& plan) {
+absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, exec::KeptTrees& trees, Plan& plan) {
   AddPrologues(request, plan.roots->list, contents);
   for (Step& step : plan.steps) {
     for (exec::InputFile& input : step.action.inputs) {
@@ -379,7 +379,7 @@ absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, Hea
   KERNIX_RETURN_IF_ERROR(CheckSizes(request, contents));
   std::vector<const RootTree*> mounted = {&KernelHeaderTree()};
   for (const RootTree& root : plan.roots->roots) mounted.push_back(&root);
-  const std::vector<exec::InputTreePtr> staged = trees.Get(mounted, contents);
+  const std::vector<exec::InputTreePtr> staged = TreesOf(mounted, contents, trees);
   for (size_t i = 0; i < staged.size(); ++i) (*plan.trees)[i].tree = staged[i];
   plan.kernel_headers->front().tree = staged.front();
   return absl::OkStatus();

@@ -186,6 +186,6 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const PlanLimits& lim
 // Adds the contents of the inputs. `contents` must have every header of `request`, and every flag file that is staged.
 // `trees` makes the include roots, which all units share. INVALID_REQUEST if a header's size differs from the size in
 // the request.
-absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, HeaderTrees& trees, Plan& plan);
+absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, exec::KeptTrees& trees, Plan& plan);
 
 }  // namespace kernix::build

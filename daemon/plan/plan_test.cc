@@ -48,7 +48,7 @@ BuildRequest Request(v1::Language language, int architectures = 0) {
 }
 
 Plan MustPlan(const BuildRequest& request, const PlanLimits& limits = {}, const HeaderContents& contents = {}) {
-  HeaderTrees trees(1 << 30);
+  exec::KeptTrees trees(1 << 30);
   absl::StatusOr<Plan> plan = MakePlan(request, limits);
   EXPECT_THAT(plan, IsOk());
   if (!plan.ok()) return Plan();
