@@ -7,7 +7,8 @@
 #
 # kernix_add_room(TARGET FOLDER [GRPC] [SOURCES file...] [LINKS library...] [PRIVATE_LINKS library...] [PROTO name...])
 # Adds the static library of a room. PROTO: compiles each FOLDER/name.proto, whose generated header is
-# "FOLDER/name.pb.h"; other rooms cannot include it. GRPC: most of the room's sources include gRPC's headers.
+# "FOLDER/name.pb.h"; other rooms can include it only if TARGET links TARGET_messages PUBLIC. GRPC: most of the room's
+# sources include gRPC's headers.
 function(kernix_open_room target folder)
   set(rooms "${PROJECT_BINARY_DIR}/rooms/${target}")
   cmake_path(GET folder PARENT_PATH parent)

@@ -176,8 +176,6 @@ MUTANTS = [
            instead("run.budget", "nullptr"), "sharing_test", "*ALoadThatHasWaited*"),
     Mutant("a phase's query that has a time limit of its own", "daemon/builder/step_runner.cc", "FindOrRun",
            instead("run.budget", "nullptr"), "sharing_test", "*NvccsPhases*"),
-    Mutant("a load that forgets what its lookup has waited", "daemon/builder/build.cc", "AskUpstream",
-           never("is_absent"), "sharing_test", "*ALoadHasWhatItsLookup*"),
     Mutant("a wait for another node's build that takes the time for queries", "daemon/builder/upstream_cache.cc",
            "Await", without("Renew"), "sharing_test", "*AWaitForAnotherNodes*"),
     Mutant("a write that a renewed token does not try again", "daemon/builder/upstream_cache.cc", "TryToWrite",

@@ -103,7 +103,7 @@ TEST_F(AnotherCompilerTest, BuildsWhatOpens) {
 
   const auto listed = t.cache->List({});
   ASSERT_THAT(listed, IsOk());
-  EXPECT_EQ(listed->front().entry.language, kToy);
+  EXPECT_EQ(listed->front().entry.detail.language(), kToy);
   EXPECT_EQ(UnitOf(*built).language(), kToy);
   const auto hit = t.Load(request_);
   ASSERT_THAT(hit, IsOk());

@@ -77,19 +77,25 @@ std::vector<std::string> DependenciesOf(const PlanOutputs& made, const PlanFiles
   return texts;
 }
 
+template <typename From, typename To>
+void Set(const From& from, To& to) {
+  to = {from.begin(), from.end()};
+}
+
 // Without its toolchain headers.
-cache::Entry NewEntry(const PlannedLoad& load, std::string_view artifact, std::vector<std::string> symbol_versions) {
+cache::Entry NewEntry(const PlannedLoad& load, std::string_view artifact,
+                      const std::vector<std::string>& symbol_versions) {
   cache::Entry entry;
-  entry.required_symbol_versions = std::move(symbol_versions);
-  entry.key = load.key();
+  entry.key = load.key;
   entry.artifact = DigestOf(artifact);
   entry.size = artifact.size();
-  entry.language = load.request.language;
-  entry.architectures = load.request.architectures;
-  entry.functions = ResolvedFunctions(load.request.functions);
-  entry.build_options = DescribeBuild(load.request);
-  entry.toolchain = toolchain::DescribeTools(*load.request.toolchain);
   entry.inputs = InputsOf(load.request);
+  entry.detail.set_language(load.request.language);
+  Set(load.request.architectures, *entry.detail.mutable_architecture());
+  Set(ResolvedFunctions(load.request.functions), *entry.detail.mutable_function());
+  Set(symbol_versions, *entry.detail.mutable_required_symbol_version());
+  Set(DescribeBuild(load.request), *entry.detail.mutable_build_option());
+  entry.detail.set_toolchain(toolchain::DescribeTools(*load.request.toolchain));
   return entry;
 }
 
@@ -154,8 +160,7 @@ absl::StatusOr<v1::LoadResult> Build::Make(HeaderContents contents) {
   PlannedLoad& load = *load_;
   // Another build of this key may have ended between our lookup and the start of this flight.
   if (std::optional<v1::LoadResult> hit = parts_.FindAndCount(load)) return *std::move(hit);
-  // The load counts its own miss, not its lookup.
-  if (load.effort != Effort::kLookup) parts_.cache.Count(cache::Total::kMisses);
+  parts_.cache.Count(cache::Total::kMisses);
   if (flight_->fetches()) load.trace->Lap("receive headers");
   load.started = {parts_.env.Now(), parts_.env.UnixMillis()};
   load.headers = std::move(contents);
@@ -164,9 +169,8 @@ absl::StatusOr<v1::LoadResult> Build::Make(HeaderContents contents) {
     if (result.ok()) return result;
     // If the result is wrong or cannot be kept, the load does not fail: it builds.
     Log(LogLevel::kWarning, "upstream_result_not_kept",
-        {{"name", load.tag.name}, {"key", ShortKey(load.key())}, {"error", ToStd(result.status().message())}});
+        {{"name", load.tag.name}, {"key", ShortKey(load.key)}, {"error", ToStd(result.status().message())}});
   }
-  if (load.effort == Effort::kLookup) parts_.flights.NoteEmptyQuery(load.key(), load.budget);
   if (load.effort != Effort::kBuild) return NothingThere();
   // Users of one store get the same bytes for a request, whoever has loaded it, and how. Nobody else compares the
   // tools' own calls with kernixd's.
@@ -182,18 +186,13 @@ std::optional<remote::SharedResult> Build::AskUpstream() {
   PlannedLoad& load = *load_;
   UpstreamCache* const upstream = parts_.upstream;
   if (upstream == nullptr || load.force || !load.request.refusal.ok()) return std::nullopt;
-  const bool may_build = load.effort == Effort::kBuild;
-  const UpstreamBudgetPtr vain = load.effort != Effort::kLookup ? parts_.flights.TakeEmptyQuery(load.key()) : nullptr;
-  // A load that cannot build asks again if the lookup had no time left.
-  const bool is_absent = vain != nullptr && (may_build || !vain->IsSpent());
-  load.budget = is_absent && may_build ? vain : upstream->NewBudget();
+  load.budget = upstream->NewBudget();
   std::optional<remote::SharedResult> found =
-      upstream->Find({.key = load.key(),
+      upstream->Find({.key = load.key,
                       .toolchain = load.request.toolchain,
                       .room = parts_.cache.limit_bytes(),
                       .cancellation = flight_->build_cancellation(),
                       .effort = load.effort,  // one that only waits does not say to other nodes that it builds
-                      .is_absent = is_absent,
                       .budget = load.budget});
   load.trace->Lap("ask upstream");
   return found;
@@ -202,14 +201,12 @@ std::optional<remote::SharedResult> Build::AskUpstream() {
 absl::StatusOr<v1::LoadResult> Build::KeepFromUpstream(const remote::SharedResult& found) {
   if (found.files.size() != 1) return absl::DataLossError("it is not an artifact");
   const std::string_view artifact = *found.files.front().second;
-  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(artifact, load_->request.functions));
-  cache::Entry entry = NewEntry(*load_, artifact, std::move(versions));
-  entry.origin = parts_.upstream->address();
-  for (const StatedHeader& header : found.headers) {
-    entry.toolchain_headers.push_back({header.name, header.digest});
-  }
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> versions, InspectArtifact(artifact, load_->request.functions));
+  cache::Entry entry = NewEntry(*load_, artifact, versions);
+  entry.detail.set_origin(parts_.upstream->address());
+  entry.toolchain_headers = found.headers;
   KERNIX_RETURN_IF_ERROR(parts_.cache.Insert(entry, load_->tag, artifact));
-  v1::LoadResult result = parts_.ResultOf(*load_->known, entry);
+  v1::LoadResult result = parts_.ResultOf(*load_, entry);
   result.set_cache_hit(true);
   result.set_from_upstream(true);
   return result;
@@ -229,9 +226,9 @@ absl::StatusOr<PlanEnd> Build::RunSteps(PlannedLoad& load) {
               {.askers = flight_->build_askers(),
                .budget = load.budget,
                .outputs = std::make_shared<HeldOutputs>(parts_.env, held),
+               .observer = flight_.get(),
                .trace = load.trace.get(),
-               .cancellation = flight_->build_cancellation()},
-              *flight_);
+               .cancellation = flight_->build_cancellation()});
   parts_.header_trees.DropUnstaged(*load.plan.trees);
   return end;
 }
@@ -263,7 +260,7 @@ std::optional<absl::Status> Build::AskAboutSources(const absl::Status& otherwise
   PlannedLoad alone = *load_;
   alone.request.refusal = otherwise;
   const absl::StatusOr<PlanEnd> end = CatchExceptions(kLoadNotHandled, [&]() -> absl::StatusOr<PlanEnd> {
-    KERNIX_ASSIGN_OR_RETURN(alone.plan, MakePlan(alone.request, parts_.include_roots, parts_.plan_limits()));
+    KERNIX_ASSIGN_OR_RETURN(alone.plan, MakePlan(alone.request, parts_.plan_limits()));
     alone.plan.mode = load_->plan.mode;
     return RunSteps(alone);
   });
@@ -276,33 +273,34 @@ absl::StatusOr<v1::LoadResult> Build::Keep(const PlanEnd& end) {
   const std::vector<std::string> dependencies = DependenciesOf(end.outputs, load_->plan.files);
   KERNIX_RETURN_IF_ERROR(CheckIsDescribed(*load_->request.toolchain, dependencies));
   const std::string_view linked = *end.outputs.at(load_->plan.files.artifact);
-  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(linked, load_->request.functions));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> versions, InspectArtifact(linked, load_->request.functions));
   v1::ArtifactTexts texts = TextsFor(load_->request, load_->plan.unit_texts, load_->plan.files.kept, end.outputs);
   texts.set_compiler_output(end.printed);
   KERNIX_ASSIGN_OR_RETURN(const std::string artifact, WithTexts(linked, texts, parts_.options.max_made_bytes));
   load_->trace->Lap("check artifact");
-  return Store(dependencies, artifact, std::move(versions));
+  return Store(dependencies, artifact, versions);
 }
 
 absl::StatusOr<v1::LoadResult> Build::Store(const std::vector<std::string>& dependency_files,
-                                            const std::string& artifact, std::vector<std::string> symbol_versions) {
-  cache::Entry entry = NewEntry(*load_, artifact, std::move(symbol_versions));
+                                            const std::string& artifact,
+                                            const std::vector<std::string>& symbol_versions) {
+  cache::Entry entry = NewEntry(*load_, artifact, symbol_versions);
   HeadersRead headers = DigestToolchainHeaders(parts_.env, parts_.toolchains.digests(), *load_->request.toolchain,
                                                dependency_files, load_->started, parts_.look_at());
   entry.toolchain_headers = std::move(headers.headers);
   KERNIX_RETURN_IF_ERROR(CheckNothingChanged(parts_.env, parts_.toolchains.digests(), load_->request, load_->started));
   load_->trace->Lap("digest headers");
-  const uint64_t changes_before = parts_.cache.changes(load_->key());
+  const uint64_t changes_before = parts_.cache.changes(load_->key);
   KERNIX_RETURN_IF_ERROR(parts_.cache.Insert(entry, load_->tag, artifact, [this] {
     load_->trace->Lap("keep artifact");
     return load_->trace->Trace();
   }));
   parts_.toolchains.Remember(*load_->request.toolchain);
   if (parts_.upstream != nullptr && parts_.upstream->writes()) {
-    parts_.upstream->Keep(load_->key(), entry.toolchain_headers, {{kArtifactFile, exec::MakeContent(artifact)}});
+    parts_.upstream->Keep(load_->key, entry.toolchain_headers, {{kArtifactFile, exec::MakeContent(artifact)}});
   }
   if (headers.states) Remember(entry, *std::move(headers.states), changes_before + 1);
-  v1::LoadResult result = parts_.ResultOf(*load_->known, entry);
+  v1::LoadResult result = parts_.ResultOf(*load_, entry);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(parts_.env.Now() - load_->started.monotonic);
   result.set_build_ms(static_cast<uint64_t>(wall.count()));
   return result;
@@ -310,14 +308,15 @@ absl::StatusOr<v1::LoadResult> Build::Store(const std::vector<std::string>& depe
 
 // If the entry has changed meanwhile, a lookup finds out whether it is still there.
 void Build::Remember(const cache::Entry& entry, std::vector<WatchedFile> headers, uint64_t cache_changes) {
-  if (!load_->request_digest || parts_.cache.changes(load_->key()) != cache_changes) return;
-  KnownHit hit{.result = parts_.ResultOf(*load_->known, entry),
+  if (!load_->request_digest || parts_.cache.changes(load_->key) != cache_changes) return;
+  KnownHit hit{.key = load_->key,
+               .toolchain = load_->request.toolchain,
+               .result = parts_.ResultOf(*load_, entry),
                .artifact = entry.artifact,
                .headers = std::make_shared<const std::vector<WatchedFile>>(std::move(headers)),
                .cache_changes = cache_changes};
   hit.result.set_cache_hit(true);
-  parts_.known_loads.Add(*load_->request_digest, load_->tag.owner,
-                         {load_->key(), load_->known->toolchain, load_->known->warnings, std::move(hit)});
+  parts_.known_loads.Add(*load_->request_digest, load_->tag.owner, std::move(hit));
 }
 
 namespace {
@@ -334,7 +333,7 @@ void Build::End(absl::StatusOr<v1::LoadResult> result) {
   // Whatever happens, the flight ends: everybody who asks for its key waits for it.
   IgnoreExceptions(kLoadNotHandled, [&] {
     if (result.ok()) return;
-    result = WithKey(WithOpenBrace(result.status(), load_->request), load_->key());
+    result = WithKey(WithOpenBrace(result.status(), load_->request), load_->key);
     if (load_->effort == Effort::kBuild) NoteFailure(result.status());
   });
   // In this order: a load that no longer finds the flight must find the entry.
@@ -346,7 +345,7 @@ void Build::NoteFailure(const absl::Status& status) {
   CountFailure(status);
   const bool compiler_refuses = KindOf(status) == v1::ErrorDetail::COMPILATION;
   const auto state = compiler_refuses ? remote::ClaimState::kFailed : remote::ClaimState::kLeft;
-  if (parts_.upstream != nullptr) parts_.upstream->EndBuild(load_->key(), state);
+  if (parts_.upstream != nullptr) parts_.upstream->EndBuild(load_->key, state);
 }
 
 void Build::CountFailure(const absl::Status& status) {
@@ -354,7 +353,7 @@ void Build::CountFailure(const absl::Status& status) {
   parts_.cache.Count(cancelled ? cache::Total::kCancelled : cache::Total::kFailures);
   const std::string user = StrCat(ToNumber(load_->tag.owner));
   LogOf(user, LogLevel::kInfo, cancelled ? "build_cancelled" : "build_failed",
-        {{"name", load_->tag.name}, {"key", ShortKey(load_->key())}, {"error", ToStd(status.message())}});
+        {{"name", load_->tag.name}, {"key", ShortKey(load_->key)}, {"error", ToStd(status.message())}});
 }
 
 }  // namespace kernix::build

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/builder/builder_parts.h"
+#include "daemon/builder/builder.h"
 #include "daemon/builder/flights.h"
 #include "daemon/builder/plan_runner.h"
 
@@ -43,7 +43,7 @@ class Build {
   absl::StatusOr<v1::LoadResult> Keep(const PlanEnd& end);
   // `dependency_files`: the lists of files that the tools have read.
   absl::StatusOr<v1::LoadResult> Store(const std::vector<std::string>& dependency_files, const std::string& artifact,
-                                       std::vector<std::string> symbol_versions);
+                                       const std::vector<std::string>& symbol_versions);
   // Makes the first lookup of the result a known one.
   void Remember(const cache::Entry& entry, std::vector<WatchedFile> headers, uint64_t cache_changes);
   void NoteFailure(const absl::Status& status);

@@ -15,7 +15,6 @@
 #include "common/base/strings.h"
 #include "common/wire/quick_lookup.h"
 #include "daemon/builder/build.h"
-#include "daemon/builder/builder_parts.h"
 #include "daemon/builder/failure.h"
 #include "daemon/builder/miss_reason.h"
 #include "daemon/builder/toolchain_headers.h"
@@ -28,14 +27,6 @@
 
 namespace kernix::build {
 namespace {
-
-// A lookup has nobody to tell.
-class NoObserver : public LoadObserver {
- public:
-  absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>&) override {
-    return absl::UnimplementedError("a lookup uploads nothing");
-  }
-};
 
 // Longer than any user's loads can take.
 constexpr std::chrono::hours kTurnComes{24 * 365};
@@ -76,10 +67,10 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Prepare(const v1::LoadRequ
                                                               toolchain::ToolchainPtr toolchain) {
   const bool is_remembered = toolchain->described != nullptr && toolchain->described->of_store;
   absl::StatusOr<std::shared_ptr<PlannedLoad>> load = PrepareFor(request, owner, std::move(toolchain));
-  if (!is_remembered || request.force_rebuild() || (load.ok() && Find(*(*load)->known, owner))) return load;
+  if (!is_remembered || request.force_rebuild() || (load.ok() && Find(**load))) return load;
   for (toolchain::ToolchainPtr& other : toolchains.Remembered(request.language())) {
     absl::StatusOr<std::shared_ptr<PlannedLoad>> again = PrepareFor(request, owner, std::move(other));
-    if (again.ok() && Find(*(*again)->known, owner)) return again;
+    if (again.ok() && Find(**again)) return again;
   }
   return load;
 }
@@ -98,10 +89,10 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::PrepareFor(const v1::LoadR
   if (!can_build && load->force) return NothingToBuildWith(*load->request.toolchain);
   if (request.only_cached() || !can_build) load->effort = Effort::kWait;
   if (load->effort != Effort::kBuild && !load->request.refusal.ok()) return load->request.refusal;
-  KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, plan_limits()));
+  KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, plan_limits()));
   for (Unit& unit : load->request.units) unit.functions = {};  // they are in the unit's text, and among the request's
-  load->known = std::make_shared<const KnownLoad>(
-      KnownLoad{LoadKey(load->request, load->plan), load->request.toolchain, LoadWarnings(load->request)});
+  load->key = LoadKey(load->request, load->plan);
+  load->warnings = LoadWarnings(load->request);
   return load;
 }
 
@@ -131,12 +122,12 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
   const auto slot = SlotForBuild(*load, cancellation);
   if (slot == nullptr) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
   bool mine = false;
-  absl::StatusOr<v1::LoadResult> result = JoinLookups(*load, observer, cancellation);
-  if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
-    KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, flights.JoinOrMake(*load, mine));
-    if (!mine) CountJoined();
-    result = Fly(load, flight, observer, verbose, cancellation);
+  KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, flights.JoinOrMake(*load, mine));
+  if (!mine) {
+    cache.Count(cache::Total::kMisses);
+    cache.Count(cache::Total::kJoined);
   }
+  absl::StatusOr<v1::LoadResult> result = Fly(load, flight, observer, verbose, cancellation);
   // An asker's earlier loads are for nobody else.
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
     const toolchain::Toolchain& tools = *load->request.toolchain;
@@ -147,7 +138,7 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
   if (!result.ok()) return result;
   if (!result->cache_hit()) result->set_miss_reason(reason);
   result->set_joined(!mine && !result->cache_hit());
-  result->mutable_warning()->Assign(load->known->warnings.begin(), load->known->warnings.end());
+  result->mutable_warning()->Assign(load->warnings.begin(), load->warnings.end());
   KERNIX_RETURN_IF_ERROR(GiveOut(*load, *result));
   return result;
 }
@@ -164,81 +155,31 @@ absl::StatusOr<v1::LoadResult> Builder::Fly(const std::shared_ptr<PlannedLoad>& 
   const absl::Cleanup leave = [&] {
     if (askers.Leave(asker)) changed();
   };
-  OwnHeaders own(header_cache_, load->tag.owner, observer);
-  absl::StatusOr<v1::LoadResult> result = flight->Await(own, verbose, cancellation, start);
+  absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
   if (flight->closed()) flights.Forget(flight);
   return result;
 }
 
-Builder::Asked Builder::Know(const v1::LoadRequest& request, const cache::Tag& tag) {
-  // Load() finds out what tools these are.
-  if (!toolchains.HasFound(request.toolchain(), request.language())) return {};
-  const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
-  if (!toolchain.ok() || !CheckModuleName(tag.name).ok()) return {};
-  const Digest digest = DigestOfLookup(LookupOf(request));
-  if (KnownLoadPtr known = known_loads.Find(digest, *toolchain)) return {std::move(known), digest, nullptr};
-  const auto turn = TurnToPlan(tag.owner);
-  absl::StatusOr<std::shared_ptr<PlannedLoad>> load = Prepare(request, tag.owner, *toolchain);
-  if (!load.ok() || !(*load)->request.refusal.ok()) return {};
-  const bool is_certain = !DependsOnFiles((*load)->request);
-  return {(*load)->known, is_certain ? std::optional(digest) : std::nullopt, *std::move(load)};
-}
-
-bool Builder::LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver,
-                     CancellationPtr cancellation) {
+bool Builder::LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver) {
   const Flights::Work work(flights);
-  if (request.force_rebuild()) return false;
-  const cache::Tag tag{request.name(), owner};
-  const Asked asked = Know(request, tag);
-  const KnownLoadPtr& load = asked.known;
-  if (load == nullptr) return false;
-  std::optional<KnownHit> hit = Find(*load, owner);
-  if (!hit) return asked.planned != nullptr && LookUpThere(asked.planned, deliver, cancellation);
-  if (!deliver(hit->result)) return false;
-  if (asked.request)
-    known_loads.Add(*asked.request, owner, {load->key, load->toolchain, load->warnings, std::move(hit)});
-  cache.Touch(load->key, tag);
+  // Load() finds out what unknown tools are.
+  if (request.force_rebuild() || !toolchains.HasFound(request.toolchain(), request.language())) return false;
+  const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
+  if (!toolchain.ok()) return false;
+  auto turn = TurnToPlan(owner);
+  const absl::StatusOr<std::shared_ptr<PlannedLoad>> planned = Prepare(request, owner, *toolchain);
+  turn.reset();
+  if (!planned.ok() || !(*planned)->request.refusal.ok()) return false;
+  const PlannedLoad& load = **planned;
+  std::optional<KnownHit> hit = Find(load);
+  if (!hit || !deliver(hit->result)) return false;
+  if (!DependsOnFiles(load.request)) known_loads.Add(DigestOfLookup(LookupOf(request)), owner, *std::move(hit));
+  cache.Touch(load.key, load.tag);
   return true;
 }
 
-// Takes what the upstream has, at once: such a load needs neither gRPC nor its headers' contents. Lookups of one key
-// look together.
-bool Builder::LookUpThere(const std::shared_ptr<PlannedLoad>& load, const DeliverHit& deliver,
-                          const CancellationPtr& cancellation) {
-  if (upstream == nullptr || !upstream->reads() || !upstream->IsAnswered()) return false;
-  load->effort = Effort::kLookup;
-  load->trace = std::make_shared<TraceRecorder>(env);
-  bool mine = false;
-  const absl::StatusOr<FlightPtr> flight = flights.JoinOrMake(*load, mine);
-  if (!flight.ok() || *flight == nullptr) return false;
-  NoObserver nobody;
-  absl::StatusOr<v1::LoadResult> result = Fly(load, *flight, nobody, /*verbose=*/false, cancellation);
-  if (!result.ok()) return false;
-  if (!mine) CountJoined();
-  if (mine && result->from_upstream()) cache.Count(cache::Total::kMisses);
-  result->mutable_warning()->Assign(load->known->warnings.begin(), load->known->warnings.end());
-  return GiveOut(*load, *result).ok() && deliver(*result);
-}
-
-absl::StatusOr<v1::LoadResult> Builder::JoinLookups(const PlannedLoad& load, LoadObserver& observer,
-                                                    const CancellationPtr& cancellation) {
-  const FlightPtr flight = load.force ? nullptr : flights.JoinLookups(load.key());
-  if (flight == nullptr) return NothingThere();
-  absl::StatusOr<v1::LoadResult> result = flight->Await(observer, /*verbose=*/false, cancellation, nullptr);
-  if (flight->closed()) flights.Forget(flight);
-  const bool is_cancelled = cancellation != nullptr && cancellation->cancelled();
-  if (!result.ok()) return is_cancelled ? result.status() : NothingThere();
-  CountJoined();
-  return result;
-}
-
-void Builder::CountJoined() {
-  cache.Count(cache::Total::kMisses);
-  cache.Count(cache::Total::kJoined);
-}
-
 absl::Status Builder::GiveOut(const PlannedLoad& load, const v1::LoadResult& result) {
-  cache.AddTag(load.key(), load.tag);
+  cache.AddTag(load.key, load.tag);
   KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result.artifact_digest()));
   cache.Lend(artifact, load.tag.owner);
   return absl::OkStatus();
@@ -249,12 +190,11 @@ bool Builder::LookUpKnown(const v1::LookupRequest& lookup, UserId owner, FileChe
   if (!CheckModuleName(lookup.name()).ok()) return false;
   const toolchain::ToolchainPtr toolchain = toolchains.FindKnown(lookup.toolchain(), lookup.language(), check);
   if (toolchain == nullptr) return false;
-  const KnownLoadPtr load = known_loads.Find(DigestOfLookup(lookup), toolchain);
-  if (load == nullptr || !load->hit || !check.Unchanged(load->hit->headers)) return false;
-  const KnownHit& hit = *load->hit;
-  if (!cache.LendAgain(load->key, hit.artifact, hit.result.artifact_size(), hit.cache_changes, owner)) return false;
-  if (!deliver(hit.result)) return false;
-  cache.Touch(load->key, {lookup.name(), owner});
+  const KnownHitPtr hit = known_loads.Find(DigestOfLookup(lookup), toolchain);
+  if (hit == nullptr || !check.Unchanged(hit->headers)) return false;
+  if (!cache.LendAgain(hit->key, hit->artifact, hit->result.artifact_size(), hit->cache_changes, owner)) return false;
+  if (!deliver(hit->result)) return false;
+  cache.Touch(hit->key, {lookup.name(), owner});
   return true;
 }
 
@@ -274,7 +214,7 @@ void Builder::StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightP
   flights.EndWork();
 }
 
-std::optional<KnownHit> BuilderParts::Find(const KnownLoad& load, UserId owner) {
+std::optional<KnownHit> BuilderParts::Find(const PlannedLoad& load) {
   const uint64_t cache_changes = cache.changes(load.key);  // before the entry is read
   const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key);
   if (!entry.ok()) {
@@ -284,33 +224,38 @@ std::optional<KnownHit> BuilderParts::Find(const KnownLoad& load, UserId owner) 
   }
   auto headers = std::make_shared<std::vector<WatchedFile>>();
   if (!entry->has_value() ||
-      ChangedToolchainHeader(toolchains.digests(), *load.toolchain, (*entry)->toolchain_headers, *headers)) {
+      ChangedToolchainHeader(toolchains.digests(), *load.request.toolchain, (*entry)->toolchain_headers, *headers)) {
     return std::nullopt;
   }
-  cache.Lend((*entry)->artifact, owner);
-  KnownHit hit{ResultOf(load, **entry), (*entry)->artifact, std::move(headers), cache_changes};
+  cache.Lend((*entry)->artifact, load.tag.owner);
+  KnownHit hit{.key = load.key,
+               .toolchain = load.request.toolchain,
+               .result = ResultOf(load, **entry),
+               .artifact = (*entry)->artifact,
+               .headers = std::move(headers),
+               .cache_changes = cache_changes};
   hit.result.set_cache_hit(true);
   return hit;
 }
 
 std::optional<v1::LoadResult> BuilderParts::FindAndCount(const PlannedLoad& load) {
   if (load.force) return std::nullopt;
-  std::optional<KnownHit> hit = Find(*load.known, load.tag.owner);
+  std::optional<KnownHit> hit = Find(load);
   if (!hit) return std::nullopt;
-  cache.Touch(load.key(), load.tag);
+  cache.Touch(load.key, load.tag);
   return std::move(hit->result);
 }
 
-v1::LoadResult BuilderParts::ResultOf(const KnownLoad& load, const cache::Entry& entry) const {
+v1::LoadResult BuilderParts::ResultOf(const PlannedLoad& load, const cache::Entry& entry) const {
   v1::LoadResult result;
   result.set_key(load.key.Raw());
   result.set_artifact_digest(entry.artifact.Raw());
   result.set_artifact_size(entry.size);
   result.set_artifact_path(cache.BlobPath(entry.artifact));
-  result.mutable_function()->Assign(entry.functions.begin(), entry.functions.end());
-  for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
+  *result.mutable_function() = entry.detail.function();
+  *result.mutable_required_symbol_versions() = entry.detail.required_symbol_version();
   for (const v1::LoadWarning& warning : load.warnings) *result.add_warning() = warning;
-  for (std::string& path : OtherFiles(*load.toolchain, entry.toolchain_headers)) {
+  for (std::string& path : OtherFiles(*load.request.toolchain, entry.toolchain_headers)) {
     result.add_other_file(std::move(path));
   }
   return result;

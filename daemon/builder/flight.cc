@@ -152,11 +152,11 @@ bool Flight::empty() const {
   return askers_ == 0;
 }
 
-void Flight::OnQueued(const std::string& step, int actions_ahead) {
+void Flight::OnQueued(const exec::Action& action, int actions_ahead) {
   const MutexLock lock(mutex_);
   progress_.set_state(v1::Progress::QUEUED);
   progress_.set_queue_position(static_cast<uint32_t>(actions_ahead));
-  progress_.set_step(step);
+  progress_.set_step(action.step);
   ++progress_version_;
   changed_.NotifyAll();
 }

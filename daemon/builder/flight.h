@@ -23,7 +23,8 @@
 #include "common/base/cancellation.h"
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
-#include "daemon/builder/plan_runner.h"
+#include "daemon/exec/action.h"
+#include "daemon/exec/askers.h"
 #include "daemon/plan/plan.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -45,7 +46,7 @@ class LoadObserver {
 };
 
 // Thread-safe.
-class Flight : public PlanObserver {
+class Flight : public exec::ActionObserver {
  public:
   using Result = absl::StatusOr<v1::LoadResult>;
   // Starts the build with the fetched contents. Called once, in the thread of an asker, who then
@@ -84,7 +85,7 @@ class Flight : public PlanObserver {
   // Cancels the build; fires when the flight is abandoned.
   const CancellationPtr& build_cancellation() const { return build_cancellation_; }
 
-  void OnQueued(const std::string& step, int actions_ahead) override;
+  void OnQueued(const exec::Action& action, int actions_ahead) override;
   void OnStarted(const exec::Action& action) override;
   void OnOutput(std::string_view text) override;
   void OnStepDone(int steps_done) override;

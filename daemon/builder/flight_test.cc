@@ -96,7 +96,7 @@ TEST(FlightTest, VerboseAskersGetOutputAndAllGetProgress) {
   ASSERT_TRUE(flight.Join());
   TestObserver verbose, quiet;
   const auto build = [&](const HeaderContents&) {
-    flight.OnQueued("compile", 3);
+    flight.OnQueued(NamedAction("compile"), 3);
     flight.OnStarted(NamedAction("compile"));
     flight.OnOutput("warning!");
     flight.OnStepDone(1);

@@ -10,8 +10,6 @@
 namespace kernix::build {
 namespace {
 
-constexpr Duration kFreshAnswer{1'000};
-
 std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
   std::set<Digest> digests;
   for (const HeaderRef& header : headers) digests.insert(header.digest);
@@ -52,16 +50,11 @@ absl::StatusOr<FlightPtr> Flights::JoinOrMake(const PlannedLoad& load, bool& min
   const MutexLock lock(mutex_);
   if (stopping_) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
   mine = false;
-  const Key wait{load.key(), Effort::kWait};
-  const bool is_lookup = load.effort == Effort::kLookup;
-  if (is_lookup && flights_.contains(wait)) return nullptr;
   for (const bool needs_workers : {false, true}) {
-    const Key build{load.key(), Effort::kBuild, needs_workers};
-    if (is_lookup && flights_.contains(build)) return nullptr;
-    if (load.effort != Effort::kWait) continue;
-    if (FlightPtr building = Join(build, /*only_running=*/true)) return building;
+    if (load.effort != Effort::kWait) break;
+    if (FlightPtr building = Join({load.key, Effort::kBuild, needs_workers}, /*only_running=*/true)) return building;
   }
-  const Key own{load.key(), load.effort, load.effort == Effort::kBuild && load.needs_workers()};
+  const Key own{load.key, load.effort, load.effort == Effort::kBuild && load.needs_workers()};
   if (FlightPtr joined = Join(own)) return joined;
   mine = true;
   FlightPtr flight = Make(load);
@@ -76,27 +69,9 @@ FlightPtr Flights::Make(const PlannedLoad& load) {
   return std::make_shared<Flight>(DistinctDigests(load.request.headers), linger_);
 }
 
-FlightPtr Flights::JoinLookups(const Digest& key) {
-  const MutexLock lock(mutex_);
-  return Join({key, Effort::kLookup}, /*only_running=*/true);
-}
-
 void Flights::Forget(const FlightPtr& flight) {
   const MutexLock lock(mutex_);
   absl::erase_if(flights_, [&](const auto& entry) { return entry.second == flight; });
-}
-
-void Flights::NoteEmptyQuery(const Digest& key, UpstreamBudgetPtr budget) {
-  const MutexLock lock(mutex_);
-  empty_queries_.Put(key, {env_.Now(), std::move(budget)});
-}
-
-UpstreamBudgetPtr Flights::TakeEmptyQuery(const Digest& key) {
-  const MutexLock lock(mutex_);
-  const EmptyQuery* const query = empty_queries_.Find(key);
-  UpstreamBudgetPtr budget = query != nullptr && env_.Now() - query->end < kFreshAnswer ? query->budget : nullptr;
-  empty_queries_.Drop(key);
-  return budget;
 }
 
 }  // namespace kernix::build

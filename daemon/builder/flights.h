@@ -8,16 +8,14 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
-#include "common/base/lru.h"
 #include "common/base/mutex.h"
-#include "common/os/env.h"
 #include "daemon/builder/flight.h"
-#include "daemon/builder/known_loads.h"
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
 #include "daemon/builder/upstream_cache.h"
@@ -31,7 +29,8 @@ namespace kernix::build {
 struct PlannedLoad {
   BuildRequest request;
   Plan plan;
-  KnownLoadPtr known;
+  Digest key;
+  std::vector<v1::LoadWarning> warnings;
   std::optional<Digest> request_digest;  // of what a lookup would ask; nothing if no lookup can know the answer
   cache::Tag tag;
   bool force = false;
@@ -39,14 +38,13 @@ struct PlannedLoad {
   bool batch = false;
   bool frozen = false;  // its program expects no build any more
   Effort effort = Effort::kBuild;
-  std::shared_ptr<TraceRecorder> trace;  // null for a lookup of what is in the cache
+  std::shared_ptr<TraceRecorder> trace;  // null for a lookup
 
   // Set when the build starts.
   BuildStart started;
   HeaderContents headers;
   UpstreamBudgetPtr budget;  // null: the upstream is not asked
 
-  const Digest& key() const { return known->key; }
   bool needs_workers() const { return request.toolchain->described != nullptr; }
 };
 
@@ -57,8 +55,8 @@ using FlightPtr = std::shared_ptr<Flight>;
 // needs workers. Thread-safe.
 class Flights {
  public:
-  // `env` must outlive this object. `linger`: see Flight.
-  Flights(Env& env, std::chrono::milliseconds linger) : env_(env), linger_(linger) {}
+  // `linger`: see Flight.
+  explicit Flights(std::chrono::milliseconds linger) : linger_(linger) {}
 
   // StopAndWait() waits for these: loads, lookups and builds. A build ends in another thread than it begins.
   void BeginWork();
@@ -77,21 +75,11 @@ class Flights {
   // Cancels all work, and waits until it has ended. From now on, JoinOrMake() returns CANCELLED.
   void StopAndWait();
 
-  // Joins the flight of `load`, making one if needed. `mine`: this call made it. Null: there is a flight of a load that
-  // does more than this lookup.
+  // Joins the flight of `load`, making one if needed. `mine`: this call made it.
   absl::StatusOr<FlightPtr> JoinOrMake(const PlannedLoad& load, bool& mine);
-
-  // Joins the lookups of a key that ask the upstream now. Null if there are none.
-  FlightPtr JoinLookups(const Digest& key);
 
   // Nobody joins it any more.
   void Forget(const FlightPtr& flight);
-
-  // Remembers for a moment that the upstream had nothing for this key when a lookup asked, and the rest of the lookup's
-  // budget. The load that follows need not ask again.
-  void NoteEmptyQuery(const Digest& key, UpstreamBudgetPtr budget);
-  // Null if no lookup has asked. Forgets the query.
-  UpstreamBudgetPtr TakeEmptyQuery(const Digest& key);
 
  private:
   struct Key {
@@ -105,16 +93,11 @@ class Flights {
       return H::combine(std::move(hash), key.load, key.effort, key.needs_workers);
     }
   };
-  struct EmptyQuery {
-    MonotonicTime end;
-    UpstreamBudgetPtr budget;
-  };
 
   // Null if there is none that takes askers.
   FlightPtr Join(const Key& key, bool only_running = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   FlightPtr Make(const PlannedLoad& load);
 
-  Env& env_;
   const std::chrono::milliseconds linger_;
 
   Mutex mutex_;
@@ -122,7 +105,6 @@ class Flights {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int work_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<Key, FlightPtr> flights_ ABSL_GUARDED_BY(mutex_);
-  Lru<Digest, EmptyQuery> empty_queries_ ABSL_GUARDED_BY(mutex_){1024};
 };
 
 }  // namespace kernix::build

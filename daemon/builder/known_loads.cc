@@ -23,21 +23,18 @@ bool DependsOnFiles(const BuildRequest& request) {
          std::any_of(request.link_flags.begin(), request.link_flags.end(), names_library);
 }
 
-KnownLoadPtr KnownLoads::Find(const Digest& request, const toolchain::ToolchainPtr& toolchain) {
+KnownHitPtr KnownLoads::Find(const Digest& request, const toolchain::ToolchainPtr& toolchain) {
   const MutexLock lock(mutex_);
   const Kept* const found = loads_.Find(request);
-  return found != nullptr && found->load->toolchain == toolchain ? found->load : nullptr;
+  return found != nullptr && found->hit->toolchain == toolchain ? found->hit : nullptr;
 }
 
-void KnownLoads::Add(const Digest& request, UserId user, KnownLoad load) {
-  size_t bytes = 0;
-  for (const v1::LoadWarning& warning : load.warnings) bytes += warning.ByteSizeLong();
-  if (bytes > kMostWarningBytes) return;
-  if (load.hit && load.hit->result.ByteSizeLong() > kMostHitBytes) load.hit.reset();
+void KnownLoads::Add(const Digest& request, UserId user, KnownHit hit) {
+  if (hit.result.ByteSizeLong() > kMostHitBytes) return;
   const MutexLock lock(mutex_);
-  if (load.hit && !ShareHeaders(*load.hit)) load.hit.reset();
+  if (!ShareHeaders(hit)) return;
   if (loads_.size() >= limit_ && !loads_.Contains(request)) DropOne();
-  loads_.Put(request, Kept{user, std::make_shared<const KnownLoad>(std::move(load))});
+  loads_.Put(request, Kept{user, std::make_shared<const KnownHit>(std::move(hit))});
 }
 
 void KnownLoads::DropOne() {
@@ -67,9 +64,7 @@ bool KnownLoads::ShareHeaders(KnownHit& hit) {
 void KnownLoads::MakeRoomForHeaders() {
   for (size_t left = 1 + loads_.size() / 8; left > 0; --left) DropOne();
   absl::flat_hash_set<FileCheck::Files> used;
-  for (const auto& [request, kept] : loads_) {
-    if (kept.load->hit) used.insert(kept.load->hit->headers);
-  }
+  for (const auto& [request, kept] : loads_) used.insert(kept.hit->headers);
   header_lists_.assign(used.begin(), used.end());
   headers_ = 0;
   for (const FileCheck::Files& list : header_lists_) headers_ += list->size();

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -26,21 +25,15 @@ namespace kernix::build {
 // The answer to a load that is a hit. Valid while its inputs are unchanged: the toolchain, these headers, the cache's
 // entry (Cache::changes()), and the artifact in the store.
 struct KnownHit {
+  Digest key;
+  toolchain::ToolchainPtr toolchain;
   v1::LoadResult result;
   Digest artifact;
   FileCheck::Files headers;  // those of the toolchain that the build has read
   uint64_t cache_changes = 0;
 };
 
-// A load's data for a lookup. They follow from the request, its toolchain and the files that its flags name.
-struct KnownLoad {
-  Digest key;
-  toolchain::ToolchainPtr toolchain;
-  std::vector<v1::LoadWarning> warnings;
-  std::optional<KnownHit> hit = std::nullopt;  // the last one
-};
-
-using KnownLoadPtr = std::shared_ptr<const KnownLoad>;
+using KnownHitPtr = std::shared_ptr<const KnownHit>;
 
 // The digest of what the answer to a lookup depends on.
 Digest DigestOfLookup(const v1::LookupRequest& lookup);
@@ -49,13 +42,11 @@ Digest DigestOfLookup(const v1::LookupRequest& lookup);
 // flags name, which may change by the next load.
 bool DependsOnFiles(const BuildRequest& request);
 
-// Keeps loads by the digest of their request, at most `limit`. When it is full, the user with the most loads loses the
+// Keeps hits by the digest of their request, at most `limit`. When it is full, the user with the most of them loses the
 // least recently used one. Thread-safe.
 class KnownLoads {
  public:
-  // Loads with longer warnings are not kept.
-  static constexpr size_t kMostWarningBytes = 4096;
-  // Longer answers are not kept with their loads.
+  // Longer answers are not kept.
   static constexpr size_t kMostHitBytes = 16 << 10;
   // How many headers all lists have together, of some 160 bytes each. Most kernels share a list with others.
   static constexpr size_t kMostHeaders = 64 << 10;
@@ -63,15 +54,15 @@ class KnownLoads {
   explicit KnownLoads(size_t limit) : limit_(limit), loads_(limit) {}
 
   // Null if the load is not known, or was made with another toolchain.
-  KnownLoadPtr Find(const Digest& request, const toolchain::ToolchainPtr& toolchain);
+  KnownHitPtr Find(const Digest& request, const toolchain::ToolchainPtr& toolchain);
 
   // `user`: who has loaded it.
-  void Add(const Digest& request, UserId user, KnownLoad load);
+  void Add(const Digest& request, UserId user, KnownHit hit);
 
  private:
   struct Kept {
     UserId user;
-    KnownLoadPtr load;
+    KnownHitPtr hit;
   };
 
   void DropOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

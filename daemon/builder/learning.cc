@@ -38,8 +38,7 @@ size_t Learning::size() const {
 
 absl::StatusOr<PlanOutputs> Learning::RunSteps(UserId user, std::vector<Step> steps, bool may_print) {
   const auto asker = std::make_shared<exec::Askers>(exec::Asker{.user = user, .max_parallel = 1});
-  PlanObserver nobody;  // a lesson has nobody to tell
-  PlanEnd end = RunPlan({.steps = std::move(steps)}, *runner_, {.askers = asker, .cancellation = stop_}, nobody);
+  PlanEnd end = RunPlan({.steps = std::move(steps)}, *runner_, {.askers = asker, .cancellation = stop_});
   KERNIX_RETURN_IF_ERROR(end.status);
   if (!may_print && !end.printed.empty())
     return absl::FailedPreconditionError("the compiler warns of what was to be learned");

@@ -293,16 +293,16 @@ Miss ExplainMiss(cache::Cache& cache, toolchain::FileDigests& digests, const Pla
   const absl::StatusOr<std::vector<cache::BuiltFrom>> earlier = cache.Recent(load.tag, kMostCompared);
   if (!earlier.ok()) return {"not known: the cache cannot be read"};
   const bool has_key = std::any_of(earlier->begin(), earlier->end(),
-                                   [&](const cache::BuiltFrom& built) { return built.key == load.key(); });
+                                   [&](const cache::BuiltFrom& built) { return built.key == load.key; });
   if (!has_key) return CompareWithEarlier(InputsOf(load.request), *earlier);
-  const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key());
+  const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key);
   if (!entry.ok() || !entry->has_value()) return {"not known: the earlier kernel has just left the cache"};
   std::vector<WatchedFile> unchanged;
   const std::optional<std::string> header =
       ChangedToolchainHeader(digests, *load.request.toolchain, (*entry)->toolchain_headers, unchanged);
   if (!header) return {"another load has just built it"};
   const bool is_of_toolchain = PortablePath(ToolchainFolders(*load.request.toolchain), *header) != *header;
-  return {Printable(StrCat(is_of_toolchain ? "toolchain header " : "file ", *header, " changed")), load.key()};
+  return {Printable(StrCat(is_of_toolchain ? "toolchain header " : "file ", *header, " changed")), load.key};
 }
 
 }  // namespace kernix::build

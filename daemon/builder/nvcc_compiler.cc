@@ -32,21 +32,6 @@ namespace {
 using language::RuntimeChoice;
 using language::RuntimeParts;
 
-// Shows phases to the observer of the step that they make up.
-class PhaseObserver : public PlanObserver {
- public:
-  explicit PhaseObserver(exec::ActionObserver* observer) : observer_(observer) {}
-  void OnQueued(const std::string&, int actions_ahead) override {
-    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
-  }
-  void OnStarted(const exec::Action& action) override {
-    if (observer_ != nullptr) observer_->OnStarted(action);
-  }
-
- private:
-  exec::ActionObserver* const observer_;
-};
-
 template <typename T>
 void Append(std::vector<T>& to, std::vector<T> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -341,8 +326,9 @@ class NvccCompiler::Compile {
   PlanEnd RunPhases(std::vector<Step> steps) {
     StepRunner::Run run = run_;
     run.outputs = held_;
+    run.observer = &observer_;
     PlanEnd end = RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode, .in_order = true},
-                          compiler_.runner_, std::move(run), observer_);
+                          compiler_.runner_, std::move(run));
     if (end.reused.contains(StepKind::kCicc)) has_reused_device_code_ = true;
     return end;
   }
@@ -411,7 +397,7 @@ class NvccCompiler::Compile {
   const StepRunner::Run& run_;
   const HeldOutputsPtr held_;
   const bool lines_count_;
-  PhaseObserver observer_{run_.observer};
+  MutedStep observer_{run_.observer};    // of phases
   bool has_reused_device_code_ = false;  // that was made for another compile
   Phases phases_;                        // with the whole header
   std::optional<RuntimeParts> to_learn_;

@@ -48,12 +48,13 @@ constexpr size_t kMostAtOnce = 128;
 
 class PlanRun {
  public:
-  PlanRun(Plan plan, StepRunner& runner, StepRunner::Run run, PlanObserver& observer)
-      : runner_(runner), run_(std::move(run)), share_(run_.share), in_order_(plan.in_order), observer_(observer) {
+  PlanRun(Plan plan, StepRunner& runner, StepRunner::Run run)
+      : runner_(runner), run_(std::move(run)), share_(run_.share), in_order_(plan.in_order) {
     run_.toolchain = std::move(plan.toolchain);
     run_.mode = plan.mode;
     run_.share = share_ * StepsThatStart(plan);  // so that all steps together keep to what the askers want
-    for (Step& step : plan.steps) waiting_.push_back(&steps_.emplace_back(steps_.size(), std::move(step), observer_));
+    for (Step& step : plan.steps)
+      waiting_.push_back(&steps_.emplace_back(steps_.size(), std::move(step), run_.observer));
     wanted_ = steps_.size();
   }
 
@@ -72,9 +73,7 @@ class PlanRun {
  private:
   // One step, and the observer of its action.
   struct StepRun : exec::ActionObserver {
-    StepRun(size_t i, Step s, PlanObserver& o) : index(i), step(std::move(s)), observer(o) {}
-    void OnQueued(int actions_ahead) override { observer.OnQueued(step.action.step, actions_ahead); }
-    void OnStarted(const exec::Action& action) override { observer.OnStarted(action); }
+    StepRun(size_t i, Step s, ActionObserver* of_plan) : ActionObserver(of_plan), index(i), step(std::move(s)) {}
     // In whole lines, so that no path is cut in two.
     void OnOutput(std::string_view text) override {
       unfinished += text;
@@ -84,12 +83,11 @@ class PlanRun {
     }
     void OnEnded() { Show(std::exchange(unfinished, "")); }
     void Show(std::string_view lines) {
-      if (!lines.empty()) observer.OnOutput(WithUsersNames(lines, step.action.links));
+      if (!lines.empty()) ActionObserver::OnOutput(WithUsersNames(lines, step.action.links));
     }
 
     const size_t index;
     Step step;
-    PlanObserver& observer;
     const CancellationPtr cancellation = std::make_shared<Cancellation>();
     std::string unfinished;  // line
     exec::Content printed;   // null: it has not ended
@@ -111,7 +109,7 @@ class PlanRun {
       result.status =
           CatchExceptions("kernixd could not run this load's steps", [&] { return RunStep(*step, result); });
       const int done = Settle(*step, std::move(result));
-      if (done > 0) observer_.OnStepDone(done);
+      if (done > 0 && run_.observer != nullptr) run_.observer->OnStepDone(done);
     }
   }
 
@@ -243,7 +241,6 @@ class PlanRun {
   StepRunner::Run run_;
   const size_t share_;
   const bool in_order_;
-  PlanObserver& observer_;
   std::deque<StepRun> steps_;  // each is its thread's while it runs
 
   mutable Mutex mutex_;
@@ -259,8 +256,8 @@ class PlanRun {
 
 }  // namespace
 
-PlanEnd RunPlan(Plan plan, StepRunner& runner, StepRunner::Run run, PlanObserver& observer) {
-  return PlanRun(std::move(plan), runner, std::move(run), observer).Run();
+PlanEnd RunPlan(Plan plan, StepRunner& runner, StepRunner::Run run) {
+  return PlanRun(std::move(plan), runner, std::move(run)).Run();
 }
 
 }  // namespace kernix::build

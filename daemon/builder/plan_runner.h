@@ -7,24 +7,12 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/plan/plan.h"
 
 namespace kernix::build {
-
-// Receives the events of a plan. Thread-safe: steps that run in parallel call it concurrently. Must not call back into
-// the code that runs the plan. By default, nothing happens.
-class PlanObserver {
- public:
-  virtual ~PlanObserver() = default;
-  virtual void OnQueued(const std::string& /*step*/, int /*actions_ahead*/) {}
-  virtual void OnStarted(const exec::Action& /*action*/) {}
-  virtual void OnOutput(std::string_view /*text*/) {}
-  virtual void OnStepDone(int /*steps_done*/) {}
-};
 
 using PlanOutputs = std::map<std::string, exec::Content>;  // by path
 
@@ -42,7 +30,8 @@ struct PlanEnd {
 // failure cancels the running steps, and is the plan's. With `plan.in_order`, a failure cancels only the steps behind
 // it, and the plan's is that of the first failed step in the plan's order. A command that failed gives a COMPILATION
 // error; outputs that are too large, and exceptions, give a RESOURCE error. If `run.cancellation` fires, the plan ends
-// early with a CANCELLED error. Ignores `run.observer`; the toolchain and the mode are the plan's.
-PlanEnd RunPlan(Plan plan, StepRunner& runner, StepRunner::Run run, PlanObserver& observer);
+// early with a CANCELLED error. `run.observer` receives the events of all steps, those that run side by side at the
+// same time, and must not call back into the code that runs the plan. The toolchain and the mode are the plan's.
+PlanEnd RunPlan(Plan plan, StepRunner& runner, StepRunner::Run run);
 
 }  // namespace kernix::build

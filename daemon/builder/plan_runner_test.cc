@@ -110,7 +110,7 @@ class ManualExecutor : public exec::Executor {
   size_t most_at_once_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-class NullObserver : public PlanObserver {
+class NullObserver : public exec::ActionObserver {
  public:
   void OnOutput(std::string_view text) override { shown.emplace_back(text); }
   void OnStepDone(int steps_done) override { done = std::max(done.load(), steps_done); }
@@ -143,7 +143,8 @@ class PlanRunnerTest : public ::testing::Test {
     askers_->Join({.user = UserId{7}, .max_parallel = max_parallel});
     observer_.done = 0;
     end_ = std::async(std::launch::async, [this, plan = std::move(plan), outputs = outputs_] {
-      return RunPlan(plan, runner_, {.askers = askers_, .outputs = outputs, .cancellation = cancellation_}, observer_);
+      return RunPlan(plan, runner_,
+                     {.askers = askers_, .outputs = outputs, .observer = &observer_, .cancellation = cancellation_});
     });
   }
   PlanEnd End() { return end_.get(); }

@@ -33,9 +33,9 @@ bool HasReadMore(const Step& step, const std::vector<std::string>& dependencies)
   });
 }
 
-bool IsCertain(const std::vector<cache::ToolchainHeader>& headers) {
+bool IsCertain(const std::vector<StatedHeader>& headers) {
   return std::none_of(headers.begin(), headers.end(),
-                      [](const cache::ToolchainHeader& header) { return header.digest == Digest(); });
+                      [](const StatedHeader& header) { return header.digest == Digest(); });
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ absl::StatusOr<exec::ActionResult> StepCache::Take(const Digest& key, const std:
                                                    const std::optional<remote::SharedResult>& found) {
   if (!found) return absl::NotFoundError("nobody has it");
   exec::ActionResult result;
-  cache::StepResult kept;
+  cache::StepResult kept{.outputs = {}, .headers = found->headers};
   for (const auto& [path, content] : found->files) {
     if (std::find(outputs.begin(), outputs.end(), path) == outputs.end()) continue;
     result.outputs[path] = content;
@@ -113,7 +113,6 @@ absl::StatusOr<exec::ActionResult> StepCache::Take(const Digest& key, const std:
   for (const std::string& output : outputs) {
     if (!result.outputs.contains(output)) return absl::DataLossError("an output is missing");
   }
-  for (const StatedHeader& header : found->headers) kept.headers.push_back({header.name, header.digest});
   store_.Put(key, kept);
   return result;
 }

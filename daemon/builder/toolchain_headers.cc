@@ -173,13 +173,13 @@ absl::Status CheckIsDescribed(const toolchain::Toolchain& toolchain, const std::
 
 std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digests,
                                                   const toolchain::Toolchain& toolchain,
-                                                  const std::vector<cache::ToolchainHeader>& headers,
+                                                  const std::vector<StatedHeader>& headers,
                                                   std::vector<WatchedFile>& states) {
   if (toolchain.described != nullptr && toolchain.described->of_store) return std::nullopt;  // they are not here
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
-  for (const cache::ToolchainHeader& header : headers) {
-    const std::string path = LocalPath(folders, header.path);
-    if (path.empty()) return header.path;
+  for (const StatedHeader& header : headers) {
+    const std::string path = LocalPath(folders, header.name);
+    if (path.empty()) return header.name;
     if (header.digest == Digest()) return path;
     const absl::StatusOr<Digest> digest = toolchain::DigestOfPart(toolchain, digests, path, &states);
     if (!digest.ok() || *digest != header.digest) return path;
@@ -187,13 +187,12 @@ std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digest
   return std::nullopt;
 }
 
-std::vector<std::string> OtherFiles(const toolchain::Toolchain& toolchain,
-                                    const std::vector<cache::ToolchainHeader>& headers) {
+std::vector<std::string> OtherFiles(const toolchain::Toolchain& toolchain, const std::vector<StatedHeader>& headers) {
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   std::vector<std::string> others;
-  for (const cache::ToolchainHeader& header : headers) {
-    const bool is_portable = !header.path.starts_with('/') && !LocalPath(folders, header.path).empty();
-    if (!is_portable) others.push_back(header.path);
+  for (const StatedHeader& header : headers) {
+    const bool is_portable = !header.name.starts_with('/') && !LocalPath(folders, header.name).empty();
+    if (!is_portable) others.push_back(header.name);
   }
   return others;
 }

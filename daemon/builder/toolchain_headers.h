@@ -26,7 +26,7 @@ struct BuildStart {
 
 // The files outside the input root that a build has read. "Headers", because most are.
 struct HeadersRead {
-  std::vector<cache::ToolchainHeader> headers;     // by portable path
+  std::vector<StatedHeader> headers;               // by portable path
   std::optional<std::vector<WatchedFile>> states;  // of the same files; nothing if one may have changed meanwhile
 };
 
@@ -53,11 +53,10 @@ absl::Status CheckIsDescribed(const toolchain::Toolchain& toolchain, const std::
 // to `states`.
 std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digests,
                                                   const toolchain::Toolchain& toolchain,
-                                                  const std::vector<cache::ToolchainHeader>& headers,
+                                                  const std::vector<StatedHeader>& headers,
                                                   std::vector<WatchedFile>& states);
 
 // Those of `headers` that are not the toolchain's, by their recorded paths.
-std::vector<std::string> OtherFiles(const toolchain::Toolchain& toolchain,
-                                    const std::vector<cache::ToolchainHeader>& headers);
+std::vector<std::string> OtherFiles(const toolchain::Toolchain& toolchain, const std::vector<StatedHeader>& headers);
 
 }  // namespace kernix::build

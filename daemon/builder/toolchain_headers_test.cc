@@ -178,7 +178,7 @@ TEST(ToolchainHeadersTest, OnlyTheToolchainIsLookedAt) {
   EXPECT_FALSE(shared.states.has_value());
   ASSERT_EQ(shared.headers.size(), 2u) << "one stands for all that are not looked at";
   EXPECT_EQ(shared.headers[0].digest, Digest());
-  EXPECT_EQ(shared.headers[1], (cache::ToolchainHeader{"kernix-host-0/a.h", DigestOf("int a;\n")}));
+  EXPECT_EQ(shared.headers[1], (StatedHeader{"kernix-host-0/a.h", DigestOf("int a;\n")}));
   std::vector<WatchedFile> states;
   EXPECT_TRUE(ChangedToolchainHeader(digests, toolchain, shared.headers, states).has_value());
   EXPECT_FALSE(asked);

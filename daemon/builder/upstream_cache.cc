@@ -37,14 +37,12 @@ uint64_t BytesOf(const remote::SharedResult& result) {
 bool IsOfToolchain(const std::string& name) { return !name.starts_with('/') && NormalizePath(name) == name; }
 
 // Nothing if one of them is not certain, or is no header of the toolchain.
-std::optional<std::vector<StatedHeader>> Shared(const std::vector<cache::ToolchainHeader>& headers) {
-  std::vector<StatedHeader> shared;
-  for (const cache::ToolchainHeader& header : headers) {
-    if (header.digest == Digest() || !IsOfToolchain(header.path)) return std::nullopt;
-    shared.push_back({header.path, header.digest});
+std::optional<std::vector<StatedHeader>> Shared(std::vector<StatedHeader> headers) {
+  for (const StatedHeader& header : headers) {
+    if (header.digest == Digest() || !IsOfToolchain(header.name)) return std::nullopt;
   }
-  std::sort(shared.begin(), shared.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  return shared;
+  std::sort(headers.begin(), headers.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return headers;
 }
 
 remote::Limits LimitsOf(const UpstreamCache::Wanted& wanted, const UpstreamBudget::Query& query) {
@@ -86,7 +84,7 @@ std::optional<remote::SharedResult> UpstreamCache::Find(Wanted wanted) {
   const bool may_wait = wanted.effort == Effort::kWait || (wanted.effort == Effort::kBuild && options_.write);
   if (turns_ && may_wait) return Await(std::move(wanted));
   const bool is_spent = wanted.budget != nullptr && wanted.budget->IsSpent();
-  if (!options_.read || wanted.is_absent || is_spent) return std::nullopt;
+  if (!options_.read || is_spent) return std::nullopt;
   if (wanted.budget == nullptr) wanted.budget = NewBudget();
   const auto turn = TurnToAsk(wanted);
   const UpstreamBudget::Query query(*wanted.budget);
@@ -104,7 +102,7 @@ std::optional<remote::SharedResult> UpstreamCache::Await(Wanted wanted) {
       const UpstreamBudget::Query query(*wanted.budget);
       const remote::Limits limits = LimitsOf(wanted, query);
       std::optional<remote::SharedResult> found;
-      if (!wait.settles && !std::exchange(wanted.is_absent, false)) found = FindNow(wanted, query);
+      if (!wait.settles) found = FindNow(wanted, query);
       const bool is_over = found || limits.IsCancelled() || query.IsOver();
       if (is_over && !wait.settles) return found;
       const bool must_wait =
@@ -139,7 +137,7 @@ std::optional<remote::SharedResult> UpstreamCache::FindNow(const Wanted& wanted,
   return std::nullopt;
 }
 
-void UpstreamCache::Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
+void UpstreamCache::Keep(const Digest& key, const std::vector<StatedHeader>& headers,
                          std::vector<std::pair<std::string, exec::Content>> files) {
   if (!options_.write) return;
   std::optional<std::vector<StatedHeader>> shared = Shared(headers);

@@ -97,8 +97,8 @@ using UpstreamBudgetPtr = std::shared_ptr<UpstreamBudget>;
 // How much effort to spend on a result that is not in this host's caches.
 enum class Effort {
   kBuild,
-  kWait,    // takes what the upstream has, and waits for a node that builds it
-  kLookup,  // takes what the upstream has now: what a lookup can wait for
+  kWait,  // takes what the upstream has, and waits for a node that builds it
+  kTake,  // takes what the upstream has now
 };
 
 // Asks in the caller's thread, and writes in threads of its own. A failure is never an error of a load: it is in the
@@ -111,8 +111,7 @@ class UpstreamCache {
     toolchain::ToolchainPtr toolchain;
     uint64_t room = UINT64_MAX;  // how many bytes it may have
     CancellationPtr cancellation = nullptr;
-    Effort effort = Effort::kLookup;
-    bool is_absent = false;              // it was looked for a moment ago
+    Effort effort = Effort::kTake;
     UpstreamBudgetPtr budget = nullptr;  // of the load; null: this query has one of its own
   };
 
@@ -148,7 +147,7 @@ class UpstreamCache {
   // Writes a result, later. `headers`: those of the toolchain that its build has read, with the content that they had.
   // Does not write a result whose headers are not certain (see DigestToolchainHeaders()), or are outside the
   // toolchain's folders.
-  void Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
+  void Keep(const Digest& key, const std::vector<StatedHeader>& headers,
             std::vector<std::pair<std::string, exec::Content>> files);
 
   const std::string& address() const { return options_.address; }

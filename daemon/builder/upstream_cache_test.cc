@@ -144,102 +144,14 @@ TEST_F(SharingTest, ALoadThatMayNotCompileTakesWhatAnotherNodeHasBuilt) {
   EXPECT_EQ(second.Stats().failures(), 0u);
 }
 
-// Has an engine that shows its answers to lookups only when they are released.
-class SharedLookupTest : public SharingTest {
- protected:
-  SharedLookupTest() {
-    AddHeader(request_, 0, "x.h", "int a;\n");
-    taker_.Share({.address = proxy_.address()});
-    EXPECT_THAT(taker_.toolchains().Resolve(request_.toolchain(), request_.language()), IsOk());  // no lookup does that
-  }
-
-  void BuildElsewhere() {
-    Node other;
-    other.Share(Engine());
-    RecordingObserver uploads({"int a;\n"});
-    ASSERT_THAT(other.Load(request_, uploads), IsOk());
-    other.StopSharing();
-  }
-  void HoldAnswers() {
-    proxy_.Inject({.method = "GetActionResult", .times = 0, .change = [go = release_.get_future().share()](auto&) {
-                     go.wait();
-                   }});
-  }
-  void AwaitQuestion() {
-    Await("a question", [&] { return proxy_.Calls("GetActionResult") > 0; });
-  }
-
-  v1::LoadRequest request_ = Request();
-  std::promise<void> release_;
-  FaultProxy proxy_{engine_->address()};
-  Node taker_;
-};
-
-TEST_F(SharedLookupTest, ALookupTakesWhatAnotherNodeHasBuilt) {
-  BuildElsewhere();
-  const auto taken = taker_.LookUp(request_);
-  ASSERT_TRUE(taken);
-  EXPECT_TRUE(taken->from_upstream());
-  EXPECT_TRUE(taken->cache_hit());
-  const auto again = taker_.LookUp(request_);
-  ASSERT_TRUE(again);
-  EXPECT_FALSE(again->from_upstream());
-  EXPECT_EQ(again->artifact_digest(), taken->artifact_digest());
-  const v1::GetCacheStatsResponse stats = taker_.Stats();
-  EXPECT_EQ(stats.upstream_hits(), 1u);
-  EXPECT_EQ(stats.misses(), 1u);
-  EXPECT_EQ(stats.hits(), 1u);
-}
-
-TEST_F(SharedLookupTest, LookupsAndALoadTakeAnArtifactOnce) {
-  BuildElsewhere();
-  HoldAnswers();
-  std::vector<std::future<std::optional<v1::LoadResult>>> lookups;
-  for (int i = 0; i < 3; ++i) {
-    lookups.push_back(std::async(std::launch::async, [&] { return taker_.LookUp(request_); }));
-  }
-  AwaitQuestion();
-  RecordingObserver observer;
-  auto load = std::async(std::launch::async, [&] { return taker_.Load(request_, observer); });
-  release_.set_value();
-  for (auto& lookup : lookups) EXPECT_TRUE(AwaitValue("a lookup", std::move(lookup)));
-  EXPECT_THAT(AwaitValue("the load", std::move(load)), IsOk());
-  EXPECT_EQ(observer.fetches, 0);
-  EXPECT_EQ(proxy_.Calls("GetActionResult"), 2) << "for lists and for the result";
-  EXPECT_EQ(taker_.Stats().upstream_hits(), 1u);
-}
-
-TEST_F(SharedLookupTest, ALoadAfterALookupInVainDoesNotAskAgain) {
-  EXPECT_FALSE(taker_.LookUp(request_));
-  EXPECT_EQ(proxy_.Calls("GetActionResult"), 1);
-  EXPECT_EQ(taker_.Stats().misses(), 0u) << "the load counts";
-  RecordingObserver observer({"int a;\n"});
-  ASSERT_THAT(taker_.Load(request_, observer), IsOk());
-  EXPECT_EQ(taker_.Stats().misses(), 1u);
-  taker_.StopSharing();
-  EXPECT_EQ(Sample(*taker_.results, "kernix_upstream_lookups_total{result=\"absent\"}"), 1);
-}
-
-TEST_F(SharedLookupTest, ALookupWaitsForNoBuild) {
-  RecordingObserver observer({"int a;\n"});
-  HoldAnswers();
-  auto load = std::async(std::launch::async, [&] { return taker_.Load(request_, observer); });
-  AwaitQuestion();
-  EXPECT_FALSE(taker_.LookUp(request_));
-  release_.set_value();
-  EXPECT_THAT(AwaitValue("the load", std::move(load)), IsOk());
-}
-
-TEST_F(SharedLookupTest, ALookupThatIsCancelledWaitsForNoEngine) {
-  proxy_.Inject({.method = "GetActionResult", .times = 0, .hang = true});
-  const auto cancellation = std::make_shared<Cancellation>();
-  auto lookup = std::async(std::launch::async, [&] {
-    return taker_.builder->LookUp(
-        request_, UserId{1000}, [](const auto&) { return true; }, cancellation);
-  });
-  AwaitQuestion();
-  cancellation->Cancel();
-  EXPECT_FALSE(AwaitValue("the lookup", std::move(lookup)));
+TEST_F(SharingTest, ALookupAsksNoEngine) {
+  const v1::LoadRequest request = Request();
+  FaultProxy proxy(engine_->address());
+  Node node;
+  node.Share({.address = proxy.address()});
+  EXPECT_THAT(node.toolchains().Resolve(request.toolchain(), request.language()), IsOk());  // no lookup does that
+  EXPECT_FALSE(node.LookUp(request));
+  EXPECT_EQ(proxy.Calls("GetActionResult"), 0);
 }
 
 TEST_F(SharingTest, AForcedBuildAsksNobody) {
@@ -724,39 +636,6 @@ int QuestionsOfPhases(const std::string& engine, bool spent) {
 TEST_F(SharingTest, NvccsPhasesHaveTheTimeLimitOfTheirLoad) {
   EXPECT_GE(QuestionsOfPhases(engine_->address(), /*spent=*/false), 4);
   EXPECT_EQ(QuestionsOfPhases(engine_->address(), /*spent=*/true), 0);
-}
-
-TEST_F(SharedLookupTest, ALoadHasWhatItsLookupHasLeftOfTheTimeLimit) {
-  request_ = WithSharedStep(request_);
-  BuildElsewhere();
-  SlowDownOneQuery(proxy_, taker_.env);
-  EXPECT_FALSE(taker_.LookUp(request_));
-  RecordingObserver observer({"int a;\n"});
-  const auto built = taker_.Load(request_, observer);
-  ASSERT_THAT(built, IsOk());
-  EXPECT_FALSE(built->from_upstream());
-  EXPECT_EQ(taker_.Steps("upstream"), 0);
-  EXPECT_EQ(taker_.Steps("run"), 1);
-}
-
-// A load that cannot build has nothing but the engine: it asks once more, with a time limit of its own.
-TEST_F(SharedLookupTest, ALoadThatCannotBuildAsksAgainIfItsLookupHadNoTimeLeft) {
-  BuildElsewhere();
-  SlowDownOneQuery(proxy_, taker_.env);
-  EXPECT_FALSE(taker_.LookUp(request_));
-  request_.set_only_cached(true);
-  RecordingObserver observer({"int a;\n"});
-  const auto taken = taker_.Load(request_, observer);
-  ASSERT_THAT(taken, IsOk());
-  EXPECT_TRUE(taken->from_upstream());
-}
-
-TEST_F(SharedLookupTest, ALoadThatCannotBuildBelievesALookupThatHadTime) {
-  EXPECT_FALSE(taker_.LookUp(request_));
-  request_.set_only_cached(true);
-  RecordingObserver observer({"int a;\n"});
-  EXPECT_FALSE(taker_.Load(request_, observer).ok());
-  EXPECT_EQ(proxy_.Calls("GetActionResult"), 1);
 }
 
 // A node that waits for another one's build does not wait for the engine.

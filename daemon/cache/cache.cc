@@ -20,7 +20,7 @@
 namespace kernix::cache {
 namespace {
 
-Total TotalOf(const Entry& entry) { return entry.origin.empty() ? Total::kBuilds : Total::kUpstreamHits; }
+Total TotalOf(const Entry& entry) { return entry.detail.origin().empty() ? Total::kBuilds : Total::kUpstreamHits; }
 
 constexpr mode_t kIndexMode = 0600;
 
@@ -236,7 +236,7 @@ absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifac
   absl::Status status = blobs_->Put(entry.artifact, artifact);
   if (status.ok() && make_trace) {
     const v1::BuildTrace trace = make_trace();
-    entry.build_ms = trace.total_us() / 1000;
+    entry.detail.set_build_ms(trace.total_us() / 1000);
     entry.trace = trace.SerializeAsString();
   }
   if (status.ok()) status = Commit(entry, tag);

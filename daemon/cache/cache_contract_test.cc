@@ -330,12 +330,12 @@ TEST_F(CacheContractTest, TotalsAreThoseThatWereWrittenLast) {
 
 TEST_F(CacheContractTest, KeepsTheEngineThatAnEntryComesFrom) {
   Entry entry = EntryOf(1, 1, 5);
-  entry.origin = "grpc://engine:1";
+  entry.detail.set_origin("grpc://engine:1");
   ASSERT_THAT(index_->Put(entry, {"module", UserId{1000}}), IsOk());
   const auto found = index_->Find(entry.key);
   ASSERT_THAT(found, IsOk());
   ASSERT_TRUE(found->has_value());
-  EXPECT_EQ((*found)->origin, "grpc://engine:1");
+  EXPECT_EQ((*found)->detail.origin(), "grpc://engine:1");
 }
 
 TEST_F(CacheContractTest, KeepsKnownFilesByPath) {

@@ -76,8 +76,7 @@ constexpr char kOldDetail[] =
 TEST_F(CacheTest, ARowOfAnOlderVersionIsReadAndWrittenAlike) {
   Open();
   Insert(1);
-  EXPECT_EQ((*cache_->Find(TestKey(1)))->functions.at(0).SerializeAsString(),
-            TestEntry(1).functions.at(0).SerializeAsString());
+  EXPECT_EQ((*cache_->Find(TestKey(1)))->detail.SerializeAsString(), TestEntry(1).detail.SerializeAsString());
   cache_.reset();
   auto database = Database::Open(IndexPath(store()), 1000);
   ASSERT_THAT(database, IsOk());
@@ -85,17 +84,17 @@ TEST_F(CacheTest, ARowOfAnOlderVersionIsReadAndWrittenAlike) {
   Open();
   const auto entry = cache_->Find(TestKey(1));
   ASSERT_TRUE(entry.ok() && entry->has_value());
-  EXPECT_EQ((*entry)->language, v1::LANGUAGE_CUDA);
-  EXPECT_THAT((*entry)->architectures, ElementsAre("sm_80", "sm_90"));
+  EXPECT_EQ((*entry)->detail.language(), v1::LANGUAGE_CUDA);
+  EXPECT_THAT((*entry)->detail.architecture(), ElementsAre("sm_80", "sm_90"));
   v1::ResolvedFunction function;
   function.set_name("f");
   function.add_tokens("arg");
   function.add_tokens("ret");
   function.set_handler_symbol("kernix_handler_f");
-  ASSERT_EQ((*entry)->functions.size(), 1u);
-  EXPECT_EQ((*entry)->functions[0].SerializeAsString(), function.SerializeAsString());
-  EXPECT_THAT((*entry)->required_symbol_versions, ElementsAre("GLIBC_2.34"));
-  EXPECT_EQ(ToStd(absl::BytesToHexString(EncodeDetail(**entry))), kOldDetail);
+  ASSERT_EQ((*entry)->detail.function_size(), 1);
+  EXPECT_EQ((*entry)->detail.function(0).SerializeAsString(), function.SerializeAsString());
+  EXPECT_THAT((*entry)->detail.required_symbol_version(), ElementsAre("GLIBC_2.34"));
+  EXPECT_EQ(ToStd(absl::BytesToHexString((*entry)->detail.SerializeAsString())), kOldDetail);
 }
 
 TEST_F(CacheTest, ARowThatCannotBeReadHidesNoOther) {

@@ -80,7 +80,7 @@ void CheckStore(const std::string& directory, int last) {
     const auto entry = (*cache)->Find(TestKey(i));
     ASSERT_THAT(entry, IsOk());
     ASSERT_TRUE(entry->has_value()) << "entry " << i << " of " << last << " was acknowledged and is gone";
-    EXPECT_EQ((*entry)->functions[0].name(), StrCat("function_", i));
+    EXPECT_EQ((*entry)->detail.function(0).name(), StrCat("function_", i));
   }
   const auto entries = (*cache)->List({});
   ASSERT_THAT(entries, IsOk());

@@ -11,16 +11,11 @@
 
 #include "common/base/digest.h"
 #include "common/base/identity.h"
+#include "common/wire/statement.h"
+#include "daemon/cache/index_row.pb.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::cache {
-
-// A header of the toolchain that a build has read, with its content at that time.
-struct ToolchainHeader {
-  std::string path;
-  Digest digest;
-  bool operator==(const ToolchainHeader&) const = default;
-};
 
 // The index stores these numbers for a build's inputs.
 enum class InputKind {
@@ -51,21 +46,16 @@ struct Tag {
   auto operator<=>(const Tag&) const = default;
 };
 
+// What the index keeps of an entry, as it is: functions, flags, compilers.
+using EntryDetail = internal::EntryDetail;
+
 // The answer to a key.
 struct Entry {
   Digest key;
   Digest artifact;
-  uint64_t size = 0;                                 // of the artifact, in bytes
-  v1::Language language = v1::LANGUAGE_UNSPECIFIED;  // of the module's sources
-  std::vector<std::string> architectures;
-  std::vector<v1::ResolvedFunction> functions;  // that the artifact exports
-  std::vector<std::string> required_symbol_versions;
-  std::vector<ToolchainHeader> toolchain_headers;
-  // For people: the flags and settings of the build, and its compilers.
-  std::vector<std::string> build_options;
-  std::string toolchain;
-  std::string origin = {};  // for people: the upstream that another node has built it for; empty: built here
-  uint64_t build_ms = 0;    // what the build took; 0 if another node has built it
+  uint64_t size = 0;                            // of the artifact, in bytes
+  EntryDetail detail;                           // what no query looks into
+  std::vector<StatedHeader> toolchain_headers;  // that the build has read
   // Neither Find() nor List() reads them: see Index::Recent().
   std::vector<BuildInput> inputs = {};
   // The bytes of a v1::BuildTrace; none if another node has built it. Neither Find() nor List() reads them: see

@@ -493,7 +493,7 @@ absl::Status Index::PutRow(const Entry& entry) {
       "VALUES (?, ?, ?, ?, ?, 0, ?, ?)";
   KERNIX_RETURN_IF_ERROR(database_.Prepared(kPut)
                              .Bind(entry.key, entry.artifact, entry.size, entry.created_unix_ms, entry.created_unix_ms,
-                                   header_set, Blob{EncodeDetail(entry)})
+                                   header_set, Blob{entry.detail.SerializeAsString()})
                              .Run());
   if (!entry.trace.empty()) {
     Statement& put_trace = database_.Prepared("INSERT INTO build_trace (key, trace) VALUES (?, ?)");

@@ -130,40 +130,6 @@ absl::Status PrepareIndex(Database& database) {
   return MadeByAnother("schema", schema, kSchema);
 }
 
-namespace {
-
-absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
-  internal::EntryDetail detail;
-  if (!detail.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::DataLossError("index: an entry's detail cannot be read");
-  }
-  entry.language = detail.language();
-  entry.architectures.assign(detail.architecture().begin(), detail.architecture().end());
-  entry.functions.assign(detail.function().begin(), detail.function().end());
-  entry.required_symbol_versions.assign(detail.required_symbol_version().begin(),
-                                        detail.required_symbol_version().end());
-  entry.build_options.assign(detail.build_option().begin(), detail.build_option().end());
-  entry.toolchain = detail.toolchain();
-  entry.origin = detail.origin();
-  entry.build_ms = detail.build_ms();
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-std::string EncodeDetail(const Entry& entry) {
-  internal::EntryDetail detail;
-  detail.set_language(entry.language);
-  for (const std::string& architecture : entry.architectures) detail.add_architecture(architecture);
-  for (const v1::ResolvedFunction& function : entry.functions) *detail.add_function() = function;
-  for (const std::string& version : entry.required_symbol_versions) detail.add_required_symbol_version(version);
-  for (const std::string& option : entry.build_options) detail.add_build_option(option);
-  detail.set_toolchain(entry.toolchain);
-  detail.set_origin(entry.origin);
-  detail.set_build_ms(entry.build_ms);
-  return detail.SerializeAsString();
-}
-
 std::string EncodeInputs(const Entry& entry) {
   internal::BuildInputs inputs;
   for (const BuildInput& input : entry.inputs) {
@@ -177,9 +143,9 @@ std::string EncodeInputs(const Entry& entry) {
 
 std::string EncodeHeaders(const Entry& entry) {
   internal::HeaderSet set;
-  for (const ToolchainHeader& header : entry.toolchain_headers) {
+  for (const StatedHeader& header : entry.toolchain_headers) {
     internal::HeaderSet::Header* added = set.add_header();
-    added->set_path(header.path);
+    added->set_path(header.name);
     added->set_digest(header.digest.Raw());
   }
   return set.SerializeAsString();
@@ -191,8 +157,9 @@ absl::StatusOr<Entry> DecodeRow(const Statement& row) {
   KERNIX_ASSIGN_OR_RETURN(entry.artifact, Digest::FromRaw(row.Bytes(1)));
   entry.size = static_cast<uint64_t>(row.Int(2));
   entry.created_unix_ms = row.Int(3);
-  KERNIX_RETURN_IF_ERROR(DecodeDetail(row.Bytes(4), entry));
-  return entry;
+  const std::string_view detail = row.Bytes(4);
+  if (entry.detail.ParseFromArray(detail.data(), static_cast<int>(detail.size()))) return entry;
+  return absl::DataLossError("index: an entry's detail cannot be read");
 }
 
 absl::Status DecodeHeaders(std::string_view bytes, Entry& entry) {

@@ -48,7 +48,6 @@ absl::Status CopyIndexFile(const std::string& path, const std::string& to);
 // Converts an Entry to and from the index's columns.
 
 // The blob columns. The same content gives the same bytes.
-std::string EncodeDetail(const Entry& entry);
 std::string EncodeHeaders(const Entry& entry);
 std::string EncodeInputs(const Entry& entry);
 

@@ -23,9 +23,9 @@ std::string Encode(const StepResult& result) {
     output.set_path(path);
     output.set_content(content);
   }
-  for (const ToolchainHeader& header : result.headers) {
+  for (const StatedHeader& header : result.headers) {
     internal::StepResult::Header& added = *message.add_header();
-    added.set_path(header.path);
+    added.set_path(header.name);
     added.set_digest(header.digest.Raw());
   }
   std::string bytes = message.SerializeAsString();

@@ -22,7 +22,7 @@ namespace kernix::cache {
 
 struct StepResult {
   std::vector<std::pair<std::string, std::string>> outputs;  // paths and contents
-  std::vector<ToolchainHeader> headers;                      // that the step has read
+  std::vector<StatedHeader> headers;                         // that the step has read
 };
 
 // A folder with a file for each result: its SHA-256, then its bytes. Keeps the results used most recently, up to a

@@ -127,7 +127,7 @@ struct ActionResult {
   bool is_reused = false;                  // no command has run for it: another action of the same effect has made it
 };
 
-// Receives the events of one action: OnQueued() from a thread of the executor's, the others from the caller's. Never
+// Receives the events of actions: OnQueued() from a thread of the executor's, the others from the caller's. Never
 // concurrently for one action, and never after Run() has returned. By default, `next` receives them, if there is one.
 class ActionObserver {
  public:
@@ -136,8 +136,8 @@ class ActionObserver {
 
   // The action waits behind `actions_ahead` others. Called again when that number has changed, but not for every
   // change. Not called if the action starts at once.
-  virtual void OnQueued(int actions_ahead) {
-    if (next_ != nullptr) next_->OnQueued(actions_ahead);
+  virtual void OnQueued(const Action& action, int actions_ahead) {
+    if (next_ != nullptr) next_->OnQueued(action, actions_ahead);
   }
 
   // The inputs are staged and the command is about to start.
@@ -149,6 +149,9 @@ class ActionObserver {
   virtual void OnOutput(std::string_view text) {
     if (next_ != nullptr) next_->OnOutput(text);
   }
+
+  // For the observer of a plan alone, whose steps may run side by side.
+  virtual void OnStepDone(int /*steps_done*/) {}
 
  private:
   ActionObserver* const next_;

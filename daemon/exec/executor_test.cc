@@ -59,7 +59,7 @@ class Events {
 class Observer : public ActionObserver {
  public:
   Observer(Events& events, std::string name) : events_(events), name_(std::move(name)) {}
-  void OnQueued(int ahead) override { events_.Add(StrCat(name_, " queued ", ahead)); }
+  void OnQueued(const Action&, int ahead) override { events_.Add(StrCat(name_, " queued ", ahead)); }
   void OnStarted(const Action&) override { events_.Add(name_ + " started"); }
   void OnOutput(std::string_view text) override { events_.Add(StrCat(name_, " said ", text)); }
 

@@ -41,7 +41,7 @@ class Job {
     MutexLock lock(telling_);
     if (observer_ == nullptr || left_queue_ || ahead == told_) return;
     told_ = ahead;
-    observer_->OnQueued(ahead);
+    observer_->OnQueued(action_, ahead);
   }
 
   // After this, the observer gets no more OnQueued() calls.

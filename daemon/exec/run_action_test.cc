@@ -36,7 +36,7 @@ Action MakeAction() {
 // Records what it is told, in order.
 class Recorder : public ActionObserver {
  public:
-  void OnQueued(int ahead) override { events.push_back(StrCat("queued ", ahead)); }
+  void OnQueued(const Action&, int ahead) override { events.push_back(StrCat("queued ", ahead)); }
   void OnStarted(const Action& action) override { events.push_back(StrCat("started ", action.step)); }
   void OnOutput(std::string_view text) override { events.push_back(StrCat("output ", text)); }
 

@@ -13,8 +13,6 @@
 namespace kernix::build {
 namespace {
 
-constexpr size_t kWorthOfList = 50;  // cost of a list itself (an empty list and its lookup), in headers
-
 // Numbers and lengths are written with a fixed width, so that no two lists give the same text.
 void AddNumber(std::string& text, uint64_t number) {
   for (int shift = 0; shift < 64; shift += 8) text += static_cast<char>(number >> shift);
@@ -49,20 +47,6 @@ void AddMarkers(const BuildRequest& request, std::vector<RootTree>& roots) {
   }
 }
 
-IncludeRootsPtr MakeRoots(const BuildRequest& request, const Digest& list) {
-  auto made = std::make_shared<IncludeRoots>();
-  made->list = list;
-  made->roots.resize(request.include_root_count);
-  for (const HeaderRef& header : request.headers) {
-    const size_t top = TopOfIncludeRoot(header.include_root).size() + 1;
-    made->roots[header.include_root].files.push_back(
-        {NormalizePath(HeaderName(request, header)).substr(top), {header.digest, header.size}});
-  }
-  AddMarkers(request, made->roots);
-  for (RootTree& root : made->roots) root.digest = exec::MerkleTree(root.files).Digest();
-  return made;
-}
-
 }  // namespace
 
 std::string TopOfIncludeRoot(uint32_t index) { return StrCat(kIncludeRootsFolder, "/", index); }
@@ -73,17 +57,17 @@ std::string IncludeRootFolder(const BuildRequest& request, uint32_t index) {
   return folder;
 }
 
-IncludeRootsPtr IncludeRootsMemo::Get(const BuildRequest& request) {
-  const Digest list = DigestOfList(request);
-  {
-    const MutexLock lock(mutex_);
-    if (const IncludeRootsPtr* known = kept_.Find(list)) return *known;
+IncludeRootsPtr MakeIncludeRoots(const BuildRequest& request) {
+  auto made = std::make_shared<IncludeRoots>();
+  made->list = DigestOfList(request);
+  made->roots.resize(request.include_root_count);
+  for (const HeaderRef& header : request.headers) {
+    const size_t top = TopOfIncludeRoot(header.include_root).size() + 1;
+    made->roots[header.include_root].files.push_back(
+        {NormalizePath(HeaderName(request, header)).substr(top), {header.digest, header.size}});
   }
-  IncludeRootsPtr made = MakeRoots(request, list);
-  std::vector<std::pair<Digest, IncludeRootsPtr>> surplus;  // declared before the lock: destroyed after the unlock
-  const MutexLock lock(mutex_);
-  if (const IncludeRootsPtr* known = kept_.Find(list)) return *known;  // another thread has made them meanwhile
-  surplus = kept_.Put(list, made, request.headers.size() + kWorthOfList);
+  AddMarkers(request, made->roots);
+  for (RootTree& root : made->roots) root.digest = exec::MerkleTree(root.files).Digest();
   return made;
 }
 
@@ -108,24 +92,22 @@ exec::InputTreePtr MakeTree(std::vector<exec::InputFile> files, const HeaderCont
 
 }  // namespace
 
-std::vector<exec::InputTreePtr> HeaderTrees::Get(const std::vector<const RootTree*>& roots,
-                                                 const HeaderContents& contents) {
+std::vector<exec::InputTreePtr> TreesOf(const std::vector<const RootTree*>& roots, const HeaderContents& contents,
+                                        exec::KeptTrees& kept) {
   absl::flat_hash_map<Digest, uint64_t> copies;
   std::vector<exec::InputTreePtr> trees;
   for (const RootTree* root : roots) {
     if (root->files.empty()) continue;
-    const Digest& digest = root->digest.hash;
-    trees.push_back(Get(IdOf(digest, copies[digest]++), root->files, contents));
+    const Digest id = IdOf(root->digest.hash, copies[root->digest.hash]++);
+    exec::InputTreePtr tree = kept.Find(id);
+    if (tree == nullptr) {
+      uint64_t bytes = 0;
+      tree = MakeTree(root->files, contents, bytes);
+      tree = kept.Keep(id, std::move(tree), bytes);
+    }
+    trees.push_back(std::move(tree));
   }
   return trees;
-}
-
-exec::InputTreePtr HeaderTrees::Get(const Digest& id, const std::vector<exec::InputFile>& files,
-                                    const HeaderContents& contents) {
-  if (exec::InputTreePtr known = kept_.Find(id); known != nullptr) return known;
-  uint64_t bytes = 0;
-  exec::InputTreePtr tree = MakeTree(files, contents, bytes);
-  return kept_.Keep(id, std::move(tree), bytes);
 }
 
 }  // namespace kernix::build

@@ -8,11 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
-#include "common/base/lru.h"
-#include "common/base/mutex.h"
 #include "daemon/exec/blob.h"
 #include "daemon/exec/input_tree.h"
 #include "daemon/request/request.h"
@@ -39,41 +36,16 @@ std::string IncludeRootFolder(const BuildRequest& request, uint32_t index);
 // "inc/<index>".
 std::string TopOfIncludeRoot(uint32_t index);
 
-// Remembers the roots of the header lists that were requested most recently, up to a total number of headers. For
-// thousands of headers, making the roots takes longer than a lookup may take. Thread-safe.
-class IncludeRootsMemo {
- public:
-  IncludeRootsPtr Get(const BuildRequest& request);
+// The roots of a request's headers.
+IncludeRootsPtr MakeIncludeRoots(const BuildRequest& request);
 
- private:
-  static constexpr uint64_t kMaxHeaders = 100'000;  // some tens of megabytes
-
-  Mutex mutex_;
-  Lru<Digest, IncludeRootsPtr> kept_ ABSL_GUARDED_BY(mutex_){kMaxHeaders};  // by list
-};
-
-// The include roots of builds, and our kernel headers, as they lie on disk. Builds with the same tree share one copy.
 using HeaderContents = absl::flat_hash_map<Digest, exec::Content>;
 
-// Thread-safe.
-class HeaderTrees {
- public:
-  // Keeps the most recently used trees, up to a number of bytes on disk.
-  explicit HeaderTrees(uint64_t limit_bytes) : kept_(limit_bytes) {}
-
-  // Returns a tree for each of a build's `roots` that is not empty. Each tree is either new, or was made earlier and is
-  // unchanged since. No two trees are the same, even with the same files, because compilers take a folder that appears
-  // twice for one folder. `contents` must have all files that lack theirs.
-  std::vector<exec::InputTreePtr> Get(const std::vector<const RootTree*>& roots, const HeaderContents& contents);
-
-  // Called at the end of a build. Releases those of `trees` whose contents are still in memory because no action needed
-  // them on disk.
-  void DropUnstaged(const std::vector<exec::MountedTree>& trees) { kept_.DropUnstaged(trees); }
-
- private:
-  exec::InputTreePtr Get(const Digest& id, const std::vector<exec::InputFile>& files, const HeaderContents& contents);
-
-  exec::KeptTrees kept_;
-};
+// Returns a tree for each of a build's `roots` that is not empty. Each tree is either new, or was kept earlier and is
+// unchanged since: builds with the same tree share one copy on the disk. No two trees of a build are the same, even
+// with the same files, because compilers take a folder that appears twice for one folder. `contents` must have all
+// files that lack theirs.
+std::vector<exec::InputTreePtr> TreesOf(const std::vector<const RootTree*>& roots, const HeaderContents& contents,
+                                        exec::KeptTrees& kept);
 
 }  // namespace kernix::build

@@ -15,42 +15,6 @@
 namespace kernix::build {
 namespace {
 
-BuildRequest RequestWithHeaders(int count) {
-  BuildRequest request;
-  request.include_root_count = 1;
-  request.root_climbs = {0};
-  for (int i = 0; i < count; ++i) request.headers.push_back({0, StrCat("a/", i, ".h"), DigestOf(StrCat(i)), 1});
-  return request;
-}
-
-TEST(IncludeRootsMemoTest, TheSameListGivesTheSameRoots) {
-  IncludeRootsMemo memo;
-  const IncludeRootsPtr one = memo.Get(RequestWithHeaders(1));
-  const IncludeRootsPtr two = memo.Get(RequestWithHeaders(2));
-  EXPECT_NE(one, two);
-  EXPECT_EQ(memo.Get(RequestWithHeaders(1)), one);
-  EXPECT_EQ(memo.Get(RequestWithHeaders(2)), two);
-}
-
-// Copies of one list would push other lists out.
-TEST(IncludeRootsMemoTest, ThreadsThatMakeOneListAtOnceShareOne) {
-  constexpr int kThreads = 4;
-  const BuildRequest request = RequestWithHeaders(50'000);  // takes longer than a thread's turn
-  IncludeRootsMemo memo;
-  std::atomic<int> ready = 0;
-  std::vector<std::future<IncludeRootsPtr>> threads;
-  for (int i = 0; i < kThreads; ++i) {
-    threads.push_back(std::async(std::launch::async, [&] {
-      for (++ready; ready < kThreads;) {
-      }
-      return memo.Get(request);
-    }));
-  }
-  const IncludeRootsPtr first = threads[0].get();
-  for (int i = 1; i < kThreads; ++i) EXPECT_EQ(threads[i].get(), first);
-  EXPECT_EQ(memo.Get(request), first);
-}
-
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -69,12 +33,12 @@ class HeaderTreesTest : public ::testing::Test {
   }
   exec::InputTreePtr Tree(const std::string& text, const std::string& path = "a.h") {
     const RootTree root = Root(text, path);
-    return trees_.Get({&root}, {{DigestOf(text), exec::MakeContent(text)}}).front();
+    return TreesOf({&root}, {{DigestOf(text), exec::MakeContent(text)}}, trees_).front();
   }
   std::vector<std::string> Left() { return Env::Posix().ListDirectory(scratch_.path()).value(); }
 
   ScratchDirectory scratch_;
-  HeaderTrees trees_{20'000};  // fits four small files
+  exec::KeptTrees trees_{20'000};  // fits four small files
 };
 
 TEST_F(HeaderTreesTest, WhatDidNotChangeIsWrittenOnce) {
@@ -133,12 +97,12 @@ TEST_F(HeaderTreesTest, NoTwoRootsOfABuildAreOneFolder) {
   const HeaderContents contents = {{DigestOf("x"), exec::MakeContent("x")}, {DigestOf("y"), exec::MakeContent("y")}};
   std::vector<const RootTree*> pointers;
   for (const RootTree& root : roots) pointers.push_back(&root);
-  const std::vector<exec::InputTreePtr> trees = trees_.Get(pointers, contents);
+  const std::vector<exec::InputTreePtr> trees = TreesOf(pointers, contents, trees_);
   ASSERT_THAT(trees, SizeIs(4));  // the empty root has no tree
   EXPECT_NE(trees[0], trees[2]);
   EXPECT_NE(trees[2], trees[3]);
   EXPECT_NE(trees[0], trees[3]);
-  EXPECT_EQ(trees_.Get(pointers, contents), trees);
+  EXPECT_EQ(TreesOf(pointers, contents, trees_), trees);
 }
 
 // Both builds make the tree; the later one must not replace the earlier one.
@@ -147,10 +111,10 @@ TEST_F(HeaderTreesTest, BuildsThatBeginAtOnceShareANewTree) {
   root.files.resize(2'000, root.files.front());
   const HeaderContents contents = {{DigestOf("x"), exec::MakeContent("x")}};
   for (int round = 0; round < 20; ++round) {
-    HeaderTrees trees(1 << 30);
+    exec::KeptTrees trees(1 << 30);
     std::vector<std::future<exec::InputTreePtr>> builds;
     for (int i = 0; i < 4; ++i) {
-      builds.push_back(std::async(std::launch::async, [&] { return trees.Get({&root}, contents).front(); }));
+      builds.push_back(std::async(std::launch::async, [&] { return TreesOf({&root}, contents, trees).front(); }));
     }
     const exec::InputTreePtr first = builds.front().get();
     for (size_t i = 1; i < builds.size(); ++i) EXPECT_EQ(builds[i].get(), first);

@@ -52,8 +52,7 @@ BuildRequest Request(v1::Language language) {
 }
 
 Digest KeyOf(const BuildRequest& request, const PlanLimits& limits = {}) {
-  IncludeRootsMemo roots;
-  const absl::StatusOr<Plan> plan = MakePlan(request, roots, limits);
+  const absl::StatusOr<Plan> plan = MakePlan(request, limits);
   EXPECT_THAT(plan, IsOk());
   return plan.ok() ? LoadKey(request, *plan) : Digest();
 }
@@ -154,9 +153,8 @@ TEST_P(LoadKeyTest, TheMemoOfIncludeRootsDoesNotChangeIt) {
   const BuildRequest request = Request(GetParam());
   BuildRequest other = request;
   other.headers[0].digest = DigestOf("b");
-  IncludeRootsMemo roots;
   for (const BuildRequest* asked : std::initializer_list<const BuildRequest*>{&request, &other, &request}) {
-    const absl::StatusOr<Plan> plan = MakePlan(*asked, roots, {});
+    const absl::StatusOr<Plan> plan = MakePlan(*asked, {});
     ASSERT_THAT(plan, IsOk());
     EXPECT_EQ(LoadKey(*asked, *plan), KeyOf(*asked));
   }
@@ -165,8 +163,7 @@ TEST_P(LoadKeyTest, TheMemoOfIncludeRootsDoesNotChangeIt) {
 // Everything that the daemon adds to a build is an input, so the key covers it.
 TEST_P(LoadKeyTest, OurHeadersAndTheTextThatIsCompiledAreInputs) {
   const BuildRequest request = Request(GetParam());
-  IncludeRootsMemo roots;
-  absl::StatusOr<Plan> plan = MakePlan(request, roots, {});
+  absl::StatusOr<Plan> plan = MakePlan(request, {});
   ASSERT_THAT(plan, IsOk());
   const Digest key = LoadKey(request, *plan);
   const auto expect_counts = [&](exec::BlobDigest& digest, const std::string& path) {

@@ -334,9 +334,9 @@ bool WorkerTools::MayUseOthers(const BuildRequest& request) const {
   return toolchain.cuda && !(travels(toolchain.cuda->root) && travels(toolchain.cuda->nvcc));
 }
 
-absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roots, const PlanLimits& limits) {
+absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const PlanLimits& limits) {
   Plan plan;
-  plan.roots = roots.Get(request);
+  plan.roots = MakeIncludeRoots(request);
   plan.trees = MountPoints(*plan.roots);
   plan.kernel_headers = std::make_shared<std::vector<exec::MountedTree>>(1, plan.trees->front());
   plan.toolchain = request.toolchain;
@@ -368,7 +368,7 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
   return plan;
 }
 
-absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, HeaderTrees& trees, Plan& plan) {
+absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, exec::KeptTrees& trees, Plan& plan) {
   AddPrologues(request, plan.roots->list, contents);
   for (Step& step : plan.steps) {
     for (exec::InputFile& input : step.action.inputs) {
@@ -379,7 +379,7 @@ absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, Hea
   KERNIX_RETURN_IF_ERROR(CheckSizes(request, contents));
   std::vector<const RootTree*> mounted = {&KernelHeaderTree()};
   for (const RootTree& root : plan.roots->roots) mounted.push_back(&root);
-  const std::vector<exec::InputTreePtr> staged = trees.Get(mounted, contents);
+  const std::vector<exec::InputTreePtr> staged = TreesOf(mounted, contents, trees);
   for (size_t i = 0; i < staged.size(); ++i) (*plan.trees)[i].tree = staged[i];
   plan.kernel_headers->front().tree = staged.front();
   return absl::OkStatus();

@@ -181,11 +181,11 @@ struct PlanLimits {
 };
 
 // Makes the steps, with known inputs as digests. Does not read the contents of headers and staged flag files.
-absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roots, const PlanLimits& limits);
+absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const PlanLimits& limits);
 
 // Adds the contents of the inputs. `contents` must have every header of `request`, and every flag file that is staged.
 // `trees` makes the include roots, which all units share. INVALID_REQUEST if a header's size differs from the size in
 // the request.
-absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, HeaderTrees& trees, Plan& plan);
+absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, exec::KeptTrees& trees, Plan& plan);
 
 }  // namespace kernix::build

@@ -48,9 +48,8 @@ BuildRequest Request(v1::Language language, int architectures = 0) {
 }
 
 Plan MustPlan(const BuildRequest& request, const PlanLimits& limits = {}, const HeaderContents& contents = {}) {
-  IncludeRootsMemo roots;
-  HeaderTrees trees(1 << 30);
-  absl::StatusOr<Plan> plan = MakePlan(request, roots, limits);
+  exec::KeptTrees trees(1 << 30);
+  absl::StatusOr<Plan> plan = MakePlan(request, limits);
   EXPECT_THAT(plan, IsOk());
   if (!plan.ok()) return Plan();
   EXPECT_THAT(StagePlan(request, contents, trees, *plan), IsOk());

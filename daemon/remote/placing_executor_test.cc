@@ -64,7 +64,7 @@ constexpr char kWaits[] = "compile until the end";
 // Notes where its action starts.
 class Notes : public exec::ActionObserver {
  public:
-  void OnQueued(int) override {}
+  void OnQueued(const exec::Action&, int) override {}
   void OnStarted(const exec::Action&) override { ++started; }
   void OnOutput(std::string_view text) override { output += text; }
   std::atomic<int> started = 0;

@@ -194,7 +194,7 @@ class Teller {
     if (stage == ExecutionStage::kRunning) {
       Started();
     } else if (observer_ != nullptr && !started_ && !std::exchange(queued_, true)) {
-      observer_->OnQueued(0);
+      observer_->OnQueued(action_, 0);
     }
   }
   void Started() {

@@ -33,7 +33,7 @@ using ::testing::HasSubstr;
 // Notes what it is told. The calls come one after the other.
 class Notes : public exec::ActionObserver {
  public:
-  void OnQueued(int) override { events.emplace_back("queued"); }
+  void OnQueued(const exec::Action&, int) override { events.emplace_back("queued"); }
   void OnStarted(const exec::Action& action) override { events.push_back("started " + action.step); }
   void OnOutput(std::string_view text) override { events.push_back("output " + std::string(text)); }
 

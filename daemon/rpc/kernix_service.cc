@@ -46,32 +46,32 @@ absl::Status Stream(ReadableFile& file, grpc::ServerWriter<v1::ArtifactChunk>& w
 
 v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
   const cache::Entry& entry = listed.entry;
+  const cache::EntryDetail& detail = entry.detail;
   v1::CacheEntry proto;
   proto.set_key(entry.key.Raw());
   proto.set_name(listed.tag.name);
   proto.set_owner(ToNumber(listed.tag.owner));
-  proto.set_language(entry.language);
-  proto.mutable_architecture()->Assign(entry.architectures.begin(), entry.architectures.end());
-  for (const v1::ResolvedFunction& function : entry.functions) proto.add_function(function.name());
+  proto.set_language(detail.language());
+  *proto.mutable_architecture() = detail.architecture();
+  for (const v1::ResolvedFunction& function : detail.function()) proto.add_function(function.name());
   proto.set_size(entry.size);
   proto.set_created_unix_ms(entry.created_unix_ms);
   proto.set_last_used_unix_ms(listed.last_used_unix_ms);
   proto.set_hits(listed.hits);
   proto.set_artifact_digest(entry.artifact.Raw());
-  proto.set_build_ms(entry.build_ms);
+  proto.set_build_ms(detail.build_ms());
   proto.set_pinned(listed.pinned);
   return proto;
 }
 
-v1::CacheEntryDetail DetailOf(const cache::Entry& entry, const std::string& path) {
+v1::CacheEntryDetail DetailOf(const cache::EntryDetail& kept, const std::string& path) {
   v1::CacheEntryDetail detail;
-  detail.mutable_function()->Assign(entry.functions.begin(), entry.functions.end());
-  detail.mutable_build_option()->Assign(entry.build_options.begin(), entry.build_options.end());
-  detail.set_toolchain(entry.toolchain);
-  detail.set_origin(entry.origin);
+  *detail.mutable_function() = kept.function();
+  *detail.mutable_build_option() = kept.build_option();
+  detail.set_toolchain(kept.toolchain());
+  detail.set_origin(kept.origin());
   detail.set_artifact_path(path);
-  detail.mutable_required_symbol_version()->Assign(entry.required_symbol_versions.begin(),
-                                                   entry.required_symbol_versions.end());
+  *detail.mutable_required_symbol_version() = kept.required_symbol_version();
   return detail;
 }
 
@@ -172,7 +172,7 @@ grpc::Status KernixService::ListCache(grpc::ServerContext*, const v1::ListCacheR
   for (const cache::ListedEntry& listed : *entries) {
     v1::CacheEntry& added = *response->add_entry() = ToProto(listed);
     if (request->key_prefix().empty()) continue;
-    *added.mutable_detail() = DetailOf(listed.entry, backend_.cache.BlobPath(listed.entry.artifact));
+    *added.mutable_detail() = DetailOf(listed.entry.detail, backend_.cache.BlobPath(listed.entry.artifact));
   }
   return grpc::Status::OK;
 }

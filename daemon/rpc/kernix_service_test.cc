@@ -179,10 +179,10 @@ TEST_F(KernixServiceTest, EveryoneSeesTheirOwnEntriesOnly) {
 TEST_F(KernixServiceTest, AKeyIsShownToItsOwnerWithAllDetails) {
   cache::Entry entry;
   entry.key = DigestOf("key");
-  v1::ResolvedFunction& function = entry.functions.emplace_back();
+  v1::ResolvedFunction& function = *entry.detail.add_function();
   for (const char* token : {"arg", "ret"}) function.add_tokens(token);
-  entry.build_options = {"-O3"};
-  entry.toolchain = "/usr/bin/g++ 12.2.0";
+  entry.detail.add_build_option("-O3");
+  entry.detail.set_toolchain("/usr/bin/g++ 12.2.0");
   ASSERT_THAT(parts_.backend().cache.Insert(entry, {"k", UserId{kAlice}}, "artifact"), IsOk());
   Store("other", kAlice);
   const std::vector<v1::CacheEntry> found = ListKey(kAlice, entry.key.Hex().substr(0, 12));

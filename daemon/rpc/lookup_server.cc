@@ -126,38 +126,37 @@ class Question {
 
   // Finds the answer, and passes its payload to `send`, which returns whether it was sent. For a hit, that decides
   // whether it counts.
-  bool Answer(const Send& send, const CancellationPtr& cancellation) {
+  bool Answer(const Send& send) {
     std::optional<bool> sent;
     const auto deliver = [&](const v1::LoadResult& hit) {
       sent = send(ReplyWith(hit));
       return *sent;
     };
-    Note(readable_ && LookUp(deliver, cancellation));
+    Note(readable_ && LookUp(deliver));
     return sent ? *sent : send("");
   }
 
  private:
   std::string ReplyWith(const v1::LoadResult& hit) {
     key_ = hit.key();
-    from_upstream_ = hit.from_upstream();
     v1::LookupReply reply;
     *reply.mutable_result() = hit;
     return reply.SerializeAsString();
   }
 
-  bool LookUp(const build::DeliverHit& deliver, const CancellationPtr& cancellation) {
+  bool LookUp(const build::DeliverHit& deliver) {
     std::optional<v1::LoadRequest> load = LoadOf(request_);
     if (!load || LoadCost(*load) > kMostCost) return false;
     auto toolchain = backend_.toolchains.Choose(load->toolchain(), load->language());
     if (!toolchain.ok()) return false;
     *load->mutable_toolchain() = *std::move(toolchain);
-    return backend_.builder.LookUp(*load, user_.id(), deliver, cancellation);
+    return backend_.builder.LookUp(*load, user_.id(), deliver);
   }
 
   void Note(bool hit) {
     const auto took = backend_.env.Now() - begun_;
-    backend_.metrics.NoteQuickLookup(hit, from_upstream_, took);
-    if (hit) LogHit(user_, request_.name(), key_, from_upstream_, std::chrono::duration_cast<Duration>(took));
+    backend_.metrics.NoteQuickLookup(hit, took);
+    if (hit) LogHit(user_, request_.name(), key_, std::chrono::duration_cast<Duration>(took));
   }
 
   Backend& backend_;
@@ -166,7 +165,6 @@ class Question {
   v1::LookupRequest request_;
   bool readable_ = false;
   std::string key_;  // of a hit
-  bool from_upstream_ = false;
 };
 
 // A full send buffer means that the client reads no answers: drop it.
@@ -186,7 +184,7 @@ bool AnswerSlowly(Backend& backend, exec::ByteQuota& reading, LookupConnection& 
     return SendFrame(connection.socket(), "", payload, deadline).ok();  // not: the client is gone or slow
   };
   try {
-    return Question(backend, connection.user(), text, connection.since()).Answer(send, cancellation);
+    return Question(backend, connection.user(), text, connection.since()).Answer(send);
   } catch (const std::exception& error) {
     LogFailure(connection.user().name(), error.what());
     return false;

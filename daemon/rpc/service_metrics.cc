@@ -43,11 +43,6 @@ void ServiceMetrics::Register(MetricsRegistry& registry) const {
   }
 }
 
-void ServiceMetrics::NoteQuickLookup(bool hit, bool from_upstream, Time took) {
-  MetricHistogram& hits = from_upstream ? upstream_hits_ : quick_hits_;
-  (hit ? hits : quick_misses_).Observe(Seconds(took));
-}
-
 void ServiceMetrics::NoteFileCheck(const FileCheck& check) {
   files_checked_.Add(check.checked());
   files_watched_.Add(check.spared());
@@ -112,8 +107,8 @@ void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr
   LogDone(user, name, result->key(), outcome, took);
 }
 
-void LogHit(const Identity& user, const std::string& name, const std::string& key, bool from_upstream, Duration took) {
-  LogDone(user, name, key, from_upstream ? "upstream" : "hit", took);
+void LogHit(const Identity& user, const std::string& name, const std::string& key, Duration took) {
+  LogDone(user, name, key, "hit", took);
 }
 
 }  // namespace kernix::server

@@ -44,7 +44,7 @@ class ServiceMetrics {
   void NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took);
   // Notes what has become of a load of a program that expects no build any more.
   void NoteFrozenLoad(const absl::StatusOr<v1::LoadResult>& result);
-  void NoteQuickLookup(bool hit, bool from_upstream, Time took);
+  void NoteQuickLookup(bool hit, Time took) { (hit ? quick_hits_ : quick_misses_).Observe(Seconds(took)); }
   // A check of the files that the answers of some lookups follow from.
   void NoteFileCheck(const FileCheck& check);
   void NoteRefusal(Refusal reason) { refusals_[static_cast<size_t>(reason)].Add(); }
@@ -75,7 +75,7 @@ class ServiceMetrics {
 void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr<v1::LoadResult>& result,
              Duration took);
 
-// For a hit, of the cache or of the upstream. `key` is raw.
-void LogHit(const Identity& user, const std::string& name, const std::string& key, bool from_upstream, Duration took);
+// For a hit. `key` is raw.
+void LogHit(const Identity& user, const std::string& name, const std::string& key, Duration took);
 
 }  // namespace kernix::server

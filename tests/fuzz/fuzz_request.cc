@@ -45,8 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto valid = build::ValidateRequest(env, request, tools, policy, build::RequestLimits());
     if (!valid.ok()) continue;
     if (valid->units.empty() || (valid->functions.empty() && valid->refusal.ok())) std::abort();
-    build::IncludeRootsMemo roots;
-    const auto plan = build::MakePlan(*valid, roots, build::PlanLimits());
+    const auto plan = build::MakePlan(*valid, build::PlanLimits());
     if (plan.ok() && build::LoadKey(*valid, *plan) != build::LoadKey(*valid, *plan)) std::abort();
     for (const build::Unit& unit : valid->units) {
       if (unit.sources.empty() || build::UnitText(*valid, unit).sources.empty()) std::abort();

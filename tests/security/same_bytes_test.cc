@@ -146,8 +146,8 @@ std::string Difference(const Got& a, const Got& b) {
 }
 
 // g++ alone reads these, with the whole cuda_runtime.h. What is compiled with a stand-in does not depend on them.
-bool IsOfWholeHeaderOnly(const cache::ToolchainHeader& header) {
-  return header.path.ends_with("/crt/func_macro.h") || header.path.ends_with("/math_constants.h");
+bool IsOfWholeHeaderOnly(const StatedHeader& header) {
+  return header.name.ends_with("/crt/func_macro.h") || header.name.ends_with("/math_constants.h");
 }
 
 class SameBytesTest : public SecurityTest {
@@ -191,7 +191,7 @@ class SameBytesTest : public SecurityTest {
   }
 
  private:
-  using Headers = std::vector<cache::ToolchainHeader>;
+  using Headers = std::vector<StatedHeader>;
 
   void Stop() {
     if (process_ == nullptr) return;

@@ -44,15 +44,15 @@ inline Tag TestTag(const std::string& name = "module") { return {name, UserId{10
 inline Entry TestEntry(int i) {
   Entry entry;
   entry.key = TestKey(i);
-  entry.language = v1::LANGUAGE_CUDA;
-  entry.architectures = {"sm_80", "sm_90"};
-  v1::ResolvedFunction& function = entry.functions.emplace_back();
+  entry.detail.set_language(v1::LANGUAGE_CUDA);
+  for (const char* architecture : {"sm_80", "sm_90"}) entry.detail.add_architecture(architecture);
+  v1::ResolvedFunction& function = *entry.detail.add_function();
   function.set_name(StrCat("function_", i));
   for (const char* token : {"arg", "ret"}) function.add_tokens(token);
   function.set_handler_symbol(StrCat("kernix_handler_function_", i));
   function.add_parameter()->set_name("x");
   function.set_is_global(true);
-  entry.required_symbol_versions = {"GLIBC_2.34"};
+  entry.detail.add_required_symbol_version("GLIBC_2.34");
   entry.toolchain_headers = {{"/usr/include/math.h", DigestOf("math")},
                              {"kernix-cuda/include/cuda.h", DigestOf("cuda")}};
   return entry;
@@ -62,7 +62,8 @@ inline Entry TestEntry(int i) {
 inline bool operator==(const Entry& one, const Entry& other) {
   return std::tie(one.key, one.artifact, one.size, one.created_unix_ms) ==
              std::tie(other.key, other.artifact, other.size, other.created_unix_ms) &&
-         EncodeDetail(one) == EncodeDetail(other) && EncodeHeaders(one) == EncodeHeaders(other);
+         one.detail.SerializeAsString() == other.detail.SerializeAsString() &&
+         EncodeHeaders(one) == EncodeHeaders(other);
 }
 
 }  // namespace kernix::cache
