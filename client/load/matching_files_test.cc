@@ -49,6 +49,14 @@ TEST_F(MatchingFilesTest, PatternsReachIntoFolders) {
   EXPECT_THAT(Match({"**/*.cu"}), ElementsAre("a.cu", "b.cu", "folder.cu/x.cu", "sub/c.cu", "sub/deep/d.cu"));
 }
 
+// As in shells: other systems' and editors' files are no sources.
+TEST_F(MatchingFilesTest, HiddenFilesMustBeNamed) {
+  folder_.Write("._a.cu", "");
+  folder_.Write(".checkpoints/a.cu", "");
+  EXPECT_THAT(Match({"**/*.cu"}), ElementsAre("a.cu", "b.cu", "folder.cu/x.cu", "sub/c.cu", "sub/deep/d.cu"));
+  EXPECT_THAT(Match({".*.cu", ".checkpoints/*.cu"}), ElementsAre("._a.cu", ".checkpoints/a.cu"));
+}
+
 TEST_F(MatchingFilesTest, WhatMatchesNothingIsNamed) {
   const auto none = MatchingFiles(folder_.path(), {"*.cuh", "**"});
   EXPECT_EQ(KindOf(none.status()), v1::ErrorDetail::INVALID_REQUEST);

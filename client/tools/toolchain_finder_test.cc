@@ -78,6 +78,8 @@ TEST_F(ToolchainFinderTest, CxxComesFirst) {
   EXPECT_EQ(HostOf({{"CXX", "g++-11"}}), folder_ / "bin/g++-11");
   EXPECT_EQ(HostOf({{"CXX", folder_ / "other/g++"}}), folder_ / "other/g++");
   EXPECT_EQ(HostOf({{"CXX", " "}}), folder_ / "bin/c++");
+  folder_.WriteProgram("my folder/g++");
+  EXPECT_EQ(HostOf({{"CXX", folder_ / "my folder/g++"}}), folder_ / "my folder/g++");
 }
 
 TEST_F(ToolchainFinderTest, LaunchersArePassedOver) {

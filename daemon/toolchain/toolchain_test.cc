@@ -534,6 +534,15 @@ TEST_F(CudaToolchainTest, ScriptsAndLinksLeadToTheSameToolkit) {
   EXPECT_EQ(script->identity, direct->identity);
 }
 
+TEST_F(CudaToolchainTest, AScriptThatAddsFlagsIsRefused) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  KERNIX_NEED_NVCC(nvcc);
+  for (const char* flag : {"-DVAL=2", "-use_fast_math", "-Xptxas -O1"}) {
+    const std::string script = temp_.Write("nvcc", Script(StrCat("exec ", nvcc, " ", flag, " \"$@\"")), true);
+    EXPECT_THAT(std::string(ErrorOf(gxx, script).message()), HasSubstr("put these flags into NVCC_PREPEND_FLAGS"));
+  }
+}
+
 // A toolkit made of links to the parts of the real one: it has another place, and any part can be left out.
 class LinkedToolkit {
  public:

@@ -138,6 +138,42 @@ def test_a_library_that_is_made_again_counts(fresh_name, tmp_path, loader):
         assert module.content_hash != other.content_hash
 
 
+def test_a_file_that_a_linker_script_names_counts(fresh_name, tmp_path):
+    source = 'extern "C" float answer();\n' + kernels.constant("answer()")
+    write_library(tmp_path, 1)
+    (tmp_path / "libscript.so").write_text(f"/* GNU ld script */\nINPUT({tmp_path}/answer.o)\n")
+    age(tmp_path / "libscript.so")
+    flags = {"extra_ldflags": [f"-L{tmp_path}", "-lscript"]}
+    first = load(fresh_name, source, **flags)
+    assert load(fresh_name, source, **flags) is first
+    write_library(tmp_path, 2)
+    assert load(fresh_name, source, **flags).content_hash != first.content_hash
+
+
+def test_a_thin_archive_says_what_to_do(fresh_name, tmp_path):
+    write_library(tmp_path, 1)
+    subprocess.run(["ar", "rcsT", "libthin.a", "answer.o"], cwd=tmp_path, check=True)
+    with pytest.raises(kernix.KernelRequestError, match=r"libthin\.a.*is a thin archive.*by ar without T"):
+        load(fresh_name, extra_ldflags=[f"{tmp_path}/libthin.a"])
+
+
+def test_an_edited_compiler_counts(fresh_name, tmp_path, monkeypatch):
+    compiler = tmp_path / "g++"
+    source = kernels.constant("VALUE")
+    monkeypatch.setenv("CXX", str(compiler))
+
+    def write(value):
+        compiler.write_text(f'#!/bin/sh\nexec /usr/bin/g++ -DVALUE={value} "$@"\n')
+        compiler.chmod(0o755)
+        age(compiler)
+
+    write(1)
+    first = load(fresh_name, source)
+    assert load(fresh_name, source) is first
+    write(2)
+    assert load(fresh_name, source).content_hash != first.content_hash
+
+
 def test_a_purge_ends_it(fresh_name, counters):
     first = load(fresh_name)
     assert kernix.clear_cache(fresh_name) == 1

@@ -260,6 +260,7 @@ TEST_F(FlagsTest, CompileFlagsOfCudaThatAreNeverPossible) {
       {"--dryrun", "kernix decides"},
       {"-MD", "kernix decides"},
       {"-dlto", "not supported"},
+      {"-ewp", "use -rdc=true"},
       {"-lcublas", "extra_ldflags"},
       {"-L/x", "extra_ldflags"},
       {"-Xlinker|-z", "extra_ldflags"},
