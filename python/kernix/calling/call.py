@@ -13,8 +13,6 @@ from kernix._errors import shortened
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["OPTIONS", "Call", "Function", "ambiguous", "check_spec", "is_spec"]
-
 #: Names of the call's own parameters, so attributes with these names cannot be passed by keyword.
 OPTIONS = ("out", "vmap_method", "input_output_aliases", "has_side_effect", "stream", "attributes")
 

@@ -13,8 +13,6 @@ from kernix.calling.attributes import Attribute
 from kernix.calling.call import ambiguous, check_spec
 from kernix.jax.interop import imported_jax
 
-__all__ = ["FixedCall", "Handler", "call_directly"]
-
 
 class Handler(NamedTuple):
     """The handler to call."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from kernix.calling.derivatives import DifferentiableFunction
 
-__all__ = ["KernelFunction"]
-
 
 class _ShownDoc:
     """The class's documentation, and for each function its own signature and the comment above it in the source."""
@@ -336,7 +334,7 @@ class KernelFunction(Function):
         return f"<kernix function {self}>"
 
     def _doc(self) -> str:
-        comment = comment_of(self.__name__, (self._code.core.source("") or b"").decode(errors="replace"))
+        comment = _comment_of(self.__name__, (self._code.core.source("") or b"").decode(errors="replace"))
         return f"{self}\n\n{comment}\n\nHow to call it: help(kernix.KernelFunction)".replace("\n\n\n\n", "\n\n")
 
     @short_errors
@@ -391,7 +389,7 @@ class KernelFunction(Function):
         return DifferentiableFunction(self).with_jvp(tangents, save_results=save_results)
 
 
-def comment_of(function: str, source: str) -> str:
+def _comment_of(function: str, source: str) -> str:
     """Return the comment above a function's ``// @BE`` line, or above its definition."""
     lines = source.splitlines()
     annotations = (i for i, line in enumerate(lines) if function == _exported_name(line))

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from kernix.calling.attributes import Attribute, convert_attributes, whole_number
 
-__all__ = ["LAUNCH", "LAUNCH_DEFAULTS", "launch_attributes", "split_launch"]
-
 _REQUIRED = ("grid", "block")
 
 #: The attributes that a call may omit, each with the default that is shown.

@@ -11,8 +11,6 @@ from kernix import _core
 from kernix.calling.call import OPTIONS
 from kernix.calling.launch import LAUNCH
 
-__all__ = ["Count", "Signature", "calls_of", "read_signature"]
-
 
 class ArrayType(NamedTuple):
     """The arrays that a parameter takes: of one element type and, unless `rank` is ``None``, of one rank."""

@@ -13,8 +13,6 @@ from kernix import _core
 from kernix._errors import KernelRegistrationError, short_in_notebook, warn
 from kernix._lock import ForkSafeLock
 
-__all__ = ["Code", "count_replacements", "jax_is_installed", "list_registered_targets"]
-
 _COMMAND_BUFFER_COMPATIBLE = 1  # bit of FunctionInfo.traits
 
 

@@ -30,8 +30,6 @@ from kernix.loading.console import ProgressLine, progress_line, supervisor
 from kernix.loading.load import PreparedLoad
 from kernix.loading.module import CompiledModule
 
-__all__ = ["BackgroundWork", "LoadFuture", "load_in_background", "start"]
-
 _Result = TypeVar("_Result")
 
 _MOST_AT_ONCE = 64  # threads; they wait for the daemon nearly all the time

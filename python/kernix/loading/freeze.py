@@ -12,8 +12,6 @@ from kernix._errors import KernelCompilationError, KernelNotCachedError, user_li
 from kernix._lock import ForkSafeLock
 from kernix.loading.report import LoadReport
 
-__all__ = ["Action", "Freeze", "freeze", "freeze_load", "frozen", "unfreeze"]
-
 #: What happens when a load of a frozen process needs a build.
 Action = Literal["raise", "warn", "count"]
 

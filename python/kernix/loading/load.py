@@ -45,21 +45,6 @@ if TYPE_CHECKING:
 
     from kernix.loading.background import LoadFuture
 
-__all__ = [
-    "Fetched",
-    "Policy",
-    "PreparedLoad",
-    "load_cpp_dir",
-    "load_cpp_file",
-    "load_cpp_inline",
-    "load_cuda_dir",
-    "load_cuda_file",
-    "load_cuda_inline",
-    "load_library",
-    "prepare",
-    "public_load",
-]
-
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 

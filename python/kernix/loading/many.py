@@ -23,8 +23,6 @@ from kernix.loading.report import LoadReport, in_a_line
 if sys.version_info < (3, 11):
     from exceptiongroup import ExceptionGroup
 
-__all__ = ["KernelBatchError", "LoadedModules", "load_many"]
-
 _LOOK_SECONDS = 0.1
 _PROGRESS_AFTER_SECONDS = 1.0
 

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from kernix._lock import ForkSafeLock
 
-__all__ = ["LoadReport", "ProcessReport", "html_table", "in_a_line", "note", "report", "text_table"]
-
 _MOST_LOADS = 4096  # as many as libkernix remembers
 _LONGEST_REASON = 500
 _MOST_ROWS = 20

@@ -13,24 +13,6 @@ from typing import NamedTuple, SupportsIndex, TypeVar
 from kernix import _core, _environment
 from kernix._errors import KernelRequestError
 
-__all__ = [
-    "Defines",
-    "Functions",
-    "SourceText",
-    "bundle_paths",
-    "check_text",
-    "define_flags",
-    "file_source",
-    "file_sources",
-    "folder_path",
-    "inline_sources",
-    "make_request",
-    "module_name",
-    "path_list",
-    "stem",
-    "string_list",
-]
-
 #: Values of macros by name. A str is C++ text, a bool is 1 or 0, and None is the compilers' default, 1.
 Defines = Mapping[str, SupportsIndex | float | str | None] | None
 

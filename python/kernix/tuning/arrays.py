@@ -21,8 +21,6 @@ from kernix.calling.function import KernelFunction
 from kernix.jax.interop import imported_jax, is_tracing
 from kernix.tuning import driver
 
-__all__ = ["Arrays", "Clock", "Spec"]
-
 _MOST_COPIES = 32  # of the arrays of a call
 _UNSET = 0xFF  # in all bytes of a new result: NaN, -1
 _CACHES = pathlib.Path("/sys/devices/system/cpu/cpu0/cache")

@@ -17,8 +17,6 @@ from kernix.tuning.result import TuningResult, bound_function
 from kernix.tuning.source import Source, SourceOrFiles
 from kernix.tuning.space import Launch, Settings, Space
 
-__all__ = ["autotune"]
-
 
 @short_errors
 def autotune(

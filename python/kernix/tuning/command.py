@@ -17,8 +17,6 @@ from kernix.tuning.autotune import autotune
 from kernix.tuning.source import Source
 from kernix.tuning.space import Settings, shown_settings
 
-__all__ = ["tune"]
-
 #: What messages call an argument of :func:`kernix.autotune`, and the option of the command for it.
 _OPTIONS = {
     "compile_only=True": "--compile-only",

@@ -13,8 +13,6 @@ from kernix.loading.console import ProgressLine
 from kernix.loading.load import Fetched, PreparedLoad
 from kernix.loading.module import CompiledModule
 
-__all__ = ["Arrival", "Loads"]
-
 _LOOK_SECONDS = 0.1
 
 

@@ -12,8 +12,6 @@ from kernix.tuning.check import Check
 from kernix.tuning.source import Source
 from kernix.tuning.space import Settings, Space
 
-__all__ = ["Plan", "only_function"]
-
 
 class Plan(NamedTuple):
     """What to search, and how."""

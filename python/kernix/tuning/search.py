@@ -28,8 +28,6 @@ from kernix.tuning.plan import Plan, only_function
 from kernix.tuning.result import KernelTuningError, TuningRow, TuningTable, nothing_found, shown_seconds
 from kernix.tuning.space import shown_settings
 
-__all__ = ["Search"]
-
 _PROGRESS_AFTER_SECONDS = 1.0
 _MOST_FINALISTS = 16
 _FINALIST_WITHIN = 1.25  # of the best

@@ -12,8 +12,6 @@ from kernix._errors import KernelRequestError
 from kernix.loading.load import PreparedLoad, prepare
 from kernix.loading.request import file_sources, stem
 
-__all__ = ["Source", "SourceOrFiles"]
-
 SourceOrFiles = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _OF_VARIANTS_ONLY = ("force_rebuild",)
