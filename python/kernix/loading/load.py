@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
 from kernix import _core
 from kernix._errors import (
@@ -40,11 +40,6 @@ from kernix.loading.request import (
     string_list,
 )
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from kernix.loading.background import LoadFuture
-
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
@@ -62,50 +57,53 @@ CPP_PATTERNS = ("*.cpp", "*.cc", "*.cxx")
 _CPP_ATTRIBUTES = ("separate", "debug")
 _CUDA_ATTRIBUTES = (*_CPP_ATTRIBUTES, "optimization_level", "use_fast_math", "allow_cuda_graph", "keep")
 
+if TYPE_CHECKING:  # what only annotations name
+    from typing import Protocol, TypedDict, overload
 
-class _CommonOptions(TypedDict, total=False):
-    """Keyword parameters of every load."""
+    from typing_extensions import Unpack
 
-    extra_ldflags: Sequence[str] | None
-    extra_include_paths: Sequence[_Path] | None
-    defines: Defines
-    separate: bool
-    debug: bool
-    build_directory: _Path | None
-    verbose: bool
-    force_rebuild: bool
-    policy: Policy | None
-    bundle: _Path | Sequence[_Path] | None
-    replace: bool
-    auto_register: bool
-    target_prefix: str | None
+    from kernix.loading.background import LoadFuture
 
+    class _CommonOptions(TypedDict, total=False):
+        """Keyword parameters of every load."""
 
-class CppOptions(_CommonOptions, total=False):
-    """Keyword parameters of :func:`load_cpp_inline`."""
+        extra_ldflags: Sequence[str] | None
+        extra_include_paths: Sequence[_Path] | None
+        defines: Defines
+        separate: bool
+        debug: bool
+        build_directory: _Path | None
+        verbose: bool
+        force_rebuild: bool
+        policy: Policy | None
+        bundle: _Path | Sequence[_Path] | None
+        replace: bool
+        auto_register: bool
+        target_prefix: str | None
 
-    extra_cflags: Sequence[str] | None
+    class CppOptions(_CommonOptions, total=False):
+        """Keyword parameters of :func:`load_cpp_inline`."""
 
+        extra_cflags: Sequence[str] | None
 
-class CudaOptions(_CommonOptions, total=False):
-    """Keyword parameters of :func:`load_cuda_inline`."""
+    class CudaOptions(_CommonOptions, total=False):
+        """Keyword parameters of :func:`load_cuda_inline`."""
 
-    extra_cuda_cflags: Sequence[str] | None
-    compute_capability: str | None
-    ninja_workers: int | None
-    optimization_level: int
-    use_fast_math: bool
-    allow_cuda_graph: bool
-    keep: bool
+        extra_cuda_cflags: Sequence[str] | None
+        compute_capability: str | None
+        ninja_workers: int | None
+        optimization_level: int
+        use_fast_math: bool
+        allow_cuda_graph: bool
+        keep: bool
 
+    class _Loader(Protocol[_Parameters, _Result]):
+        """How type checkers see a function that loads: with ``wait=False``, it returns a future."""
 
-class _Loader(Protocol[_Parameters, _Result]):
-    """How type checkers see a function that loads: with ``wait=False``, it returns a future."""
-
-    @overload
-    def __call__(self, *args: Any, wait: Literal[False], **options: Any) -> LoadFuture[_Result]: ...
-    @overload
-    def __call__(self, *args: _Parameters.args, **options: _Parameters.kwargs) -> _Result: ...
+        @overload
+        def __call__(self, *args: Any, wait: Literal[False], **options: Any) -> LoadFuture[_Result]: ...
+        @overload
+        def __call__(self, *args: _Parameters.args, **options: _Parameters.kwargs) -> _Result: ...
 
 
 def public_load(function: Callable[_Parameters, _Result | LoadFuture[_Result]]) -> _Loader[_Parameters, _Result]:
@@ -467,7 +465,12 @@ def load_library(
 def _load(what: str, is_cuda: bool, parameters: dict[str, Any]) -> CompiledModule | LoadFuture[CompiledModule]:
     parameters.pop("options", None)
     wait = parameters.pop("wait")
-    return prepare(what, is_cuda, parameters).load(wait)
+    prepared = prepare(what, is_cuda, parameters)
+    if wait:
+        return prepared.run()
+    from kernix.loading.background import load_in_background  # it imports what loads that wait do not need
+
+    return load_in_background(prepared)
 
 
 def files_in(directory: _Path, file_patterns: Sequence[str] | None, default: tuple[str, ...]) -> list[str]:
@@ -580,14 +583,6 @@ class PreparedLoad:
         self._prefix = (target_prefix or request.name) if auto_register and jax_is_installed() else None
         self._folder = None if build_directory is None else folder_path(build_directory, "build_directory")
         self._replace = replace or force_rebuild
-
-    def load(self, wait: bool) -> CompiledModule | LoadFuture[CompiledModule]:
-        """Run, here or in the background."""
-        if wait:
-            return self.run()
-        from kernix.loading.background import load_in_background  # it imports what loads that wait do not need
-
-        return load_in_background(self)
 
     def run(self) -> CompiledModule:
         """Compile, unless this process has the module already, and deliver the module as requested."""
