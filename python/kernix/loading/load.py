@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
-from kernix import _core
+from kernix import _core, _environment
 from kernix._errors import (
     KernelCompilationError,
     KernelError,
@@ -29,11 +29,13 @@ from kernix.loading.request import (
     bundle_paths,
     check_text,
     define_flags,
+    encoded,
     file_source,
     file_sources,
     folder_path,
+    function_list,
     inline_sources,
-    make_request,
+    is_cuda_file,
     module_name,
     path_list,
     stem,
@@ -490,27 +492,29 @@ def prepare(what: str, is_cuda: bool | None, parameters: dict[str, Any]) -> Prep
     if what == "path":
         sources = file_sources(value)
         name = module_name(name, stem(sources))
-        is_cuda = any(source.path.endswith(".cu") for source in sources) if is_cuda is None else is_cuda
+        is_cuda = any(map(is_cuda_file, sources)) if is_cuda is None else is_cuda
     elif what == "directory":
         patterns = take("file_patterns", None)
         if is_cuda is None:
             is_cuda = any(path.endswith(".cu") for path in files_in(value, patterns, (*CUDA_PATTERNS, *CPP_PATTERNS)))
         files = files_in(value, patterns, CUDA_PATTERNS if is_cuda else CPP_PATTERNS)
-        sources = tuple(file_source(path) for path in files)
+        sources = [file_source(path) for path in files]
         name = module_name(name, os.path.basename(os.path.realpath(value)))
     else:
         sources = inline_sources(value, name, what)
         is_cuda = what == "cuda_sources"
     cflags = "extra_cuda_cflags" if is_cuda else "extra_cflags"
     macros = define_flags(take("defines", None), for_nvcc=is_cuda)
-    request = make_request(
+    folders = path_list(take("extra_include_paths", None), "extra_include_paths")
+    request = _core.Request(
         _core.Language.CUDA if is_cuda else _core.Language.CPP,
         name,
         sources,
-        take("functions", None),
+        function_list(take("functions", None)),
         compile_flags=macros + string_list(take(cflags, None), cflags),
         link_flags=string_list(take("extra_ldflags", None), "extra_ldflags"),
-        include_paths=path_list(take("extra_include_paths", None), "extra_include_paths"),
+        include_paths=[encoded("extra_include_paths", folder) for folder in folders],
+        last_include_paths=[os.fsencode(path) for path in _environment.jax_include_paths()],
     )
     if is_cuda:
         request.max_parallel_jobs = _job_limit(take("ninja_workers", None))

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from kernix._errors import KernelRequestError
 from kernix.loading.load import PreparedLoad, prepare
 from kernix.loading.module import CompiledModule
-from kernix.loading.request import file_sources, stem
+from kernix.loading.request import file_sources, is_cuda_file, stem
 from kernix.tuning.check import Check
 from kernix.tuning.space import Settings, Space
 
@@ -59,8 +59,8 @@ class Source:
             self.name = name or "tuned"
         else:
             files = file_sources(source)
-            self.texts = [file.text if isinstance(file.text, bytes) else file.text.encode() for file in files]
-            self.is_cuda = language == "cuda" if language else any(file.path.endswith(".cu") for file in files)
+            self.texts = [text for text, _ in files]
+            self.is_cuda = language == "cuda" if language else any(map(is_cuda_file, files))
             self.name = name or stem(files)
         self.options = _checked_options(options)
 
