@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from contextlib import AbstractContextManager
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from kernix import _core
 from kernix._errors import KernelCompilationError, KernelNotCachedError, user_line, warn
@@ -16,11 +16,25 @@ from kernix.loading.report import LoadReport
 Action = Literal["raise", "warn", "count"]
 
 
-class Freeze(NamedTuple):
-    """That this process is frozen."""
+class Freeze(AbstractContextManager[None]):
+    """That this process is frozen, until the end of this context.
 
-    action: Action
-    origin: str  # where and when it was frozen
+    Parameters
+    ----------
+    action : Action
+        What happens when a load needs a build.
+    origin : str
+        Where and when the process was frozen.
+    """
+
+    def __init__(self, action: Action, origin: str) -> None:
+        self.action = action
+        self.origin = origin
+
+    def __exit__(self, *_: object) -> None:
+        with _lock:
+            if self in _live:
+                _live.remove(self)
 
     def __str__(self) -> str:
         return f"frozen ({self.action}) {self.origin}"
@@ -49,8 +63,7 @@ class Freeze(NamedTuple):
 
 def frozen() -> Freeze | None:
     """Return whether this process is frozen, and how: as the latest freeze says. A forked child inherits it."""
-    latest = next(reversed(_live), None)
-    return None if latest is None else latest.freeze
+    return next(reversed(_live), None)
 
 
 def freeze_load(request: _core.Request, policy: str | None) -> Freeze | None:
@@ -59,7 +72,7 @@ def freeze_load(request: _core.Request, policy: str | None) -> Freeze | None:
         return None
     request.frozen = True
     if policy is not None:
-        return state._replace(action="count")
+        return Freeze("count", state.origin)
     if state.action == "raise":
         request.policy = "cached"
     return state
@@ -89,7 +102,7 @@ def freeze(action: Action = "raise") -> AbstractContextManager[object]:
     """
     if action not in get_args(Action):
         raise ValueError(f'action is {action!r}. It takes "raise", "warn" and "count".')
-    one = _Live(Freeze(action, f"by {user_line()} at {time.strftime('%Y-%m-%d %H:%M:%S')}"))
+    one = Freeze(action, f"by {user_line()} at {time.strftime('%Y-%m-%d %H:%M:%S')}")
     with _lock:
         _live.append(one)
     return one
@@ -101,17 +114,5 @@ def unfreeze() -> None:
         _live.clear()
 
 
-class _Live(AbstractContextManager[None]):
-    """A freeze that holds until its end."""
-
-    def __init__(self, freeze: Freeze) -> None:
-        self.freeze = freeze
-
-    def __exit__(self, *_: object) -> None:
-        with _lock:
-            if self in _live:
-                _live.remove(self)
-
-
 _lock = ForkSafeLock()
-_live: list[_Live] = []  # the freezes that hold; the latest decides
+_live: list[Freeze] = []  # the freezes that hold; the latest decides
