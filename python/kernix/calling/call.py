@@ -96,6 +96,16 @@ class Function(ABC):
         return {**attributes, **attrs}
 
 
+class Spec:
+    """Shape and element type of a result. Not a tuple, which as ``out`` would be several results."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape = shape
+        self.dtype = dtype
+
+
 def is_spec(out: Any) -> bool:
     """Return whether a value says shape and element type. ``np.float32`` has only descriptors of these names."""
     return hasattr(getattr(out, "shape", None), "__len__") and hasattr(out, "dtype")

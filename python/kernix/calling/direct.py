@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kernix import _core
 from kernix.calling.arrays import CPU, CUDA, Library, View, dtype_name, is_array, is_on_gpu, library_of
 from kernix.calling.attributes import Attribute
-from kernix.calling.call import ambiguous, check_spec
+from kernix.calling.call import Spec, ambiguous, check_spec
 from kernix.jax.interop import imported_jax
 
 
@@ -138,12 +138,7 @@ def _like_arguments(handler: Handler, arguments: Sequence[Any], views: Sequence[
     kinds = {(view.type, view.shape): None for view in views}
     if len(kinds) != 1:
         raise ambiguous(handler.name, [f"{dtype_name(number)}{list(shape)}" for number, shape in kinds])
-    return _Spec(views[0].shape, getattr(arguments[0], "dtype", None) or dtype_name(views[0].type))
-
-
-class _Spec(NamedTuple):
-    shape: tuple[int, ...]
-    dtype: Any
+    return Spec(views[0].shape, getattr(arguments[0], "dtype", None) or dtype_name(views[0].type))
 
 
 def _make(handler: Handler, index: int, library: Library, spec: Any, like: Any) -> Any:

@@ -56,11 +56,8 @@ class Code:
         self._prefix: str | None = None
         self._registered: tuple[str, int] | None = None  # the prefix, and the number of replacements at that time
 
-    def __copy__(self) -> Code:
-        return self  # the library is loaded once and stays loaded
-
     def __deepcopy__(self, _: object) -> Code:
-        return self
+        return self  # the library is loaded once and stays loaded
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
