@@ -90,18 +90,16 @@ class _OneOfMany:
 
     Parameters
     ----------
-    label : str
-        What it is, until its module's name is known.
+    what, parameters
+        As for :func:`prepare`.
     """
 
-    def __init__(self, label: str) -> None:
-        self.name = label
+    def __init__(self, what: str, parameters: dict[str, Any]) -> None:
+        self.name = str(parameters.get("name") or parameters[what]).partition("\n")[0]  # until the module's is known
         self.error: Exception | None = None
         self.module: CompiledModule | None = None
         self.work: BackgroundFetch | None = None
         self._prepared: PreparedLoad | None = None
-
-    def prepare(self, what: str, parameters: dict[str, Any]) -> None:
         try:
             self._prepared = prepare(what, None, parameters)
         except TypeError:
@@ -279,13 +277,11 @@ def _prepared(index: int, load: Mapping[str, Any] | str | os.PathLike[str], opti
     if len(what) != 1:
         found = " and ".join(what) or "none of them"
         raise TypeError(f"load {index} must have one of {', '.join(_WHAT)}; it has {found}")
-    one = _OneOfMany(str(parameters.get("name") or parameters[what[0]]).partition("\n")[0])
     try:
-        one.prepare(what[0], parameters)
+        return _OneOfMany(what[0], parameters)
     except TypeError as error:
         add_note(error, f"in load_many(): load {index}")
         raise
-    return one
 
 
 def _await(batch: Sequence[_OneOfMany], line: SharedLine) -> None:
