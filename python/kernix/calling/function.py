@@ -14,7 +14,7 @@ from kernix.calling.arrays import is_array, name_of_dtype, plain_arrays
 from kernix.calling.attributes import Attribute, convert_attributes
 from kernix.calling.by_jax import JaxCalls, is_for_jax, name_of_dtype_in_jax, x64_hint
 from kernix.calling.call import OPTIONS, Call, Function, check_spec, is_spec
-from kernix.calling.direct import FixedCall, Handler, call_directly
+from kernix.calling.direct import FixedCall, Handler, call_directly, fix_call
 from kernix.calling.launch import LAUNCH, LAUNCH_DEFAULTS, launch_attributes, split_launch
 from kernix.calling.signature import Signature, calls_of, read_signature
 from kernix.jax.interop import ONLY_DESCRIBES, is_description
@@ -228,7 +228,7 @@ class KernelFunction(Function):
         self._check_outputs(results)
         self._check_types(arguments, results, in_jax=False)
         handler = Handler(self.__qualname__, self._handler(), self._code.platform)
-        return FixedCall(handler, arguments, results, values, stream)
+        return fix_call(handler, arguments, results, values, stream)
 
     def _named(self, error: KernelCallError) -> KernelCallError:
         """Add the module's name to an error of code that has no target; a target's trampoline passes it."""
