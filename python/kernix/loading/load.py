@@ -20,9 +20,8 @@ from kernix._errors import (
 from kernix.jax.targets import jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
-from kernix.loading.freeze import freeze_load
 from kernix.loading.module import CompiledModule, hidden_functions, module_of, origin_in_words
-from kernix.loading.report import LoadReport, in_a_line, note
+from kernix.loading.report import LoadReport, freeze_load, in_a_line, note
 from kernix.loading.request import (
     Defines,
     Functions,
