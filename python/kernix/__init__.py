@@ -33,8 +33,6 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.loading.connection import set_cache_dir as set_cache_dir
     from kernix.loading.editor import get_include as get_include
     from kernix.loading.editor import write_compile_flags as write_compile_flags
-    from kernix.loading.freeze import freeze as freeze
-    from kernix.loading.freeze import unfreeze as unfreeze
     from kernix.loading.load import load_cpp_dir as load_cpp_dir
     from kernix.loading.load import load_cpp_file as load_cpp_file
     from kernix.loading.load import load_cpp_inline as load_cpp_inline
@@ -50,7 +48,9 @@ if _typing.TYPE_CHECKING:  # with `as`, because type checkers cannot read __all_
     from kernix.loading.module import register_ffi_target as register_ffi_target
     from kernix.loading.report import LoadReport as LoadReport
     from kernix.loading.report import ProcessReport as ProcessReport
+    from kernix.loading.report import freeze as freeze
     from kernix.loading.report import report as report
+    from kernix.loading.report import unfreeze as unfreeze
     from kernix.loading.trace import BuildStep as BuildStep
     from kernix.loading.trace import BuildTrace as BuildTrace
     from kernix.loading.watch import Watch as Watch
@@ -87,7 +87,6 @@ _PLACES = {
     "kernix.loading.background": ("LoadFuture",),
     "kernix.loading.connection": ("clear_cache", "get_cache_dir", "print_diagnostics", "set_cache_dir"),
     "kernix.loading.editor": ("get_include", "write_compile_flags"),
-    "kernix.loading.freeze": ("freeze", "unfreeze"),
     "kernix.loading.load": (
         "load_cpp_dir",
         "load_cpp_file",
@@ -99,7 +98,7 @@ _PLACES = {
     ),
     "kernix.loading.many": ("KernelBatchError", "LoadedModules", "load_many"),
     "kernix.loading.module": ("CompiledModule", "KernelResources", "register_ffi_target"),
-    "kernix.loading.report": ("LoadReport", "ProcessReport", "report"),
+    "kernix.loading.report": ("LoadReport", "ProcessReport", "freeze", "report", "unfreeze"),
     "kernix.loading.trace": ("BuildStep", "BuildTrace"),
     "kernix.loading.watch": ("Watch", "watch"),
     "kernix.tuning.autotune": ("autotune",),

@@ -70,12 +70,12 @@ class Request:
         self,
         language: Language,
         name: str,
-        sources: Sequence[tuple[str | bytes, str | bytes]],
+        sources: Sequence[tuple[bytes, bytes]],
         functions: Sequence[tuple[str, Sequence[str]]] | None,
         compile_flags: Sequence[str],
         link_flags: Sequence[str],
-        include_paths: Sequence[str | bytes],
-        last_include_paths: Sequence[str | bytes],
+        include_paths: Sequence[bytes],
+        last_include_paths: Sequence[bytes],
     ) -> None: ...
     name: str
 

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Mapping
 from typing import NoReturn
 
-__all__ = ["for_kernixctl", "jax_include_paths", "kernixctl", "kernixd", "program", "site_packages"]
-
 
 def site_packages() -> list[str]:
     """Return the folders of ``sys.path`` where NVIDIA's wheels are installed."""

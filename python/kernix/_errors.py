@@ -12,30 +12,6 @@ from functools import partial, update_wrapper
 from types import FrameType
 from typing import ParamSpec, TypeVar, cast
 
-__all__ = [
-    "CompilationError",
-    "KernelCallError",
-    "KernelCompilationError",
-    "KernelDaemonError",
-    "KernelError",
-    "KernelLoadError",
-    "KernelNotCachedError",
-    "KernelRegistrationError",
-    "KernelRequestError",
-    "KernelResourceError",
-    "KernelToolchainError",
-    "KernelWarning",
-    "add_note",
-    "from_detail",
-    "short_errors",
-    "short_in_notebook",
-    "shortened",
-    "user_line",
-    "warn",
-    "warning_listener",
-]
-
-
 _Error = TypeVar("_Error", bound=Exception)
 _BaseError = TypeVar("_BaseError", bound=BaseException)
 _Parameters = ParamSpec("_Parameters")

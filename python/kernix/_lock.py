@@ -6,8 +6,6 @@ from __future__ import annotations
 import os
 import threading
 
-__all__ = ["ForkSafeLock"]
-
 
 class ForkSafeLock:
     """A mutual exclusion lock that is free in a forked child, even if a thread of the parent held it.

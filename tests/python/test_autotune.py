@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 import kernix
+from kernix.loading.background import BackgroundFetch
 from kernix.loading.load import PreparedLoad
 from kernix.tuning import command as tuning_command
 from kernix.tuning import driver, fit, measure
-from kernix.tuning.loads import Loads
 
 # Takes as long as WORK says, and is right unless WRONG.
 WORK = """
@@ -356,14 +356,16 @@ def test_ctrl_c_cancels_what_compiles(fresh_name, counters):
 
 
 def test_no_more_loads_at_a_time_than_said(monkeypatch, fresh_name):
-    most = []
+    most, under_way = [], set()
 
-    class Counted(Loads):
-        def _start_next(self):
-            super()._start_next()
-            most.append(len(self._running))
+    class Counted(BackgroundFetch):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            under_way.add(self)
+            self.add_done_callback(under_way.discard)
+            most.append(len(under_way))
 
-    monkeypatch.setattr("kernix.tuning.search.Loads", Counted)
+    monkeypatch.setattr("kernix.tuning.search.BackgroundFetch", Counted)
     tune({"WORK": list(range(1, 8))}, name=fresh_name, at_once=2)
     assert max(most) <= 2
     assert len(most) >= 7

@@ -14,19 +14,6 @@ from typing import Any, ClassVar, NamedTuple
 from kernix import _core
 from kernix.jax.interop import ONLY_DESCRIBES, imported_jax, is_description
 
-__all__ = [
-    "CPU",
-    "CUDA",
-    "Library",
-    "View",
-    "dtype_name",
-    "is_array",
-    "is_on_gpu",
-    "library_of",
-    "name_of_dtype",
-    "plain_arrays",
-]
-
 CPU, CUDA = "CPU", "CUDA"
 
 #: Maps names of element types, as in NumPy and ml_dtypes, to XLA_FFI_DataType (xla/ffi/api/c_api.h).

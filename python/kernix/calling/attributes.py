@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 from kernix.calling.call import OPTIONS
 from kernix.jax.interop import imported_jax
 
-__all__ = ["Attribute", "Constant", "convert_attributes", "to_jax", "whole_number"]
-
 _INTEGERS = {
     "bool": (0, 1),
     **{f"int{bits}": (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) for bits in (8, 16, 32, 64)},

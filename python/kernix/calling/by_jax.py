@@ -21,8 +21,6 @@ from kernix.jax.interop import (
     vary_alike,
 )
 
-__all__ = ["JaxCalls", "arrays_for_jax", "is_for_jax", "name_of_dtype_in_jax", "x64_hint"]
-
 _FfiCall = Callable[..., Sequence[Any]]
 _MOST_KEPT = 256  # per function
 

@@ -13,8 +13,6 @@ from kernix._errors import shortened
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["OPTIONS", "Call", "Function", "ambiguous", "check_spec", "is_spec"]
-
 #: Names of the call's own parameters, so attributes with these names cannot be passed by keyword.
 OPTIONS = ("out", "vmap_method", "input_output_aliases", "has_side_effect", "stream", "attributes")
 
@@ -96,6 +94,16 @@ class Function(ABC):
         if twice:
             raise TypeError(f"{self.__qualname__}(): attribute {twice[0]!r} is given twice")
         return {**attributes, **attrs}
+
+
+class Spec:
+    """Shape and element type of a result. Not a tuple, which as ``out`` would be several results."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape = shape
+        self.dtype = dtype
 
 
 def is_spec(out: Any) -> bool:

@@ -16,8 +16,6 @@ from kernix.calling.function import KernelFunction
 from kernix.calling.launch import LAUNCH
 from kernix.jax.interop import vary_alike
 
-__all__ = ["DifferentiableFunction"]
-
 
 class DifferentiableFunction(Function):
     """A function that JAX can differentiate, made by :meth:`kernix.KernelFunction.with_vjp` and ``with_jvp``.

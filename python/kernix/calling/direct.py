@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 from kernix import _core
 from kernix.calling.arrays import CPU, CUDA, Library, View, dtype_name, is_array, is_on_gpu, library_of
 from kernix.calling.attributes import Attribute
-from kernix.calling.call import ambiguous, check_spec
+from kernix.calling.call import Spec, ambiguous, check_spec
 from kernix.jax.interop import imported_jax
-
-__all__ = ["FixedCall", "Handler", "call_directly"]
 
 
 class Handler(NamedTuple):
@@ -52,63 +50,55 @@ def call_directly(
             ]
         outs = [_view_of(handler, f"result {i}", array, platform, handle, True) for i, array in enumerate(results)]
         _check_apart(handler, outs)
-        device = _common_device(handler, views + outs)
-        _core.call_handler(
-            handler.address,
-            [view.core() for view in views],
-            [view.core() for view in outs],
-            attributes,
-            handle,
-            device,
-        )
+        FixedCall(handler, views, outs, attributes, handle)()
     return results
 
 
 class FixedCall:
-    """A call of a handler on fixed arrays: checked once, made many times, as a measurement needs it.
+    """A call of a handler on fixed memory: checked once, made many times, as a measurement needs it."""
 
-    Parameters
-    ----------
-    handler : Handler
-        What to call.
-    arguments, results : sequence of arrays
-        The arrays. Unlike in a user's call, a result may be a JAX array; it must be one that nobody else has.
-    attributes : dict
-        Converted attributes.
-    stream : int or None
-        A ``cudaStream_t``; None on the CPU.
-    """
-
-    __slots__ = ("_address", "_arguments", "_attributes", "_device", "_outs", "_results", "_stream", "_views")
+    __slots__ = ("_call", "_outs", "_views")
 
     def __init__(
         self,
         handler: Handler,
-        arguments: Sequence[Any],
-        results: Sequence[Any],
+        views: Sequence[View],
+        outs: Sequence[View],
         attributes: dict[str, Attribute],
         stream: int | None,
     ) -> None:
-        platform = CUDA if handler.platform == CUDA else CPU
-        self._views = [_view_of(handler, f"argument {i}", array, platform, stream) for i, array in enumerate(arguments)]
-        self._outs = [
-            _view_of(handler, f"result {i}", array, platform, stream, not _is_of_jax(array))
-            for i, array in enumerate(results)
-        ]
-        self._address = handler.address
-        self._arguments = [view.core() for view in self._views]
-        self._results = [view.core() for view in self._outs]
-        self._attributes = attributes
-        self._stream = stream
-        self._device = _common_device(handler, self._views + self._outs)
+        self._views, self._outs = views, outs  # they keep the memory
+        arguments, results = [view.core() for view in views], [view.core() for view in outs]
+        self._call = handler.address, arguments, results, attributes, stream, _common_device(handler, [*views, *outs])
 
     def __call__(self) -> None:
         """Make the call. On a GPU, it has only begun then."""
-        _core.call_handler(self._address, self._arguments, self._results, self._attributes, self._stream, self._device)
+        _core.call_handler(*self._call)
 
     def memory(self) -> list[tuple[int, int]]:
         """Return address and bytes of each result."""
         return [(view.data, view.nbytes) for view in self._outs]
+
+
+def fix_call(
+    handler: Handler,
+    arguments: Sequence[Any],
+    results: Sequence[Any],
+    attributes: dict[str, Attribute],
+    stream: int | None,
+) -> FixedCall:
+    """Return a call on these arrays.
+
+    Unlike in a user's call, a result may be a JAX array; it must be one that nobody else has. `stream` is a
+    ``cudaStream_t``; None on the CPU.
+    """
+    platform = CUDA if handler.platform == CUDA else CPU
+    views = [_view_of(handler, f"argument {i}", array, platform, stream) for i, array in enumerate(arguments)]
+    outs = [
+        _view_of(handler, f"result {i}", array, platform, stream, not _is_of_jax(array))
+        for i, array in enumerate(results)
+    ]
+    return FixedCall(handler, views, outs, attributes, stream)
 
 
 def _first_array(handler: Handler, arguments: Sequence[Any], outputs: Sequence[Any] | None) -> Any:
@@ -140,12 +130,7 @@ def _like_arguments(handler: Handler, arguments: Sequence[Any], views: Sequence[
     kinds = {(view.type, view.shape): None for view in views}
     if len(kinds) != 1:
         raise ambiguous(handler.name, [f"{dtype_name(number)}{list(shape)}" for number, shape in kinds])
-    return _Spec(views[0].shape, getattr(arguments[0], "dtype", None) or dtype_name(views[0].type))
-
-
-class _Spec(NamedTuple):
-    shape: tuple[int, ...]
-    dtype: Any
+    return Spec(views[0].shape, getattr(arguments[0], "dtype", None) or dtype_name(views[0].type))
 
 
 def _make(handler: Handler, index: int, library: Library, spec: Any, like: Any) -> Any:

@@ -14,7 +14,7 @@ from kernix.calling.arrays import is_array, name_of_dtype, plain_arrays
 from kernix.calling.attributes import Attribute, convert_attributes
 from kernix.calling.by_jax import JaxCalls, is_for_jax, name_of_dtype_in_jax, x64_hint
 from kernix.calling.call import OPTIONS, Call, Function, check_spec, is_spec
-from kernix.calling.direct import FixedCall, Handler, call_directly
+from kernix.calling.direct import FixedCall, Handler, call_directly, fix_call
 from kernix.calling.launch import LAUNCH, LAUNCH_DEFAULTS, launch_attributes, split_launch
 from kernix.calling.signature import Signature, calls_of, read_signature
 from kernix.jax.interop import ONLY_DESCRIBES, is_description
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import inspect
 
     from kernix.calling.derivatives import DifferentiableFunction
-
-__all__ = ["KernelFunction"]
 
 
 class _ShownDoc:
@@ -230,7 +228,7 @@ class KernelFunction(Function):
         self._check_outputs(results)
         self._check_types(arguments, results, in_jax=False)
         handler = Handler(self.__qualname__, self._handler(), self._code.platform)
-        return FixedCall(handler, arguments, results, values, stream)
+        return fix_call(handler, arguments, results, values, stream)
 
     def _named(self, error: KernelCallError) -> KernelCallError:
         """Add the module's name to an error of code that has no target; a target's trampoline passes it."""
@@ -336,7 +334,7 @@ class KernelFunction(Function):
         return f"<kernix function {self}>"
 
     def _doc(self) -> str:
-        comment = comment_of(self.__name__, (self._code.core.source("") or b"").decode(errors="replace"))
+        comment = _comment_of(self.__name__, (self._code.core.source("") or b"").decode(errors="replace"))
         return f"{self}\n\n{comment}\n\nHow to call it: help(kernix.KernelFunction)".replace("\n\n\n\n", "\n\n")
 
     @short_errors
@@ -391,7 +389,7 @@ class KernelFunction(Function):
         return DifferentiableFunction(self).with_jvp(tangents, save_results=save_results)
 
 
-def comment_of(function: str, source: str) -> str:
+def _comment_of(function: str, source: str) -> str:
     """Return the comment above a function's ``// @BE`` line, or above its definition."""
     lines = source.splitlines()
     annotations = (i for i, line in enumerate(lines) if function == _exported_name(line))

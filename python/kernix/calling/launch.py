@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kernix.calling.attributes import Attribute, convert_attributes, whole_number
-
-__all__ = ["LAUNCH", "LAUNCH_DEFAULTS", "launch_attributes", "split_launch"]
 
 _REQUIRED = ("grid", "block")
 
@@ -25,15 +23,7 @@ _MOST_THREADS = 1024
 _MOST_BYTES = 2**31 - 1
 
 
-class _Sizes(NamedTuple):
-    """The sizes of a grid, block or cluster: x, y, z."""
-
-    x: int
-    y: int = 1
-    z: int = 1
-
-    def __str__(self) -> str:
-        return f"({self.x}, {self.y}, {self.z})"
+_Sizes = tuple[int, int, int]  # of a grid, block or cluster: x, y, z
 
 
 def split_launch(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -78,7 +68,8 @@ def _sizes(function: str, name: str, value: Any) -> _Sizes:
     values = [_size(function, name, each) for each in (value if is_sequence else [value])]
     if not 1 <= len(values) <= 3:
         raise ValueError(f"{function}(): {name} has {len(values)} sizes; it takes 1 to 3")
-    sizes = _Sizes(*values)
+    x, y, z = (*values, 1, 1)[:3]
+    sizes = x, y, z
     for axis, size, most in zip("xyz", sizes, _MOST[name], strict=True):
         if not 1 <= size <= most:
             shown = f"{sizes}; its {axis}" if len(values) > 1 else f"{size}; it"

@@ -11,8 +11,6 @@ from kernix import _core
 from kernix.calling.call import OPTIONS
 from kernix.calling.launch import LAUNCH
 
-__all__ = ["Count", "Signature", "calls_of", "read_signature"]
-
 
 class ArrayType(NamedTuple):
     """The arrays that a parameter takes: of one element type and, unless `rank` is ``None``, of one rank."""
@@ -86,12 +84,6 @@ class Count(NamedTuple):
 
     least: int
     most: int | None
-
-    def __add__(self, other: object) -> Count:
-        if not isinstance(other, Count):
-            return NotImplemented
-        most = None if self.most is None or other.most is None else self.most + other.most
-        return Count(self.least + other.least, most)
 
     def __contains__(self, number: object) -> bool:
         return isinstance(number, int) and self.least <= number and (self.most is None or number <= self.most)
@@ -183,8 +175,8 @@ _ORDER_TOKENS = {_Role.ARGUMENT_TOKEN: "arg.token", _Role.RESULT_TOKEN: "ret.tok
 
 def _count_of(arrays: Sequence[_core.Parameter]) -> Count:
     """Return how many arrays a call passes for some parameters."""
-    counts = (Count(0 if each.optional or each.variadic else 1, None if each.variadic else 1) for each in arrays)
-    return sum(counts, start=Count(0, 0))
+    least = sum(not each.optional and not each.variadic for each in arrays)
+    return Count(least, None if any(each.variadic for each in arrays) else len(arrays))
 
 
 def _types_of(arrays: Sequence[_core.Parameter]) -> ArrayTypes:

@@ -24,8 +24,6 @@ import kernix
 from kernix._lock import ForkSafeLock
 from kernix.compat.phrases import translate
 
-__all__ = ["install", "uninstall"]
-
 _lock = ForkSafeLock()
 _layer: _Layer | None = None
 

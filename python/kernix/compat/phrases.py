@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 import kernix
 
-__all__ = ["translate"]
-
 
 class _Row(NamedTuple):
     pattern: str  # matches the first line of kernix' message; its groups name the parts that the phrase needs

@@ -8,19 +8,6 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
-__all__ = [
-    "ONLY_DESCRIBES",
-    "check_numpy_for_jax",
-    "imported_jax",
-    "is_description",
-    "is_tracing",
-    "make_spec",
-    "plain_kinds",
-    "platform_of",
-    "vary_alike",
-]
-
-
 #: The end of a message about an argument for which :func:`is_description` holds.
 ONLY_DESCRIBES = "only describes an array: pass the description of a result as out="
 

@@ -7,27 +7,18 @@ import sys
 import time
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from kernix import _core
 from kernix._errors import KernelRegistrationError, short_in_notebook, warn
 from kernix._lock import ForkSafeLock
 
-__all__ = ["Code", "count_replacements", "jax_is_installed", "list_registered_targets"]
-
 _COMMAND_BUFFER_COMPATIBLE = 1  # bit of FunctionInfo.traits
-
-
-class _Live(NamedTuple):
-    """What a target calls."""
-
-    info: _core.FunctionInfo
-    digest: str  # of the artifact
 
 
 _lock = ForkSafeLock()  # one bind at a time
 _known_to_jax: set[tuple[str, str]] = set()
-_live: dict[tuple[str, str], _Live] = {}  # what each target calls on a platform
+_live: dict[tuple[str, str], tuple[_core.FunctionInfo, str]] = {}  # what a target calls on a platform; its digest
 _instances: dict[tuple[str, str], list[int]] = {}  # the addresses of a function of a digest
 _replacements = 0  # how many times a target received other code
 _SEARCH_EVERY_S = 1.0
@@ -58,11 +49,8 @@ class Code:
         self._prefix: str | None = None
         self._registered: tuple[str, int] | None = None  # the prefix, and the number of replacements at that time
 
-    def __copy__(self) -> Code:
-        return self  # the library is loaded once and stays loaded
-
     def __deepcopy__(self, _: object) -> Code:
-        return self
+        return self  # the library is loaded once and stays loaded
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -90,7 +78,7 @@ class Code:
     def live_info(self, function: str) -> _core.FunctionInfo:
         """Return :meth:`info` of the code that :meth:`address` leads to."""
         live = None if self._prefix is None else _live.get((f"{self._prefix}.{function}", self.platform))
-        return live.info if live else self.info(function)
+        return live[0] if live else self.info(function)
 
     def register_all(self, prefix: str, *, replace: bool) -> None:
         """Make every function live as ``<prefix>.<function>``, or none of them."""
@@ -182,7 +170,7 @@ def _bind(names: list[tuple[str, str]], code: Code, platform: str, replace: bool
             _refuse_on_cpu(jax_ffi, [target for target, _ in names])
         digest = code.core.artifact_digest
         changed = [each for each in replaced if not _is_live(*each, platform, digest)]
-        _live.update({(target, platform): _Live(code.info(function), digest) for target, function in names})
+        _live.update({(target, platform): (code.info(function), digest) for target, function in names})
         _replacements += len(replaced)  # last: whoever sees the number finds the new code
         replacements = _replacements
     for target, function in changed:
@@ -193,7 +181,7 @@ def _bind(names: list[tuple[str, str]], code: Code, platform: str, replace: bool
 def _is_live(target: str, function: str, platform: str, digest: str) -> bool:
     """Return whether a target already calls an instance of this code."""
     live = _live.get((target, platform))
-    return live is not None and (live.digest, live.info.name) == (digest, function)
+    return live is not None and (live[0].name, live[1]) == (function, digest)
 
 
 def _refuse_on_cpu(jax_ffi: ModuleType, targets: list[str]) -> None:

@@ -27,10 +27,8 @@ from kernix._errors import (
 )
 from kernix._lock import ForkSafeLock
 from kernix.loading.console import ProgressLine, progress_line, supervisor
-from kernix.loading.load import PreparedLoad
+from kernix.loading.load import Fetched, PreparedLoad
 from kernix.loading.module import CompiledModule
-
-__all__ = ["BackgroundWork", "LoadFuture", "load_in_background", "start"]
 
 _Result = TypeVar("_Result")
 
@@ -86,8 +84,12 @@ class BackgroundWork(Future[_Result]):
         if self._to_cancel:
             raise CancelledError
 
-    def run(self, work: Callable[[], _Result], line: ProgressLine) -> None:
-        """Do the work, unless it has been cancelled. Called once, in another thread and a context of its own."""
+    def start(self, work: Callable[[], _Result], line: ProgressLine | None = None) -> None:
+        """Do `work` in another thread, in a copy of this context. Called once."""
+        context = copy_context()
+        _threads.submit(lambda: context.run(self._run, work, line or ProgressLine()))
+
+    def _run(self, work: Callable[[], _Result], line: ProgressLine) -> None:
         if not self.set_running_or_notify_cancel():
             return
         self._stage = "starting"
@@ -125,6 +127,19 @@ class BackgroundWork(Future[_Result]):
                 "only. Load it here, too; what the parent builds is in the cache."
             )
         )
+
+
+class BackgroundFetch(BackgroundWork[Fetched]):
+    """The part of a load that another thread does for who makes many: compile, and open the library."""
+
+    def __init__(self, prepared: PreparedLoad, line: ProgressLine | None = None) -> None:
+        super().__init__(prepared.request.name)
+        self._prepared = prepared
+        self.start(prepared.fetch, line)
+
+    def module(self) -> CompiledModule:
+        """Return the module, which this thread delivers, or raise what made the load fail."""
+        return self._prepared.deliver(self.result())
 
 
 class LoadFuture(BackgroundWork[_Result]):
@@ -251,14 +266,8 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def start(future: BackgroundWork[_Result], work: Callable[[], _Result], line: ProgressLine | None = None) -> None:
-    """Do `work` in another thread, in a copy of this context, for `future`."""
-    context = copy_context()
-    _threads.submit(lambda: context.run(future.run, work, line or ProgressLine()))
-
-
 def load_in_background(prepared: PreparedLoad) -> LoadFuture[CompiledModule]:
     """Start a load, and return at once."""
     future: LoadFuture[CompiledModule] = LoadFuture(prepared.request.name)
-    start(future, prepared.run)
+    future.start(prepared.run)
     return future

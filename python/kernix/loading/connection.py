@@ -12,18 +12,6 @@ from kernix._lock import ForkSafeLock
 from kernix.loading.module import forget_modules
 from kernix.loading.request import check_text, folder_path
 
-__all__ = [
-    "clear_cache",
-    "client",
-    "doctor",
-    "get_cache_dir",
-    "latest",
-    "print_diagnostics",
-    "set_cache_dir",
-    "store_override",
-    "use_store",
-]
-
 _lock = ForkSafeLock()
 _store_override = ""  # set by set_cache_dir(); empty: the user's default store
 _client: _core.Client | None = None

@@ -16,18 +16,6 @@ from kernix._lock import ForkSafeLock
 if TYPE_CHECKING:
     from kernix.loading.background import BackgroundWork
 
-__all__ = [
-    "LoadConsole",
-    "ProgressLine",
-    "SharedLine",
-    "bar",
-    "input_listener",
-    "line_of_context",
-    "progress_line",
-    "supervisor",
-    "write_to",
-]
-
 _PROGRESS_AFTER_SECONDS = 1.0
 _REDRAW_SECONDS = 0.2
 _ERASE_LINE = "\r\x1b[K"

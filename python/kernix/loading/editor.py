@@ -10,8 +10,6 @@ from kernix import _core, _environment
 from kernix._errors import KernelError
 from kernix.loading.request import Defines, define_flags, path_list, string_list
 
-__all__ = ["get_include", "write_compile_flags"]
-
 
 def get_include() -> str:
     """Return the folder of the headers that kernels include (``brainevent/common.h``).

@@ -7,9 +7,9 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
-from kernix import _core
+from kernix import _core, _environment
 from kernix._errors import (
     KernelCompilationError,
     KernelError,
@@ -20,45 +20,26 @@ from kernix._errors import (
 from kernix.jax.targets import jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
-from kernix.loading.freeze import freeze_load
 from kernix.loading.module import CompiledModule, hidden_functions, module_of, origin_in_words
-from kernix.loading.report import LoadReport, in_a_line, note
+from kernix.loading.report import LoadReport, freeze_load, in_a_line, note
 from kernix.loading.request import (
     Defines,
     Functions,
     bundle_paths,
     check_text,
     define_flags,
+    encoded,
     file_source,
     file_sources,
     folder_path,
+    function_list,
     inline_sources,
-    make_request,
+    is_cuda_file,
     module_name,
     path_list,
     stem,
     string_list,
 )
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from kernix.loading.background import LoadFuture
-
-__all__ = [
-    "Fetched",
-    "Policy",
-    "PreparedLoad",
-    "load_cpp_dir",
-    "load_cpp_file",
-    "load_cpp_inline",
-    "load_cuda_dir",
-    "load_cuda_file",
-    "load_cuda_inline",
-    "load_library",
-    "prepare",
-    "public_load",
-]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -77,50 +58,53 @@ CPP_PATTERNS = ("*.cpp", "*.cc", "*.cxx")
 _CPP_ATTRIBUTES = ("separate", "debug")
 _CUDA_ATTRIBUTES = (*_CPP_ATTRIBUTES, "optimization_level", "use_fast_math", "allow_cuda_graph", "keep")
 
+if TYPE_CHECKING:  # what only annotations name
+    from typing import Protocol, TypedDict, overload
 
-class _CommonOptions(TypedDict, total=False):
-    """Keyword parameters of every load."""
+    from typing_extensions import Unpack
 
-    extra_ldflags: Sequence[str] | None
-    extra_include_paths: Sequence[_Path] | None
-    defines: Defines
-    separate: bool
-    debug: bool
-    build_directory: _Path | None
-    verbose: bool
-    force_rebuild: bool
-    policy: Policy | None
-    bundle: _Path | Sequence[_Path] | None
-    replace: bool
-    auto_register: bool
-    target_prefix: str | None
+    from kernix.loading.background import LoadFuture
 
+    class _CommonOptions(TypedDict, total=False):
+        """Keyword parameters of every load."""
 
-class CppOptions(_CommonOptions, total=False):
-    """Keyword parameters of :func:`load_cpp_inline`."""
+        extra_ldflags: Sequence[str] | None
+        extra_include_paths: Sequence[_Path] | None
+        defines: Defines
+        separate: bool
+        debug: bool
+        build_directory: _Path | None
+        verbose: bool
+        force_rebuild: bool
+        policy: Policy | None
+        bundle: _Path | Sequence[_Path] | None
+        replace: bool
+        auto_register: bool
+        target_prefix: str | None
 
-    extra_cflags: Sequence[str] | None
+    class CppOptions(_CommonOptions, total=False):
+        """Keyword parameters of :func:`load_cpp_inline`."""
 
+        extra_cflags: Sequence[str] | None
 
-class CudaOptions(_CommonOptions, total=False):
-    """Keyword parameters of :func:`load_cuda_inline`."""
+    class CudaOptions(_CommonOptions, total=False):
+        """Keyword parameters of :func:`load_cuda_inline`."""
 
-    extra_cuda_cflags: Sequence[str] | None
-    compute_capability: str | None
-    ninja_workers: int | None
-    optimization_level: int
-    use_fast_math: bool
-    allow_cuda_graph: bool
-    keep: bool
+        extra_cuda_cflags: Sequence[str] | None
+        compute_capability: str | None
+        ninja_workers: int | None
+        optimization_level: int
+        use_fast_math: bool
+        allow_cuda_graph: bool
+        keep: bool
 
+    class _Loader(Protocol[_Parameters, _Result]):
+        """How type checkers see a function that loads: with ``wait=False``, it returns a future."""
 
-class _Loader(Protocol[_Parameters, _Result]):
-    """How type checkers see a function that loads: with ``wait=False``, it returns a future."""
-
-    @overload
-    def __call__(self, *args: Any, wait: Literal[False], **options: Any) -> LoadFuture[_Result]: ...
-    @overload
-    def __call__(self, *args: _Parameters.args, **options: _Parameters.kwargs) -> _Result: ...
+        @overload
+        def __call__(self, *args: Any, wait: Literal[False], **options: Any) -> LoadFuture[_Result]: ...
+        @overload
+        def __call__(self, *args: _Parameters.args, **options: _Parameters.kwargs) -> _Result: ...
 
 
 def public_load(function: Callable[_Parameters, _Result | LoadFuture[_Result]]) -> _Loader[_Parameters, _Result]:
@@ -482,7 +466,12 @@ def load_library(
 def _load(what: str, is_cuda: bool, parameters: dict[str, Any]) -> CompiledModule | LoadFuture[CompiledModule]:
     parameters.pop("options", None)
     wait = parameters.pop("wait")
-    return prepare(what, is_cuda, parameters).load(wait)
+    prepared = prepare(what, is_cuda, parameters)
+    if wait:
+        return prepared.run()
+    from kernix.loading.background import load_in_background  # it imports what loads that wait do not need
+
+    return load_in_background(prepared)
 
 
 def files_in(directory: _Path, file_patterns: Sequence[str] | None, default: tuple[str, ...]) -> list[str]:
@@ -502,27 +491,29 @@ def prepare(what: str, is_cuda: bool | None, parameters: dict[str, Any]) -> Prep
     if what == "path":
         sources = file_sources(value)
         name = module_name(name, stem(sources))
-        is_cuda = any(source.path.endswith(".cu") for source in sources) if is_cuda is None else is_cuda
+        is_cuda = any(map(is_cuda_file, sources)) if is_cuda is None else is_cuda
     elif what == "directory":
         patterns = take("file_patterns", None)
         if is_cuda is None:
             is_cuda = any(path.endswith(".cu") for path in files_in(value, patterns, (*CUDA_PATTERNS, *CPP_PATTERNS)))
         files = files_in(value, patterns, CUDA_PATTERNS if is_cuda else CPP_PATTERNS)
-        sources = tuple(file_source(path) for path in files)
+        sources = [file_source(path) for path in files]
         name = module_name(name, os.path.basename(os.path.realpath(value)))
     else:
         sources = inline_sources(value, name, what)
         is_cuda = what == "cuda_sources"
     cflags = "extra_cuda_cflags" if is_cuda else "extra_cflags"
     macros = define_flags(take("defines", None), for_nvcc=is_cuda)
-    request = make_request(
+    folders = path_list(take("extra_include_paths", None), "extra_include_paths")
+    request = _core.Request(
         _core.Language.CUDA if is_cuda else _core.Language.CPP,
         name,
         sources,
-        take("functions", None),
+        function_list(take("functions", None)),
         compile_flags=macros + string_list(take(cflags, None), cflags),
         link_flags=string_list(take("extra_ldflags", None), "extra_ldflags"),
-        include_paths=path_list(take("extra_include_paths", None), "extra_include_paths"),
+        include_paths=[encoded("extra_include_paths", folder) for folder in folders],
+        last_include_paths=[os.fsencode(path) for path in _environment.jax_include_paths()],
     )
     if is_cuda:
         request.max_parallel_jobs = _job_limit(take("ninja_workers", None))
@@ -606,14 +597,6 @@ class PreparedLoad:
         self._prefix = (target_prefix or request.name) if auto_register and jax_is_installed() else None
         self._folder = None if build_directory is None else folder_path(build_directory, "build_directory")
         self._replace = replace or force_rebuild
-
-    def load(self, wait: bool) -> CompiledModule | LoadFuture[CompiledModule]:
-        """Run, here or in the background."""
-        if wait:
-            return self.run()
-        from kernix.loading.background import load_in_background  # it imports what loads that wait do not need
-
-        return load_in_background(self)
 
     def run(self) -> CompiledModule:
         """Compile, unless this process has the module already, and deliver the module as requested."""

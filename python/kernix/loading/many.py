@@ -14,7 +14,7 @@ from contextvars import copy_context
 from typing import Any
 
 from kernix._errors import KernelError, add_note, shortened, warning_listener
-from kernix.loading.background import BackgroundWork, LoadFuture, start
+from kernix.loading.background import BackgroundFetch, LoadFuture
 from kernix.loading.console import ProgressLine, SharedLine, bar, line_of_context, write_to
 from kernix.loading.load import Fetched, PreparedLoad, prepare, public_load
 from kernix.loading.module import CompiledModule
@@ -22,8 +22,6 @@ from kernix.loading.report import LoadReport, in_a_line
 
 if sys.version_info < (3, 11):
     from exceptiongroup import ExceptionGroup
-
-__all__ = ["KernelBatchError", "LoadedModules", "load_many"]
 
 _LOOK_SECONDS = 0.1
 _PROGRESS_AFTER_SECONDS = 1.0
@@ -92,19 +90,16 @@ class _OneOfMany:
 
     Parameters
     ----------
-    label : str
-        What it is, until its module's name is known.
+    what, parameters
+        As for :func:`prepare`.
     """
 
-    def __init__(self, label: str) -> None:
-        self.name = label
+    def __init__(self, what: str, parameters: dict[str, Any]) -> None:
+        self.name = str(parameters.get("name") or parameters[what]).partition("\n")[0]  # until the module's is known
         self.error: Exception | None = None
         self.module: CompiledModule | None = None
-        self.work: BackgroundWork[Fetched] | None = None
+        self.work: BackgroundFetch | None = None
         self._prepared: PreparedLoad | None = None
-        self._fetched: Fetched | None = None
-
-    def prepare(self, what: str, parameters: dict[str, Any]) -> None:
         try:
             self._prepared = prepare(what, None, parameters)
         except TypeError:
@@ -116,19 +111,15 @@ class _OneOfMany:
             self.name = self._prepared.request.name
 
     def start(self, line: ProgressLine | None = None) -> None:
-        if self._prepared is None:
-            return
-        work: BackgroundWork[Fetched] = BackgroundWork(self.name)
-        start(work, self._prepared.fetch, line)
-        self.work = work
+        if self._prepared is not None:
+            self.work = BackgroundFetch(self._prepared, line)
 
     def finish(self) -> None:
         """Deliver the module. Called when all work has ended, by the thread that delivers the batch."""
-        if self.work is None or self._prepared is None:
+        if self.work is None:
             return
         try:
-            self._fetched = self.work.result()
-            self.module = self._prepared.deliver(self._fetched)
+            self.module = self.work.module()
         except Exception as error:
             self.error = shortened(error)
         self.work.give_warnings()
@@ -146,8 +137,8 @@ class _OneOfMany:
         if self.error is not None:
             seconds = 0.0 if self.work is None else self.work._seconds
             return LoadReport(self.name, "failed", seconds, reason=in_a_line(self.error))
-        assert self._fetched is not None
-        return self._fetched.report
+        assert self.work is not None
+        return self.work.result().report
 
 
 _Loads = Iterable[Mapping[str, Any] | str | os.PathLike[str]]
@@ -286,13 +277,11 @@ def _prepared(index: int, load: Mapping[str, Any] | str | os.PathLike[str], opti
     if len(what) != 1:
         found = " and ".join(what) or "none of them"
         raise TypeError(f"load {index} must have one of {', '.join(_WHAT)}; it has {found}")
-    one = _OneOfMany(str(parameters.get("name") or parameters[what[0]]).partition("\n")[0])
     try:
-        one.prepare(what[0], parameters)
+        return _OneOfMany(what[0], parameters)
     except TypeError as error:
         add_note(error, f"in load_many(): load {index}")
         raise
-    return one
 
 
 def _await(batch: Sequence[_OneOfMany], line: SharedLine) -> None:
@@ -319,7 +308,7 @@ def _progress(batch: Sequence[_OneOfMany]) -> str:
     return ", ".join(texts)
 
 
-def _cancel(batch: Sequence[_OneOfMany]) -> list[BackgroundWork[Fetched]]:
+def _cancel(batch: Sequence[_OneOfMany]) -> list[BackgroundFetch]:
     """Cancel all. Return those that may still have to end."""
     works = [one.work for one in batch if one.work is not None]
     for work in works:

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from kernix.calling.function import KernelFunction
     from kernix.loading.trace import BuildTrace
 
-__all__ = [
-    "CompiledModule",
-    "KernelResources",
-    "forget_modules",
-    "hidden_functions",
-    "module_of",
-    "origin_in_words",
-    "register_ffi_target",
-]
-
 _PLATFORMS = {"cpu": "cpu", "host": "cpu", "cuda": "CUDA", "gpu": "CUDA"}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checked request of a load."""
+"""The parts of a load's request, checked and in the form that libkernix takes."""
 
 from __future__ import annotations
 
@@ -8,28 +8,9 @@ import math
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, SupportsIndex, TypeVar
+from typing import SupportsIndex, TypeVar
 
-from kernix import _core, _environment
 from kernix._errors import KernelRequestError
-
-__all__ = [
-    "Defines",
-    "Functions",
-    "SourceText",
-    "bundle_paths",
-    "check_text",
-    "define_flags",
-    "file_source",
-    "file_sources",
-    "folder_path",
-    "inline_sources",
-    "make_request",
-    "module_name",
-    "path_list",
-    "stem",
-    "string_list",
-]
 
 #: Values of macros by name. A str is C++ text, a bool is 1 or 0, and None is the compilers' default, 1.
 Defines = Mapping[str, SupportsIndex | float | str | None] | None
@@ -37,37 +18,10 @@ Defines = Mapping[str, SupportsIndex | float | str | None] | None
 #: Functions in the user's form: names mapped to tokens, names alone, or None.
 Functions = Mapping[str, Sequence[str]] | Sequence[str] | None
 
+#: A source's text and, unless it is of no file, its path.
+Source = tuple[bytes, bytes]
+
 _Item = TypeVar("_Item")
-
-
-class SourceText(NamedTuple):
-    """One source text. `path` is empty unless the text came from a file."""
-
-    text: str | bytes
-    path: str = ""
-
-
-def make_request(
-    language: _core.Language,
-    name: str,
-    sources: Sequence[SourceText],
-    functions: Functions,
-    *,
-    compile_flags: tuple[str, ...],
-    link_flags: tuple[str, ...],
-    include_paths: tuple[str, ...],
-) -> _core.Request:
-    """Return the request for a load. The load's other options are attributes of the request."""
-    return _core.Request(
-        language,
-        name,
-        [(_encoded("the source", text), _encoded("the path of the source", path)) for text, path in sources],
-        _function_list(functions),
-        compile_flags,
-        link_flags,
-        [_encoded("extra_include_paths", path) for path in include_paths],
-        [os.fsencode(path) for path in _environment.jax_include_paths()],
-    )
 
 
 def check_text(what: str, text: str) -> str:
@@ -81,10 +35,8 @@ def check_text(what: str, text: str) -> str:
     return text
 
 
-def _encoded(what: str, text: str | bytes) -> str | bytes:
+def encoded(what: str, text: str) -> bytes:
     """Return what the compiler reads: the bytes that ``surrogateescape`` has put into a text are themselves again."""
-    if isinstance(text, bytes):
-        return text
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
@@ -136,7 +88,7 @@ def _items(values: Iterable[_Item] | None, parameter: str, kind: str) -> tuple[_
     return tuple(values)
 
 
-def _function_list(functions: Functions) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+def function_list(functions: Functions) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
     """Return functions as (name, tokens). Empty tokens mean: infer them from the signature."""
     if functions is None:
         return None
@@ -148,33 +100,37 @@ def _function_list(functions: Functions) -> tuple[tuple[str, tuple[str, ...]], .
     return tuple((name, ()) for name in string_list(functions, "functions"))
 
 
-def inline_sources(sources: str | Sequence[str], name: str, parameter: str) -> tuple[SourceText, ...]:
+def inline_sources(sources: str | Sequence[str], name: str, parameter: str) -> list[Source]:
     """Return the texts of an inline load of module `name`."""
     _check_name(name)
-    if isinstance(sources, str):
-        return (SourceText(sources),)
-    return tuple(SourceText(text) for text in _strings(sources, parameter))
+    texts = (sources,) if isinstance(sources, str) else _strings(sources, parameter)
+    return [(encoded("the source", text), b"") for text in texts]
 
 
-def file_sources(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[SourceText, ...]:
+def file_sources(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Source]:
     """Return the texts of one file or of several."""
     if isinstance(path, (str, bytes, os.PathLike)):
-        return (file_source(path),)
+        return [file_source(path)]
     paths = _items(path, "path", "files")
     if not paths:
         raise KernelRequestError("the list of files is empty: there is nothing to compile")
-    return tuple(file_source(one) for one in paths)
+    return [file_source(one) for one in paths]
 
 
-def file_source(path: str | os.PathLike[str]) -> SourceText:
-    """Return the text of a file as bytes, because a comment may be in another encoding than UTF-8."""
+def file_source(path: str | os.PathLike[str]) -> Source:
+    """Return the text of a file as it is, because a comment may be in another encoding than UTF-8."""
     with open(path, "rb") as file:
-        return SourceText(file.read(), os.path.abspath(os.fsdecode(path)))
+        return file.read(), os.path.abspath(os.fsencode(path))
 
 
-def stem(sources: tuple[SourceText, ...]) -> str:
+def is_cuda_file(source: Source) -> bool:
+    """Return whether a file is CUDA, as its name says."""
+    return source[1].endswith(b".cu")
+
+
+def stem(sources: Sequence[Source]) -> str:
     """Return the name of the first file without its suffix."""
-    return os.path.splitext(os.path.basename(sources[0].path))[0]
+    return os.path.splitext(os.path.basename(os.fsdecode(sources[0][1])))[0]
 
 
 def module_name(name: str | None, default: str) -> str:

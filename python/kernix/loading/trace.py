@@ -13,8 +13,6 @@ from kernix import _core
 from kernix._errors import KernelResourceError
 from kernix.loading import connection
 
-__all__ = ["BuildStep", "BuildTrace", "trace_of"]
-
 
 @dataclass(frozen=True)
 class BuildStep:

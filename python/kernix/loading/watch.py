@@ -16,8 +16,6 @@ from kernix.loading.load import CPP_PATTERNS, CUDA_PATTERNS, files_in, prepare
 from kernix.loading.module import CompiledModule, origin_in_words
 from kernix.loading.request import Functions
 
-__all__ = ["Watch", "watch"]
-
 _Path = str | os.PathLike[str]
 
 _INTERVAL_S = 0.2

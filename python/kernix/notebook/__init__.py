@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["load_ipython_extension"]
-
 
 def load_ipython_extension(shell: Any) -> None:
     """Add the cell magics ``%%cuda`` and ``%%cpp`` to IPython. ``%load_ext kernix`` calls this.

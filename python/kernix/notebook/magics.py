@@ -19,8 +19,6 @@ from kernix.loading.console import ProgressLine, progress_line
 from kernix.loading.load import load_cpp_inline, load_cuda_inline
 from kernix.loading.module import CompiledModule, origin_in_words
 
-__all__ = ["add_magics"]
-
 #: The module of all cells without a name. Their functions replace each other by name, as Python's functions do.
 _UNNAMED = "cell"
 

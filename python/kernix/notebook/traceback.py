@@ -10,8 +10,6 @@ from types import TracebackType
 
 from kernix._errors import KernelCompilationError
 
-__all__ = ["traceback_lines"]
-
 _MOST_LINES = 10  # of a compiler's output
 _MAGICS = "kernix.notebook.magics"
 _BETWEEN = ("IPython", "jax", "jaxlib")  # what stands between the user and kernix

@@ -15,8 +15,6 @@ from itertools import takewhile
 from kernix import _environment
 from kernix._errors import KernelError
 
-__all__ = ["BundleError", "bundle", "has_gpu", "make_bundle", "needs_of"]
-
 _EPILOG = """\
 What follows -- are options of `kernixctl bundle make`, which compiles the kernels: -j, --verbose and so on. A bundle
 that is there already takes no part: each kernel comes from the sources as they are now.

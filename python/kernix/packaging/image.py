@@ -13,8 +13,6 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["image", "write_image"]
-
 _TYPE = "application/vnd.oci.image."
 #: What Go calls the processors, by the number that ELF has for each (e_machine).
 _ARCHITECTURES = {62: "amd64", 183: "arm64"}

@@ -17,8 +17,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Settings", "build_bundle", "platform_tag", "read_settings"]
-
 #: manylinux2014, the oldest tag that today's pips see in the wild.
 _OLDEST = 17
 

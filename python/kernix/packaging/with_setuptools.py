@@ -15,8 +15,6 @@ from kernix.packaging.project import Settings, build_bundle, read_settings
 if TYPE_CHECKING:
     from setuptools import Distribution
 
-__all__ = ["finalize_distribution_options"]
-
 
 def finalize_distribution_options(distribution: Distribution) -> None:
     """Let a project with ``[tool.kernix]`` put its bundle into its wheel."""

@@ -15,13 +15,11 @@ from typing import Any
 
 from kernix._errors import KernelRequestError
 from kernix.calling.arrays import CUDA, is_array, is_on_gpu, library_of, name_of_dtype
-from kernix.calling.call import ambiguous, check_spec
+from kernix.calling.call import Spec, ambiguous, check_spec
 from kernix.calling.direct import FixedCall
 from kernix.calling.function import KernelFunction
 from kernix.jax.interop import imported_jax, is_tracing
 from kernix.tuning import driver
-
-__all__ = ["Arrays", "Clock", "Spec"]
 
 _MOST_COPIES = 32  # of the arrays of a call
 _UNSET = 0xFF  # in all bytes of a new result: NaN, -1
@@ -31,20 +29,6 @@ _MOST_CACHE_BYTES = 64 << 20  # a cache for many processors; one fills no more o
 
 #: Returns the seconds that a number of calls took together.
 Clock = Callable[[Callable[[], None], int], float]
-
-
-class Spec:
-    """Shape and element type of a result. Not a tuple, which as ``out`` would be several results."""
-
-    __slots__ = ("dtype", "shape")
-
-    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self.shape = shape
-        self.dtype = dtype
-
-    def text(self) -> str:
-        """Return ``"float32[3, 4]"``."""
-        return f"{name_of_dtype(self.dtype)}{list(self.shape)}"
 
 
 class Arrays:
@@ -92,8 +76,7 @@ class Arrays:
 
     def signature(self) -> list[str]:
         """Return element type and shape of all arguments, and of the results that are described."""
-        arguments = [f"{name_of_dtype(array.dtype)}{list(array.shape)}" for array in self.arguments]
-        return [*arguments, "->", *(spec.text() for spec in self._specs or ())]
+        return [*map(_shown, self.arguments), "->", *map(_shown, self._specs or ())]
 
     @property
     def device(self) -> int:
@@ -204,6 +187,11 @@ class Arrays:
             driver.fill_memory(address, count, byte)
         else:
             ctypes.memset(address, byte, count)
+
+
+def _shown(described: Any) -> str:
+    """Return ``"float32[3, 4]"``."""
+    return f"{name_of_dtype(described.dtype)}{list(described.shape)}"
 
 
 def _copy_of(array: Any) -> Any:

@@ -13,12 +13,9 @@ from kernix.loading.module import CompiledModule
 from kernix.tuning.arrays import Arrays
 from kernix.tuning.check import Check
 from kernix.tuning.memory import Memory, Remembered, describe_machine
-from kernix.tuning.plan import Plan, only_function
 from kernix.tuning.result import TuningResult, bound_function
-from kernix.tuning.source import Source, SourceOrFiles
+from kernix.tuning.source import Plan, Source, SourceOrFiles, only_function
 from kernix.tuning.space import Launch, Settings, Space
-
-__all__ = ["autotune"]
 
 
 @short_errors

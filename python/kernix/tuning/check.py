@@ -9,8 +9,6 @@ from typing import Any
 
 from kernix.calling.arrays import name_of_dtype
 
-__all__ = ["Check", "why_wrong"]
-
 #: A function of the result, the expected result, or None. The function returns False, or raises AssertionError.
 Check = Callable[[Any], Any] | Any
 
@@ -45,7 +43,7 @@ def _by_function(check: Callable[[Any], Any], result: Any) -> str:
 def _difference(result: Any, expected: Any, number: int, count: int) -> str:
     import numpy as np
 
-    got, wanted = to_numpy(result), np.asarray(to_numpy(expected))
+    got, wanted = _to_numpy(result), np.asarray(_to_numpy(expected))
     what = f"result {number}" if count > 1 else "the result"
     if got.shape != wanted.shape:
         return f"{what} has the shape {got.shape}, not {wanted.shape}"
@@ -81,7 +79,7 @@ def _tolerance(dtype: Any) -> float:
         return math.sqrt(float(precision(dtype).eps))
 
 
-def to_numpy(array: Any) -> Any:
+def _to_numpy(array: Any) -> Any:
     """Return an array of any library as one of NumPy, on the host."""
     import numpy as np
 

@@ -12,12 +12,10 @@ from contextlib import suppress
 from typing import Any
 
 from kernix._errors import KernelError
-from kernix.tuning.arrays import Spec
+from kernix.calling.call import Spec
 from kernix.tuning.autotune import autotune
 from kernix.tuning.source import Source
 from kernix.tuning.space import Settings, shown_settings
-
-__all__ = ["tune"]
 
 #: What messages call an argument of :func:`kernix.autotune`, and the option of the command for it.
 _OPTIONS = {

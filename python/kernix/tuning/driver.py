@@ -11,16 +11,6 @@ from contextlib import contextmanager
 
 from kernix._errors import KernelCallError, KernelToolchainError
 
-__all__ = [
-    "KernelNeverEndsError",
-    "cache_bytes",
-    "describe_gpu",
-    "events_of",
-    "fill_memory",
-    "in_context_of",
-    "wait_for_gpu",
-]
-
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...
 _L2_CACHE_SIZE = 38  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 _NAME_BYTES = 256

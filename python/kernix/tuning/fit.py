@@ -11,8 +11,6 @@ from kernix import _core
 from kernix._errors import KernelError
 from kernix.loading.module import CompiledModule, KernelResources
 
-__all__ = ["Fit", "fit_of"]
-
 
 class Fit(NamedTuple):
     """The resources of a module's kernels.

@@ -13,8 +13,6 @@ from kernix._errors import KernelCallError
 from kernix.tuning.arrays import Clock
 from kernix.tuning.driver import KernelNeverEndsError
 
-__all__ = ["Timing", "measure", "measure_in_turn"]
-
 # A measurement is of as many calls as take this long, because clocks and Python cost up to a microsecond.
 _SAMPLE_S = 2e-4
 _FEWEST, _MOST = 3, 10  # measurements of a variant while others compile

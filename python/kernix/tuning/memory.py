@@ -16,8 +16,6 @@ from kernix.tuning import driver
 from kernix.tuning.result import TuningRow, TuningTable
 from kernix.tuning.space import Settings
 
-__all__ = ["Memory", "Remembered", "describe_machine"]
-
 _FORMAT = 1  # of the files
 _MOST_FILES = 1000
 

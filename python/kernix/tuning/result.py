@@ -14,16 +14,6 @@ from kernix.loading.module import CompiledModule
 from kernix.loading.report import html_table, text_table
 from kernix.tuning.space import Settings, shown_settings
 
-__all__ = [
-    "KernelTuningError",
-    "TuningResult",
-    "TuningRow",
-    "TuningTable",
-    "bound_function",
-    "nothing_found",
-    "shown_seconds",
-]
-
 _MOST_SHOWN = 40
 
 

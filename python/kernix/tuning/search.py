@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED
+from concurrent.futures import wait as wait_for
+from contextlib import closing
 from typing import Any
 
 from kernix._errors import (
@@ -16,20 +20,19 @@ from kernix._errors import (
     add_note,
 )
 from kernix.calling.function import KernelFunction
+from kernix.loading.background import BackgroundFetch
 from kernix.loading.console import SharedLine, bar, line_of_context
 from kernix.loading.module import CompiledModule
 from kernix.tuning.arrays import Arrays, Clock
 from kernix.tuning.check import why_wrong
 from kernix.tuning.driver import KernelNeverEndsError
 from kernix.tuning.fit import fit_of
-from kernix.tuning.loads import Arrival, Loads
 from kernix.tuning.measure import Timing, measure, measure_in_turn
-from kernix.tuning.plan import Plan, only_function
 from kernix.tuning.result import KernelTuningError, TuningRow, TuningTable, nothing_found, shown_seconds
+from kernix.tuning.source import Plan, only_function
 from kernix.tuning.space import shown_settings
 
-__all__ = ["Search"]
-
+_LOOK_SECONDS = 0.1
 _PROGRESS_AFTER_SECONDS = 1.0
 _MOST_FINALISTS = 16
 _FINALIST_WITHIN = 1.25  # of the best
@@ -55,7 +58,7 @@ class Search:
         self._modules: dict[int, CompiledModule] = {}  # of the variants that were timed
         self._finalists: list[int] = []  # of the last round, in which nothing compiled
         self._groups = _with_same_macros(plan)
-        self._arrivals: dict[int, Arrival] = {}  # by variant
+        self._loads: dict[int, BackgroundFetch] = {}  # of the variants that have a module
         self._line = SharedLine(line_of_context())
         self._began = time.monotonic()
 
@@ -82,31 +85,54 @@ class Search:
         if not self._timings:
             raise nothing_found(self._plan.source.name, self._table())
         best = self._best()
-        self._arrivals[best].give_warnings()
+        self._loads[best].give_warnings()
         return best
 
     def _judge_all(self, clock: Clock | None) -> None:
-        def prepare(number: int) -> Any:
-            settings = self._plan.variants[self._groups[number][0]]
-            return self._plan.source.load_of_variant(self._plan.space.defines(settings))
+        with closing(self._ended_loads()) as loads:
+            for group, load in loads:
+                self._judge_group(group, load, clock)
 
-        with Loads(len(self._groups), prepare, self._plan.at_once, self._line) as loads:
-            for arrival in loads.arrivals(self._show_progress):
-                for number in self._groups[arrival.number]:
-                    self._arrivals[number] = arrival
-                self._judge_group(arrival, clock)
+    def _ended_loads(self) -> Generator[tuple[Sequence[int], BackgroundFetch | KernelError]]:
+        """Run the loads, and yield each when it has ended, or why it could not begin, with its variants.
 
-    def _judge_group(self, arrival: Arrival, clock: Clock | None) -> None:
-        """Judge the variants of a load that has ended."""
-        group = self._groups[arrival.number]
+        A bounded number is under way. Shows the progress. Closing the iterator cancels what still runs.
+        """
+        waiting = iter(self._groups)
+        running: dict[BackgroundFetch, Sequence[int]] = {}
+        ended: list[tuple[Sequence[int], BackgroundFetch | KernelError]] = []
         try:
-            module = arrival.module()
+            while True:
+                while len(running) < self._plan.at_once and (group := next(waiting, None)) is not None:
+                    macros = self._plan.space.defines(self._plan.variants[group[0]])
+                    try:
+                        running[BackgroundFetch(self._plan.source.load_of_variant(macros), self._line)] = group
+                    except KernelError as error:
+                        ended.append((group, error))
+                yield from ended  # after their successors have begun
+                if not running:
+                    return
+                wait_for(running, _LOOK_SECONDS, FIRST_COMPLETED)
+                ended = [(running.pop(load), load) for load in list(running) if load.done()]
+                self._show_progress()
+        finally:
+            for load in running:
+                load.cancel()
+            wait_for(running)
+
+    def _judge_group(self, group: Sequence[int], load: BackgroundFetch | KernelError, clock: Clock | None) -> None:
+        """Judge the variants of a load that has ended."""
+        try:
+            if isinstance(load, KernelError):
+                raise load
+            module = load.module()
         except (*_OF_VARIANT, KernelResourceError) as error:
             outcome = "not built" if isinstance(error, KernelResourceError) else "does not compile"
             for number in group:
                 self._note(number, outcome, reason=_in_a_line(error))
             return
         for number in group:
+            self._loads[number] = load
             self._judge(number, module, clock)
 
     def _judge(self, number: int, module: CompiledModule, clock: Clock | None) -> None:

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source of a tuning: a text or files, and its loads."""
+"""What a tuning is asked for, checked: the source, a text or files, with its loads; and all that a search needs."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from kernix._errors import KernelRequestError
 from kernix.loading.load import PreparedLoad, prepare
-from kernix.loading.request import file_sources, stem
-
-__all__ = ["Source", "SourceOrFiles"]
+from kernix.loading.module import CompiledModule
+from kernix.loading.request import file_sources, is_cuda_file, stem
+from kernix.tuning.check import Check
+from kernix.tuning.space import Settings, Space
 
 SourceOrFiles = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -58,8 +59,8 @@ class Source:
             self.name = name or "tuned"
         else:
             files = file_sources(source)
-            self.texts = [file.text if isinstance(file.text, bytes) else file.text.encode() for file in files]
-            self.is_cuda = language == "cuda" if language else any(file.path.endswith(".cu") for file in files)
+            self.texts = [text for text, _ in files]
+            self.is_cuda = language == "cuda" if language else any(map(is_cuda_file, files))
             self.name = name or stem(files)
         self.options = _checked_options(options)
 
@@ -86,6 +87,30 @@ class Source:
             **options,
         }
         return prepare(what, self.is_cuda, parameters)
+
+
+class Plan(NamedTuple):
+    """What to search, and how."""
+
+    source: Source
+    space: Space
+    variants: Sequence[Settings]
+    attributes: Sequence[dict[str, Any]]  # of the call of each variant
+    function: str | None
+    check: Check
+    allow_spills: bool
+    repeats: int
+    at_once: int
+
+
+def only_function(module: CompiledModule, function: str | None) -> str:
+    """Return the function to tune: the given one, or the only one of the module."""
+    if function is not None:
+        module._code.check(function)
+        return function
+    if len(module.function_names) != 1:
+        raise KernelRequestError(f"say which function= to tune: {module.name} has {', '.join(module.function_names)}")
+    return module.function_names[0]
 
 
 def _looks_like_cuda(text: str) -> bool:
