@@ -539,7 +539,7 @@ TEST_F(CudaToolchainTest, AScriptThatAddsFlagsIsRefused) {
   KERNIX_NEED_NVCC(nvcc);
   for (const char* flag : {"-DVAL=2", "-use_fast_math", "-Xptxas -O1"}) {
     const std::string script = temp_.Write("nvcc", Script(StrCat("exec ", nvcc, " ", flag, " \"$@\"")), true);
-    EXPECT_THAT(std::string(ErrorOf(gxx, script).message()), HasSubstr("put these flags into NVCC_PREPEND_FLAGS"));
+    EXPECT_THAT(ErrorOf(gxx, script), HasSubstr("put these flags into NVCC_PREPEND_FLAGS"));
   }
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
@@ -524,17 +524,19 @@ def prepare(what: str, is_cuda: bool | None, parameters: dict[str, Any]) -> Prep
     for option in _CUDA_ATTRIBUTES if is_cuda else _CPP_ATTRIBUTES:
         if option in parameters:
             setattr(request, option, take(option))
-    known = (CudaOptions if is_cuda else CppOptions).__annotations__
-    for parameter in parameters.keys() - known.keys():
-        raise _unexpected(parameter, "CUDA" if is_cuda else "C++", known)
+    for parameter in parameters.keys() - (PreparedLoad.__init__.__kwdefaults__ or {}).keys():
+        raise _unexpected(parameter, is_cuda)
     return PreparedLoad(request, **parameters)
 
 
-def _unexpected(parameter: str, language: str, known: Iterable[str]) -> TypeError:
+def _unexpected(parameter: str, is_cuda: bool) -> TypeError:
     from difflib import get_close_matches
+    from inspect import signature
 
+    known = signature(load_cuda_inline if is_cuda else load_cpp_inline).parameters
     nearest = " or ".join(get_close_matches(parameter, known, n=2))
     advice = f". Did you mean {nearest}?" if nearest else ""
+    language = "CUDA" if is_cuda else "C++"
     return TypeError(f"a load of {language} got an unexpected keyword argument {parameter!r}{advice}")
 
 

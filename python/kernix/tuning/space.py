@@ -118,10 +118,10 @@ def _checked_name(name: Any) -> str:
 def _checked_values(name: str, values: Any) -> list[Value]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise TypeError(f"space[{name!r}] must be a list of values, not {values!r}")
-    listed = [_plain(name, value) for value in itertools.islice(values, MOST_VARIANTS + 1)]
-    if len(listed) > MOST_VARIANTS:
+    listed = [_plain(name, value) for value in itertools.islice(values, _MOST_VARIANTS + 1)]
+    if len(listed) > _MOST_VARIANTS:
         raise KernelRequestError(
-            f"space[{name!r}] has more than {MOST_VARIANTS:,} values, and a search takes at most as many variants: "
+            f"space[{name!r}] has more than {_MOST_VARIANTS:,} values, and a search takes at most as many variants: "
             "leave some out"
         )
     if not listed:
