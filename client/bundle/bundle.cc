@@ -125,10 +125,21 @@ absl::Status WriteFolder(Env& env, const std::string& path, const BundleFiles& f
   return status;
 }
 
+// Whether `folder` has all that was unpacked. The time of one file says when a name last came to the folder, or went:
+// to somebody who cleans up.
+bool IsWhole(Env& env, const std::string& folder) {
+  const absl::StatusOr<FileInfo> mark = env.Stat(JoinPath(folder, kFormatFile));
+  const absl::StatusOr<FileInfo> info = env.Stat(folder);
+  return mark.ok() && info.ok() && mark->mtime_ns == info->mtime_ns;
+}
+
 // Other processes may do the same now.
 absl::Status Unpack(Env& env, const BundleFiles& files, const std::string& folder) {
   KERNIX_ASSIGN_OR_RETURN(const std::string made, env.CreateTempDirectory(StrCat(folder, ".")));
   absl::Status status = WriteFiles(env, made, files);
+  const absl::StatusOr<FileInfo> info = env.Stat(made);
+  if (info.ok()) (void)env.SetModificationTime(JoinPath(made, kFormatFile), info->mtime_ns);
+  if (!IsWhole(env, folder)) (void)env.RemoveTree(folder);
   if (status.ok()) status = env.Rename(made, folder);
   if (status.ok()) return status;
   (void)env.RemoveTree(made);
@@ -154,9 +165,8 @@ absl::StatusOr<std::string> UnpackedFolder(Env& env, const std::string& zip, con
   KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(env, own, geteuid()));
   const std::string name = StrCat(info.inode, "-", info.size, "-", info.mtime_ns);
   std::string folder = JoinPath(own, name);
-  if (env.Stat(JoinPath(folder, kFormatFile)).ok()) return folder;
+  if (IsWhole(env, folder)) return folder;
   KERNIX_ASSIGN_OR_RETURN(const BundleFiles files, ReadZip(zip));
-  (void)env.RemoveTree(folder);  // what is left of one that somebody has cleaned up
   KERNIX_RETURN_IF_ERROR(Unpack(env, files, folder));
   RemoveOlder(env, own, name);
   return folder;
@@ -306,6 +316,7 @@ absl::StatusOr<BundleFiles> Bundle::Files() const {
 }
 
 absl::Status Bundle::Damaged(const std::string& name, std::string_view how) const {
+  if (folder_ != path_) (void)env_->RemoveFile(JoinPath(folder_, kFormatFile));  // who opens it next unpacks it again
   return MakeError(v1::ErrorDetail::LOAD, StrCat(JoinPath(path_, name), ": ", how,
                                                  ". Copy the bundle again from a whole one, or make it again."));
 }

@@ -78,6 +78,7 @@ absl::StatusOr<std::string> OtherInputs(const Bundle& bundle, const TrustedKeys&
 absl::StatusOr<std::string> WhyNot(const Bundle& bundle, const TrustedKeys& trusted, const v1::RecordedLoad& load,
                                    const std::vector<BundledKernel>& kernels, unsigned driver) {
   if (!kernels.empty()) return OtherTargets(bundle, kernels, load.request(), driver);
+  if (trusted.empty()) return OtherInputs(bundle, trusted, load);
   KERNIX_ASSIGN_OR_RETURN(const std::vector<BundledKernel> of_anybody, bundle.Find(BundleKey(load), {}));
   if (of_anybody.empty()) return OtherInputs(bundle, trusted, load);
   return StrCat("the bundle ", bundle.path(), " has \"", load.request().name(), "\", but no key of ",
@@ -93,11 +94,13 @@ struct Best {
 
 }  // namespace
 
-absl::StatusOr<TrustedKeys> BundleKeysOf(const GetEnv& get_env) {
+absl::StatusOr<TrustedKeys> BundleKeysOf(const std::vector<std::string>& variables) {
   TrustedKeys keys;
-  const std::optional<std::string> texts = get_env(kBundleKeysVariable);
-  if (!texts) return keys;
-  for (const absl::string_view text : absl::StrSplit(*texts, ',', absl::SkipWhitespace())) {
+  const std::string name = StrCat(kBundleKeysVariable, "=");
+  const auto found = std::find_if(variables.begin(), variables.end(),
+                                  [&](const std::string& variable) { return variable.starts_with(name); });
+  if (found == variables.end()) return keys;
+  for (const absl::string_view text : absl::StrSplit(found->substr(name.size()), ',', absl::SkipWhitespace())) {
     const absl::Status added = keys.Add(ToStd(absl::StripAsciiWhitespace(text)));
     if (added.ok()) continue;
     return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat(kBundleKeysVariable, ": ", ToStd(added.message())));
@@ -134,8 +137,10 @@ std::optional<std::string> BundleBeside(Env& env, const std::string& source, con
   return opened.ok() || absl::IsUnimplemented(opened) ? std::optional(std::move(path)) : std::nullopt;
 }
 
-absl::StatusOr<BundleAnswer> AskBundles(Env& env, const std::vector<std::string>& bundles, const TrustedKeys& trusted,
-                                        const v1::RecordedLoad& load, unsigned driver) {
+namespace {
+
+absl::StatusOr<BundleAnswer> AskOnce(Env& env, const std::vector<std::string>& bundles, const TrustedKeys& trusted,
+                                     const v1::RecordedLoad& load, unsigned driver, Question question) {
   Best best;
   BundleAnswer answer;
   std::vector<std::string> without_name;
@@ -157,7 +162,7 @@ absl::StatusOr<BundleAnswer> AskBundles(Env& env, const std::vector<std::string>
       const int fit = Fit(kernel, load.request().options(), driver);
       if (fit > best.fit) best = {fit, *bundle, kernel};
     }
-    if (best.fit > 0 || answer.has_name) continue;
+    if (best.fit > 0 || answer.has_name || question == Question::kKernel) continue;
     KERNIX_ASSIGN_OR_RETURN(answer.miss, WhyNot(*bundle, trusted, load, kernels, driver));
     answer.has_name = !answer.miss.empty();
     without_name.push_back(StrCat("the bundle ", path, " has nothing named \"", load.request().name(), "\""));
@@ -173,6 +178,15 @@ absl::StatusOr<BundleAnswer> AskBundles(Env& env, const std::vector<std::string>
   KERNIX_ASSIGN_OR_RETURN(const std::string artifact, best.bundle->Artifact(*found.result, compare));
   found.result->set_artifact_path(artifact);
   return found;
+}
+
+}  // namespace
+
+absl::StatusOr<BundleAnswer> AskBundles(Env& env, const std::vector<std::string>& bundles, const TrustedKeys& trusted,
+                                        const v1::RecordedLoad& load, unsigned driver, Question question) {
+  const auto once = [&] { return AskOnce(env, bundles, trusted, load, driver, question); };
+  absl::StatusOr<BundleAnswer> answer = once();
+  return answer.ok() ? answer : once();  // perhaps of a bundle that was replaced, or of a copy that is unpacked again
 }
 
 }  // namespace kernix

@@ -8,6 +8,7 @@
 
 #include "client/bundle/bundle.h"
 #include "common/base/error.h"
+#include "tests/support/fault_env.h"
 #include "tests/support/mem_env.h"
 #include "tests/support/test_util.h"
 
@@ -17,6 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::string ErrorOf(const absl::Status& status) { return GetErrorDetail(status).message(); }
 
@@ -44,7 +46,7 @@ class BundleSearchTest : public ::testing::Test {
     ASSERT_THAT(WriteBundle(env_, path, std::move(files)), IsOk());
   }
   BundleAnswer Ask(const std::vector<std::string>& bundles, const v1::RecordedLoad& load) {
-    const auto answer = AskBundles(env_, bundles, {}, load);
+    const auto answer = AskBundles(env_, bundles, {}, load, 0, Question::kWhy);
     EXPECT_THAT(answer, IsOk());
     return answer.value_or(BundleAnswer());
   }
@@ -82,7 +84,7 @@ TEST_F(BundleSearchTest, AnOlderDriverIsAMiss) {
   targets_ = {.machine_code = {}, .ptx = {"sm_90"}, .cuda_version = 13010};
   Make("/a", "k", "text", "sm_90");
   const auto ask = [this](const std::string& gpu, unsigned driver) {
-    return AskBundles(env_, {"/a"}, {}, LoadOf("k", "text", gpu), driver).value();
+    return AskBundles(env_, {"/a"}, {}, LoadOf("k", "text", gpu), driver, Question::kWhy).value();
   };
   EXPECT_TRUE(ask("sm_90", 13000).result.has_value());  // machine code
   EXPECT_TRUE(ask("sm_120", 13010).result.has_value());
@@ -115,20 +117,51 @@ TEST_F(BundleSearchTest, AMissSaysWhatDiffers) {
   EXPECT_THAT(Ask({}, LoadOf("k", "text", "sm_80")).miss, IsEmpty());
 }
 
+// Otherwise each hit of kernixd's cache would read all statements of a bundle that lacks the kernel.
+TEST_F(BundleSearchTest, WhyABundleLacksAKernelIsAskedApart) {
+  Make("/a", "k", "text", "sm_80");
+  FaultEnv env(env_);
+  const auto ask = [&](Question question) {
+    return AskBundles(env, {"/a"}, {}, LoadOf("k", "other", "sm_80"), 0, question).value();
+  };
+  EXPECT_EQ(ask(Question::kKernel).miss, "");
+  EXPECT_EQ(env.Calls(Operation::kListDirectory), 0);
+  EXPECT_THAT(ask(Question::kWhy).miss, HasSubstr("from other inputs"));
+}
+
+TEST_F(BundleSearchTest, ABundleThatIsReplacedMeanwhileIsAskedAgain) {
+  Make("/a", "k", "text", "sm_80");
+  FaultEnv env(env_);
+  env.Inject({.operation = Operation::kStat, .match = ".so", .error = absl::NotFoundError("replaced")});
+  const auto answer = AskBundles(env, {"/a"}, {}, LoadOf("k", "text", "sm_80"));
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_TRUE(answer->result.has_value());
+  EXPECT_EQ(env.Hits(), 1);
+}
+
+TEST_F(BundleSearchTest, WithoutKeysAMissSaysNothingOfSignatures) {
+  Make("/a", "k", "text", "sm_80");
+  FaultEnv env(env_);  // the kernel comes between two looks
+  env.Inject({.operation = Operation::kReadFile, .match = ".kernel", .error = absl::NotFoundError("")});
+  const auto answer = AskBundles(env, {"/a"}, {}, LoadOf("k", "text", "sm_80"), 0, Question::kWhy);
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_THAT(answer->miss, Not(HasSubstr("KERNIX_BUNDLE_KEYS")));
+}
+
 TEST_F(BundleSearchTest, WithKeysOnlySignedKernelsCount) {
   Make("/a", "k", "text", "sm_80");
-  const auto keys = BundleKeysOf([](const std::string&) {
-    return std::optional<std::string>("MCowBQYDK2VwAyEAPUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw=");
-  });
+  const std::string variable = "KERNIX_BUNDLE_KEYS=";
+  const auto keys = BundleKeysOf({variable + "MCowBQYDK2VwAyEAPUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw="});
   ASSERT_THAT(keys, IsOk());
-  const auto answer = AskBundles(env_, {"/a"}, *keys, LoadOf("k", "text", "sm_80"));
+  const auto answer = AskBundles(env_, {"/a"}, *keys, LoadOf("k", "text", "sm_80"), 0, Question::kWhy);
   ASSERT_THAT(answer, IsOk());
   EXPECT_FALSE(answer->result.has_value());
   EXPECT_THAT(answer->miss, HasSubstr("no key of KERNIX_BUNDLE_KEYS has signed it"));
-  const auto bad = BundleKeysOf([](const std::string&) { return std::optional<std::string>("no key"); });
-  EXPECT_THAT(ErrorOf(bad.status()), HasSubstr("KERNIX_BUNDLE_KEYS"));
-  const auto none = BundleKeysOf([](const std::string&) { return std::optional<std::string>(","); });
-  EXPECT_THAT(ErrorOf(none.status()), HasSubstr("holds no key"));
+  EXPECT_THAT(ErrorOf(BundleKeysOf({variable + "no key"}).status()), HasSubstr("KERNIX_BUNDLE_KEYS"));
+  for (const char* none : {"", " ", ","}) {
+    EXPECT_THAT(ErrorOf(BundleKeysOf({"A=1", variable + none}).status()), HasSubstr("holds no key"));
+  }
+  EXPECT_TRUE(BundleKeysOf({"A=1"})->empty());
 }
 
 TEST(BundleBesideTest, OnlyABundleOfTheSourcesOwnerCounts) {

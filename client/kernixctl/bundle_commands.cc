@@ -16,6 +16,7 @@
 #include "client/kernixctl/format.h"
 #include "client/load/kernel_resources.h"
 #include "client/tools/environment.h"
+#include "common/base/elf_image.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
 #include "common/base/paths.h"
@@ -53,7 +54,15 @@ struct ShowFlags {
   bool json = false;
 };
 
-std::string Json(const BundledKernel& kernel) {
+// The libraries that the loader looks for when it opens the kernel.
+std::vector<std::string> LibrariesOf(const Bundle& bundle, const BundledKernel& kernel) {
+  const absl::StatusOr<std::string> path = bundle.Artifact(kernel.result, Bundle::Compare::kSize);
+  const std::string content = path.ok() ? Env::Posix().ReadFile(*path).value_or("") : "";
+  const absl::StatusOr<ElfImage> image = ElfImage::Parse(content);
+  return image.ok() ? image->NeededLibraries().value_or(std::vector<std::string>()) : std::vector<std::string>();
+}
+
+std::string Json(const Bundle& bundle, const BundledKernel& kernel) {
   return JsonObject()
       .Text("name", kernel.load.request().name())
       .Text("language", TraitsOf(kernel.load.request().language()).id)
@@ -64,6 +73,7 @@ std::string Json(const BundledKernel& kernel) {
       .Number("size", kernel.result.artifact_size())
       .Text("key", BundleKey(kernel.load).Hex())
       .Json("needs", JsonOfTexts(kernel.result.required_symbol_versions()))
+      .Json("libraries", JsonStrings(LibrariesOf(bundle, kernel)))
       .Str();
 }
 
@@ -76,7 +86,7 @@ std::string TargetsText(const GpuTargets& targets) {
 absl::StatusOr<std::string> Show(const ShowFlags& flags) {
   KERNIX_ASSIGN_OR_RETURN(const Bundle bundle, OpenBundle(flags.bundle));
   KERNIX_ASSIGN_OR_RETURN(const std::vector<BundledKernel> kernels, bundle.All({}));
-  if (flags.json) return JsonOfAll(kernels, Json) + "\n";
+  if (flags.json) return JsonOfAll(kernels, [&](const BundledKernel& kernel) { return Json(bundle, kernel); }) + "\n";
   std::vector<std::vector<std::string>> rows = {{"NAME", "LANGUAGE", "SIZE", "GPUS", "FUNCTIONS"}};
   for (const BundledKernel& kernel : kernels) {
     rows.push_back({kernel.load.request().name(), std::string(TraitsOf(kernel.load.request().language()).id),
@@ -106,7 +116,7 @@ struct VerifyFlags {
 absl::Status Damaged(const std::string& what) { return MakeError(v1::ErrorDetail::LOAD, what); }
 
 absl::StatusOr<TrustedKeys> KeysOf(const VerifyFlags& flags) {
-  if (flags.keys.empty()) return BundleKeysOf(ProcessGetEnv);
+  if (flags.keys.empty()) return BundleKeysOf(ProcessVariables());
   TrustedKeys keys;
   for (const std::string& text : flags.keys) KERNIX_RETURN_IF_ERROR(keys.Add(text));
   return keys;
@@ -135,18 +145,26 @@ absl::Status CheckEachIsNamed(const Bundle& bundle, const std::vector<BundledKer
                         ": copy it again from a whole one, or make it again"));
 }
 
+// Of several statements about a kernel, one that is signed is enough.
+size_t CountKernels(const std::vector<BundledKernel>& statements) {
+  std::set<std::pair<Digest, std::string>> kernels;
+  for (const BundledKernel& one : statements) kernels.emplace(BundleKey(one.load), one.result.artifact_digest());
+  return kernels.size();
+}
+
 absl::StatusOr<std::string> Verify(const VerifyFlags& flags) {
   KERNIX_ASSIGN_OR_RETURN(const TrustedKeys keys, KeysOf(flags));
   KERNIX_ASSIGN_OR_RETURN(const Bundle bundle, OpenBundle(flags.bundle));
   KERNIX_ASSIGN_OR_RETURN(const std::vector<BundledKernel> all, bundle.All({}));
   KERNIX_ASSIGN_OR_RETURN(const std::vector<BundledKernel> believed, bundle.All(keys));
-  if (believed.size() < all.size()) {
-    return Damaged(StrCat(all.size() - believed.size(), " of ", all.size(), " kernels of ", bundle.path(),
+  const size_t count = CountKernels(all);
+  if (CountKernels(believed) < count) {
+    return Damaged(StrCat(count - CountKernels(believed), " of ", count, " kernels of ", bundle.path(),
                           " have no signature of a trusted key"));
   }
   for (const BundledKernel& kernel : all) KERNIX_RETURN_IF_ERROR(VerifyArtifact(bundle, kernel));
   KERNIX_RETURN_IF_ERROR(CheckEachIsNamed(bundle, all));
-  return StrCat(all.size(), all.size() == 1 ? " kernel" : " kernels", ", whole",
+  return StrCat(count, count == 1 ? " kernel" : " kernels", ", whole",
                 keys.empty() ? "" : " and signed by a trusted key", "\n");
 }
 

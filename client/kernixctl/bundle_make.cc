@@ -30,6 +30,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/flag_table.h"
 #include "common/flags/languages.h"
 #include "common/os/env.h"
 
@@ -82,12 +83,14 @@ bool HasShared(const std::vector<std::string>& files, std::string_view archive) 
 absl::Status CheckPortable(const v1::RecordedLoad& load, const v1::LoadResult& result) {
   const std::string& name = load.request().name();
   const v1::Options& options = load.request().options();
-  for (const std::string& flag : options.compile_flags()) {
-    if (!absl::EndsWith(flag, "=native")) continue;
-    return Refuse(name, StrCat("the flag ", flag, " makes code for this machine's processor; name one instead"));
+  const v1::Language language = load.request().language();
+  const std::vector<std::string> compile = TextsOf(options.compile_flags());
+  const std::vector<std::string> link = TextsOf(options.link_flags());
+  for (const flags::Flag& flag : HostFlags(language, compile, link)) {
+    if (flag.meaning() != flags::Meaning::kProcessor || flag.value != "native") continue;
+    return Refuse(name, StrCat("the flag ", flag.text(), " makes code for this machine's processor; name one instead"));
   }
-  const FlagFiles named = FindFlagFiles(Env::Posix(), load.request().language(), TextsOf(options.compile_flags()),
-                                        TextsOf(options.link_flags()));
+  const FlagFiles named = FindFlagFiles(Env::Posix(), language, compile, link);
   for (const std::string& file : named.files) {
     if (IsShared(file) || HasShared(named.files, file)) continue;
     return Refuse(name, StrCat("a flag names ", file,

@@ -251,8 +251,8 @@ absl::Status SetUp(const SetupFlags& flags) {
   }
   KERNIX_ASSIGN_OR_RETURN(const Words check, CheckAsAnother());
   KERNIX_RETURN_IF_ERROR(Run(check, flags.dry_run));
-  if (flags.dry_run) return absl::OkStatus();
-  std::cout << "\nThe service runs. Members of the group kernix use it from their next login on.\n" << kUndo;
+  if (!flags.dry_run) std::cout << "\nThe service runs. Members of the group kernix use it from their next login on.";
+  std::cout << "\n" << kUndo;
   return absl::OkStatus();
 }
 

@@ -64,17 +64,6 @@ bool IsFile(Env& env, const std::string& path) {
   return info.ok() && info->type == FileType::kRegular;
 }
 
-// All that the host compiler gets, when it compiles and when it links.
-std::vector<Flag> HostFlags(v1::Language language, const std::vector<std::string>& compile_flags,
-                            const std::vector<std::string>& link_flags) {
-  const LanguageTraits& traits = TraitsOf(language);
-  std::vector<Flag> read = flags::ReadAll(flags::kCompiler, traits.host_words_at_compile(compile_flags));
-  for (Flag& flag : flags::ReadAll(flags::kCompilerAtLink, traits.host_words_at_link(link_flags))) {
-    read.push_back(std::move(flag));
-  }
-  return read;
-}
-
 std::vector<std::string> FilesOfLibrary(const std::string& folder, const std::string& name) {
   if (name.starts_with(':')) return {JoinPath(folder, name.substr(1))};
   return {JoinPath(folder, StrCat("lib", name, ".so")), JoinPath(folder, StrCat("lib", name, ".a"))};
@@ -129,6 +118,16 @@ bool AsksForWarnings(const std::vector<std::string>& flags) {
     const bool for_another_tool = what.size() > 1 && what[1] == ',';  // -Wl,--gc-sections
     return !for_another_tool && !what.starts_with("no-");
   });
+}
+
+std::vector<Flag> HostFlags(v1::Language language, const std::vector<std::string>& compile_flags,
+                            const std::vector<std::string>& link_flags) {
+  const LanguageTraits& traits = TraitsOf(language);
+  std::vector<Flag> read = flags::ReadAll(flags::kCompiler, traits.host_words_at_compile(compile_flags));
+  for (Flag& flag : flags::ReadAll(flags::kCompilerAtLink, traits.host_words_at_link(link_flags))) {
+    read.push_back(std::move(flag));
+  }
+  return read;
 }
 
 FlagFiles FindFlagFiles(Env& env, v1::Language language, const std::vector<std::string>& compile_flags,

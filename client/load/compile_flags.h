@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/flags/flag_table.h"
 #include "common/os/env.h"
 #include "kernix/load.h"
 #include "kernix/v1/kernix.pb.h"
@@ -31,6 +32,10 @@ absl::StatusOr<SortedFlags> SortFlags(v1::Language language, const std::vector<s
 
 // Whether one of `flags` asks for warnings: -Wall, -Xcompiler=-Wextra.
 bool AsksForWarnings(const std::vector<std::string>& flags);
+
+// All that the host compiler gets, when it compiles and when it links, of flags as sent to the daemon.
+std::vector<flags::Flag> HostFlags(v1::Language language, const std::vector<std::string>& compile_flags,
+                                   const std::vector<std::string>& link_flags);
 
 // Files outside of the sources that flags name.
 struct FlagFiles {

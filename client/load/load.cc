@@ -150,12 +150,12 @@ std::vector<std::string> BundlesOf(const LoadOptions& options, const GetEnv& get
 
 // What the bundles have for this load.
 absl::StatusOr<BundleAnswer> LookIntoBundles(const PreparedLoad& load, const std::vector<std::string>& bundles,
-                                             const GetEnv& get_env) {
+                                             const std::vector<std::string>& variables, Question question) {
   if (bundles.empty() || load.request.force_rebuild()) return BundleAnswer();
-  KERNIX_ASSIGN_OR_RETURN(const TrustedKeys keys, BundleKeysOf(get_env));
+  KERNIX_ASSIGN_OR_RETURN(const TrustedKeys keys, BundleKeysOf(variables));
   const unsigned driver =
       load.request.options().architectures_of_gpu() ? CudaDriverVersion(Env::Posix(), GpuSystem()) : 0;
-  return AskBundles(Env::Posix(), bundles, keys, RecordOf(load), driver);
+  return AskBundles(Env::Posix(), bundles, keys, RecordOf(load), driver, question);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> FromBundle(const DaemonClient& daemon, const GetEnv& get_env,
@@ -236,11 +236,15 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   const std::vector<std::string> bundles = BundlesOf(options, get_env, name, sources);
   inputs.Add({}, {bundles.begin(), bundles.end()});
   if (options.callbacks.inputs) options.callbacks.inputs(inputs.Paths());
-  KERNIX_ASSIGN_OR_RETURN(const BundleAnswer bundled, LookIntoBundles(load, bundles, get_env));
+  KERNIX_ASSIGN_OR_RETURN(BundleAnswer bundled, LookIntoBundles(load, bundles, variables, Question::kKernel));
   OwnHistory history(daemon, variables, get_env, options);
   absl::StatusOr<std::shared_ptr<Module>> module = bundled.result
                                                        ? FromBundle(daemon, get_env, load, bundled, options)
                                                        : Run(daemon, get_env, load, options, inputs, history);
+  const bool is_hit = module.ok() && (*module)->cache_hit();  // to say why takes longer, if a bundle is large
+  if (!bundled.result && (!is_hit || !options.bundles.empty())) {
+    bundled = LookIntoBundles(load, bundles, variables, Question::kWhy).value_or(BundleAnswer());
+  }
   if (!module.ok()) {
     const absl::Status status = WithBundleMiss(WithoutTools(module.status(), load), bundled.miss);
     return WithPaths(WithCudaAdvice(load.request, status), load);

@@ -131,7 +131,9 @@ absl::StatusOr<std::map<uint16_t, std::string>> ReadDefinitions(std::string_view
   }
 }
 
-bool IsRuntimeFamily(std::string_view family) { return family == "GLIBC" || family == "GLIBCXX" || family == "CXXABI"; }
+bool IsRuntimeFamily(std::string_view family) {
+  return family == "GLIBC" || family == "GLIBCXX" || family == "CXXABI" || family == "GCC";
+}
 
 }  // namespace
 

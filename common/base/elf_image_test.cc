@@ -304,9 +304,10 @@ TEST(ElfImageTest, AChainThatRunsInCirclesEnds) {
 }
 
 TEST(NewestRuntimeVersionsTest, ComparesByNumberAndKeepsTheFamiliesOfTheRuntime) {
-  EXPECT_THAT(NewestRuntimeVersions({"GLIBC_2.9", "GLIBC_2.34", "GLIBC_2.4", "GLIBCXX_3.4", "GLIBCXX_3.4.30",
-                                     "GLIBCXX_3.4.9", "CXXABI_1.3", "GCC_3.0", "OMP_1.0", "odd", "GLIBC_PRIVATE"}),
-              ElementsAre("CXXABI_1.3", "GLIBC_2.34", "GLIBCXX_3.4.30"));
+  EXPECT_THAT(
+      NewestRuntimeVersions({"GLIBC_2.9", "GLIBC_2.34", "GLIBC_2.4", "GLIBCXX_3.4", "GLIBCXX_3.4.30", "GLIBCXX_3.4.9",
+                             "CXXABI_1.3", "GCC_3.0", "GCC_12.0.0", "OMP_1.0", "odd", "GLIBC_PRIVATE"}),
+      ElementsAre("CXXABI_1.3", "GCC_12.0.0", "GLIBC_2.34", "GLIBCXX_3.4.30"));
   EXPECT_THAT(NewestRuntimeVersions({}), IsEmpty());
 }
 

@@ -4,6 +4,7 @@
 import concurrent.futures
 import json
 import os
+import pathlib
 import shutil
 import stat
 import subprocess
@@ -226,11 +227,15 @@ def test_a_stranger_cannot_plant_what_is_unpacked(place, folder, bare, tmp_path)
     assert "belongs to" in refused.stderr
 
 
-def test_what_was_unpacked_and_removed_is_unpacked_again(place, folder, bare, tmp_path):
+@pytest.mark.parametrize("lost", ["kernix-bundle", "*.so", "*.kernel"])
+@pytest.mark.parametrize("how", [pathlib.Path.unlink, lambda path: path.write_bytes(b"")], ids=["removed", "emptied"])
+def test_what_was_unpacked_and_lost_is_unpacked_again(lost, how, place, folder, bare, tmp_path):
     bundle = make(place, tmp_path / "b.zip", folder)
     path = bare(folder / "add.cpp", bundle).stdout.split()[0]
-    os.unlink(os.path.join(os.path.dirname(path), "kernix-bundle"))
-    assert bare(folder / "add.cpp", bundle).stdout.split() == [path, "5.0"]
+    for file in pathlib.Path(path).parent.glob(lost):
+        how(file)
+    again = bare(folder / "add.cpp", bundle)
+    assert again.stdout.split() == [path, "5.0"], again.stderr
 
 
 def test_a_file_where_nothing_can_be_written(place, folder, bare, tmp_path):
@@ -275,7 +280,7 @@ def test_an_image_of_a_bundle(place, folder, bare, tmp_path):
     assert "the prefix ../../etc must be a folder in the image" in outside.stderr
     again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode == 1
-    assert "exists" in again.stderr
+    assert f"{tmp_path / 'image'} exists already: name a new folder" in again.stderr
     none = subprocess.run([*command[:4], str(tmp_path), "-o", str(tmp_path / "i")], capture_output=True, text=True)
     assert "is no folder of a bundle" in none.stderr
 
@@ -329,11 +334,40 @@ def test_only_kernels_that_a_trusted_key_has_signed(place, folder, bare, tmp_pat
     assert "its content has changed" in bare(folder / "add.cpp", is_signed, KERNIX_BUNDLE_KEYS=owners).stderr
     artifact.write_bytes(content)
     assert "KERNIX_BUNDLE_KEYS" in bare(folder / "add.cpp", is_signed, KERNIX_BUNDLE_KEYS="no key").stderr
+    assert "KERNIX_BUNDLE_KEYS holds no key" in bare(folder / "add.cpp", unsigned, KERNIX_BUNDLE_KEYS="").stderr
     verified = place.kernixctl("bundle", "verify", str(is_signed), "--key", owners)
     assert verified.stdout == "1 kernel, whole and signed by a trusted key\n"
     refused = place.kernixctl("bundle", "verify", str(unsigned), "--key", owners, check=False)
     assert refused.returncode == 1
     assert "1 of 1 kernels" in refused.stderr
+
+
+def test_one_trusted_signature_of_several_is_enough(place, folder, tmp_path):
+    files, publics = zip(*(keys_in(tmp_path, name) for name in ("one", "other")), strict=True)
+    bundles = [make(place, tmp_path / file.stem, folder, "--sign-with", file) for file in files]
+    place.kernixctl("bundle", "merge", *map(str, bundles), "-o", str(tmp_path / "both"))
+    verified = place.kernixctl("bundle", "verify", str(tmp_path / "both"), "--key", publics[0])
+    assert verified.stdout == "1 kernel, whole and signed by a trusted key\n"
+
+
+def test_a_hit_of_the_cache_does_not_say_why_a_bundle_beside_has_it_not(place, folder, forget):
+    make(place, folder / "add.kernix", folder)
+    load = lambda: kernix.load_cpp_file(folder / "add.cpp", auto_register=False)  # noqa: E731
+    (folder / "n.h").write_text("#define N 8\n")
+    with pytest.warns(kernix.KernelWarning, match="other inputs, which differ in header n.h"):
+        load()
+    forget()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load().origin == "cache"
+
+
+def test_what_a_kernel_needs_is_shown(place, folder, tmp_path):
+    (folder / "add.cpp").write_text(ADD_N.replace("y[i] = x[i] + N", "y[i] = float(_Float16(x[i])) + N"))
+    (kernel,) = shown(place, make(place, tmp_path / "b.kernix", folder))
+    assert "libc.so.6" in kernel["libraries"]
+    by_openmp = make(place, tmp_path / "omp.kernix", folder, "--link-flag=-Wl,--no-as-needed", "--link-flag=-lgomp")
+    assert "libgomp.so.1" in shown(place, by_openmp)[0]["libraries"]
 
 
 def test_damage_is_told_with_its_file_and_hides_nothing(place, folder, bare, tmp_path):
@@ -394,6 +428,16 @@ def test_what_only_this_machine_can_run_is_refused(flag, place, folder, tmp_path
     assert done.returncode == 1
     assert REFUSED[flag] in done.stderr
     assert not bundle.exists()
+
+
+@pytest.mark.parametrize("flags", [["-Xcompiler=-O2,-march=native,-g0"], ["-Xcompiler", "-march=native,-O2"]], ids=str)
+def test_also_behind_a_flag_of_nvcc(flags, place, tmp_path):
+    (tmp_path / "k.cu").write_text(kernels.VECTOR_ADD)
+    packages = ["--site-packages", sysconfig.get_path("purelib"), "--arch=9.0", "--flag=-DSIZE=4"]
+    options = [*packages, *(f"--flag={flag}" for flag in flags)]
+    done = place.kernixctl("bundle", "make", str(tmp_path / "k.cu"), "-o", str(tmp_path / "b"), *options, check=False)
+    assert done.returncode == 1
+    assert REFUSED["-march=native"] in done.stderr
 
 
 def test_what_another_machine_cannot_compare_is_refused(place, folder, tmp_path):

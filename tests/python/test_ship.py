@@ -14,6 +14,7 @@ import kernels
 import pytest
 
 from kernix import _environment
+from kernix.packaging import project as packaging
 from kernix.packaging.project import platform_tag, read_settings
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "python/examples/package"
@@ -229,6 +230,20 @@ def test_a_version_without_a_tag_is_named(need):
         platform_tag([need])
 
 
+@pytest.mark.parametrize("others", [[], ["libgomp.so.1", "libmine.so"]])
+def test_a_library_that_no_tag_promises_is_named(others, tmp_path, monkeypatch, capsys):
+    (tmp_path / "pyproject.toml").write_text('[tool.kernix]\nload = ["p"]\nbundle = "p/k.kernix"\n')
+    promised = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2"}
+    with_nvidia = promised | {"libcuda.so.1", "libcublas.so.13", "libnccl.so.2"}
+    monkeypatch.setattr(packaging, "make_bundle", lambda *_, **__: None)
+    monkeypatch.setattr(packaging, "needs_of", lambda _: {"GCC_12.0.0"})
+    monkeypatch.setattr(packaging, "libraries_of", lambda _: with_nvidia | {*others})
+    tag = packaging.build_bundle(str(tmp_path), read_settings(str(tmp_path)), "bundle")
+    assert tag.startswith("py3-none-manylinux_2_35_")
+    said = capsys.readouterr().err
+    assert (f"the kernels need {', '.join(others)}, which no manylinux tag promises" in said) == bool(others)
+
+
 # --- python -m kernix bundle
 
 ONE_KERNEL = f"""
@@ -260,6 +275,14 @@ def contents(folder):
 
 def test_a_bundle_of_what_a_function_loads(place, tmp_path):
     assert make(place, tmp_path, "shipped:warm_up").returncode == 0
+    assert names_in(tmp_path) == ["shipped"]
+
+
+def test_a_package_below_src(place, tmp_path):
+    (tmp_path / "src/below").mkdir(parents=True)
+    (tmp_path / "src/below/__init__.py").write_text(ONE_KERNEL)
+    done = make(place, tmp_path, "below:warm_up")
+    assert done.returncode == 0, done.stderr
     assert names_in(tmp_path) == ["shipped"]
 
 

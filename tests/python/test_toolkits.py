@@ -189,6 +189,7 @@ def test_setup_registers_no_folder_that_a_member_can_change(tmp_path):
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
     assert f'"{theirs}/nvidia/cublas/include"' in setup()
+    assert "To undo it:\n  systemctl disable --now" in setup()
     for part in ("include", "lib"):
         folder = theirs / "nvidia" / "cublas" / part
         os.chown(folder, 65534, 65534)

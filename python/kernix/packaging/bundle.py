@@ -62,7 +62,8 @@ def bundle(arguments: Sequence[str]) -> int:
     signing = ["--sign-with", chosen.sign_with] if chosen.sign_with else []
     options = [*signing, *arguments[len(own) + 1 :]]
     try:
-        make_bundle(chosen.package, chosen.output, architectures=chosen.arch, options=options)
+        folders = ["src"] if os.path.isdir("src") else []  # as for [tool.kernix]
+        make_bundle(chosen.package, chosen.output, architectures=chosen.arch, options=options, python_path=folders)
     except BundleError as error:
         print(f"python -m kernix bundle: {error}", file=sys.stderr)
         return error.code
@@ -111,8 +112,17 @@ def make_bundle(
 
 def needs_of(bundle: str) -> set[str]:
     """Return the symbol versions of the C and C++ libraries that a bundle's artifacts need: ``{"GLIBC_2.34"}``."""
+    return _all_of(bundle, "needs")
+
+
+def libraries_of(bundle: str) -> set[str]:
+    """Return the shared libraries that a bundle's artifacts need: ``{"libc.so.6"}``."""
+    return _all_of(bundle, "libraries")
+
+
+def _all_of(bundle: str, field: str) -> set[str]:
     shown = _kernixctl(["bundle", "show", bundle, "--json"], _environment.for_kernixctl(), stdout=subprocess.PIPE)
-    return {version for kernel in json.loads(shown) for version in kernel["needs"]}
+    return {text for kernel in json.loads(shown) for text in kernel[field]}
 
 
 def has_gpu() -> bool:

@@ -73,6 +73,8 @@ def write_image(bundle: str, output: str, *, prefix: str = "", tag: str = "lates
     if ".." in parts:
         raise ValueError(f"the prefix {prefix} must be a folder in the image, without ..")
     layer = _layer(bundle, parts)
+    if os.path.exists(output):
+        raise FileExistsError(f"{output} exists already: name a new folder")
     os.makedirs(os.path.join(output, "blobs", "sha256"))
     config = {
         "architecture": _architecture(bundle),

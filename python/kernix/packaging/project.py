@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kernix.packaging.bundle import BundleError, make_bundle, needs_of
+from kernix.packaging.bundle import BundleError, libraries_of, make_bundle, needs_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -34,6 +34,9 @@ _NEWEST = {
     "CXXABI": {(1, 3, 7): 17, (1, 3, 10): 24, (1, 3, 11): 27, (1, 3, 12): 31, (1, 3, 13): 34, (1, 3, 15): 39},
     "GCC": {(4, 8, 0): 17, (7, 0, 0): 27, (12, 0, 0): 35, (14, 0, 0): 39},
 }
+
+#: What each manylinux tag promises, of what g++ and nvcc link, and NVIDIA's, which come with the driver or its wheels.
+_LIBRARIES = re.compile(r"(ld-linux-.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)|lib(cu|nv|nccl).*)\.so\.\d+")
 
 
 class Settings(NamedTuple):
@@ -97,6 +100,13 @@ def build_bundle(root: str, settings: Settings, output: str) -> str:
             options=_signing(settings),
             python_path=[os.path.join(root, folder) for folder in settings.python_path],
         )
+        others = [name for name in sorted(libraries_of(output)) if not _LIBRARIES.fullmatch(name)]
+        if others:
+            print(
+                f"kernix: warning: the kernels need {', '.join(others)}, which no manylinux tag promises: users must "
+                "have installed it, or your package must bring and load it",
+                file=sys.stderr,
+            )
         return f"py3-none-{platform_tag(needs_of(output))}"
     except (BundleError, ValueError) as error:
         sys.stderr.flush()

@@ -19,7 +19,7 @@ Settings = dict[str, Value]
 #: What a call takes besides arrays, by name: for all variants, or as a function of a variant's settings.
 Launch = Mapping[str, Any] | Callable[[Settings], Mapping[str, Any]] | None
 
-_MOST = 10_000
+_MOST_VARIANTS = 10_000
 
 
 class Space:
@@ -48,9 +48,9 @@ class Space:
         self._launch = _checked_launch(launch)
         self.values = {_checked_name(name): _checked_values(name, listed) for name, listed in values.items()}
         count = math.prod(len(listed) for listed in self.values.values())
-        if count > _MOST:
+        if count > _MOST_VARIANTS:
             raise KernelRequestError(
-                f"the space has {count:,} variants, and a search takes at most {_MOST:,}: leave some values out"
+                f"the space has {count:,} variants, and a search takes at most {_MOST_VARIANTS:,}: leave some values out"
             )
         for_calls = {*LAUNCH, *self._names_in_launch()}
         self.macros = tuple(name for name in self.values if name not in for_calls)
