@@ -50,7 +50,7 @@ class Space:
         count = math.prod(len(listed) for listed in self.values.values())
         if count > _MOST_VARIANTS:
             raise KernelRequestError(
-                f"the space has {count:,} variants, and a search takes at most {_MOST_VARIANTS:,}: leave some values out"
+                f"the space has {count:,} variants, and a search takes at most {_MOST_VARIANTS:,}: leave some out"
             )
         for_calls = {*LAUNCH, *self._names_in_launch()}
         self.macros = tuple(name for name in self.values if name not in for_calls)
