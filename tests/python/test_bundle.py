@@ -366,6 +366,7 @@ def test_what_a_kernel_needs_is_shown(place, folder, tmp_path):
     (folder / "add.cpp").write_text(ADD_N.replace("y[i] = x[i] + N", "y[i] = float(_Float16(x[i])) + N"))
     (kernel,) = shown(place, make(place, tmp_path / "b.kernix", folder))
     assert "libc.so.6" in kernel["libraries"]
+    assert "GCC_12.0.0" in kernel["needs"]
     by_openmp = make(place, tmp_path / "omp.kernix", folder, "--link-flag=-Wl,--no-as-needed", "--link-flag=-lgomp")
     assert "libgomp.so.1" in shown(place, by_openmp)[0]["libraries"]
 
