@@ -15,8 +15,8 @@
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "common/flags/flag_table.h"
-#include "common/flags/link_file.h"
 #include "common/flags/languages.h"
+#include "common/flags/link_file.h"
 
 namespace kernix {
 namespace {

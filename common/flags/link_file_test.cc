@@ -33,7 +33,11 @@ TEST_F(LinkFileTest, ALinkerScriptNamesFiles) {
 
 TEST_F(LinkFileTest, OtherFilesNameNone) {
   ASSERT_TRUE(env_.WriteFile("/a.o", "", 0600).ok());
-  EXPECT_THAT(Look(std::string("\x7f" "ELF\0 /a.o ", 10)).other_files, IsEmpty());
+  EXPECT_THAT(Look(std::string("\x7f"
+                               "ELF\0 /a.o ",
+                               10))
+                  .other_files,
+              IsEmpty());
   EXPECT_THAT(Look("!<arch>\n /a.o ").other_files, IsEmpty());
   EXPECT_THAT(LookAtLinkFile(env_, "/gone").other_files, IsEmpty());
 }

@@ -97,7 +97,8 @@ struct ServerOptions {
   std::map<std::string, std::string> origins;
   int oneshot_fd = -1;  // --oneshot-fd N: serve this connected socket until it closes, then exit
 
-  // $KERNIX_STARTED_BY_CLIENT, from the client that starts kernixd, which then sheds what it has inherited; see ShedInherited().
+  // $KERNIX_STARTED_BY_CLIENT, from the client that starts kernixd, which then sheds what it has inherited; see
+  // ShedInherited().
   bool started_by_client = false;
   std::vector<std::string> inherited = {};  // then: what ShedInherited() could not shed
   exec::Sandbox found_sandbox = {};         // what FindSandbox() has found. Not an option.

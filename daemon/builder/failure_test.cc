@@ -42,7 +42,8 @@ TEST(FailureTest, FindsTheFirstError) {
        "k.cpp:1:10: fatal error: nope.h: No such file or directory"},
       {"k.cpp: Assembler messages:\nk.cpp:4: Error: no such instruction: `foo'\n    4 |   asm(\"foo\");\n",
        "k.cpp:4: Error: no such instruction: `foo'"},
-      {"k.cpp:3:6: error: variable or field 'f' declared void\n    3 | void f(BE::Inn<float> x)\nk.cpp:3:12: error: 'Inn' "
+      {"k.cpp:3:6: error: variable or field 'f' declared void\n    3 | void f(BE::Inn<float> x)\nk.cpp:3:12: error: "
+       "'Inn' "
        "is not a member of 'BE'; did you mean 'In'?\n",
        "k.cpp:3:12: error: 'Inn' is not a member of 'BE'; did you mean 'In'?"},
       {"k.cpp:3:6: error: variable or field 'f' declared void\n    3 | void f;\n",

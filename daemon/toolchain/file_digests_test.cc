@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "tests/support/fault_env.h"
 #include "tests/support/mem_env.h"
 
