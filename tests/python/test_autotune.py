@@ -356,14 +356,13 @@ def test_ctrl_c_cancels_what_compiles(fresh_name, counters):
 
 
 def test_no_more_loads_at_a_time_than_said(monkeypatch, fresh_name):
-    most, under_way = [], set()
+    most, made = [], []
 
     class Counted(BackgroundFetch):
         def __init__(self, *arguments):
             super().__init__(*arguments)
-            under_way.add(self)
-            self.add_done_callback(under_way.discard)
-            most.append(len(under_way))
+            made.append(self)
+            most.append(sum(not each.done() for each in made))
 
     monkeypatch.setattr("kernix.tuning.search.BackgroundFetch", Counted)
     tune({"WORK": list(range(1, 8))}, name=fresh_name, at_once=2)
@@ -405,8 +404,10 @@ def test_bad_spaces(space, message):
 
 
 def test_values_of_numpy_are_plain_numbers(fresh_name):
-    space = {"WORK": np.array([1, 2]), "SCALE": [np.float32(0.5), np.float64(0.25)]}
-    assert tune(space, name=fresh_name).best["SCALE"] in (0.5, 0.25)
+    space = {"WORK": np.array([1, 2]), "SCALE": [np.float32(0.5), np.float64(0.25)], "FLAG": np.array([True])}
+    best = tune(space, name=fresh_name).best
+    assert best["SCALE"] in (0.5, 0.25)
+    assert best["FLAG"] is True
 
 
 @pytest.mark.parametrize(
@@ -692,6 +693,16 @@ def test_a_folder_that_others_can_write_is_not_read(fresh_name, place, memory, m
     memory.chmod(0o777)
     try:
         assert not tune({"WORK": [1, 2]}, name=fresh_name).from_memory
+    finally:
+        memory.chmod(0o700)
+
+
+def test_a_folder_that_was_opened_stays_open(fresh_name, memory):
+    memory.mkdir(exist_ok=True)
+    memory.chmod(0o755)
+    try:
+        tune({"WORK": [1]}, name=fresh_name)
+        assert [file.stat().st_mode & 0o777 for file in memory.iterdir()] == [0o644]
     finally:
         memory.chmod(0o700)
 

@@ -54,6 +54,9 @@ _Paths = _Path | Sequence[_Path]
 CUDA_PATTERNS = ("*.cu",)
 CPP_PATTERNS = ("*.cpp", "*.cc", "*.cxx")
 
+#: The parameters that say what to compile, of which a load has one.
+WHAT = ("cuda_sources", "cpp_sources", "path", "directory")
+
 #: Options that are attributes of the request, under the same names.
 _CPP_ATTRIBUTES = ("separate", "debug")
 _CUDA_ATTRIBUTES = (*_CPP_ATTRIBUTES, "optimization_level", "use_fast_math", "allow_cuda_graph", "keep")
@@ -483,8 +486,7 @@ def files_in(directory: _Path, file_patterns: Sequence[str] | None, default: tup
 def prepare(what: str, is_cuda: bool | None, parameters: dict[str, Any]) -> PreparedLoad:
     """Check the parameters of a public function, without ``wait``, and consume them.
 
-    `what` is the one that says what to compile: ``"cuda_sources"``, ``"cpp_sources"``, ``"path"`` or ``"directory"``.
-    If `is_cuda` is None, what there is to compile decides the language.
+    `what` is one of `WHAT`. If `is_cuda` is None, what there is to compile decides the language.
     """
     take = parameters.pop
     value, name = take(what), take("name", None)
@@ -524,8 +526,10 @@ def prepare(what: str, is_cuda: bool | None, parameters: dict[str, Any]) -> Prep
     for option in _CUDA_ATTRIBUTES if is_cuda else _CPP_ATTRIBUTES:
         if option in parameters:
             setattr(request, option, take(option))
-    for parameter in parameters.keys() - (PreparedLoad.__init__.__kwdefaults__ or {}).keys():
-        raise _unexpected(parameter, is_cuda)
+    known = PreparedLoad.__init__.__kwdefaults__ or {}
+    for parameter in parameters:
+        if parameter not in known:
+            raise _unexpected(parameter, is_cuda)
     return PreparedLoad(request, **parameters)
 
 
@@ -533,8 +537,8 @@ def _unexpected(parameter: str, is_cuda: bool) -> TypeError:
     from difflib import get_close_matches
     from inspect import signature
 
-    known = signature(load_cuda_inline if is_cuda else load_cpp_inline).parameters
-    nearest = " or ".join(get_close_matches(parameter, known, n=2))
+    known = signature(load_cuda_inline if is_cuda else load_cpp_inline).parameters.keys() - {*WHAT, "wait"}
+    nearest = " or ".join(get_close_matches(str(parameter), sorted(known), n=2))
     advice = f". Did you mean {nearest}?" if nearest else ""
     language = "CUDA" if is_cuda else "C++"
     return TypeError(f"a load of {language} got an unexpected keyword argument {parameter!r}{advice}")

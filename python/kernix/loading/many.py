@@ -16,7 +16,7 @@ from typing import Any
 from kernix._errors import KernelError, add_note, shortened, warning_listener
 from kernix.loading.background import BackgroundFetch, LoadFuture
 from kernix.loading.console import ProgressLine, SharedLine, bar, line_of_context, write_to
-from kernix.loading.load import Fetched, PreparedLoad, prepare, public_load
+from kernix.loading.load import WHAT, Fetched, PreparedLoad, prepare, public_load
 from kernix.loading.module import CompiledModule
 from kernix.loading.report import LoadReport, in_a_line
 
@@ -27,7 +27,6 @@ _LOOK_SECONDS = 0.1
 _PROGRESS_AFTER_SECONDS = 1.0
 
 #: The parameter that says what a load compiles.
-_WHAT = ("cuda_sources", "cpp_sources", "path", "directory")
 
 
 class LoadedModules(list[CompiledModule]):
@@ -273,10 +272,10 @@ def _name_of(batch: Sequence[_OneOfMany]) -> str:
 
 def _prepared(index: int, load: Mapping[str, Any] | str | os.PathLike[str], options: Mapping[str, Any]) -> _OneOfMany:
     parameters = {**options, **(load if isinstance(load, Mapping) else {"path": load})}
-    what = [name for name in _WHAT if name in parameters]
+    what = [name for name in WHAT if name in parameters]
     if len(what) != 1:
         found = " and ".join(what) or "none of them"
-        raise TypeError(f"load {index} must have one of {', '.join(_WHAT)}; it has {found}")
+        raise TypeError(f"load {index} must have one of {', '.join(WHAT)}; it has {found}")
     try:
         return _OneOfMany(what[0], parameters)
     except TypeError as error:

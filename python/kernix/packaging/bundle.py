@@ -62,12 +62,20 @@ def bundle(arguments: Sequence[str]) -> int:
     signing = ["--sign-with", chosen.sign_with] if chosen.sign_with else []
     options = [*signing, *arguments[len(own) + 1 :]]
     try:
-        folders = ["src"] if os.path.isdir("src") else []  # as for [tool.kernix]
-        make_bundle(chosen.package, chosen.output, architectures=chosen.arch, options=options, python_path=folders)
+        make_bundle(
+            chosen.package, chosen.output, architectures=chosen.arch, options=options, python_path=source_folders(".")
+        )
     except BundleError as error:
         print(f"python -m kernix bundle: {error}", file=sys.stderr)
         return error.code
     return 0
+
+
+def source_folders(root: str) -> list[str]:
+    """Return ``["src"]`` if a project has its packages there, and the folder is no package itself."""
+    folder = os.path.join(root, "src")
+    has_packages = os.path.isdir(folder) and not os.path.exists(os.path.join(folder, "__init__.py"))
+    return ["src"] if has_packages else []
 
 
 def make_bundle(

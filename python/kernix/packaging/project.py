@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kernix.packaging.bundle import BundleError, libraries_of, make_bundle, needs_of
+from kernix.packaging.bundle import BundleError, libraries_of, make_bundle, needs_of, source_folders
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -36,7 +36,11 @@ _NEWEST = {
 }
 
 #: What each manylinux tag promises, of what g++ and nvcc link, and NVIDIA's, which come with the driver or its wheels.
-_LIBRARIES = re.compile(r"(ld-linux-.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)|lib(cu|nv|nccl).*)\.so\.\d+")
+_LIBRARIES = re.compile(
+    r"(ld-linux-.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|resolv|util|nsl)"
+    r"|lib(cuda|cudart|cublas|cudnn|cufft|cufile|cupti|curand|cusolver|cusparse|cutensor|nccl|npp|nvrtc|nvJitLink|nvjpeg"
+    r"|nvToolsExt|nvshmem|nvidia|nvvm)[\w-]*)\.so\.\d+"
+)
 
 
 class Settings(NamedTuple):
@@ -74,12 +78,11 @@ def read_settings(root: str) -> Settings | None:
     if table is None:
         return None
     _check(table)
-    default_path = "src" if os.path.isdir(os.path.join(root, "src")) else "."
     return Settings(
         load=table["load"],
         bundle=os.path.normpath(table["bundle"]),
         architectures=table.get("architectures", []),
-        python_path=table.get("python-path", [default_path]),
+        python_path=table.get("python-path", source_folders(root) or ["."]),
         sign_with_env=table.get("sign-with-env", ""),
     )
 
@@ -103,7 +106,7 @@ def build_bundle(root: str, settings: Settings, output: str) -> str:
         others = [name for name in sorted(libraries_of(output)) if not _LIBRARIES.fullmatch(name)]
         if others:
             print(
-                f"kernix: warning: the kernels need {', '.join(others)}, which no manylinux tag promises: users must "
+                f"kernix: warning: the kernels need {', '.join(others)}, which other machines may lack: users must "
                 "have installed it, or your package must bring and load it",
                 file=sys.stderr,
             )

@@ -96,6 +96,7 @@ class Memory:
 
         handle, path = tempfile.mkstemp(dir=folder, suffix=".new")
         try:
+            os.fchmod(handle, 0o644)  # the folder decides who may read
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
             os.replace(path, os.path.join(folder, self._name))

@@ -109,7 +109,9 @@ class Search:
                         running[BackgroundFetch(self._plan.source.load_of_variant(macros), self._line)] = group
                     except KernelError as error:
                         ended.append((group, error))
-                yield from ended  # after their successors have begun
+                for each in ended:  # after their successors have begun
+                    yield each
+                    self._show_progress()
                 if not running:
                     return
                 wait_for(running, _LOOK_SECONDS, FIRST_COMPLETED)

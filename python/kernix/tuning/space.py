@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import numbers
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -136,13 +135,13 @@ def _checked_values(name: str, values: Any) -> list[Value]:
 
 def _plain(name: str, value: Any) -> Value:
     """Return a value in a type that JSON and ``defines`` have."""
-    if isinstance(value, (bool, str)):
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):  # a scalar of NumPy
+        value = value.item()
+    if isinstance(value, (bool, str, float)):
         return value
     try:
         return operator.index(value)
     except TypeError:
-        if isinstance(value, numbers.Real):  # a NumPy scalar, too
-            return float(value)
         if isinstance(value, (list, tuple)) and value and all(hasattr(size, "__index__") for size in value):
             return tuple(operator.index(size) for size in value)
     kind = type(value).__qualname__
