@@ -287,7 +287,7 @@ def test_many_with_errors(fresh_name):
         ([{"name": "a"}], "load 0 must have one of cuda_sources, .*; it has none of them"),
         ([{"path": "k.cu", "directory": "x"}], "load 0 must have one of .*; it has path and directory"),
         ([spec("mistake_many", 1, wiat=1)], "unexpected keyword argument 'wiat'"),
-        ([spec("mistake_many", 1, wait=False)], "unexpected keyword argument 'wait'$"),
+        ([spec("mistake_many", 1, wait=False)], "unexpected keyword argument 'wait'\nin"),
         (
             [{"name": "a", "cuda_sources": "", "extra_cflags": []}],
             r"load of CUDA got .* argument 'extra_cflags'. Did you mean extra_ldflags or extra_cuda_cflags\?",
