@@ -113,6 +113,8 @@ absl::Status WriteFiles(Env& env, const std::string& folder, const BundleFiles& 
   for (const auto& [name, content] : files) {
     KERNIX_RETURN_IF_ERROR(env.WriteFile(JoinPath(folder, name), content, 0644));
   }
+  const absl::StatusOr<FileInfo> info = env.Stat(folder);
+  if (info.ok()) (void)env.SetModificationTime(JoinPath(folder, kFormatFile), info->mtime_ns);  // see IsWhole()
   return absl::OkStatus();
 }
 
@@ -131,19 +133,6 @@ bool IsWhole(Env& env, const std::string& folder) {
   const absl::StatusOr<FileInfo> mark = env.Stat(JoinPath(folder, kFormatFile));
   const absl::StatusOr<FileInfo> info = env.Stat(folder);
   return mark.ok() && info.ok() && mark->mtime_ns == info->mtime_ns;
-}
-
-// Other processes may do the same now.
-absl::Status Unpack(Env& env, const BundleFiles& files, const std::string& folder) {
-  KERNIX_ASSIGN_OR_RETURN(const std::string made, env.CreateTempDirectory(StrCat(folder, ".")));
-  absl::Status status = WriteFiles(env, made, files);
-  const absl::StatusOr<FileInfo> info = env.Stat(made);
-  if (info.ok()) (void)env.SetModificationTime(JoinPath(made, kFormatFile), info->mtime_ns);
-  if (!IsWhole(env, folder)) (void)env.RemoveTree(folder);
-  if (status.ok()) status = env.Rename(made, folder);
-  if (status.ok()) return status;
-  (void)env.RemoveTree(made);
-  return env.Stat(folder).ok() ? absl::OkStatus() : status;
 }
 
 // Removes what was unpacked of earlier files. Processes that have just found it may still need it.
@@ -167,7 +156,8 @@ absl::StatusOr<std::string> UnpackedFolder(Env& env, const std::string& zip, con
   std::string folder = JoinPath(own, name);
   if (IsWhole(env, folder)) return folder;
   KERNIX_ASSIGN_OR_RETURN(const BundleFiles files, ReadZip(zip));
-  KERNIX_RETURN_IF_ERROR(Unpack(env, files, folder));
+  const absl::Status status = WriteFolder(env, folder, files);
+  if (!status.ok() && !IsWhole(env, folder)) return status;  // another process may have done the same
   RemoveOlder(env, own, name);
   return folder;
 }

@@ -31,6 +31,14 @@ TEST_F(LinkFileTest, ALinkerScriptNamesFiles) {
               ElementsAre("/a.o", "/b.a"));
 }
 
+TEST_F(LinkFileTest, LinksAndScriptsInScriptsAreFollowed) {
+  ASSERT_TRUE(env_.WriteFile("/real.so", "INPUT(/second.so)", 0600).ok());
+  ASSERT_TRUE(env_.WriteFile("/second.so", "GROUP(/a.o /real.so)", 0600).ok());
+  ASSERT_TRUE(env_.WriteFile("/a.o", "", 0600).ok());
+  ASSERT_TRUE(env_.CreateSymlink("/real.so", "/link.so").ok());
+  EXPECT_THAT(LookAtLinkFile(env_, "/link.so").other_files, ElementsAre("/second.so", "/a.o", "/real.so"));
+}
+
 TEST_F(LinkFileTest, OtherFilesNameNone) {
   ASSERT_TRUE(env_.WriteFile("/a.o", "", 0600).ok());
   EXPECT_THAT(Look(std::string("\x7f"

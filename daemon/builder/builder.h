@@ -19,6 +19,7 @@
 #include "common/os/file_identity.h"
 #include "daemon/builder/flights.h"
 #include "daemon/builder/known_loads.h"
+#include "daemon/builder/shared_contents.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/builder/upstream_cache.h"
@@ -94,6 +95,7 @@ struct BuilderParts {
   const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
   StepRunner step_runner{env, executor, step_cache, lessons.get(), options.disabled};
   exec::KeptTrees header_trees{kHeaderTreeBytes};
+  SharedContents contents;
   KnownLoads known_loads{kKnownLoads};
   Flights flights{options.linger};
 };

@@ -108,7 +108,7 @@ std::string FirstError(std::string_view output) {
       if (last.empty()) last = std::move(text);
     } else if (LooksLikeError(line)) {
       return text;
-    } else if (std::string found = LinkError(line); !found.empty()) {
+    } else if (std::string found = LinkError(line); consequence.empty() && !found.empty()) {
       return found;
     } else if (!text.empty()) {
       last = std::move(text);

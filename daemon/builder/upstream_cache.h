@@ -141,7 +141,6 @@ class UpstreamCache {
   // The build of a load has no result to keep.
   void EndBuild(const Digest& key, remote::ClaimState state);
 
-  bool reads() const { return options_.read; }
   bool writes() const { return options_.write; }
 
   // Writes a result, later. `headers`: those of the toolchain that its build has read, with the content that they had.

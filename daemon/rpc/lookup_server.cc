@@ -184,6 +184,11 @@ bool AnswerSlowly(Backend& backend, exec::ByteQuota& reading, LookupConnection& 
     return SendFrame(connection.socket(), "", payload, deadline).ok();  // not: the client is gone or slow
   };
   try {
+    if (text.size() > kMostInLoop) {  // else AnswerAtOnce() has looked
+      FileCheck check(backend.env);
+      const auto sent = Question(backend, connection.user(), text, connection.since()).AnswerIfKnown(check, send);
+      if (sent) return *sent;
+    }
     return Question(backend, connection.user(), text, connection.since()).Answer(send);
   } catch (const std::exception& error) {
     LogFailure(connection.user().name(), error.what());
