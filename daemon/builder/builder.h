@@ -95,7 +95,7 @@ struct BuilderParts {
   const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
   StepRunner step_runner{env, executor, step_cache, lessons.get(), options.disabled};
   exec::KeptTrees header_trees{kHeaderTreeBytes};
-  SharedContents contents;
+  SharedContents shared_contents;
   KnownLoads known_loads{kKnownLoads};
   Flights flights{options.linger};
 };
