@@ -272,5 +272,19 @@ TEST_F(KernixdLimitsTest, AFlagThatNoCommandLineHoldsIsABadRequest) {
   EXPECT_THAT(outcome.failure->message(), HasSubstr("fewer or shorter flags"));
 }
 
+TEST_F(KernixdLimitsTest, HeadersAreAskedForOnceThoughTheBuildIsAnother) {
+  const auto daemon = Serve();
+  const auto client = Connect();
+  const std::string header = "#define MINE 1\n";
+  LoadStream first(client->stub());
+  first.Send(WithHeader(header, 1));
+  ASSERT_TRUE(first.Next()->has_need_blobs());
+  first.SendBlob(header);
+  ASSERT_TRUE(first.Finish().result);
+  const LoadOutcome second = client->Load(WithHeader(header, 2));  // sends no header
+  ASSERT_TRUE(second.result) << second.status.error_message();
+  EXPECT_FALSE(second.result->cache_hit());
+}
+
 }  // namespace
 }  // namespace kernix::server

@@ -163,7 +163,7 @@ absl::StatusOr<v1::LoadResult> Build::Make(HeaderContents contents) {
   parts_.cache.Count(cache::Total::kMisses);
   if (flight_->fetches()) load.trace->Lap("receive headers");
   load.started = {parts_.env.Now(), parts_.env.UnixMillis()};
-  load.headers = parts_.shared_contents.Share(std::move(contents));
+  load.headers = std::move(contents);
   if (const std::optional<remote::SharedResult> found = AskUpstream()) {
     absl::StatusOr<v1::LoadResult> result = KeepFromUpstream(*found);
     if (result.ok()) return result;

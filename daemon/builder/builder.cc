@@ -155,7 +155,8 @@ absl::StatusOr<v1::LoadResult> Builder::Fly(const std::shared_ptr<PlannedLoad>& 
   const absl::Cleanup leave = [&] {
     if (askers.Leave(asker)) changed();
   };
-  absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
+  OwnHeaders own(header_cache_, load->tag.owner, observer);
+  absl::StatusOr<v1::LoadResult> result = flight->Await(own, verbose, cancellation, start);
   if (flight->closed()) flights.Forget(flight);
   return result;
 }

@@ -18,8 +18,8 @@
 #include "common/os/env.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/flights.h"
+#include "daemon/builder/header_cache.h"
 #include "daemon/builder/known_loads.h"
-#include "daemon/builder/shared_contents.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/builder/upstream_cache.h"
@@ -95,7 +95,6 @@ struct BuilderParts {
   const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
   StepRunner step_runner{env, executor, step_cache, lessons.get(), options.disabled};
   exec::KeptTrees header_trees{kHeaderTreeBytes};
-  SharedContents shared_contents;
   KnownLoads known_loads{kKnownLoads};
   Flights flights{options.linger};
 };
@@ -163,11 +162,14 @@ class Builder : private BuilderParts {
   // build's. The asker reads the rest.
   void StartBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight, HeaderContents contents);
 
+  // Enough for the headers that a medium-sized project includes repeatedly.
+  static constexpr uint64_t kHeaderCacheBytes = 32 << 20;
   // Loads of one user. It takes milliseconds, but up to a hundred megabytes for a hostile request.
   static constexpr uint64_t kPlannedAtOnce = 4;
   // Loads of one user, in batches and besides: each build has some threads.
   static constexpr uint64_t kBuildsAtOnce = 256;
 
+  HeaderCache header_cache_{kHeaderCacheBytes};
   exec::ByteQuota planning_{kPlannedAtOnce};  // of loads, not bytes
   exec::ByteQuota builds_{kBuildsAtOnce};
   exec::ByteQuota batch_builds_{kBuildsAtOnce};

@@ -280,6 +280,24 @@ TEST_F(BuilderTest, HeadersAreFetchedOnceAndTheirContentIsPartOfTheKey) {
   EXPECT_NE(a->key(), c->key());
 }
 
+TEST_F(BuilderTest, AHeaderThatWasSentBeforeIsNotAskedForAgain) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  const auto request = [&](int summand, const std::vector<std::string>& headers) {
+    v1::LoadRequest made = CppRequest(compiler_, summand);
+    for (size_t i = 0; i < headers.size(); ++i) AddHeader(made, 0, StrCat("h", i, ".h"), headers[i]);
+    return made;
+  };
+  const std::string one = "// one\n", two = "// two\n";
+  RecordingObserver first({one}), second, third({two});
+  ASSERT_THAT(t.Load(request(1, {one}), first), IsOk());
+  ASSERT_THAT(t.Load(request(2, {one}), second), IsOk());
+  ASSERT_THAT(t.Load(request(3, {one, two}), third), IsOk());
+  EXPECT_EQ(first.fetches, 1);
+  EXPECT_EQ(second.fetches, 0);
+  EXPECT_EQ(third.fetches, 1);
+  EXPECT_EQ(t.Stats().builds(), 3u);
+}
+
 TEST_F(BuilderTest, HeadersThatWouldFillTheDiskAreRefused) {
   BuilderOptions options;
   options.limits.max_staged_header_bytes = 2'500;
