@@ -78,8 +78,10 @@ absl::StatusOr<std::string> OtherInputs(const Bundle& bundle, const TrustedKeys&
 absl::StatusOr<std::string> WhyNot(const Bundle& bundle, const TrustedKeys& trusted, const v1::RecordedLoad& load,
                                    const std::vector<BundledKernel>& kernels, unsigned driver) {
   if (!kernels.empty()) return OtherTargets(bundle, kernels, load.request(), driver);
-  if (trusted.empty()) return OtherInputs(bundle, trusted, load);
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<BundledKernel> of_anybody, bundle.Find(BundleKey(load), {}));
+  std::vector<BundledKernel> of_anybody;
+  if (!trusted.empty()) {
+    KERNIX_ASSIGN_OR_RETURN(of_anybody, bundle.Find(BundleKey(load), {}));
+  }
   if (of_anybody.empty()) return OtherInputs(bundle, trusted, load);
   return StrCat("the bundle ", bundle.path(), " has \"", load.request().name(), "\", but no key of ",
                 kBundleKeysVariable, " has signed it");

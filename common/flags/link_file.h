@@ -13,7 +13,7 @@ namespace kernix::flags {
 struct LinkFile {
   bool is_thin_archive = false;  // made by `ar` with T: its members are other files
   // That exist, and that it names by absolute path, as a linker script (GNU ld), or that such a file names.
-  std::vector<std::string> other_files;
+  std::vector<std::string> other_files = {};
 };
 
 // A file that cannot be read names nothing.

@@ -11,8 +11,8 @@
 namespace kernix::flags {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 class LinkFileTest : public ::testing::Test {
  protected:
@@ -28,7 +28,7 @@ TEST_F(LinkFileTest, ALinkerScriptNamesFiles) {
   ASSERT_TRUE(env_.WriteFile("/a.o", "", 0600).ok());
   ASSERT_TRUE(env_.WriteFile("/b.a", "", 0600).ok());
   EXPECT_THAT(Look("/* GNU ld script */\nGROUP(/a.o AS_NEEDED (\"/b.a\") /gone.o -lm)\n").other_files,
-              ElementsAre("/a.o", "/b.a"));
+              UnorderedElementsAre("/a.o", "/b.a"));
 }
 
 TEST_F(LinkFileTest, LinksAndScriptsInScriptsAreFollowed) {
@@ -36,7 +36,7 @@ TEST_F(LinkFileTest, LinksAndScriptsInScriptsAreFollowed) {
   ASSERT_TRUE(env_.WriteFile("/second.so", "GROUP(/a.o /real.so)", 0600).ok());
   ASSERT_TRUE(env_.WriteFile("/a.o", "", 0600).ok());
   ASSERT_TRUE(env_.CreateSymlink("/real.so", "/link.so").ok());
-  EXPECT_THAT(LookAtLinkFile(env_, "/link.so").other_files, ElementsAre("/second.so", "/a.o", "/real.so"));
+  EXPECT_THAT(LookAtLinkFile(env_, "/link.so").other_files, UnorderedElementsAre("/second.so", "/a.o", "/real.so"));
 }
 
 TEST_F(LinkFileTest, OtherFilesNameNone) {

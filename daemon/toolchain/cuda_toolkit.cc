@@ -252,7 +252,7 @@ absl::StatusOr<std::string> CommandsOf(Env& env, const std::string& nvcc, const 
   std::string commands;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     const absl::string_view words = absl::StripPrefix(line, "#$ ");
-    const bool sets_variable = words.substr(0, words.find_first_of("= ")).size() == words.find('=');
+    const bool sets_variable = words.find_first_of("= ") == words.find('=');
     if (words.size() == line.size() || sets_variable) continue;
     for (const absl::string_view word : absl::StrSplit(words, ' ')) {
       if (!absl::StrContains(word, "tmpxft_")) absl::StrAppend(&commands, word, " ");
@@ -261,8 +261,8 @@ absl::StatusOr<std::string> CommandsOf(Env& env, const std::string& nvcc, const 
   return commands;
 }
 
-// kernixd calls the program itself: what a script adds to its flags would be lost without a word.
-// `program`: itself, by the path that the script calls, which its commands contain.
+// kernixd calls nvcc itself, so flags that a script around it adds would be lost without a word. `given`: perhaps such
+// a script. `program`: nvcc, by the path that the script calls, which its commands contain.
 absl::Status CheckAddsNoFlags(Env& env, const std::string& given, const std::string& program,
                               const HostCompiler& host) {
   const absl::StatusOr<std::string> given_program = env.RealPath(given);

@@ -236,8 +236,7 @@ def test_a_library_that_no_tag_promises_is_named(others, tmp_path, monkeypatch, 
     promised = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2"}
     with_nvidia = promised | {"libcuda.so.1", "libcublasLt.so.13", "libnccl.so.2", "libnppc.so.13"}
     monkeypatch.setattr(packaging, "make_bundle", lambda *_, **__: None)
-    monkeypatch.setattr(packaging, "needs_of", lambda _: {"GCC_12.0.0"})
-    monkeypatch.setattr(packaging, "libraries_of", lambda _: with_nvidia | {*others})
+    monkeypatch.setattr(packaging, "needs_of", lambda _: ({"GCC_12.0.0"}, with_nvidia | {*others}))
     tag = packaging.build_bundle(str(tmp_path), read_settings(str(tmp_path)), "bundle")
     assert tag.startswith("py3-none-manylinux_2_35_")
     said = capsys.readouterr().err

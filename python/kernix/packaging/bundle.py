@@ -118,19 +118,12 @@ def make_bundle(
         _kernixctl(["bundle", "make", *paths, "--output", output, *chosen, *options], _environment.for_kernixctl())
 
 
-def needs_of(bundle: str) -> set[str]:
-    """Return the symbol versions of the C and C++ libraries that a bundle's artifacts need: ``{"GLIBC_2.34"}``."""
-    return _all_of(bundle, "needs")
-
-
-def libraries_of(bundle: str) -> set[str]:
-    """Return the shared libraries that a bundle's artifacts need: ``{"libc.so.6"}``."""
-    return _all_of(bundle, "libraries")
-
-
-def _all_of(bundle: str, field: str) -> set[str]:
+def needs_of(bundle: str) -> tuple[set[str], set[str]]:
+    """Return what a bundle's artifacts need: symbol versions, ``{"GLIBC_2.34"}``, and libraries, ``{"libc.so.6"}``."""
     shown = _kernixctl(["bundle", "show", bundle, "--json"], _environment.for_kernixctl(), stdout=subprocess.PIPE)
-    return {text for kernel in json.loads(shown) for text in kernel[field]}
+    kernels = json.loads(shown)
+    versions, libraries = ({text for kernel in kernels for text in kernel[field]} for field in ("needs", "libraries"))
+    return versions, libraries
 
 
 def has_gpu() -> bool:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kernix.packaging.bundle import BundleError, libraries_of, make_bundle, needs_of, source_folders
+from kernix.packaging.bundle import BundleError, make_bundle, needs_of, source_folders
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -103,14 +103,15 @@ def build_bundle(root: str, settings: Settings, output: str) -> str:
             options=_signing(settings),
             python_path=[os.path.join(root, folder) for folder in settings.python_path],
         )
-        others = [name for name in sorted(libraries_of(output)) if not _LIBRARIES.fullmatch(name)]
+        versions, libraries = needs_of(output)
+        others = [name for name in sorted(libraries) if not _LIBRARIES.fullmatch(name)]
         if others:
             print(
                 f"kernix: warning: the kernels need {', '.join(others)}, which other machines may lack: users must "
                 "have installed it, or your package must bring and load it",
                 file=sys.stderr,
             )
-        return f"py3-none-{platform_tag(needs_of(output))}"
+        return f"py3-none-{platform_tag(versions)}"
     except (BundleError, ValueError) as error:
         sys.stderr.flush()
         raise RuntimeError(f"[tool.kernix]: {error}") from error
