@@ -117,8 +117,12 @@ Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchai
                                  const HeldOutputsPtr& outputs) {
   Preprocessing preprocessing{.passes = {}, .user = user, .included_names = HeadOf(phases), .start = cache_.Now()};
   for (size_t i = 0; i < phases.preprocess.size(); ++i) {
-    Preprocessing::Pass pass{
-        .whole = phases.preprocess[i], .split = SplitPass(phases, i), .text = {}, .files = {}, .rest = {}};
+    Preprocessing::Pass pass{.whole = phases.preprocess[i],
+                             .split = SplitPass(phases, i),
+                             .text = {},
+                             .files = {},
+                             .rest = {},
+                             .to_learn = {}};
     if (pass.split && !is_disabled_) UseKept(toolchain, preprocessing, outputs, pass);
     preprocessing.passes.push_back(std::move(pass));
   }
@@ -141,6 +145,10 @@ void Preambles::UseKept(const toolchain::Toolchain& toolchain, const Preprocessi
     pass.rest = WithMacros(*pass.split, form, *kept->outputs.at(form.macros));
     return;
   }
+  const std::vector<PreambleForm>& forms = pass.split->forms;
+  const auto form = std::find_if(forms.begin(), forms.end(),
+                                 [&](const PreambleForm& each) { return learning_.MayLearn(KeyOf(each)); });
+  if (form != forms.end() && learning_.WasAskedFor(KeyOf(*form))) pass.to_learn = *form;
 }
 
 bool Preambles::Join(const Preprocessing& preprocessing, const HeldOutputsPtr& outputs, PlanEnd& end) {
@@ -177,15 +185,10 @@ void Preambles::CountPasses(const Preprocessing& preprocessing) {
 
 void Preambles::Teach(const Preprocessing& preprocessing, const PlanOutputs& outputs,
                       toolchain::ToolchainPtr toolchain) {
-  if (is_disabled_) return;
   std::vector<Lesson> lessons;
   for (const Preprocessing::Pass& pass : preprocessing.passes) {
-    if (!pass.split || pass.text != nullptr) continue;
-    const std::vector<PreambleForm>& forms = pass.split->forms;
-    const auto form = std::find_if(forms.begin(), forms.end(),
-                                   [&](const PreambleForm& each) { return learning_.MayLearn(KeyOf(each)); });
-    if (form == forms.end() || !learning_.WasAskedFor(KeyOf(*form))) continue;
-    lessons.push_back({*pass.split, *form, outputs.at(TextOf(pass.whole)), preprocessing.start,
+    if (!pass.split || !pass.to_learn) continue;
+    lessons.push_back({*pass.split, *pass.to_learn, outputs.at(TextOf(pass.whole)), preprocessing.start,
                        preprocessing.included_names, toolchain, preprocessing.user});
   }
   if (lessons.empty()) return;

@@ -29,7 +29,8 @@ struct Preprocessing {
     std::optional<PreamblePass> split;
     exec::Content text;  // of its preamble, which is kept; null: it is not
     std::vector<std::string> files;
-    Step rest;  // if `text`: runs instead of the whole pass
+    Step rest;                             // if `text`: runs instead of the whole pass
+    std::optional<PreambleForm> to_learn;  // has come before, and is not kept
   };
   std::vector<Pass> passes;
   UserId user;            // for whom the compile runs
@@ -58,7 +59,7 @@ class Preambles {
   void CountPasses(const Preprocessing& preprocessing);
   void CountMisfit() { does_not_fit_.Add(); }
 
-  // Learns missing preambles from the outputs of their passes, when they come a second time.
+  // Learns missing preambles that came before from the outputs of their passes.
   void Teach(const Preprocessing& preprocessing, const PlanOutputs& outputs, toolchain::ToolchainPtr toolchain);
 
   void Register(MetricsRegistry& registry) const;

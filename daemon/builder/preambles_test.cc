@@ -165,6 +165,18 @@ TEST_F(PreamblesTest, OnePreambleServesAllValuesOfAMacroThatItDoesNotUse) {
   EXPECT_EQ(Load(Request("FROM_FLAG", "-DFROM_FLAG=8")).value, 8);
 }
 
+// Loads count from the first one on, though the names of the runtime header are learned after the second.
+TEST_F(PreamblesTest, LoadsBeforeTheNamesAreKnownCount) {
+  request_.mutable_source(0)->mutable_text()->insert(0, "#include <cuda_fp16.h>\n");
+  const auto load = [&](const std::string& value) {
+    const Answer answer = Load(Request(value));
+    builder_.AwaitEndOfLearning();
+    return answer.with_kept_preamble;
+  };
+  for (const char* value : {"1", "2", "3"}) EXPECT_FALSE(load(value));
+  EXPECT_TRUE(load("4"));
+}
+
 // A header that forbids a name forbids it to every kernel, and one whose last words belong to what follows is not
 // parted from it.
 TEST_F(PreamblesTest, WhatCannotBeKeptIsReadEachTime) {
