@@ -100,14 +100,16 @@ class Daemon:
         subprocess.run([*self.control, "shutdown"], check=False, capture_output=True)
 
 
-def plain(nvcc: str, text: str, includes: list[str], folder: pathlib.Path) -> tuple[float, float]:
-    """Return the wall and processor seconds of one plain call. Raises CalledProcessError if it fails."""
+def plain(
+    nvcc: str, text: str, includes: list[str], folder: pathlib.Path, *, check: bool = True
+) -> tuple[float, float]:
+    """Return the wall and processor seconds of one plain call. Raises CalledProcessError if it fails, with `check`."""
     source = folder / "unit.cu"
     source.write_text(re.sub(r"(?s)// @BE kernix_bench.*", "", text))
     command = [nvcc, "-c", f"-arch={ARCH}", "-std=c++17", "-Xcompiler=-fPIC", "-o", os.devnull, str(source)]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
-    subprocess.run([*command, *(f"-I{path}" for path in includes)], check=True, capture_output=True)
+    subprocess.run([*command, *(f"-I{path}" for path in includes)], check=check, capture_output=True)
     wall = time.perf_counter() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return wall, after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
