@@ -111,8 +111,8 @@ TEST_F(LogsTest, WhatFailsIsCountedAndNotAllWritten) {
 
 TEST_F(LogsTest, BuildsThatFailAreCountedAndNotAllWritten) {
   Serve();
-  Kernel broken = CppKernel(StrCat("#include \"/", std::string(900, 'x'), "\""));
-  Flood("builds that fail", 600, [&] { Load(member(), broken); });
+  Kernel broken = CppKernel(StrCat("#include \"/", std::string(3900, 'x'), "\""));
+  Flood("builds that fail", 200, [&] { Load(member(), broken); });
   OtherIsLogged();
 }
 
