@@ -35,7 +35,7 @@ constexpr char kUndo[] =
   systemctl disable --now kernixd-web kernixd.socket kernix-spawn.socket kernixd
   rm -r /etc/kernix /var/cache/kernix
   userdel kernix-web
-  userdel kernix
+  gpasswd -M '' kernix; userdel kernix
 )";
 constexpr char kDetails[] =
     R"(Finds the compilers and CUDA toolkits of this machine and registers them in /etc/kernix/kernixd.toml (a file that is

@@ -84,7 +84,15 @@ check_system() {
   expect success "$(property kernixd Result)"
   expect active "$(property kernixd.socket ActiveState)"
   check_network "$members"
-  if is_package; then check_removal; fi
+  if is_package; then check_removal; else check_undo; fi
+}
+
+# What `setup` has said that undoes it. Members are in the group.
+check_undo() {
+  sed -n '/^To undo it:$/,$ s/^  //p' "$scratch/setup.log" >"$scratch/undo"
+  bash -e "$scratch/undo" || fail "what undoes setup: $(<"$scratch/undo")"
+  expect inactive "$(property kernixd.socket ActiveState)"
+  [ -z "$(getent passwd kernix kernix-web)$(getent group kernix kernix-web)" ] || fail "to undo setup leaves a user or group"
 }
 
 # The page's user sees that there are entries, and not whose.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/conda: rattler-build reads the recipe. There is no channel here to build it with."""
+"""deploy/conda: rattler-build reads the recipe."""
 
 import pathlib
 
@@ -15,3 +15,5 @@ def test_the_recipe_packs_the_wheel_of_a_version(monkeypatch):
     assert recipe["package"] == {"name": "kernix", "version": "1.2.3"}
     assert recipe["source"][0]["filter"] == ["kernix-1.2.3-*.whl"]
     assert recipe["requirements"]["run"] == ["python >=3.11", "__glibc >=2.28"]
+    assert (RECIPE.parent / recipe["source"][1]["path"]).name == "LICENSE"
+    assert recipe["about"]["license_file"] == ["LICENSE"]
