@@ -47,7 +47,7 @@ std::string Text(const v1::GetCacheStatsResponse& stats) {
   return FormatTable({{"store", stats.store_directory()},
                       row("entries", stats.entries()),
                       {"size", AtMost(stats.bytes(), stats.limit_bytes())},
-                      {"  that you have loaded", AtMost(stats.held_bytes(), stats.limit_bytes_per_user())},
+                      {"your entries, each in full", AtMost(stats.held_bytes(), stats.limit_bytes_per_user())},
                       row("hits", stats.hits()),
                       row("misses", stats.misses()),
                       row("  that joined a build", stats.joined()),

@@ -31,7 +31,7 @@ CLI::Option* AddAt(Number* variable, CLI::App& app, const Option& option) {
           CLI::Range(static_cast<Number>(option.rules.least), static_cast<Number>(option.rules.most)).description(""));
 }
 
-void AddOption(CLI::App& app, const Option& option) {
+CLI::Option* AddOption(CLI::App& app, const Option& option) {
   CLI::Option* added = std::visit([&](auto* variable) { return AddAt(variable, app, option); }, option.variable);
   const OptionRules& rules = option.rules;
   if (!IsSwitch(option)) added->type_name(IsPositional(option) ? "" : ValueWord(option));
@@ -39,12 +39,18 @@ void AddOption(CLI::App& app, const Option& option) {
   if (!rules.excludes.empty()) added->excludes(app.get_option(rules.excludes));
   if (!rules.variable.empty()) added->envname(rules.variable)->delimiter(':');
   if (!rules.choices.empty()) added->check(CLI::IsMember(rules.choices).description(""));
+  return added;
 }
 
-// If the command line names `command`, sets `chosen`.
-void Describe(const Command& command, CLI::App& app, const Command*& chosen) {
+// If the command line names `command`, sets `chosen`. The options of all commands may also stand behind one; only the
+// root's help shows them.
+void Describe(const Command& command, const std::vector<Option>& of_all, CLI::App& app, const Command*& chosen) {
+  for (const Option& option : of_all) AddOption(app, option)->group("");
   for (const Option& option : command.options) AddOption(app, option);
-  for (const Command& each : command.subcommands) Describe(each, *app.add_subcommand(each.name, each.summary), chosen);
+  const std::vector<Option>& inherited = app.get_parent() == nullptr ? command.options : of_all;
+  for (const Command& each : command.subcommands) {
+    Describe(each, inherited, *app.add_subcommand(each.name, each.summary), chosen);
+  }
   if (!command.subcommands.empty()) app.require_subcommand(1);
   if (command.run) app.callback([&command, &chosen] { chosen = &command; });
   app.footer(command.details);
@@ -82,7 +88,7 @@ int Main(int argc, char** argv) {
   CLI::App app(root.summary, root.name);
   app.set_help_flag(kHelp.spelling, kHelp.help);
   app.set_version_flag(kVersion.spelling, root.version, kVersion.help);
-  Describe(root, app, chosen);
+  Describe(root, {}, app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -88,6 +88,16 @@ TEST(CommandTest, AnUnknownWordIsNamedWithTheNearest) {
   EXPECT_EQ(Ctl({"--store", "/s", "cache"}).err, "kernixctl: A subcommand is required. See --help.\n");
 }
 
+TEST(CommandTest, OptionsOfAllCommandsMayStandAnywhere) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--address", kNobody, "cache", "stats"},
+                                                {"cache", "--address", kNobody, "stats"},
+                                                {"cache", "stats", "--json", "--address", kNobody}}) {
+    const Outcome outcome = Ctl(words);
+    EXPECT_NE(outcome.code, kUsage);
+    EXPECT_THAT(outcome.err, HasSubstr(kNobody));
+  }
+}
+
 TEST(CommandTest, FilesOfOneNameCannotShareABuildDirectory) {
   const std::vector<std::string> compile = {"--address", kNobody, "compile", "one/a.cpp", "b.cpp", "two/a.cc"};
   const auto with = [&compile](const std::vector<std::string>& more) {

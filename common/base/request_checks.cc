@@ -22,9 +22,13 @@ absl::Status CheckModuleName(std::string_view name) {
   if (!name.empty() && plain && name != "." && name != ".." && name.size() <= kMaxBytes && IsValidUtf8(name)) {
     return absl::OkStatus();
   }
-  return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("\"", ToValidUtf8(std::string(name.substr(0, kMaxBytes))),
-                                                            "\" cannot name a module: use 1 to ", kMaxBytes,
-                                                            " bytes of UTF-8 without '/' and control characters"));
+  constexpr size_t kMostShown = 60;
+  const size_t shown = std::min(name.find('\n'), kMostShown);
+  return MakeError(
+      v1::ErrorDetail::INVALID_REQUEST,
+      StrCat("\"", ToValidUtf8(std::string(name.substr(0, shown))), shown < name.size() ? "..." : "",
+             "\" cannot name a module: use 1 to ", kMaxBytes, " bytes of UTF-8 without '/' and control characters",
+             name.find('\n') == std::string_view::npos ? "" : ". Are the name and the source swapped?"));
 }
 
 absl::Status CheckOptimizationLevel(int64_t level) {

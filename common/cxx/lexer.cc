@@ -174,7 +174,10 @@ void Lexer::SkipLineComment(int line) {
     if (!goes_on) break;
     ++line_;
   }
-  if (options_.comments != nullptr) options_.comments->push_back({text_.substr(begin, at_ - begin), line, count_});
+  const std::string_view comment = text_.substr(begin, at_ - begin);
+  if (options_.comments != nullptr && comment.find("@BE") != std::string_view::npos) {
+    options_.comments->push_back({comment, line, count_});
+  }
 }
 
 void Lexer::SkipBlockComment() {

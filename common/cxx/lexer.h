@@ -43,8 +43,8 @@ struct LineComment {
 };
 
 struct LexerOptions {
-  size_t max_tokens = std::numeric_limits<size_t>::max();  // stops after this many, comments included
-  std::vector<LineComment>* comments = nullptr;            // receives the comments; null: they are dropped
+  size_t max_tokens = std::numeric_limits<size_t>::max();  // stops after this many, `comments` included
+  std::vector<LineComment>* comments = nullptr;            // receives those with "@BE"; null: all are dropped
 };
 
 // Reads the tokens of a text one after the other. Never fails: an unterminated literal or comment extends to the end of

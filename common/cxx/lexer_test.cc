@@ -50,8 +50,8 @@ TEST(LexerTest, ReadsWordsOfAnyLanguage) {
 }
 
 TEST(LexerTest, StopsAtALimit) {
-  EXPECT_TRUE(Lex("a b // c", 0, 3).is_complete);
-  const LexedSource source = Lex("a // b\n// c\nd", 0, 3);
+  EXPECT_TRUE(Lex("a b // @BE c", 0, 3).is_complete);
+  const LexedSource source = Lex("a // @BE b\n// no annotation\n// @BE c\nd", 0, 3);
   EXPECT_FALSE(source.is_complete);
   EXPECT_EQ(source.tokens.size() + source.comments.size(), 3u);
 }
@@ -158,12 +158,13 @@ TEST(LexerTest, PassesOverWhatIsOnNoDirective) {
   EXPECT_THAT(lines, ElementsAre(5, 5, 5, 8, 8, 9));
 }
 
-TEST(LexerTest, CollectsLineComments) {
-  const LexedSource source = Lex("// one\na // two \\\n still two\n/* // none */ \"// none\" b", 0);
+TEST(LexerTest, CollectsLineCommentsWithAnnotations) {
+  const LexedSource source =
+      Lex("// @BE one\na // @BE two \\\n still two\n/* // @BE none */ \"// @BE none\" b // none", 0);
   ASSERT_EQ(source.comments.size(), 2u);
-  EXPECT_EQ(source.comments[0].text, " one");
+  EXPECT_EQ(source.comments[0].text, " @BE one");
   EXPECT_EQ(source.comments[0].next_token, 0u);
-  EXPECT_EQ(source.comments[1].text, " two \\\n still two");
+  EXPECT_EQ(source.comments[1].text, " @BE two \\\n still two");
   EXPECT_EQ(source.comments[1].line, 2);
 }
 

@@ -110,7 +110,8 @@ TEST(PreprocessorTest, MarksConditionalsAndDropsIfZero) {
   EXPECT_EQ(Expanded("#if 0\na\n#if X\nb\n#else\nc\n#endif\n#else\nd\n#endif"), "d");
   EXPECT_EQ(Expanded("#ifdef A\n#if 1\na\n#endif\n#if 0\nb\n#endif\n#endif\nc"), "#if a #endif c");
   EXPECT_EQ(Expanded("#endif\na\n#else\nb\n#if 1\nc"), "a b c");
-  EXPECT_THAT(LiveComments("//1\n#if 0\n//2\nx\n//3\n#endif\n//4\ny //5\n//6"), ElementsAre("1", "4", "5", "6"));
+  EXPECT_THAT(LiveComments("//@BE1\n#if 0\n//@BE2\nx\n//@BE3\n#endif\n//@BE4\ny //@BE5\n//@BE6"),
+              ElementsAre("@BE1", "@BE4", "@BE5", "@BE6"));
   EXPECT_THAT(LiveComments("#if 0\n// @BE f\n#endif"), IsEmpty());
 }
 

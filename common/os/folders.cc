@@ -38,12 +38,13 @@ absl::StatusOr<StoreList> ParseStoreList(std::string_view origin, std::string_vi
   }
   StoreList stores;
   for (const absl::string_view path : absl::StrSplit(ToAbsl(text), ':')) {
-    if (path.substr(0, 1) != "/") {
-      return absl::InvalidArgumentError(
-          StrCat(origin, " must be an absolute path, such as /scratch/kernix, or several with \":\" between them, of ",
-                 "which the first is written; it is \"", text, "\""));
-    }
     std::string normal = NormalizePath(ToStd(path));
+    if (path.substr(0, 1) != "/" || normal == "/") {
+      return absl::InvalidArgumentError(StrCat(origin,
+                                               " must be an absolute path of a folder below /, such as "
+                                               "/scratch/kernix, or several with \":\" between them, of ",
+                                               "which the first is written; it is \"", text, "\""));
+    }
     stores.written.empty() ? (void)(stores.written = std::move(normal)) : stores.read.push_back(std::move(normal));
   }
   return stores;

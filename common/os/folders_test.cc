@@ -169,9 +169,12 @@ TEST_F(FoldersTest, DefaultStoreIsTheFirstOfVariableCacheHomeAndHome) {
   EXPECT_THAT(env_.Stat("/home"), HasError(absl::StatusCode::kNotFound, HasSubstr("/home")));
 }
 
-TEST_F(FoldersTest, DefaultStoreMustBeAbsolute) {
-  EXPECT_THAT(DefaultStoreDirectory(env_, Variables({{"KERNIX_CACHE_DIR", "cache"}}), kUser),
-              HasError(absl::StatusCode::kInvalidArgument, HasSubstr("\"cache\"")));
+TEST_F(FoldersTest, DefaultStoreMustBeAnAbsolutePathBelowTheRoot) {
+  for (const std::string folder : {"cache", "/", "//", "/a/..", "/s:/"}) {
+    EXPECT_THAT(DefaultStoreDirectory(env_, Variables({{"KERNIX_CACHE_DIR", folder}}), kUser),
+                HasError(absl::StatusCode::kInvalidArgument, HasSubstr(StrCat("\"", folder, "\""))))
+        << folder;
+  }
 }
 
 TEST_F(FoldersTest, AStoreHasAPathOfUtf8) {

@@ -131,7 +131,9 @@ absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& r
   const std::string advice = AdviceForFailure(error, words);
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::COMPILATION);
-  detail.set_message(StrCat(action.step, " failed: ", error, advice.empty() ? "" : ". ", advice));
+  // kernix's own part does not fail but for the user's flags.
+  const std::string_view what = action.step == "handler" ? "compile" : std::string_view(action.step);
+  detail.set_message(StrCat(what, " failed: ", error, advice.empty() ? "" : ". ", advice));
   detail.set_compiler_output(std::move(output));
   detail.set_command(ShellCommand(words));
   detail.set_exit_code(result.exit_code);
@@ -183,6 +185,7 @@ constexpr KnownLibrary kLibraries[] = {
     {"LAPACKE_", "LAPACKE", "-llapacke"},
     {"fftwf_", "FFTW", "-lfftw3f"},
     {"fftw_", "FFTW", "-lfftw3"},
+    {"__atomic_", "libatomic", "-latomic"},
 };
 
 // Whole names: these words begin other people's functions, too.

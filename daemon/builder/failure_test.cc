@@ -30,6 +30,8 @@ TEST(FailureTest, SaysThatTheCompilerCrashed) {
   EXPECT_TRUE(message(132, "").starts_with("compile failed: the compiler crashed (signal 4)"));
   EXPECT_EQ(message(3, ""), "compile failed: exit code 3 without a message");
   EXPECT_EQ(message(139, "k.cc:1: error: x"), "compile failed: k.cc:1: error: x");
+  action.step = "handler";  // fails for the user's flags, and is nothing to the user
+  EXPECT_EQ(message(1, "g++: error: x"), "compile failed: g++: error: x");
 }
 
 TEST(FailureTest, FindsTheFirstError) {
@@ -124,6 +126,10 @@ TEST(FailureAdviceTest, NamesTheLibraryOfASymbol) {
             "It may be part of cuBLASLt: pass -lcublasLt in extra_ldflags; else define it");
   EXPECT_EQ(AdviceForFailure("ld.lld: error: undefined symbol: cublasCreate_v2"),
             "It may be part of cuBLAS: pass -lcublas in extra_ldflags; else define it");
+  for (const char* symbol : {"__atomic_store_16", "__atomic_load", "__atomic_compare_exchange_16"}) {
+    EXPECT_EQ(AdviceForFailure(StrCat("undefined reference to `", symbol, "'")),
+              "It may be part of libatomic: pass -latomic in extra_ldflags; else define it");
+  }
   for (const char* error : {"undefined reference to `deflateInit_'", "undefined symbol: inflate"}) {
     EXPECT_EQ(AdviceForFailure(error), "It may be part of zlib: pass -lz in extra_ldflags; else define it") << error;
   }

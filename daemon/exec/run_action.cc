@@ -220,7 +220,7 @@ absl::Status StartError(const absl::Status& status, const Action& action) {
   }
   const bool no_program = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
   return Annotate(WithKind(status, no_program ? v1::ErrorDetail::TOOLCHAIN : v1::ErrorDetail::INTERNAL),
-                  StrCat("step \"", action.step, "\": cannot run ", ToolPath(action)));
+                  StrCat("step \"", action.step, "\""));
 }
 
 absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, const RunOptions& options,

@@ -57,6 +57,16 @@ absl::Status AskError(const std::vector<std::string>& argv, std::string_view wha
   return MakeError(std::move(detail));
 }
 
+// Why `program` did not start. The system's words do not tell a script from its interpreter.
+absl::Status StartError(Env& env, const std::string& program, const absl::Status& why) {
+  const bool has_no_format = absl::StrContains(why.message(), "Exec format error");
+  const bool is_there = has_no_format || (absl::IsNotFound(why) && env.Stat(program).ok());
+  return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                   StrCat(why.message(), is_there ? ". If it is a script, its first line must name an interpreter that "
+                                                    "is there, such as #!/bin/sh"
+                                                  : ""));
+}
+
 }  // namespace
 
 Variables ToolEnvironment(const std::string& program, const Variables& needed) {
@@ -89,9 +99,7 @@ bool DoesNotWork(const absl::Status& status) {
 absl::StatusOr<std::string> AskTool(Env& env, const std::vector<std::string>& argv, const Variables& needed,
                                     const std::vector<std::string>& folders) {
   const absl::StatusOr<ProcessResult> result = env.RunProcess(ToolQuery(env, argv, needed, folders), nullptr, nullptr);
-  if (!result.ok()) {
-    return MakeError(v1::ErrorDetail::TOOLCHAIN, StrCat("cannot run ", argv.front(), ": ", result.status().message()));
-  }
+  if (!result.ok()) return StartError(env, argv.front(), result.status());
   if (result->timed_out) return AskError(argv, StrCat("did not answer within ", kPatience.count(), " s"), *result);
   if (result->exit_code != 0) return AskError(argv, "does not work", *result);
   return result->output;

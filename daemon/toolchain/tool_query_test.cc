@@ -9,7 +9,9 @@
 #include <stdexcept>
 
 #include "common/base/error.h"
+#include "common/base/strings.h"
 #include "tests/support/mem_env.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::toolchain {
 namespace {
@@ -44,9 +46,11 @@ TEST(SideBySide, ThrowsWhatATaskHasThrownAfterAllHaveRun) {
   EXPECT_EQ(runs, 19);
 }
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 TEST(SplitCommandTest, QuotesHoldSpacesTogether) {
   EXPECT_THAT(SplitCommand(R"( a  "-Ib c"   "-isystem" "d"e "" )"), ElementsAre("a", "-Ib c", "-isystem", "de", ""));
@@ -91,6 +95,17 @@ TEST(AskToolTest, AFailureTellsWhatTheToolSaid) {
   EXPECT_EQ(KindOf(answer.status()), v1::ErrorDetail::TOOLCHAIN);
   EXPECT_THAT(std::string(answer.status().message()), HasSubstr("no license"));
   EXPECT_EQ(KindOf(AskTool(env, {"/bin/none"}).status()), v1::ErrorDetail::TOOLCHAIN);
+}
+
+TEST(AskToolTest, AScriptMayLackItsInterpreter) {
+  ScratchDirectory scratch;
+  const std::string tool = scratch / "tool";
+  const auto message = [&] { return std::string(AskTool(Env::Posix(), {tool}).status().message()); };
+  EXPECT_EQ(message(), StrCat("cannot run ", tool, ": No such file or directory"));
+  for (const char* text : {"", "exec g++", "#!/none/sh\n", "#!/bin/sh\r\n"}) {
+    ASSERT_TRUE(Env::Posix().WriteFile(tool, text, 0755).ok());
+    EXPECT_THAT(message(), AllOf(StartsWith(StrCat("cannot run ", tool, ": ")), HasSubstr("#!/bin/sh"))) << text;
+  }
 }
 
 }  // namespace

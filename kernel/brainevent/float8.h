@@ -27,6 +27,8 @@ struct Float8 {
 
   Float8() = default;
   KERNIX_HD Float8(float value) : bits(FromFloat(BitsOfFloat(value))) {}
+  template <typename Wide, typename IfWide<Wide>::Type = 0>
+  KERNIX_HD Float8(Wide value) : Float8(FloatToRound(value)) {}
   KERNIX_HD static Float8 FromBits(uint8_t bits) {
     Float8 result;
     result.bits = bits;

@@ -126,7 +126,23 @@ LOADS = {
     "no annotation": (lambda: cpp(function().replace("// @BE f", "")), R, "Add one above the function"),
     "annotation in a block comment": (lambda: cpp(function().replace("// @BE f", "/* @BE f */")), R, "no '// @BE"),
     "empty source": (lambda: cpp(" "), R, "the source is empty: there is nothing to compile"),
-    "path in place of a text": (lambda: cpp("kernels/add.cpp"), C, "'kernels' does not name a type"),
+    "path in place of a text": (lambda: cpp("kernels/add.cpp"), R, "path 'kernels/add.cpp': load_cpp_file()"),
+    "path of CUDA in place of a text": (lambda: cuda(["~/k-1.cu\n"]), R, "path '~/k-1.cu': .*load_cuda_file()"),
+    "path of a file of another name": (lambda: cpp(__file__), R, "the source is the path '.*test_mistakes.py'"),
+    "dict of sources": (lambda: cpp({"a": function()}), TypeError, "cpp_sources must be a list of strings, not {'a':"),
+    "dict of sources in CUDA": (lambda: cuda({"a": "b" * 500}), TypeError, "cuda_sources must be a .{0,100}$"),
+    "dict of flags": (lambda: cpp(extra_cflags={"-O2": True}), TypeError, "extra_cflags must be a list of strings"),
+    "dict of folders": (lambda: cpp(extra_include_paths={"/a": 1}), TypeError, "must be a list of folders"),
+    "name and source swapped": (
+        lambda: kernix.load_cpp_inline(function() * 9, "mistake"),
+        R,
+        '^"#include "brainevent/common.h"..." cannot name a module: .{0,100} Are the name and the source swapped.$',
+    ),
+    "name and source swapped in one line": (
+        lambda: kernix.load_cuda_inline(f"void f({PAIR}) {{}}" * 9, "mistake"),
+        R,
+        '^"void f.{50,60}..." cannot name a module',
+    ),
     "source as bytes": (lambda: cpp(b"void f();"), TypeError, "cpp_sources must be a list of strings"),
     # options
     "compute_capability as a number": (

@@ -83,6 +83,9 @@ def jit():
     "cuda module again": "vector_add is gpu.vector_add, 'changed' in gpu.source()",
     "cuda unchanged": f"%%cuda gpu --compute-capability sm_90\n{CUDA}\n// changed",
     "wrong arch": f"%%cuda gpu --compute-capability sm_900\n{CUDA}",
+    "wrong: no arch": f"%%cuda gpu --compute-capability ,\n{CUDA}",
+    "wrong: no value": f"%%cpp -D 'V={{nope}}'\n{cpp('V')}",
+    "wrong: no library": '%%cpp\nextern "C" void inflate();\n// @BE f\nvoid f(BE::Out<float>) { inflate(); }',
     "wrong": f"%%cpp\n{WRONG}",
     "command": "sys.last_value.command",
     "command again": "!{sys.last_value.save(tempfile.mkdtemp())}",
@@ -144,7 +147,14 @@ def test_an_unchanged_cell_says_so(cells):
 
 
 def test_errors_name_the_option(cells):
-    assert "compute_capability" in cells["wrong arch"].error
+    assert "sm_900" in cells["wrong arch"].error
+    assert '--compute-capability "," names no architecture' in cells["wrong: no arch"].error
+    assert "pass -lz in --extra-ldflags" in cells["wrong: no library"].error
+
+
+def test_errors_name_what_python_has_not_put_into_the_line(cells):
+    first = cells["wrong: no value"].error.splitlines()[0]
+    assert first.endswith("{nope} is what the line of the magic says: Python has no such value")
 
 
 def test_errors_are_short_and_name_the_lines_of_the_cell(cells):

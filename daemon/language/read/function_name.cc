@@ -70,6 +70,7 @@ class Reader {
     for (size_t i = open; i < tokens_.size(); ++i) {
       if (!MayBeArgument(tokens_[i])) return false;
       const bool ends = depth.AtAngle(1) && (tokens_[i].Is(",") || tokens_[i].Is(">"));
+      if (ends && i == begin && tokens_.size() > open + 2) return false;  // f<int,>
       if (ends && i > open + 1) name.template_arguments.push_back(Spelled(tokens_.subspan(begin, i - begin)));
       if (ends) begin = i + 1;
       depth.Pass(tokens_[i]);
@@ -116,13 +117,13 @@ absl::StatusOr<FunctionName> ParseFunctionName(std::string_view text) {
   }
   const LexedSource lexed = Lex(text, 0);
   FunctionName name;
-  const bool one_line = text.find_first_of("\r\n") == std::string_view::npos && lexed.comments.empty();
+  const bool one_line = text.find_first_of("\r\n") == std::string_view::npos && !HasText(text, "//");
   const bool is_read = one_line && Reader(lexed.tokens).Read(name);
   if (!is_read && one_line && name.is_template) {
     return MakeError(v1::ErrorDetail::INVALID_REQUEST,
                      StrCat("the function name '", Printable(text),
                             "' has template arguments that kernix cannot read: put an expression in parentheses, as in "
-                            "(1 << 2), and give a character or a text a name in the source"));
+                            "(1 << 2), leave none empty, and give a character or a text a name in the source"));
   }
   if (!is_read) return CheckFunctionName(text);
   KERNIX_RETURN_IF_ERROR(CheckFunctionName(name.base));

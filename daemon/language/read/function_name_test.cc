@@ -54,7 +54,7 @@ TEST(FunctionNameTest, RefusesWhatIsNoName) {
 }
 
 TEST(FunctionNameTest, SaysHowToWriteAnExpression) {
-  for (const char* text : {"f<1 << 2>", "f<'x'>"}) {
+  for (const char* text : {"f<1 << 2>", "f<'x'>", "f<,>", "f<int,>", "f<, int>", "f<int,, int>"}) {
     EXPECT_THAT(ParseFunctionName(text),
                 HasError(absl::StatusCode::kInvalidArgument, HasSubstr("put an expression in parentheses")))
         << text;

@@ -290,19 +290,21 @@ bool IsQualifier(const Token& token) {
          token.Is("struct") || token.Is("class");
 }
 
-// Replaces the type of a parameter, or of an array's elements, by the type behind its alias, repeatedly. False if the
+// Replaces the type of a parameter, or of an array's elements, by the type behind its alias, and the namespace in
+// front of it by the one behind its alias, repeatedly. False if the
 // source declares a type that cannot be replaced.
 bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
   constexpr int kMaxSteps = 8;
   for (int step = 0; step < kMaxSteps; ++step) {
     const auto type = std::find_if_not(tokens.begin(), tokens.end(), IsQualifier);
     if (type == tokens.end() || !type->IsIdentifier()) return true;
-    if (type + 1 != tokens.end() && ((type + 1)->Is("::") || (type + 1)->Is("<"))) return true;
+    if (type + 1 != tokens.end() && (type + 1)->Is("<")) return true;
+    const bool is_scope = type + 1 != tokens.end() && (type + 1)->Is("::");
     const bool is_standard = type->text.ends_with("_t") && NamedType(type->text).has_value();
     if (IsStreamName(type->text) || is_standard) return true;  // whoever declares them
     const AliasedType* aliased = aliases.Find(type->text);
     if (aliased == nullptr) return true;
-    if (!aliased->has_value()) return false;
+    if (!aliased->has_value()) return is_scope;
     const std::vector<Token>& meaning = **aliased;
     // `const P` makes the pointer const, not its target; it has no effect on a reference.
     const bool compound = Contains(meaning, "*") || Contains(meaning, "&");

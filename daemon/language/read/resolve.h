@@ -18,7 +18,7 @@ namespace kernix::language {
 
 // Limits for reading all sources of one request, since they come from other users. Each field counts down.
 struct ReadingBudget {
-  size_t tokens = 1'000'000;  // in the sources, including comments
+  size_t tokens = 1'000'000;  // in the sources, including annotations
   MacroBudget macros;
   size_t instance_tokens = 1'000'000;  // in the parameter lists of template instances
   // In all exported functions: so many, and more for each function.

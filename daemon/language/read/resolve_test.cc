@@ -735,6 +735,28 @@ TEST(TemplateTest, AnInstanceHasASignature) {
       "f_float: ret attr.x:float32");
 }
 
+TEST(TemplateTest, AViewIsNotDeduced) {
+  const std::string source = "template <class T> void f(BE::In<T> x, BE::Out<float> y, T n);\n";
+  for (const char* spec : {"f<> arg ret attr.n:int32", "f<> arg:float32 ret attr.n:int32"}) {
+    EXPECT_THAT(Annotated(StrCat(source, "// @BE ", spec, "\n")),
+                IsInvalid(HasSubstr("k.cu:2: function 'f<>' (k.cu:1) takes 'BE::In<T> x' as parameter 1, which C++")));
+  }
+  EXPECT_THAT(Listed("template <class T> void f(BE::Out<float> y, T n);", {"f<> ret attr.n:int32"}), IsOk());
+}
+
+TEST(TemplateTest, HasAsManyArgumentsAsParameters) {
+  const std::string problem =
+      "k.cu:2: function 'f<float, 4>' has 2 template arguments, more than its template in k.cu:1";
+  for (const char* tokens : {"", " ret"}) {
+    const std::string annotation = StrCat("\n// @BE f<float, 4>", tokens, "\n");
+    EXPECT_THAT(Annotated("template <class T> void f(BE::Out<float> y);" + annotation), IsInvalid(HasSubstr(problem)));
+    for (const char* parameters :
+         {"class T, int n", "class... T", "PARAMETERS", "class T> void f(BE::Out<T> x); template <class T, int n"}) {
+      EXPECT_THAT(Annotated(StrCat("template <", parameters, "> void f(BE::Out<float> y);", annotation)), IsOk());
+    }
+  }
+}
+
 // Defaults that use defaults grow exponentially; the text made from any source is limited.
 TEST(TemplateTest, DefaultsDoNotGrowWithoutBound) {
   std::string parameters = "class T0";
@@ -763,6 +785,9 @@ TEST(ListTest, WhatALoadIsReadForIsBounded) {
   std::string tokens, functions;
   for (int i = 0; i < 1'000'001; ++i) tokens += "1 ";
   EXPECT_THAT(Listed(tokens, {"f ret"}), IsInvalid(HasSubstr("k.cu: the sources of this load have more than 1000000")));
+  std::string comments = "#include \"f.h\"\n";
+  for (int i = 0; i < 1'000'001; ++i) comments += "// comment\n";
+  EXPECT_THAT(Listed(comments, {"f ret"}), IsOk());
   EXPECT_THAT(Listed("#include \"f.h\"\nchar s[] = \"" + std::string(4'000'000, 'x') + "\";", {"f ret"}), IsOk());
   std::string many = "f ret";
   for (int i = 0; i < 1000; ++i) many += " arg";
@@ -860,6 +885,10 @@ TEST(InferenceTest, FollowsNamesOfTypes) {
       {"using A = int; using B = A; void f(BE::Tensor o, B b, const A a)", "f: ret attr.b:int32 attr.a:int32"},
       {"using A = int; namespace n { using A = float; void f(BE::Tensor o, A a); }", "Name the tokens"},
       {"namespace n { using BE::Tensor; void f(const Tensor a, Tensor o); }", "f: arg ret"},
+      {"namespace be = BE; void f(const be::Tensor a, be::Out<float> o)", "f: arg ret:float32"},
+      {"namespace a { namespace be = ::BE; void f(be::Out<be::bfloat16_t> o, be::Span<const be::Tensor> a); }",
+       "f: ret:bfloat16 args"},
+      {"namespace be = other; void f(be::Tensor o)", "'o'"},
       {"using R = BE::Tensor&; void f(R o)", "f: ret"},
       {"using real = float; using real = float; void f(BE::Tensor real, ::real x)", "'x'"},
       {"using real = float; void f(BE::Tensor real, real x)", "f: ret attr.x:float32"},

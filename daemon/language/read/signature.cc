@@ -50,7 +50,7 @@ void Aliases::Read(Tokens declaration) {
   const size_t size = declaration.size();
   if (size < 2) return;
   const Token& first = declaration[0];
-  if (first.Is("using") && size > 3 && declaration[2].Is("=")) {
+  if ((first.Is("using") || first.Is("namespace")) && size > 3 && declaration[2].Is("=")) {
     Add(declaration[1].text, TypeOf(declaration.subspan(3)));
   } else if (first.Is("typedef") && declaration[size - 1].IsIdentifier()) {
     Add(declaration[size - 1].text, TypeOf(declaration.subspan(1, size - 2)));

@@ -12,6 +12,8 @@ namespace kernix::language {
 namespace {
 
 namespace ffi = kernix_ffi_abi;
+using testing::_;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -221,6 +223,43 @@ void roundtrip(const BE::Tensor, BE::Tensor o) {
       FakeCall().Argument(&in, {}, ffi::kF32).Result(&bad, {}, ffi::kS64).Call(library, "kernix_handler_roundtrip"),
       "");
   EXPECT_EQ(bad, 0);
+}
+
+// A double that is near a tie of the short type is a tie as a float.
+TEST_F(KernelHeadersTest, SoftShortFloatsRoundADoubleOnce) {
+  void* library = workshop_.Open(R"(
+#include "brainevent/common.h"
+#include "brainevent/float8.h"
+// @BE f
+void f(BE::In<double> x, BE::Out<float> y) {
+  y[0] = BE::float16_t(x[0]);
+  y[1] = BE::bfloat16_t(static_cast<long double>(x[0]));
+  const BE::float8_e4m3fn_t last = x[0];
+  y[2] = last;
+}
+)");
+  const auto rounded = [&](double x) {
+    std::vector<float> out(3);
+    EXPECT_EQ(
+        FakeCall().Argument(&x, {1}, ffi::kF64).Result(out.data(), {3}, ffi::kF32).Call(library, "kernix_handler_f"),
+        "");
+    return out;
+  };
+  for (const double sign : {1.0, -1.0}) {
+    const auto of = [&](double x) { return rounded(sign * x); };
+    const auto s = static_cast<float>(sign);
+    EXPECT_EQ(of(0x1.002p0 + 0x1p-40)[0], s * 0x1.004p0f);
+    EXPECT_EQ(of(0x1.006p0 - 0x1p-40)[0], s * 0x1.004p0f);
+    EXPECT_EQ(of(0x1p-25 + 0x1p-70)[0], s * 0x1p-24f);
+    EXPECT_EQ(of(65520 - 0x1p-30)[0], s * 65504.0f);
+    EXPECT_EQ(of(0x1.01p0 + 0x1p-40)[1], s * 0x1.02p0f);
+    EXPECT_EQ(of(0x1.03p0 - 0x1p-40)[1], s * 0x1.02p0f);
+    EXPECT_EQ(of(0x1.1p0 + 0x1p-40)[2], s * 0x1.2p0f);
+    EXPECT_THAT(of(0x1.8p0), ElementsAre(s * 1.5f, s * 1.5f, s * 1.5f));
+    EXPECT_THAT(of(1e300), ElementsAre(s * HUGE_VALF, s * HUGE_VALF, _));
+    EXPECT_THAT(of(1e-300), ElementsAre(0, 0, 0));
+    EXPECT_TRUE(std::isnan(of(NAN)[0]) && std::isnan(of(NAN)[1]) && std::isnan(of(NAN)[2]));
+  }
 }
 
 TEST_F(KernelHeadersTest, MessagesPrintNumbers) {

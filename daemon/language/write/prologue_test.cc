@@ -44,7 +44,23 @@ TEST(PrologueTest, IncludesOurOwnHeadersByName) {
   EXPECT_EQ(PrologueOf("void f(BE::Span<const float> x, ::BE::Scratch s);"),
             "#include \"brainevent/scratch.h\"\n#include \"brainevent/span.h\"\n");
   EXPECT_EQ(PrologueOf("void f(BE::In<float> x);"), "#include \"brainevent/typed.h\"\n");
+  EXPECT_EQ(PrologueOf("using BE::In;\nvoid f(In<float> x);"), "#include \"brainevent/typed.h\"\n");
   EXPECT_THAT(PrologueOf("using namespace BE; struct Span {}; absl::Span<int> s; t.Scratch();"), IsEmpty());
+  EXPECT_THAT(PrologueOf("be::Span<int> s; Span<int> t; namespace be = other;"), IsEmpty());
+}
+
+TEST(PrologueTest, IncludesOurOwnHeadersWhereNamespaceBeHasAnotherNameOrIsOpen) {
+  for (const std::string opened :
+       {"namespace BE {", "namespace BE::mine {", "using namespace BE;", "using namespace ::BE;"}) {
+    EXPECT_EQ(PrologueOf(opened + " void f(Span<const int> x);"), "#include \"brainevent/span.h\"\n") << opened;
+    for (const char* own : {"struct Span {};", "template <class T> class Span;", "using Span = int;",
+                            "void Span(int n);", "typedef int Span;", "using absl::Span;", "#define Span int\n"}) {
+      EXPECT_THAT(PrologueOf(opened + own + " void f(Span x);"), IsEmpty()) << opened << own;
+    }
+  }
+  for (const char* alias : {"namespace be = BE;", "namespace be = ::BE;"}) {
+    EXPECT_EQ(PrologueOf(StrCat(alias, " void f(be::Span<int> x);")), "#include \"brainevent/span.h\"\n") << alias;
+  }
 }
 
 TEST(PrologueTest, FollowsUsingNamespace) {

@@ -34,6 +34,28 @@ KERNIX_HD inline float FloatOfBits(uint32_t bits) {
   return value;
 }
 
+// Selects constructors of short floats that take more bits than a float has.
+template <typename T>
+struct IfWide {};
+template <>
+struct IfWide<double> {
+  using Type = int;
+};
+template <>
+struct IfWide<long double> {
+  using Type = int;
+};
+
+// The float that rounds to fewer bits as `value` does: of the two next to an inexact one, that whose last bit is 1.
+template <typename Wide>
+KERNIX_HD inline float FloatToRound(Wide value) {
+  const float nearest = static_cast<float>(value);
+  const uint32_t bits = BitsOfFloat(nearest);
+  const Wide found = static_cast<Wide>(nearest);
+  if (found == value || value != value || (bits & 1) != 0) return nearest;
+  return FloatOfBits((value < 0 ? found > value : found < value) ? bits + 1 : bits - 1);
+}
+
 // `value` shifted right by `shift` (1 to 31), rounded to nearest, ties to even.
 KERNIX_HD inline uint32_t ShiftRounded(uint32_t value, int shift) {
   const uint32_t half = 1u << (shift - 1);
@@ -87,6 +109,8 @@ struct Half {
 
   Half() = default;
   Half(float value) : bits(kToBits(value)) {}
+  template <typename Wide, typename IfWide<Wide>::Type = 0>
+  Half(Wide value) : Half(FloatToRound(value)) {}
   Half(std::initializer_list<uint16_t> raw) : bits(raw.size() == 0 ? uint16_t{0} : *raw.begin()) {}
 
   operator float() const { return kToFloat(bits); }

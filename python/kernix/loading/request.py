@@ -7,6 +7,8 @@ import contextlib
 import math
 import operator
 import os
+import re
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import SupportsIndex, TypeVar
 
@@ -20,6 +22,9 @@ Functions = Mapping[str, Sequence[str]] | Sequence[str] | None
 
 #: A source's text and, unless it is of no file, its path.
 Source = tuple[bytes, bytes]
+
+#: The path of a source, which is no C++ text.
+_PATH = re.compile(r"[\w./~-]+\.(c|cc|cpp|cxx|cu|cuh|h|hh|hpp)")
 
 _Item = TypeVar("_Item")
 
@@ -57,7 +62,7 @@ def string_list(values: Sequence[str] | None, parameter: str) -> tuple[str, ...]
 def _strings(values: Sequence[str] | None, parameter: str) -> tuple[str, ...]:
     strings = _items(values, parameter, "strings")
     if not all(isinstance(value, str) for value in strings):
-        raise TypeError(f"{parameter} must be a list of strings, not {values!r}")
+        raise TypeError(f"{parameter} must be a list of strings, not {reprlib.repr(values)}")
     return strings
 
 
@@ -83,8 +88,8 @@ def folder_path(value: str | os.PathLike[str], parameter: str) -> str:
 def _items(values: Iterable[_Item] | None, parameter: str, kind: str) -> tuple[_Item, ...]:
     if values is None:
         return ()
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise TypeError(f"{parameter} must be a list of {kind}, not {values!r}")
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise TypeError(f"{parameter} must be a list of {kind}, not {reprlib.repr(values)}")
     return tuple(values)
 
 
@@ -104,6 +109,13 @@ def inline_sources(sources: str | Sequence[str], name: str, parameter: str) -> l
     """Return the texts of an inline load of module `name`."""
     _check_name(name)
     texts = (sources,) if isinstance(sources, str) else _strings(sources, parameter)
+    for text in texts:
+        line = text.strip()
+        if _PATH.fullmatch(line) or ("\n" not in line and line and os.path.isfile(line)):
+            raise KernelRequestError(
+                f"the source is the path {line!r}: load_cpp_file() and load_cuda_file() compile files; after the "
+                "module's name, an inline load takes the text itself"
+            )
     return [(encoded("the source", text), b"") for text in texts]
 
 

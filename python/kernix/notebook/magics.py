@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 import shlex
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, BooleanOptionalAction
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from typing import Any, NoReturn
 from IPython.core.error import UsageError
 from IPython.display import DisplayHandle
 
-from kernix._errors import KernelRequestError
+from kernix._errors import KernelCompilationError, KernelError
 from kernix.loading.console import ProgressLine, progress_line
 from kernix.loading.load import load_cpp_inline, load_cuda_inline
 from kernix.loading.module import CompiledModule, origin_in_words
@@ -27,6 +28,9 @@ _NOT_IN_CELLS = ", or pass 'functions'"
 
 #: Parameters that cells have no options for.
 _SET_BY_CELLS = ("auto_register", "replace", "target_prefix", "wait")
+
+#: Parameters that messages name, as options of cells.
+_LONG_NAMES = [name for name in signature(load_cuda_inline).parameters if "_" in name and name != "cuda_sources"]
 
 _SHORT = {"defines": ["-D"], "extra_include_paths": ["-I"], "optimization_level": ["-O"], "verbose": ["-v"]}
 
@@ -55,8 +59,11 @@ def _cell_magic(shell: Any, parser: _CellParser, load: Callable[..., CompiledMod
         with _status_line(shell, name) as status:
             try:
                 module = load(name, "\n" + cell, **options)
-            except KernelRequestError as error:
-                error.args = (str(error).replace(_NOT_IN_CELLS, ""),)
+            except KernelError as error:
+                if isinstance(error, KernelCompilationError):
+                    error.message = _in_words_of_cells(error.message, line)
+                else:
+                    error.args = (_in_words_of_cells(str(error), line),)
                 raise
             status(_summary(module, is_new=loaded.get(module.name) != module.content_hash))
             loaded[module.name] = module.content_hash
@@ -66,6 +73,14 @@ def _cell_magic(shell: Any, parser: _CellParser, load: Callable[..., CompiledMod
 
     run.__doc__ = parser.format_help()
     return run
+
+
+def _in_words_of_cells(message: str, line: str) -> str:
+    first, end, more = message.replace(_NOT_IN_CELLS, "").partition("\n")
+    first = re.sub(rf"\b({'|'.join(_LONG_NAMES)})\b", lambda name: "--" + name[0].replace("_", "-"), first)
+    if left := re.search(r"\{[A-Za-z_][^{}]*\}", line):
+        first += f". {left[0]} is what the line of the magic says: Python has no such value"
+    return first + end + more
 
 
 @contextmanager
