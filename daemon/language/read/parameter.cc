@@ -290,9 +290,8 @@ bool IsQualifier(const Token& token) {
          token.Is("struct") || token.Is("class");
 }
 
-// Replaces the type of a parameter, or of an array's elements, by the type behind its alias, and the namespace in
-// front of it by the one behind its alias, repeatedly. False if the
-// source declares a type that cannot be replaced.
+// Replaces the type of a parameter, or of an array's elements, by the type behind its alias, and the namespace in front
+// of it by the one behind its alias, repeatedly. False if the source declares a type that cannot be replaced.
 bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
   constexpr int kMaxSteps = 8;
   for (int step = 0; step < kMaxSteps; ++step) {
