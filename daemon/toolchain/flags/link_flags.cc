@@ -128,7 +128,8 @@ class LinkFlags {
       if (const auto found = FindLibrary(toolkit, name)) return AddKnown("-l" + name, *found);
       if (const auto found = FindVersioned(toolkit, name)) return AddKnown("-l:" + Basename(*found), *found);
     }
-    if (const auto found = FindLibrary({std::begin(flags::kLinkersOwnFolders), std::end(flags::kLinkersOwnFolders)}, name)) {
+    if (const auto found =
+            FindLibrary({std::begin(flags::kLinkersOwnFolders), std::end(flags::kLinkersOwnFolders)}, name)) {
       return AddKnown("-l" + name, *found);
     }
     return PassUnknown(name);
