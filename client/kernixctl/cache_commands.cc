@@ -14,6 +14,7 @@
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/reports.h"
 #include "common/base/json.h"
+#include "common/base/request_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/flags/languages.h"
@@ -124,7 +125,10 @@ absl::StatusOr<v1::PurgeCacheRequest> RequestFor(const PurgeFlags& flags) {
   }
   v1::PurgeCacheRequest request;
   if (flags.all) request.set_all(true);
-  if (!flags.name.empty()) request.set_name(flags.name);
+  if (!flags.name.empty()) {
+    KERNIX_RETURN_IF_ERROR(CheckModuleName(flags.name));
+    request.set_name(flags.name);
+  }
   if (!flags.older_than.empty()) {
     const absl::StatusOr<std::chrono::milliseconds> age = ParseAge(flags.older_than);
     if (!age.ok()) return age.status();
@@ -191,6 +195,7 @@ Command CacheListCommand(const ClientOptions& options) {
   const auto flags = std::make_shared<ListFlags>();
   const auto answer = [flags](DaemonClient& client) -> absl::StatusOr<std::string> {
     v1::ListCacheRequest request;
+    if (!flags->name.empty()) KERNIX_RETURN_IF_ERROR(CheckModuleName(flags->name));
     request.set_name(flags->name);
     KERNIX_ASSIGN_OR_RETURN(const auto found, client.Ask<v1::ListCacheResponse>("ListCache", request, /*start=*/true));
     return flags->json ? EntriesJson(found.entry()) : Text(found.entry());

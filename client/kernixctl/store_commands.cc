@@ -16,6 +16,7 @@
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/progress_line.h"
 #include "common/base/json.h"
+#include "common/base/request_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -47,6 +48,7 @@ std::string Counted(uint64_t number, const char* one, const char* many) {
 int RunPin(const ClientOptions& options, const std::string& name, bool unpin) {
   return PrintAnswer(options, [&](DaemonClient& client) -> absl::StatusOr<std::string> {
     v1::PinCacheRequest request;
+    KERNIX_RETURN_IF_ERROR(CheckModuleName(name));
     request.set_name(name);
     request.set_unpin(unpin);
     KERNIX_ASSIGN_OR_RETURN(const auto now, client.Ask<v1::PinCacheResponse>("PinCache", request, /*start=*/true));

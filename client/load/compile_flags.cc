@@ -143,7 +143,12 @@ FlagFiles FindFlagFiles(Env& env, v1::Language language, const std::vector<std::
     if (flag.rule == nullptr && flag.text().starts_with('/')) candidates.push_back(flag.text());
     if (flag.meaning() != Meaning::kLibrary || flag.lacks_value) continue;
     for (const std::string& folder : found.folders) {
-      for (std::string& path : FilesOfLibrary(folder, flag.value)) candidates.push_back(std::move(path));
+      Append(FilesOfLibrary(folder, flag.value), candidates);
+    }
+    for (const char* folder : flags::kLinkersOwnFolders) {
+      for (std::string& path : FilesOfLibrary(folder, flag.value)) {
+        if (IsFile(env, path)) found.system_libraries.push_back(std::move(path));
+      }
     }
   }
   for (std::string& path : candidates) {

@@ -40,7 +40,9 @@ std::vector<flags::Flag> HostFlags(v1::Language language, const std::vector<std:
 // Files outside of the sources that flags name.
 struct FlagFiles {
   std::vector<std::string> files;  // objects, libraries, plugins; only existing files, absolute
-  std::set<std::string> folders;   // the folders of -L
+  // Libraries where linkers look by themselves, which are used if no folder above has one of that name.
+  std::vector<std::string> system_libraries;
+  std::set<std::string> folders;  // the folders of -L
 };
 
 // The files that `compile_flags` and `link_flags` (as sent to the daemon) name. If a library is named without its

@@ -6,8 +6,10 @@
 
 #include "client/tools/environment.h"
 #include "common/base/error.h"
+#include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "tests/support/client_support.h"
+#include "tests/support/mem_env.h"
 
 namespace kernix {
 namespace {
@@ -97,6 +99,16 @@ TEST(FlagFilesTest, AreThoseThatAreThere) {
   EXPECT_THAT(found.files,
               UnorderedElementsAre(folder / "plugin.so", folder / "a.o", folder / "lib/libb.so", folder / "lib/libb.a",
                                    folder / "more/libb.a", folder / "lib/odd.so.1", folder / "specs"));
+}
+
+TEST(FlagFilesTest, LibrariesThatTheLinkerFindsByItselfAreApart) {
+  MemEnv env;
+  for (const char* file : {"/usr/local/lib/libb.a", "/usr/lib64/odd.so.1", "/l/libb.so"}) {
+    ASSERT_TRUE(env.CreateDirectories(Dirname(file), 0755).ok() && env.WriteFile(file, "", 0644).ok());
+  }
+  const FlagFiles found = FindFlagFiles(env, v1::LANGUAGE_CPP, {}, {"-lb", "-l", ":odd.so.1", "-L/l", "-lnone"});
+  EXPECT_THAT(found.files, ElementsAre("/l/libb.so"));
+  EXPECT_THAT(found.system_libraries, UnorderedElementsAre("/usr/local/lib/libb.a", "/usr/lib64/odd.so.1"));
 }
 
 TEST(FlagFilesTest, FlagsWithoutTheirValuesNameNothing) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -40,7 +41,7 @@ void Append(std::vector<std::string>& to, const std::vector<std::string>& from) 
 
 // --- Arguments -------------------------------------------------------------------------------------------------------
 
-absl::Status CheckUtf8(std::string_view what, const std::vector<std::string>& texts) {
+absl::Status CheckUtf8(std::string_view what, const auto& texts) {
   for (const std::string& text : texts) {
     if (!IsValidUtf8(text)) return Invalid(StrCat(what, " \"", ToValidUtf8(text), "\" is not UTF-8"));
   }
@@ -55,7 +56,7 @@ absl::Status CheckFunctions(const std::optional<std::vector<Function>>& function
         "`// @BE name [tokens]` lines of the source");
   }
   for (const Function& function : *functions) {
-    KERNIX_RETURN_IF_ERROR(CheckUtf8("the function name", {function.name}));
+    KERNIX_RETURN_IF_ERROR(CheckUtf8("the function name", std::array{function.name}));
     KERNIX_RETURN_IF_ERROR(CheckUtf8("the token", function.tokens));
   }
   return absl::OkStatus();
@@ -78,10 +79,8 @@ absl::Status CheckArguments(const LanguageTraits& language, const std::string& n
   KERNIX_RETURN_IF_ERROR(CheckModuleName(name));
   if (sources.empty()) return Invalid(StrCat("module \"", name, "\" has no source"));
   KERNIX_RETURN_IF_ERROR(CheckFunctions(options.functions));
-  KERNIX_RETURN_IF_ERROR(CheckUtf8("the compiler flag", options.compile_flags));
-  KERNIX_RETURN_IF_ERROR(CheckUtf8("the linker flag", options.link_flags));
   KERNIX_RETURN_IF_ERROR(CheckFolders(options.include_paths));
-  KERNIX_RETURN_IF_ERROR(CheckUtf8("compute_capability", {options.compute_capability}));
+  KERNIX_RETURN_IF_ERROR(CheckUtf8("compute_capability", std::array{options.compute_capability}));
   KERNIX_RETURN_IF_ERROR(CheckOptimizationLevel(options.optimization_level));
   if (!language.needs_nvcc && !options.compute_capability.empty()) {
     return Invalid("compute_capability is for CUDA sources only");
@@ -183,7 +182,11 @@ absl::Status AddToolchain(Env& env, const GetEnv& get_env, const std::vector<std
     no_tools = found.status();
     return absl::OkStatus();
   }
-  KERNIX_ASSIGN_OR_RETURN(*request.mutable_toolchain(), std::move(found));
+  KERNIX_RETURN_IF_ERROR(CheckUtf8("the compiler's path", std::array{found->host_compiler(), found->nvcc()}));
+  KERNIX_RETURN_IF_ERROR(CheckUtf8("the folder of CUDA's headers", found->cuda_include_directories()));
+  KERNIX_RETURN_IF_ERROR(CheckUtf8("the folder of CUDA's libraries", found->cuda_library_directories()));
+  KERNIX_RETURN_IF_ERROR(CheckUtf8("the variable", found->variable()));
+  *request.mutable_toolchain() = *std::move(found);
   return absl::OkStatus();
 }
 
@@ -357,6 +360,8 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, v
   AddSources(name, sources, options.separate, load);
   AddFunctions(options, *load.request.mutable_functions());
   AddOptions(flags, LinkFlags(traits, flags, environment, options), options, load.request);
+  KERNIX_RETURN_IF_ERROR(CheckUtf8("the compiler flag", load.request.options().compile_flags()));
+  KERNIX_RETURN_IF_ERROR(CheckUtf8("the linker flag", load.request.options().link_flags()));
   load.request.set_only_cached(policy == LoadPolicy::kCached);
   load.request.set_frozen(options.frozen);
   KERNIX_RETURN_IF_ERROR(AddToolchain(env, get_env, surroundings.site_packages, language, flags, environment,

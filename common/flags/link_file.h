@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which other files a linker reads because of a file that it is given.
+// Where a linker looks for libraries by itself, and which other files it reads because of a file that it is given.
 #pragma once
 
 #include <string>
@@ -9,6 +9,20 @@
 #include "common/os/env.h"
 
 namespace kernix::flags {
+
+// Where GNU ld looks for a library after the folders that it is given, in its order.
+inline constexpr const char* kLinkersOwnFolders[] = {"/usr/local/lib/x86_64-linux-gnu",
+                                                     "/lib/x86_64-linux-gnu",
+                                                     "/usr/lib/x86_64-linux-gnu",
+                                                     "/usr/local/lib/aarch64-linux-gnu",
+                                                     "/lib/aarch64-linux-gnu",
+                                                     "/usr/lib/aarch64-linux-gnu",
+                                                     "/usr/local/lib64",
+                                                     "/lib64",
+                                                     "/usr/lib64",
+                                                     "/usr/local/lib",
+                                                     "/lib",
+                                                     "/usr/lib"};
 
 struct LinkFile {
   bool is_thin_archive = false;  // made by `ar` with T: its members are other files

@@ -338,6 +338,12 @@ TEST_F(KernixctlTest, PurgeRemovesWhatItIsTold) {
   Output(compile);
   EXPECT_EQ(Ctl({"cache", "purge"}).exit_code, ctl::kUsage);
   EXPECT_EQ(Ctl({"cache", "purge", "--older-than", "soon"}).exit_code, ctl::kUsage);
+  for (const char* command : {"purge --name", "list --name", "pin"}) {
+    const std::string line = StrCat(KERNIXCTL_PROGRAM, " cache ", command, " '\xe9' 2>&1");
+    const ProgramOutcome refused = RunProgram({"/bin/sh", "-c", line});
+    EXPECT_NE(refused.exit_code, 0) << command;
+    EXPECT_THAT(refused.output, StartsWith("kernixctl: \"\ufffd\" cannot name a module: ")) << command;
+  }
   EXPECT_THAT(Output({"cache", "purge", "--older-than", "1h"}), StartsWith("removed 0 entries, "));
   EXPECT_THAT(Output({"cache", "purge", "--name", "nothing"}), StartsWith("removed 0 entries, "));
   EXPECT_THAT(Output({"cache", "purge", "--name", "one"}), StartsWith("removed 1 entry, "));

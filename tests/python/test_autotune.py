@@ -580,15 +580,41 @@ def test_equal_variants_are_tied(fresh_name):
 def test_the_second_call_times_nothing(fresh_name, memory, counters):
     first = tune({"WORK": [1, HEAVY]}, name=fresh_name)
     counters.start()
-    second = tune({"WORK": [1, HEAVY]}, name=fresh_name, check=lambda _: pytest.fail("it ran"))
+    checked = []
+    second = tune({"WORK": [1, HEAVY]}, name=fresh_name, check=checked.append)
     assert second.from_memory
     assert second.best == first.best
     assert second.table == first.table
     assert counters.builds == counters.misses == 0
+    assert len(checked) == 1  # the winner alone
     assert "from an earlier search" in repr(second)
     np.testing.assert_array_equal(second.function(X), 2 * X)
     assert len(list(memory.glob("*"))) == 1
     assert not tune({"WORK": [1, HEAVY]}, name=fresh_name, force=True).from_memory
+
+
+@pytest.mark.parametrize(
+    ("check", "outcome"),
+    [
+        ({"check": 3 * X}, "the result has 2.0 at [1], not 3.0"),  # another expectation
+        ({"check": lambda result: result[0] == 1}, "the check returned False"),
+        ({"check": 2 * X, "args": [X + 1]}, "the result has 2.0 at [0], not 0.0"),  # other values of the same shape
+    ],
+)
+def test_a_winner_that_was_kept_has_to_pass_the_check_of_this_call(fresh_name, check, outcome):
+    assert tune({"WORK": [1]}, name=fresh_name, check=None).best == {"WORK": 1}
+    with pytest.raises(kernix.KernelTuningError) as caught:
+        tune({"WORK": [1]}, name=fresh_name, **check)
+    assert caught.value.table[0].reason == outcome
+
+
+def test_a_winner_that_the_check_refuses_gives_way_to_one_that_passes(fresh_name):
+    search = {"space": {"WRONG": [1, 0]}, "defines": {"WORK": f"(WRONG ? 1 : {HEAVY})"}, "name": fresh_name}
+    assert tune(**search, check=None).best == {"WRONG": 1}
+    right = tune(**search)
+    assert (right.best, right.from_memory) == ({"WRONG": 0}, False)
+    again = tune(**search)
+    assert (again.best, again.from_memory) == ({"WRONG": 0}, True)
 
 
 @pytest.mark.parametrize(

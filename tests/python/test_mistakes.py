@@ -980,6 +980,19 @@ def test_other_texts_that_cannot_be_encoded_are_named_with_the_character(place):
     assert "incompatible" not in str(caught.value)
 
 
+@pytest.mark.parametrize("tool", ["CXX", "NVCC_APPEND_FLAGS"])
+def test_variables_that_cannot_be_encoded_are_shown(tool, tmp_path, monkeypatch):
+    folder = tmp_path / ODD
+    folder.mkdir()
+    (folder / "g++").symlink_to(shutil.which("g++"))
+    monkeypatch.setenv(tool, str(folder / "g++") if tool == "CXX" else f"-DX={ODD}")
+    load = cpp if tool == "CXX" else cuda
+    with pytest.raises(
+        kernix.KernelRequestError, match='the compiler(\'s path| flag) "[^"]*\ufffd[^"]*" is not UTF-8$'
+    ):
+        load()
+
+
 def test_a_text_that_is_none_is_named():
     for call, what in (
         (lambda: kernix.clear_cache(3), "clear_cache: the name"),

@@ -4,6 +4,7 @@
 // the toolkit are staged under names of our own, so that only their content counts and no user's folder gets into the
 // artifact.
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -109,7 +110,7 @@ class LinkFlags {
     return CheckNamesNoFile(flag, text);
   }
 
-  // -lNAME: searches the user's folders first, then the compiler's own, then the toolkit's.
+  // -lNAME: searches the user's folders first, then the compiler's own, the toolkit's, the linker's.
   absl::Status AddLibrary(const std::string& name) {
     if (name.find('/') != std::string::npos) return RefuseFlag("-l" + name, "a library's name cannot contain '/'");
     KERNIX_RETURN_IF_ERROR(CheckHostWord(context_, "-l" + name, name));
@@ -122,10 +123,15 @@ class LinkFlags {
     if (const auto found = FindLibrary(context_.toolchain.host.library_directories, name)) {
       return AddKnown("-l" + name, *found);
     }
-    if (!context_.toolchain.cuda) return PassUnknown(name);
-    const std::vector<std::string>& toolkit = context_.toolchain.cuda->library_directories;
-    if (const auto found = FindLibrary(toolkit, name)) return AddKnown("-l" + name, *found);
-    if (const auto found = FindVersioned(toolkit, name)) return AddKnown("-l:" + Basename(*found), *found);
+    if (context_.toolchain.cuda) {
+      const std::vector<std::string>& toolkit = context_.toolchain.cuda->library_directories;
+      if (const auto found = FindLibrary(toolkit, name)) return AddKnown("-l" + name, *found);
+      if (const auto found = FindVersioned(toolkit, name)) return AddKnown("-l:" + Basename(*found), *found);
+    }
+    if (const auto found =
+            FindLibrary({std::begin(flags::kLinkersOwnFolders), std::end(flags::kLinkersOwnFolders)}, name)) {
+      return AddKnown("-l" + name, *found);
+    }
     return PassUnknown(name);
   }
 

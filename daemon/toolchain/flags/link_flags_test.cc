@@ -96,6 +96,24 @@ TEST_F(FlagsTest, LibrariesOfTheCompilerAndTheToolkitGoByNameAndCountByContent) 
   EXPECT_EQ(checked.files[0].staged, "");
 }
 
+// No compiler tells of these folders: /usr/local/lib is one of GNU ld's own.
+TEST_F(FlagsTest, LibrariesThatTheLinkerFindsByItselfCountByContent) {
+  Write("/usr/local/lib/libmine.a", "mine");
+  Write("/usr/local/lib/libm.so", "another libm");
+  Write("/usr/local/lib/libcublas.so", "another cublas");
+  const CheckedFlags checked =
+      MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "", "-lmine|-l:libmine.a|-lm|-lcublas|-Wl,-Bstatic|-lmine");
+  EXPECT_THAT(checked.link,
+              ElementsAre("-lmine", "-l:libmine.a", "-lm", "-l:libcublas.so.13", "-Wl,-Bstatic", "-lmine"));
+  std::vector<Digest> digests;
+  for (const FlagFile& file : checked.files) digests.push_back(file.digest);
+  const Digest mine = DigestOf("mine");
+  EXPECT_THAT(digests, ElementsAre(mine, mine, DigestOf("libm"), DigestOf("cublas"), mine));
+  toolchain_.cuda.reset();
+  EXPECT_EQ(MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "-lmine").files.at(0).path,
+            "/usr/local/lib/libmine.a");
+}
+
 TEST_F(FlagsTest, LibrariesOfTheUserAreStaged) {
   const CheckedFlags checked =
       MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "-lx|-L|/home/u/lib|-ly|-L/home/u/other|-l:libx.a");

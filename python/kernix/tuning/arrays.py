@@ -97,6 +97,12 @@ class Arrays:
         self.wait()
         return call
 
+    def results_of(self, function: KernelFunction, attributes: dict[str, Any], clock: Clock) -> Any:
+        """Call a function once, and return its results as a call returns them."""
+        results = self.new_results(function.__qualname__)
+        clock(self.call_of(function, attributes, results), 1)
+        return self.shown(results)
+
     def calls_to_time(self, function: KernelFunction, attributes: dict[str, Any]) -> Callable[[], None]:
         """Return what calls the function each time on the next copy of the arrays."""
         if not self._copies:

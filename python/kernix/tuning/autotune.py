@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from kernix import _core
-from kernix._errors import KernelRequestError, short_errors
+from kernix._errors import KernelCallError, KernelRequestError, short_errors
 from kernix.loading.module import CompiledModule
 from kernix.tuning.arrays import Arrays
-from kernix.tuning.check import Check
+from kernix.tuning.check import Check, why_wrong
 from kernix.tuning.memory import Memory, Remembered, describe_machine
 from kernix.tuning.result import TuningResult, bound_function
 from kernix.tuning.source import Plan, Source, SourceOrFiles, only_function
@@ -144,11 +144,24 @@ def _about(plan: Plan, arrays: Arrays) -> dict[str, Any]:
 
 
 def _from_memory(plan: Plan, arrays: Arrays, kept: Remembered) -> TuningResult | None:
-    """Return the result of an earlier search, or None if the winner's module has changed since."""
+    """Return the result of an earlier search, or None if the winner's module has changed since, or is wrong now."""
     module = _load_winner(plan, kept.winner)
-    if module.key != kept.module_key:
+    if module.key != kept.module_key or not _is_right(plan, arrays, kept.winner, module):
         return None
     return _result(plan, arrays, kept, module, from_memory=True)
+
+
+def _is_right(plan: Plan, arrays: Arrays, number: int, module: CompiledModule) -> bool:
+    """Return whether a variant passes the check, which may be another one than that of the search."""
+    if plan.check is None:
+        return True
+    function = module[only_function(module, plan.function)]
+    try:
+        with arrays.clock() as clock:
+            results = arrays.results_of(function, plan.attributes[number], clock)
+    except (KernelCallError, ValueError):
+        return False  # the search says what is wrong
+    return not why_wrong(plan.check, results)
 
 
 def _compiled(plan: Plan) -> TuningResult:

@@ -152,13 +152,11 @@ class Search:
 
     def _check_and_time(self, number: int, function: KernelFunction, arrays: Arrays, clock: Clock) -> None:
         try:
-            results = arrays.new_results(function.__qualname__)
-            call = arrays.call_of(function, self._plan.attributes[number], results)
-            clock(call, 1)
+            results = arrays.results_of(function, self._plan.attributes[number], clock)
         except (KernelCallError, ValueError) as error:
             self._note_failure(number, error, arrays)
             return
-        if reason := why_wrong(self._plan.check, arrays.shown(results)):
+        if reason := why_wrong(self._plan.check, results):
             self._note(number, "wrong", reason=reason)
             return
         best = self._timings[self._best()].median if self._timings else None
