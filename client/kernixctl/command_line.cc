@@ -65,7 +65,9 @@ std::string Unknown(const CLI::App& app, const std::string& word) {
     known.push_back(each->get_name());
   }
   const std::string name = word.substr(0, word.find('='));
-  return StrCat(app.get_name(), " does not know ", Printable(name), ".", DidYouMean(name, known));
+  // A tuning calls kernels on arrays of Python.
+  const std::string meant = name == "tune" ? " Did you mean `python -m kernix tune`?" : DidYouMean(name, known);
+  return StrCat(app.get_name(), " does not know ", Printable(name), ".", meant);
 }
 
 // A word that nothing takes counts before `error`: it may be what is missing.

@@ -84,6 +84,7 @@ TEST(CommandTest, AnUnknownWordIsNamedWithTheNearest) {
   EXPECT_EQ(Ctl({"compile", "k.cu", "--fource=1"}).err,
             "kernixctl: compile does not know --fource. Did you mean --force? See --help.\n");
   EXPECT_EQ(Ctl({"status", "now"}).err, "kernixctl: status does not know now. See --help.\n");
+  EXPECT_THAT(Ctl({"tune", "k.cu"}).err, HasSubstr("Did you mean `python -m kernix tune`?"));
   EXPECT_EQ(Ctl({"-q", "status"}).err, "kernixctl: kernixctl does not know -q. See --help.\n");
   EXPECT_EQ(Ctl({"--store", "/s", "cache"}).err, "kernixctl: A subcommand is required. See --help.\n");
 }

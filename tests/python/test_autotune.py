@@ -101,6 +101,14 @@ def test_a_target_prefix_registers_the_winner(fresh_name):
     assert result.module.twice.target == f"{fresh_name}.twice"
 
 
+def test_a_result_whose_prefix_is_taken_is_kept(fresh_name):
+    kernix.load_cpp_inline(fresh_name, WORK, defines={"WORK": 7})
+    with pytest.raises(kernix.KernelRegistrationError, match=f"{fresh_name}.twice"):
+        tune({"WORK": [1, 2 * HEAVY]}, name=f"{fresh_name}2", target_prefix=fresh_name)
+    again = tune({"WORK": [1, 2 * HEAVY]}, name=f"{fresh_name}2", target_prefix=f"{fresh_name}3")
+    assert again.from_memory
+
+
 def test_variants_that_cannot_be_used_do_not_end_the_search(fresh_name):
     result = tune({"WORK": [1], "BROKEN": [1, 0], "WRONG": [0, 1, 2]}, name=fresh_name)
     assert outcomes(result) == ["does not compile"] * 3 + ["best", "wrong", "failed"]

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from kernix import _core
 from kernix._errors import KernelCallError, KernelRequestError, short_errors
+from kernix.loading.load import PreparedLoad
 from kernix.loading.module import CompiledModule
 from kernix.tuning.arrays import Arrays
 from kernix.tuning.check import Check, why_wrong
@@ -130,7 +131,9 @@ def _about(plan: Plan, arrays: Arrays) -> dict[str, Any]:
         "version": _core.version(),
         "sources": plan.source.texts,
         "cuda": plan.source.is_cuda,
-        "options": {name: value for name, value in plan.source.options.items() if name != "verbose"},
+        "options": {
+            name: value for name, value in plan.source.options.items() if name not in ("target_prefix", "verbose")
+        },
         "function": plan.function,
         "variants": [
             [list(settings.items()), call] for settings, call in zip(plan.variants, plan.attributes, strict=True)
@@ -145,7 +148,7 @@ def _about(plan: Plan, arrays: Arrays) -> dict[str, Any]:
 
 def _from_memory(plan: Plan, arrays: Arrays, kept: Remembered) -> TuningResult | None:
     """Return the result of an earlier search, or None if the winner's module has changed since, or is wrong now."""
-    module = _load_winner(plan, kept.winner)
+    module = _load_of_winner(plan, kept.winner).run()
     if module.key != kept.module_key or not _is_right(plan, arrays, kept.winner, module):
         return None
     return _result(plan, arrays, kept, module, from_memory=True)
@@ -176,15 +179,16 @@ def _searched(plan: Plan, arrays: Arrays, memory: Memory) -> TuningResult:
     search = Search(plan, arrays)
     table = search.run()
     winner = search.winner()
-    module = _load_winner(plan, winner)
-    found = Remembered(winner, module.key, table)
+    load = _load_of_winner(plan, winner)
+    fetched = load.fetch()
+    found = Remembered(winner, fetched.core.key, table)
     if all(row.outcome != "not built" for row in table):  # another search may be able to build it
         memory.keep(found)
-    return _result(plan, arrays, found, module, from_memory=False)
+    return _result(plan, arrays, found, load.deliver(fetched), from_memory=False)
 
 
-def _load_winner(plan: Plan, winner: int) -> CompiledModule:
-    return plan.source.load_of_winner(plan.space.defines(plan.variants[winner])).run()
+def _load_of_winner(plan: Plan, winner: int) -> PreparedLoad:
+    return plan.source.load_of_winner(plan.space.defines(plan.variants[winner]))
 
 
 def _result(
