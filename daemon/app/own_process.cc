@@ -3,13 +3,11 @@
 
 #include <fcntl.h>
 #include <grpc/support/log.h>
-#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -107,32 +105,11 @@ Words ShedInherited() {
   return left;
 }
 
-namespace {
-
-// The start and builds have run much code that an idle process does not need. The kernel maps needed pages again.
-// Segments that can be written are left alone, since they hold addresses that the loader has put there.
-int ReleaseCode(dl_phdr_info* image, size_t, void*) {
-  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  for (int i = 0; i < image->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = image->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
-    const uintptr_t begin = (image->dlpi_addr + segment.p_vaddr) & ~(page - 1);
-    const uintptr_t end = image->dlpi_addr + segment.p_vaddr + segment.p_memsz;
-    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-  }
-  return 0;
-}
-
-}  // namespace
-
 // By default, there are up to eight arenas for each processor, and a little that is in use keeps whole pages of each.
 // Allocating is not what kernixd's threads do all day.
 void LimitArenas() { mallopt(M_ARENA_MAX, 1); }
 
-void ReturnMemory() {
-  malloc_trim(/*pad=*/0);
-  dl_iterate_phdr(ReleaseCode, nullptr);
-}
+void ReturnMemory() { malloc_trim(/*pad=*/0); }
 
 namespace {
 

@@ -41,8 +41,7 @@ std::vector<std::string> ShedInherited();
 // Makes all threads allocate from one arena. Must be called before the first thread starts.
 void LimitArenas();
 
-// Gives back to the system what the process does not need while it is idle: memory that was freed, and its hold on the
-// code of the program and its libraries, which stays in the system's page cache. A debugger loses its breakpoints.
+// Gives freed memory back to the system.
 void ReturnMemory();
 
 // Routes gRPC's log into ours.
