@@ -19,7 +19,6 @@
 #include <string>
 
 #include "common/os/unique_fd.h"
-#include "daemon/spawn/problem.h"
 #include "daemon/spawn/wall.h"
 
 namespace kernix::spawn {
