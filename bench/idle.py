@@ -42,7 +42,7 @@ BUILDS = 60
 # kernixd closes the connection that this process keeps, learns from what it has built, and gives memory back.
 SETTLING_SECONDS = 45
 WATCH_SECONDS = 10
-IDLE_BAR = 25  # MB resident
+IDLE_BAR = 35  # MB resident
 
 
 class Process:

@@ -44,74 +44,24 @@ constexpr Ineffective kIneffective[] = {
 };
 
 // Read by clients and daemons: docs/environment.md. First the settings of a daemon that has started for a client.
-constexpr std::string_view kOfDaemons[] = {
-    "KERNIX_CACHE_LIMIT_BYTES",
-    "KERNIX_CACHE_LIMIT_PER_USER",
-    "KERNIX_DISABLED_SHORTCUTS",
-    "KERNIX_DRAIN_TIMEOUT",
-    "KERNIX_IDLE_TIMEOUT",
-    "KERNIX_JOBS",
-    "KERNIX_JOB_TIMEOUT",
-    "KERNIX_LOG_LEVEL",
-    "KERNIX_MAX_CONNECTIONS_PER_USER",
-    "KERNIX_MAX_FETCHES_PER_USER",
-    "KERNIX_MAX_LOADS_PER_USER",
-    "KERNIX_MAX_REQUEST_BYTES",
-    "KERNIX_MAX_REQUEST_BYTES_PER_USER",
-    "KERNIX_MEMORY_BUDGET_BYTES",
-    "KERNIX_SANDBOX",
-    "KERNIX_TOOLCHAIN_DESCRIPTION",
-    "KERNIX_UPSTREAM_ADDRESS",
-    "KERNIX_UPSTREAM_BUILD_ONCE",
-    "KERNIX_UPSTREAM_CA_FILE",
-    "KERNIX_UPSTREAM_CERTIFICATE_FILE",
-    "KERNIX_UPSTREAM_DEVICE_COMPILES",
-    "KERNIX_UPSTREAM_HOST_COMPILES",
-    "KERNIX_UPSTREAM_INSTANCE",
-    "KERNIX_UPSTREAM_JOBS",
-    "KERNIX_UPSTREAM_KEY_FILE",
-    "KERNIX_UPSTREAM_LINKS",
-    "KERNIX_UPSTREAM_OVERFLOW_AFTER",
-    "KERNIX_UPSTREAM_PLATFORM",
-    "KERNIX_UPSTREAM_QUEUE_TIMEOUT",
-    "KERNIX_UPSTREAM_READ",
-    "KERNIX_UPSTREAM_SAME_TOOLS",
-    "KERNIX_UPSTREAM_SHIPPED_FOLDERS",
-    "KERNIX_UPSTREAM_SIGNING_KEY_FILE",
-    "KERNIX_UPSTREAM_STEPS",
-    "KERNIX_UPSTREAM_TIMEOUT",
-    "KERNIX_UPSTREAM_TOKEN_FILE",
-    "KERNIX_UPSTREAM_TOKEN_HEADER",
-    "KERNIX_UPSTREAM_TRUSTED_KEYS",
-    "KERNIX_UPSTREAM_WRITE",
-};
-constexpr std::string_view kOthers[] = {
-    "BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER",
-    "BRAINEVENT_COMPUTE_CAPABILITIES",
-    "BRAINEVENT_NVCC_PATH",
-    "BRAINEVENT_NVCC_PREFER",
-    "KERNIX_ADDRESS",
-    "KERNIX_ADMIN_GROUP",
-    "KERNIX_BUNDLES",
-    "KERNIX_BUNDLE_KEYS",
-    "KERNIX_CACHE_DIR",
-    "KERNIX_HISTORY",
-    "KERNIX_LOG_FILE",
-    "KERNIX_MAX_OUTPUT_BYTES",
-    "KERNIX_MAX_PROCESSES_PER_JOB",
-    "KERNIX_MAX_PROCESS_MEMORY_BYTES",
-    "KERNIX_POLICY",
-    "KERNIX_RECORD",
-    "KERNIX_SHARED",
-    "KERNIX_SITE_PACKAGES",
-    "KERNIX_SOCKET",
-    "KERNIX_SOCKET_GROUP",
-    "KERNIX_SPAWN_SOCKET",
-    "KERNIX_STORE_DIRECTORY",
-    "KERNIX_UNKNOWN_USERS",
-    "KERNIX_UPLOAD_TIMEOUT",
-    "KERNIX_WARNINGS",
-};
+constexpr char kOfDaemons[] =
+    "KERNIX_CACHE_LIMIT_BYTES KERNIX_CACHE_LIMIT_PER_USER KERNIX_DISABLED_SHORTCUTS KERNIX_DRAIN_TIMEOUT "
+    "KERNIX_IDLE_TIMEOUT KERNIX_JOBS KERNIX_JOB_TIMEOUT KERNIX_LOG_LEVEL KERNIX_MAX_CONNECTIONS_PER_USER "
+    "KERNIX_MAX_FETCHES_PER_USER KERNIX_MAX_LOADS_PER_USER KERNIX_MAX_REQUEST_BYTES KERNIX_MAX_REQUEST_BYTES_PER_USER "
+    "KERNIX_MEMORY_BUDGET_BYTES KERNIX_SANDBOX KERNIX_TOOLCHAIN_DESCRIPTION KERNIX_UPSTREAM_ADDRESS "
+    "KERNIX_UPSTREAM_BUILD_ONCE KERNIX_UPSTREAM_CA_FILE KERNIX_UPSTREAM_CERTIFICATE_FILE "
+    "KERNIX_UPSTREAM_DEVICE_COMPILES KERNIX_UPSTREAM_HOST_COMPILES KERNIX_UPSTREAM_INSTANCE KERNIX_UPSTREAM_JOBS "
+    "KERNIX_UPSTREAM_KEY_FILE KERNIX_UPSTREAM_LINKS KERNIX_UPSTREAM_OVERFLOW_AFTER KERNIX_UPSTREAM_PLATFORM "
+    "KERNIX_UPSTREAM_QUEUE_TIMEOUT KERNIX_UPSTREAM_READ KERNIX_UPSTREAM_SAME_TOOLS KERNIX_UPSTREAM_SHIPPED_FOLDERS "
+    "KERNIX_UPSTREAM_SIGNING_KEY_FILE KERNIX_UPSTREAM_STEPS KERNIX_UPSTREAM_TIMEOUT KERNIX_UPSTREAM_TOKEN_FILE "
+    "KERNIX_UPSTREAM_TOKEN_HEADER KERNIX_UPSTREAM_TRUSTED_KEYS KERNIX_UPSTREAM_WRITE";
+constexpr char kOthers[] =
+    "BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER BRAINEVENT_COMPUTE_CAPABILITIES BRAINEVENT_NVCC_PATH "
+    "BRAINEVENT_NVCC_PREFER KERNIX_ADDRESS KERNIX_ADMIN_GROUP KERNIX_BUNDLES KERNIX_BUNDLE_KEYS KERNIX_CACHE_DIR "
+    "KERNIX_HISTORY KERNIX_LOG_FILE KERNIX_MAX_OUTPUT_BYTES KERNIX_MAX_PROCESSES_PER_JOB "
+    "KERNIX_MAX_PROCESS_MEMORY_BYTES KERNIX_POLICY KERNIX_RECORD KERNIX_SHARED KERNIX_SITE_PACKAGES KERNIX_SOCKET "
+    "KERNIX_SOCKET_GROUP KERNIX_SPAWN_SOCKET KERNIX_STORE_DIRECTORY KERNIX_UNKNOWN_USERS KERNIX_UPLOAD_TIMEOUT "
+    "KERNIX_WARNINGS";
 
 // Prefixes of the variables that belong to brainevent and kernix, and of those that only tests read.
 constexpr std::string_view kOurs[] = {"BRAINEVENT_", "KERNIX_"};
@@ -122,17 +72,11 @@ bool IsOurs(std::string_view name) {
   return std::any_of(std::begin(kOurs), std::end(kOurs), begins) && !name.starts_with(kOfTests);
 }
 
-std::vector<std::string> EffectiveVariables() {
-  std::vector<std::string> names(std::begin(kOfDaemons), std::end(kOfDaemons));
-  names.insert(names.end(), std::begin(kOthers), std::end(kOthers));
-  return names;
-}
+std::vector<std::string> EffectiveVariables() { return absl::StrSplit(StrCat(kOfDaemons, " ", kOthers), ' '); }
 
 bool IsKnown(std::string_view name) {
-  const auto is_in = [&](const auto& names) {
-    return std::find(std::begin(names), std::end(names), name) != std::end(names);
-  };
-  return is_in(kOfDaemons) || is_in(kOthers) ||
+  const std::vector<std::string> names = EffectiveVariables();
+  return std::find(names.begin(), names.end(), name) != names.end() ||
          std::any_of(std::begin(kIneffective), std::end(kIneffective),
                      [&](const Ineffective& ineffective) { return name == ineffective.variable; });
 }
@@ -188,34 +132,15 @@ absl::Status ReadCudaVariables(const GetEnv& get_env, CompilerEnvironment& envir
 }
 
 // Prefixes of the variables that a load depends on.
-constexpr std::string_view kLoadVariables[] = {
-    "BRAINEVENT_",
-    "COMPILER_PATH=",
-    "CONDA_PREFIX=",
-    "CPATH=",
-    "CPLUS_INCLUDE_PATH=",
-    "CUDAHOSTCXX=",
-    "CUDA_",
-    "CXX=",
-    "C_INCLUDE_PATH=",
-    "GCC_",
-    "HOME=",
-    "KERNIXD=",
-    "KERNIX_",
-    "LD_LIBRARY_PATH=",
-    "LIBRARY_PATH=",
-    "NVCC_",
-    "PATH=",
-    "SOURCE_DATE_EPOCH=",
-    "TMPDIR=",
-    "XDG_",
-};
+constexpr char kLoadVariables[] =
+    "BRAINEVENT_ COMPILER_PATH= CONDA_PREFIX= CPATH= CPLUS_INCLUDE_PATH= CUDAHOSTCXX= CUDA_ CXX= C_INCLUDE_PATH= GCC_ "
+    "HOME= KERNIXD= KERNIX_ LD_LIBRARY_PATH= LIBRARY_PATH= NVCC_ PATH= SOURCE_DATE_EPOCH= TMPDIR= XDG_";
 
 void AppendIfOfLoads(std::string_view variable, std::string& text) {
-  const bool counts =
-      std::any_of(std::begin(kLoadVariables), std::end(kLoadVariables), [&](std::string_view beginning) {
-        return beginning.front() == variable.front() && variable.starts_with(beginning);
-      });
+  static const auto& beginnings = *new std::vector<std::string>(absl::StrSplit(kLoadVariables, ' '));
+  const bool counts = std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view beginning) {
+    return beginning.front() == variable.front() && variable.starts_with(beginning);
+  });
   if (counts) text.append(variable).push_back('\0');
 }
 
@@ -245,7 +170,7 @@ std::vector<std::string> VariablesOfCompilers(const GetEnv& get_env) {
   return variables;
 }
 
-std::vector<std::string> DaemonVariables() { return {std::begin(kOfDaemons), std::end(kOfDaemons)}; }
+std::vector<std::string> DaemonVariables() { return absl::StrSplit(kOfDaemons, ' '); }
 
 std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& variables) {
   std::vector<std::string> warnings;

@@ -290,21 +290,8 @@ StopReason Daemon::WaitForStop() {
     parts_->Flush();
     LogLeftOut();
     KeepLogSmall();
-    ReturnMemoryOnceIdle();
+    if (CurrentActivity().running == 0) ReturnMemory();
   }
-}
-
-// Twice, because what kernixd learns from a build can go on after the first quiet moment.
-void Daemon::ReturnMemoryOnceIdle() {
-  constexpr int kTimes = 2;
-  if (CurrentActivity().running > 0) return;
-  const uint64_t work = WorkSoFar();
-  if (work != returned_after_) times_returned_ = 0;
-  returned_after_ = work;
-  if (times_returned_ == kTimes) return;
-  ++times_returned_;
-  ReturnMemory();
-  Log(LogLevel::kDebug, "memory_returned");
 }
 
 void Daemon::KeepLogSmall() {
@@ -353,11 +340,6 @@ Activity Daemon::CurrentActivity() {
   activity.running +=
       gate().inside() + load.running + load.queued + static_cast<int>(parts_->backend().builder.LessonsLeft());
   return activity;
-}
-
-// Known answers need some thirty pages, which the next one would have to map again.
-uint64_t Daemon::WorkSoFar() const {
-  return accept_loop_->activity().started - lookups_->connections() + lookups_->answered_in_threads();
 }
 
 // --- Stop ------------------------------------------------------------------------------------------------------------

@@ -66,12 +66,9 @@ class Daemon {
   std::optional<std::string> NextStopSignal();
   absl::StatusOr<v1::ReloadResponse> Reload();
   void KeepLogSmall();
-  void ReturnMemoryOnceIdle();
   void WaitForEvent(Duration timeout);
   std::string FirstLost() const;
   Activity CurrentActivity();
-  // How much has been started that takes memory: all but lookups whose answers were known.
-  uint64_t WorkSoFar() const;
 
   // --- Stop
   KernixdExit Stop(const StopReason& reason);
@@ -93,8 +90,6 @@ class Daemon {
   std::string store_;
   std::vector<std::string> read_stores_;
   std::string socket_;
-  uint64_t returned_after_ = 0;  // WorkSoFar() when memory was last returned
-  int times_returned_ = 0;       // since that work began
   // Each member needs those above it.
   toolchain::ToolchainRegistry registry_;
   std::unique_ptr<FileLock> socket_lock_;

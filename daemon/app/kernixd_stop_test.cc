@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -113,31 +112,6 @@ TEST_F(KernixdStopTest, ShutdownsOwnDrainTimeoutCounts) {
   ASSERT_TRUE(client->stub().Shutdown(&context, request, &response).ok());
   EXPECT_EQ(response.running_jobs(), 1u);
   EXPECT_EQ(daemon->AwaitExit(), kExitDrainTimeout);
-}
-
-uint64_t ResidentPages(pid_t pid) {
-  std::ifstream file(StrCat("/proc/", pid, "/statm"));
-  uint64_t size = 0, resident = 0;
-  file >> size >> resident;
-  return resident;
-}
-
-TEST_F(KernixdStopTest, ReturnsMemoryWhenItsClientsHaveGone) {
-  const auto daemon = Serve({"--log-level", "debug", "--idle-timeout", "20s"});
-  uint64_t busy = 0;
-  {
-    const auto client = Connect();
-    ASSERT_TRUE(client->Load(AddKernel(1)).result);
-    EXPECT_THAT(daemon->Log(), Not(HasSubstr("memory_returned")));
-    busy = ResidentPages(daemon->pid());
-  }
-  Await("kernixd to return memory", [&] { return daemon->Log().find("memory_returned") != std::string::npos; });
-  const uint64_t idle = ResidentPages(daemon->pid());
-  EXPECT_GT(idle, 0u);
-  EXPECT_LT(idle, busy - busy / 4);  // most of what it has is code
-
-  const auto client = Connect();
-  EXPECT_TRUE(client->Load(AddKernel(2)).result);  // the code comes back
 }
 
 // logind removes a user's runtime folder at the last logout, cleaners remove sockets in /tmp.

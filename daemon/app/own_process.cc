@@ -3,18 +3,15 @@
 
 #include <fcntl.h>
 #include <grpc/support/log.h>
-#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -92,32 +89,9 @@ void TakeAllProcessors(Words& left) {
 }
 
 void TakeUsualPriority(Words& left) {
-  const sched_param none{};
-  if (sched_getscheduler(0) != SCHED_OTHER && sched_setscheduler(0, SCHED_OTHER, &none) != 0) {
-    left.push_back("a scheduling policy that is not the usual one");
-  }
   setpriority(PRIO_PROCESS, 0, 0);
   const int niceness = getpriority(PRIO_PROCESS, 0);
   if (niceness > 0) left.push_back(StrCat("a niceness of ", niceness));
-}
-
-// As linux/ioprio.h has them; glibc has no function.
-void TakeUsualDiskPriority(Words& left) {
-  constexpr int kProcess = 1;
-  constexpr int kNone = 0;
-  constexpr int kClassShift = 13;
-  syscall(SYS_ioprio_set, kProcess, 0, kNone);
-  constexpr int kIdle = 3;
-  if (syscall(SYS_ioprio_get, kProcess, 0) >> kClassShift == kIdle) left.push_back("the disk only while it is idle");
-}
-
-void BeAsDispensableAsOthers(Words& left) {
-  const std::unique_ptr<FILE, decltype(&fclose)> file(fopen("/proc/self/oom_score_adj", "r+"), fclose);
-  int adjustment = 0;
-  if (file == nullptr || fscanf(file.get(), "%d", &adjustment) != 1 || adjustment == 0) return;
-  rewind(file.get());
-  const bool is_set = fputs("0", file.get()) >= 0 && fflush(file.get()) == 0;
-  if (!is_set) left.push_back(StrCat("an oom_score_adj of ", adjustment));
 }
 
 }  // namespace
@@ -126,41 +100,16 @@ Words ShedInherited() {
   Words left;
   TakeAllProcessors(left);
   TakeUsualPriority(left);
-  TakeUsualDiskPriority(left);
-  BeAsDispensableAsOthers(left);
-  constexpr int kDefaultPolicy = 0;
-  syscall(SYS_set_mempolicy, kDefaultPolicy, nullptr, 0);
   for (const Limit& limit : kLimits) RaiseLimit(limit, left);
   umask(S_IWGRP | S_IWOTH);
   return left;
 }
 
-namespace {
-
-// The start and builds have run much code that an idle process does not need. The kernel maps needed pages again.
-// Segments that can be written are left alone, since they hold addresses that the loader has put there.
-int ReleaseCode(dl_phdr_info* image, size_t, void*) {
-  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  for (int i = 0; i < image->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = image->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
-    const uintptr_t begin = (image->dlpi_addr + segment.p_vaddr) & ~(page - 1);
-    const uintptr_t end = image->dlpi_addr + segment.p_vaddr + segment.p_memsz;
-    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-  }
-  return 0;
-}
-
-}  // namespace
-
 // By default, there are up to eight arenas for each processor, and a little that is in use keeps whole pages of each.
 // Allocating is not what kernixd's threads do all day.
 void LimitArenas() { mallopt(M_ARENA_MAX, 1); }
 
-void ReturnMemory() {
-  malloc_trim(/*pad=*/0);
-  dl_iterate_phdr(ReleaseCode, nullptr);
-}
+void ReturnMemory() { malloc_trim(/*pad=*/0); }
 
 namespace {
 

@@ -18,7 +18,7 @@
 #include "common/os/env.h"
 #include "daemon/builder/held_outputs.h"
 #include "daemon/builder/step_cache.h"
-#include "daemon/builder/step_times.h"
+#include "daemon/builder/trace_recorder.h"
 #include "daemon/exec/executor.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/shortcuts.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/builder/step_times.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 
 #include "common/base/error.h"
+#include "daemon/builder/trace_recorder.h"
 #include "tests/support/mem_env.h"
 
 namespace kernix::build {

@@ -250,7 +250,6 @@ LookupServer::LookupServer(Backend& backend, LookupOptions options, UniqueFd epo
 LookupServer::~LookupServer() { Stop(); }
 
 void LookupServer::Serve(UniqueFd connection, IdentityPtr user) {
-  ++connections_;
   const uint64_t limit = std::min<uint64_t>(kMaxLookupBytes, backend_.options.max_request_bytes);
   auto made = std::make_unique<LookupConnection>(backend_.env, std::move(connection), std::move(user), limit);
   if (gate_.closed()) return backend_.metrics.NoteRefusal(Refusal::kDraining);
@@ -390,7 +389,6 @@ void LookupServer::Answer(const std::vector<LookupConnection*>& asked) {
 }
 
 void LookupServer::AnswerInThread(LookupConnection& connection, std::string text) {
-  ++answered_in_threads_;
   ConnectionPtr released = Release(connection);
   const std::string user = released->user().name();
   const auto cancellation = std::make_shared<Cancellation>();

@@ -73,10 +73,6 @@ class LookupServer {
   // The number of questions so far.
   uint64_t asked() const { return asked_; }
 
-  // The number of connections so far, and of the questions on them whose answers were not known.
-  uint64_t connections() const { return connections_; }
-  uint64_t answered_in_threads() const { return answered_in_threads_; }
-
  private:
   using ConnectionPtr = std::unique_ptr<LookupConnection>;
 
@@ -110,8 +106,6 @@ class LookupServer {
   LoadGate gate_;
   std::atomic<int> kept_{0};
   std::atomic<uint64_t> asked_{0};
-  std::atomic<uint64_t> connections_{0};
-  std::atomic<uint64_t> answered_in_threads_{0};
 
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

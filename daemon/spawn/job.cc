@@ -28,7 +28,6 @@
 
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
-#include "daemon/spawn/problem.h"
 #include "daemon/spawn/wall.h"
 
 namespace kernix::spawn {

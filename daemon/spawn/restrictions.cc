@@ -15,10 +15,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <sstream>
 #include <string>
 
 #include "common/os/unique_fd.h"
-#include "daemon/spawn/problem.h"
 #include "daemon/spawn/wall.h"
 
 namespace kernix::spawn {
@@ -27,188 +27,23 @@ namespace {
 // What compilers, linkers, assemblers and shells of several distributions call. There is no socket among them, no
 // mount, no namespace, no ptrace, and nothing but signals that reaches another process by its number. (getpeername:
 // bash takes its input for a network connection, and reads its start-up files, if it cannot ask.)
-constexpr const char* kAllowed[] = {"access",
-                                    "alarm",
-                                    "arch_prctl",
-                                    "brk",
-                                    "capget",
-                                    "chdir",
-                                    "chmod",
-                                    "clock_getres",
-                                    "clock_gettime",
-                                    "clock_nanosleep",
-                                    "close",
-                                    "close_range",
-                                    "copy_file_range",
-                                    "creat",
-                                    "dup",
-                                    "dup2",
-                                    "dup3",
-                                    "epoll_create",
-                                    "epoll_create1",
-                                    "epoll_ctl",
-                                    "epoll_pwait",
-                                    "epoll_wait",
-                                    "eventfd2",
-                                    "execve",
-                                    "execveat",
-                                    "exit",
-                                    "exit_group",
-                                    "faccessat",
-                                    "faccessat2",
-                                    "fadvise64",
-                                    "fallocate",
-                                    "fchdir",
-                                    "fchmod",
-                                    "fchmodat",
-                                    "fcntl",
-                                    "fdatasync",
-                                    "flock",
-                                    "fork",
-                                    "fstat",
-                                    "fstatfs",
-                                    "fsync",
-                                    "ftruncate",
-                                    "futex",
-                                    "futex_waitv",
-                                    "getcpu",
-                                    "getcwd",
-                                    "getdents",
-                                    "getdents64",
-                                    "getegid",
-                                    "geteuid",
-                                    "getgid",
-                                    "getgroups",
-                                    "getitimer",
-                                    "getpeername",
-                                    "getpgid",
-                                    "getpgrp",
-                                    "getpid",
-                                    "getppid",
-                                    "getpriority",
-                                    "getrandom",
-                                    "getresgid",
-                                    "getresuid",
-                                    "getrlimit",
-                                    "getrusage",
-                                    "getsid",
-                                    "gettid",
-                                    "gettimeofday",
-                                    "getuid",
-                                    "ioctl",
-                                    "kill",
-                                    "lgetxattr",
-                                    "getxattr",
-                                    "link",
-                                    "linkat",
-                                    "lseek",
-                                    "lstat",
-                                    "madvise",
-                                    "membarrier",
-                                    "memfd_create",
-                                    "mincore",
-                                    "mkdir",
-                                    "mkdirat",
-                                    "mlock",
-                                    "mmap",
-                                    "mprotect",
-                                    "mremap",
-                                    "msync",
-                                    "munlock",
-                                    "munmap",
-                                    "nanosleep",
-                                    "newfstatat",
-                                    "open",
-                                    "openat",
-                                    "openat2",
-                                    "pause",
-                                    "pidfd_open",
-                                    "pidfd_send_signal",
-                                    "pipe",
-                                    "pipe2",
-                                    "poll",
-                                    "ppoll",
-                                    "prctl",
-                                    "pread64",
-                                    "preadv",
-                                    "preadv2",
-                                    "pselect6",
-                                    "pwrite64",
-                                    "pwritev",
-                                    "pwritev2",
-                                    "read",
-                                    "readahead",
-                                    "readlink",
-                                    "readlinkat",
-                                    "readv",
-                                    "rename",
-                                    "renameat",
-                                    "renameat2",
-                                    "restart_syscall",
-                                    "rmdir",
-                                    "rseq",
-                                    "rt_sigaction",
-                                    "rt_sigpending",
-                                    "rt_sigprocmask",
-                                    "rt_sigqueueinfo",
-                                    "rt_sigreturn",
-                                    "rt_sigsuspend",
-                                    "rt_sigtimedwait",
-                                    "rt_tgsigqueueinfo",
-                                    "sched_get_priority_max",
-                                    "sched_get_priority_min",
-                                    "sched_getaffinity",
-                                    "sched_getattr",
-                                    "sched_getparam",
-                                    "sched_getscheduler",
-                                    "sched_yield",
-                                    "select",
-                                    "sendfile",
-                                    "set_robust_list",
-                                    "set_tid_address",
-                                    "setitimer",
-                                    "setgid",
-                                    "setpgid",
-                                    "setregid",
-                                    "setresgid",
-                                    "setresuid",
-                                    "setreuid",
-                                    "setuid",
-                                    "setrlimit",
-                                    "setsid",
-                                    "sigaltstack",
-                                    "splice",
-                                    "stat",
-                                    "statfs",
-                                    "statx",
-                                    "symlink",
-                                    "symlinkat",
-                                    "sync_file_range",
-                                    "sysinfo",
-                                    "tgkill",
-                                    "time",
-                                    "timer_create",
-                                    "timer_delete",
-                                    "timer_getoverrun",
-                                    "timer_gettime",
-                                    "timer_settime",
-                                    "timerfd_create",
-                                    "timerfd_settime",
-                                    "times",
-                                    "tkill",
-                                    "truncate",
-                                    "umask",
-                                    "uname",
-                                    "unlink",
-                                    "unlinkat",
-                                    "utime",
-                                    "utimensat",
-                                    "utimes",
-                                    "vfork",
-                                    "wait4",
-                                    "waitid",
-                                    "write",
-                                    "writev"};
+constexpr char kAllowed[] =
+    "access alarm arch_prctl brk capget chdir chmod clock_getres clock_gettime clock_nanosleep close close_range "
+    "copy_file_range creat dup dup2 dup3 epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2 execve "
+    "execveat exit exit_group faccessat faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fcntl fdatasync flock "
+    "fork fstat fstatfs fsync ftruncate futex futex_waitv getcpu getcwd getdents getdents64 getegid geteuid getgid "
+    "getgroups getitimer getpeername getpgid getpgrp getpid getppid getpriority getrandom getresgid getresuid "
+    "getrlimit getrusage getsid gettid gettimeofday getuid ioctl kill lgetxattr getxattr link linkat lseek lstat "
+    "madvise membarrier memfd_create mincore mkdir mkdirat mlock mmap mprotect mremap msync munlock munmap nanosleep "
+    "newfstatat open openat openat2 pause pidfd_open pidfd_send_signal pipe pipe2 poll ppoll prctl pread64 preadv "
+    "preadv2 pselect6 pwrite64 pwritev pwritev2 read readahead readlink readlinkat readv rename renameat renameat2 "
+    "restart_syscall rmdir rseq rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend "
+    "rt_sigtimedwait rt_tgsigqueueinfo sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr "
+    "sched_getparam sched_getscheduler sched_yield select sendfile set_robust_list set_tid_address setitimer setgid "
+    "setpgid setregid setresgid setresuid setreuid setuid setrlimit setsid sigaltstack splice stat statfs statx "
+    "symlink symlinkat sync_file_range sysinfo tgkill time timer_create timer_delete timer_getoverrun timer_gettime "
+    "timer_settime timerfd_create timerfd_settime times tkill truncate umask uname unlink unlinkat utime utimensat "
+    "utimes vfork wait4 waitid write writev";
 
 // What a tool may do to itself alone: their first argument, or with setpriority the second, must be 0.
 constexpr struct {
@@ -305,8 +140,9 @@ SystemCallFilter::SystemCallFilter() {
   const std::unique_ptr<void, void (*)(scmp_filter_ctx)> filter(seccomp_init(SCMP_ACT_ERRNO(ENOSYS)), seccomp_release);
   errno = ENOMEM;
   Require(filter != nullptr, "make a filter of system calls");
-  for (const char* const name : kAllowed) {
-    const int number = seccomp_syscall_resolve_name(name);
+  std::istringstream names(kAllowed);
+  for (std::string name; names >> name;) {
+    const int number = seccomp_syscall_resolve_name(name.c_str());
     if (number < 0) continue;  // unknown to this library, or to this processor
     RequireNoError(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 0), name);
   }

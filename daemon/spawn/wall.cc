@@ -18,7 +18,6 @@
 #include <utility>
 
 #include "common/os/unique_fd.h"
-#include "daemon/spawn/problem.h"
 
 namespace kernix::spawn {
 namespace {

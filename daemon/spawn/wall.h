@@ -10,12 +10,19 @@
 
 #include <sys/types.h>
 
+#include <cerrno>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "common/os/spawn_message.h"
 
 namespace kernix::spawn {
+
+// Throws std::system_error with errno's text unless `ok`: "cannot mount /usr: Operation not permitted".
+inline void Require(bool ok, const std::string& what) {
+  if (!ok) throw std::system_error(errno, std::generic_category(), "cannot " + what);
+}
 
 // What any tool of any toolchain needs, in addition to Enclosure::readable.
 std::vector<std::string> SystemFiles();

@@ -20,7 +20,6 @@
 #include "absl/status/status.h"
 #include "kernix/call_frame.h"
 #include "python/src/bind.h"
-#include "python/src/errors.h"
 #include "python/src/gil.h"
 
 namespace kernix::python {

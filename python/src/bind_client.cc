@@ -18,7 +18,6 @@
 #include "kernix/client.h"
 #include "kernix/load.h"
 #include "python/src/bind.h"
-#include "python/src/errors.h"
 #include "python/src/gil.h"
 
 namespace kernix::python {

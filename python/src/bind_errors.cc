@@ -2,7 +2,6 @@
 #include <pybind11/pybind11.h>
 
 #include "python/src/bind.h"
-#include "python/src/errors.h"
 
 namespace kernix::python {
 namespace {

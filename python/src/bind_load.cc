@@ -25,7 +25,6 @@
 #include "kernix/load.h"
 #include "kernix/module.h"
 #include "python/src/bind.h"
-#include "python/src/errors.h"
 #include "python/src/gil.h"
 
 namespace kernix::python {

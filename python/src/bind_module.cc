@@ -16,7 +16,6 @@
 #include "kernix/module.h"
 #include "kernix/targets.h"
 #include "python/src/bind.h"
-#include "python/src/errors.h"
 #include "python/src/gil.h"
 
 namespace kernix::python {

@@ -2,10 +2,9 @@
 #include "daemon/language/read/runtime_names.h"
 
 #include <algorithm>
-#include <charconv>
 #include <deque>
 #include <map>
-#include <optional>
+#include <sstream>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -225,15 +224,6 @@ bool HasProbe(const Declarations& declarations) {
   });
 }
 
-std::optional<uint32_t> Number(std::string_view word) {
-  uint32_t number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
-  return number;
-}
-
-absl::Status Damaged() { return absl::InvalidArgumentError("this is not the text of a RuntimeNames"); }
-
 void SortUnique(std::vector<uint32_t>& words) {
   std::sort(words.begin(), words.end());
   words.erase(std::unique(words.begin(), words.end()), words.end());
@@ -290,32 +280,20 @@ std::string RuntimeNames::ToText() const {
 }
 
 absl::StatusOr<RuntimeNames> RuntimeNames::FromText(std::string_view text) {
-  const std::vector<std::string_view> words = Words(text);
-  constexpr size_t kHead = 3;
-  constexpr size_t kRow = 5;
-  if (words.size() < kHead || words[0] != kFormat) return Damaged();
-  const std::optional<uint32_t> needed = Number(words[1]);
-  const std::optional<uint32_t> count = Number(words[2]);
-  if (!needed || !count || (words.size() - kHead) / kRow < *count) return Damaged();
-  const size_t end_of_table = kHead + kRow * *count;
+  std::istringstream in{std::string(text)};
+  std::string name;
+  uint32_t needed = 0;
+  size_t count = 0;
+  in >> name >> needed >> count;
   RuntimeNames names;
-  names.needed_ = RuntimeParts::FromBits(*needed);
-  names.table_.reserve(*count);
-  for (size_t at = kHead; at < end_of_table; at += kRow) {
-    uint32_t numbers[kRow - 1] = {};
-    for (size_t i = 1; i < kRow; ++i) {
-      const std::optional<uint32_t> number = Number(words[at + i]);
-      if (!number) return Damaged();
-      numbers[i - 1] = *number;
-    }
-    names.table_[std::string(words[at])] = {numbers[0], numbers[1], numbers[2], numbers[3]};
+  names.needed_ = RuntimeParts::FromBits(needed);
+  bool is_whole = name == kFormat && !in.fail();
+  for (Takes takes; is_whole && names.table_.size() < count; names.table_[name] = takes) {
+    is_whole = !(in >> name >> takes.macro >> takes.global >> takes.std >> takes.redeclared).fail();
   }
-  for (size_t at = end_of_table; at < words.size(); ++at) {
-    const std::optional<uint32_t> word = Number(words[at]);
-    if (!word) return Damaged();
-    names.words_.push_back(*word);
-  }
-  return names;
+  for (uint32_t word = 0; in >> word;) names.words_.push_back(word);
+  if (is_whole && in.eof()) return names;
+  return absl::InvalidArgumentError("this is not the text of a RuntimeNames");
 }
 
 RuntimeNames::Takes RuntimeNames::Find(std::string_view name) const {
@@ -325,22 +303,6 @@ RuntimeNames::Takes RuntimeNames::Find(std::string_view name) const {
 
 bool RuntimeNames::MayChangeHeaders(std::string_view macro) const {
   return std::binary_search(words_.begin(), words_.end(), HashOf(macro));
-}
-
-std::vector<std::string> FilesOf(std::string_view preprocessed) {
-  std::vector<std::string> files;
-  absl::flat_hash_set<std::string_view> seen;
-  for (size_t at = 0; at < preprocessed.size();) {
-    const size_t end = std::min(preprocessed.find('\n', at), preprocessed.size());
-    const std::string_view line = preprocessed.substr(at, end - at);
-    at = end + 1;
-    const size_t begin = line.find('"');
-    const size_t close = line.rfind('"');
-    if (!line.starts_with("# ") || begin == close || line[begin + 1] == '<') continue;
-    const std::string_view file = line.substr(begin + 1, close - begin - 1);
-    if (seen.insert(file).second) files.emplace_back(file);
-  }
-  return files;
 }
 
 namespace {

@@ -115,7 +115,7 @@ class RuntimeNames {
   using Table = absl::flat_hash_map<std::string, Takes, HashOfName, std::equal_to<>>;
 
   // `passes`: of all passes that a unit goes through. `parts`: those of the stand-in. `headers`: the contents of the
-  // files that the full texts name (FilesOf()). FAILED_PRECONDITION, with what was found, if the texts differ
+  // files that the full texts name. FAILED_PRECONDITION, with what was found, if the texts differ
   // in a way that names cannot tell, or are not those of a known toolkit: take the whole header then.
   static absl::StatusOr<RuntimeNames> Read(const std::vector<RuntimeTexts>& passes, RuntimeParts parts,
                                            const std::vector<std::string_view>& headers);
@@ -146,9 +146,6 @@ class RuntimeNames {
   RuntimeParts needed_;
   std::vector<uint32_t> words_;  // hashes of all names in the headers, sorted
 };
-
-// The files that a preprocessed text was made from, in the order of their first lines.
-std::vector<std::string> FilesOf(std::string_view preprocessed);
 
 struct UnitText {
   enum class Kind : uint8_t {

@@ -223,12 +223,6 @@ TEST(RuntimeNamesTest, MacrosThatTheHeadersAskForMayChangeThem) {
   for (const char* macro : {"BLOCK_SIZE", "text", "kWidth"}) EXPECT_FALSE(names.MayChangeHeaders(macro)) << macro;
 }
 
-TEST(RuntimeNamesTest, FilesOfAPreprocessedText) {
-  EXPECT_THAT(
-      FilesOf("# 1 \"a.h\"\n# 1 \"<built-in>\" 1\n#define X \"y\"\n# 1 \"/b c.h\" 1 3\nint x;\n# 2 \"a.h\" 2\n"),
-      testing::ElementsAre("a.h", "/b c.h"));
-}
-
 TEST(RuntimeNamesTest, NamesGoIntoAStoreAndComeBack) {
   const RuntimeNames names = Names();
   const std::string text = names.ToText();

@@ -21,6 +21,22 @@ std::string ReadText(const std::string& path) { return Env::Posix().ReadFile(pat
 
 std::string Canonical(std::string_view path) { return std::filesystem::weakly_canonical(path).string(); }
 
+// The files that a preprocessed text was made from.
+std::set<std::string> FilesOf(std::string_view preprocessed) {
+  std::set<std::string> files;
+  for (size_t at = 0; at < preprocessed.size();) {
+    const size_t end = std::min(preprocessed.find('\n', at), preprocessed.size());
+    const std::string_view line = preprocessed.substr(at, end - at);
+    at = end + 1;
+    const size_t begin = line.find('"');
+    const size_t close = line.rfind('"');
+    if (line.starts_with("# ") && begin != close && line[begin + 1] != '<') {
+      files.emplace(line.substr(begin + 1, close - begin - 1));
+    }
+  }
+  return files;
+}
+
 // A toolkit with its names, as a daemon would keep them.
 class Toolkit {
  public:
