@@ -43,9 +43,10 @@ absl::Status CheckFunctionName(std::string_view name);
 // that could end the expression or start a statement or a literal, so it can neither run other code nor read a file.
 std::string ProblemOfScratchExpression(std::string_view expression);
 
-// `expression` with `product` after each '*' that multiplies and `quotient` after each '/' and '%'. The text between
-// the brackets of a call, an index or a cast stays as written. Invalid input gives invalid output.
-std::string WithWideOperators(std::string_view expression, std::string_view product, std::string_view quotient);
+// `expression` with "`of`->*" before every operand, so its operators compute in the type that this yields. An operand
+// with signs in front gets "`of`.After(\"-\")->*" in place of the signs. The text between the brackets of a call, an
+// index or template arguments, and after a cast, stays as written. Invalid input gives invalid output.
+std::string WithOperandsMarked(std::string_view expression, std::string_view of);
 
 // The names in `expression` that may be parameters: those not after ".", "->" or "::". Views into `expression`.
 std::vector<std::string_view> FreeNames(std::string_view expression);

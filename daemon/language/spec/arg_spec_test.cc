@@ -103,24 +103,32 @@ TEST(ArgSpecTest, ANameInScratchIsOneThing) {
   EXPECT_THAT(CheckSpec(Spec({"args...", "rets...", "scratch:args[0].nbytes()+rets.size()"})), IsOk());
 }
 
-TEST(ScratchExpressionTest, ProductsAndQuotientsAreWide) {
+TEST(ScratchExpressionTest, MarksEveryOperand) {
   const std::pair<const char*, const char*> expected[] = {
-      {"1024", "1024"},
-      {"W*W", "W*PW"},
-      {"4*arg0.numel()+n", "4*Parg0.numel()+n"},
-      {"-(n+1)*~size_t(7)", "-(n+1)*P~size_t(7)"},
-      {"(size_t)n*(a::b<int>)(n*n)", "(size_t)n*P(a::b<int>)(n*n)"},
-      {"static_cast<long>(n*n)/(n%m)", "static_cast<long>(n*n)/Q(n%Qm)"},
-      {"p?*p:arg0->shape(n-1)", "p?*p:arg0->shape(n-1)"},
-      {"t[n*n].size()*2", "t[n*n].size()*P2"},
-      {"(float*)p", "(float*)p"},
-      {"4*F((a*a),b(2)/1)-G(n)", "4*PF((a*a),b(2)/1)-G(n)"},
-      {"n/-PAD*3", "n/Q-PAD*P3"},
-      {"n>(a*b)", "n>(a*b)"},  // looks like a call of a template
+      {"1024", "K->*1024"},
+      {"W*W", "K->*W*K->*W"},
+      {"4*arg0.numel()+n", "K->*4*K->*arg0.numel()+K->*n"},
+      {"n<<2>>1<=3&&n!=4", "K->*n<<K->*2>>K->*1<=K->*3&&K->*n!=K->*4"},
+      {"-(n+1)*~size_t(7)", "K.After(\"-\")->*(K->*n+K->*1)*K.After(\"~\")->*size_t(7)"},
+      {"4*!!n", "K->*4*K.After(\"!!\")->*n"},
+      {"(size_t)n*(a::b<int>)(n*n)", "K->*(size_t)n*K->*(a::b<int>)(n*n)"},
+      {"(int64_t)-n", "K->*(int64_t)-n"},
+      {"(W)-n", "K->*(K->*W)-K->*n"},
+      {"static_cast<long>(n*n)", "K->*static_cast<long>(n*n)"},
+      {"sizeof(float)*n", "K->*sizeof(float)*K->*n"},
+      {"p?*p:arg0->shape(n-1)", "K->*p?K->**p:K->*arg0->shape(n-1)"},
+      {"t[n*n].size()", "K->*t[n*n].size()"},
+      {"std::max<long>(n,-5)", "K->*std::max<long>(n,-5)"},
+      {"4*F((a),b(2)+1)-G(n)", "K->*4*K->*F((a),b(2)+1)-K->*G(n)"},
+      {"a<b?c>d:e", "K->*a<K->*b?K->*c>K->*d:K->*e"},
+      {"kOf<float>*n", "K->*kOf<float>*K->*n"},
+      {"x::y<3>::z()", "K->*x::y<3>::z()"},
+      {"f()", "K->*f()"},
   };
-  for (const auto& [written, wide] : expected) EXPECT_EQ(WithWideOperators(written, "P", "Q"), wide);
-  for (const char* odd : {"", "+", "*", "a/", "()", "[]", "(a", "a)b*", ")*(", "((((", "f(,", "f(a]*b"}) {
-    WithWideOperators(odd, "P", "Q");  // any result will do, as long as it ends
+  for (const auto& [written, marked] : expected) EXPECT_EQ(WithOperandsMarked(written, "K"), marked);
+  for (const char* odd : {"", "+", "a==", "()", "a..b", "<<", "::", "=", "a<", "[]", "(a", "a)b", "4,", "((((", "f(,",
+                          "f(a]", "f(+)", "f(a,"}) {
+    WithOperandsMarked(odd, "K");  // any result will do, as long as it ends
   }
 }
 

@@ -59,9 +59,17 @@ bool IsNarrowed(const Parameter& parameter) { return parameter.narrowed_to.has_v
 
 // The type of an attribute in `scratch:` expressions: integers are widened to 64 bits.
 std::string ScratchType(const Parameter& parameter) {
-  const std::string type = ParameterType(parameter);
-  const bool is_small = type.ends_with("8_t") || type.ends_with("16_t") || type.ends_with("32_t");
-  return is_small ? "int64_t" : type;
+  switch (parameter.PassedAs()) {
+    case AttributeType::kInt8:
+    case AttributeType::kUInt8:
+    case AttributeType::kInt16:
+    case AttributeType::kUInt16:
+    case AttributeType::kInt32:
+    case AttributeType::kUInt32:
+      return parameter.is_array ? ParameterType(parameter) : "int64_t";
+    default:
+      return ParameterType(parameter);
+  }
 }
 
 // A parameter of the user's function, as the handler sees it.
@@ -404,9 +412,9 @@ void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
     for (const Value& value : ValuesIn(parameter.expression, values)) {
       parameters.push_back(StrCat(value.type, " ", value.name));
     }
-    StrAppend(&out, LineOfTokens(spec), "static double ", ScratchFunction(spec, index++), "(",
-              absl::StrJoin(parameters, ", "), ") { kernix_handler::ScratchSize kernix_size; return kernix_size.Bytes(",
-              WithWideOperators(parameter.expression, "kernix_size.factor->*", "kernix_size.divisor->*"), "); }\n");
+    StrAppend(&out, LineOfTokens(spec), "static kernix_handler::ScratchSize ", ScratchFunction(spec, index++), "(",
+              absl::StrJoin(parameters, ", "), ") { kernix_handler::Arithmetic kernix_of; return kernix_of.Size(",
+              WithOperandsMarked(parameter.expression, "kernix_of"), ", ", Literal(parameter.expression), "); }\n");
   }
 }
 
@@ -418,8 +426,7 @@ void AppendScratchMemory(bool on_gpu, const FunctionSpec& spec, const std::vecto
     std::vector<std::string> arguments;
     for (const Value& value : ValuesIn(parameter.expression, values)) arguments.push_back(value.expression);
     StrAppend(&out, "  const kernix_handler::ScratchMemory<", on_gpu ? "true" : "false", "> kernix_scratch", index,
-              "(kernix_call, ", ScratchFunction(spec, index), "(", absl::StrJoin(arguments, ", "), "), ",
-              Literal(parameter.expression), ");\n");
+              "(kernix_call, ", ScratchFunction(spec, index), "(", absl::StrJoin(arguments, ", "), "));\n");
     ++index;
   }
   if (index > 0) out += "  if (kernix_call.error != nullptr) return;\n";
