@@ -12,6 +12,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,9 +90,32 @@ void TakeAllProcessors(Words& left) {
 }
 
 void TakeUsualPriority(Words& left) {
+  const sched_param none{};
+  if (sched_getscheduler(0) != SCHED_OTHER && sched_setscheduler(0, SCHED_OTHER, &none) != 0) {
+    left.push_back("a scheduling policy that is not the usual one");
+  }
   setpriority(PRIO_PROCESS, 0, 0);
   const int niceness = getpriority(PRIO_PROCESS, 0);
   if (niceness > 0) left.push_back(StrCat("a niceness of ", niceness));
+}
+
+// As linux/ioprio.h has them; glibc has no function.
+void TakeUsualDiskPriority(Words& left) {
+  constexpr int kProcess = 1;
+  constexpr int kNone = 0;
+  constexpr int kClassShift = 13;
+  syscall(SYS_ioprio_set, kProcess, 0, kNone);
+  constexpr int kIdle = 3;
+  if (syscall(SYS_ioprio_get, kProcess, 0) >> kClassShift == kIdle) left.push_back("the disk only while it is idle");
+}
+
+void BeAsDispensableAsOthers(Words& left) {
+  const std::unique_ptr<FILE, decltype(&fclose)> file(fopen("/proc/self/oom_score_adj", "r+"), fclose);
+  int adjustment = 0;
+  if (file == nullptr || fscanf(file.get(), "%d", &adjustment) != 1 || adjustment == 0) return;
+  rewind(file.get());
+  const bool is_set = fputs("0", file.get()) >= 0 && fflush(file.get()) == 0;
+  if (!is_set) left.push_back(StrCat("an oom_score_adj of ", adjustment));
 }
 
 }  // namespace
@@ -100,6 +124,10 @@ Words ShedInherited() {
   Words left;
   TakeAllProcessors(left);
   TakeUsualPriority(left);
+  TakeUsualDiskPriority(left);
+  BeAsDispensableAsOthers(left);
+  constexpr int kDefaultPolicy = 0;
+  syscall(SYS_set_mempolicy, kDefaultPolicy, nullptr, 0);
   for (const Limit& limit : kLimits) RaiseLimit(limit, left);
   umask(S_IWGRP | S_IWOTH);
   return left;

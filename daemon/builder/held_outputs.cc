@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/held_outputs.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -14,6 +12,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "daemon/exec/machine_limits.h"
 
 namespace kernix::build {
 namespace {
@@ -74,9 +73,7 @@ class HeldOutputs::Files {
  private:
   // Not larger than this process may write.
   absl::Status MakeFile(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    rlimit own{};
-    if (getrlimit(RLIMIT_FSIZE, &own) != 0) own.rlim_cur = RLIM_INFINITY;
-    const uint64_t most = own.rlim_cur;
+    const uint64_t most = exec::FileSizeLimit(env_, 0).value_or(UINT64_MAX);
     if (bytes > most)
       return absl::ResourceExhaustedError(
           StrCat("it has ", bytes, " bytes, kernixd's own limit (ulimit -f) is ", most));

@@ -103,6 +103,25 @@ uint64_t MachineMemory(Env& env) {
   return absl::SimpleAtoi(absl::StripSuffix(field, " kB"), &kib) ? kib * 1024 : 0;
 }
 
+// Limits of this process. nullopt: unlimited.
+struct OwnLimits {
+  std::optional<uint64_t> soft, hard;
+};
+
+std::optional<uint64_t> LimitOf(const std::string& text) {
+  uint64_t limit = 0;
+  return absl::SimpleAtoi(text, &limit) ? std::optional(limit) : std::nullopt;
+}
+
+// `name` has three words, as in "Max file size".
+OwnLimits ReadOwnLimits(Env& env, std::string_view name) {
+  for (const std::string& line : Lines(env, "/proc/self/limits")) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (words.size() >= 5 && line.starts_with(name)) return {LimitOf(words[3]), LimitOf(words[4])};
+  }
+  return {};
+}
+
 }  // namespace
 
 int UsableProcessors(Env& env) {
@@ -124,5 +143,12 @@ uint64_t UsableMemory(Env& env) {
   }
   return bytes;
 }
+
+std::optional<uint64_t> FileSizeLimit(Env& env, uint64_t wanted) {
+  const OwnLimits own = ReadOwnLimits(env, "Max file size ");
+  return wanted == 0 ? own.soft : std::min(wanted, own.hard.value_or(wanted));
+}
+
+std::optional<uint64_t> HardCpuLimit(Env& env) { return ReadOwnLimits(env, "Max cpu time ").hard; }
 
 }  // namespace kernix::exec

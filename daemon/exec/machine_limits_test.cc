@@ -31,6 +31,29 @@ TEST_F(MachineLimitsTest, WithoutCgroupsTheMachineCounts) {
   EXPECT_EQ(UsableProcessors(env_), 12);
 }
 
+TEST_F(MachineLimitsTest, AFileMayBeAsLargeAsIsWantedWithinTheHardLimit) {
+  EXPECT_EQ(FileSizeLimit(env_, 0), std::nullopt);
+  EXPECT_EQ(FileSizeLimit(env_, 7'000), 7'000u);
+  const std::string header = "Limit                     Soft Limit           Hard Limit           Units     \n";
+  Write("/proc/self/limits",
+        header + "Max file size             unlimited            unlimited            bytes     \n");
+  EXPECT_EQ(FileSizeLimit(env_, 0), std::nullopt);
+  EXPECT_EQ(FileSizeLimit(env_, 7'000), 7'000u);
+  Write("/proc/self/limits",
+        header + "Max file size             5000                 6000                 bytes     \n");
+  EXPECT_EQ(FileSizeLimit(env_, 0), 5'000u);
+  EXPECT_EQ(FileSizeLimit(env_, 5'500), 5'500u);
+  EXPECT_EQ(FileSizeLimit(env_, 7'000), 6'000u);
+}
+
+TEST_F(MachineLimitsTest, TheHardLimitOfProcessorTime) {
+  EXPECT_EQ(HardCpuLimit(env_), std::nullopt);
+  Write("/proc/self/limits", "Max cpu time              unlimited            unlimited            seconds   \n");
+  EXPECT_EQ(HardCpuLimit(env_), std::nullopt);
+  Write("/proc/self/limits", "Max cpu time              5                    60                   seconds   \n");
+  EXPECT_EQ(HardCpuLimit(env_), 60u);
+}
+
 TEST_F(MachineLimitsTest, Version2TheTightestOfAllParentsCounts) {
   Write("/proc/self/cgroup", "0::/user.slice/kernix.service\n");
   Write("/sys/fs/cgroup/user.slice/kernix.service/memory.max", "max\n");

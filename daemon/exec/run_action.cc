@@ -19,6 +19,7 @@
 #include "common/base/strings.h"
 #include "common/os/tool_folders.h"
 #include "daemon/exec/executor.h"
+#include "daemon/exec/machine_limits.h"
 #include "daemon/exec/root_path.h"
 
 namespace kernix::exec {
@@ -259,9 +260,15 @@ std::string FilesTooLarge(uint64_t max_output_bytes) {
                 " times ", WhatToRaise(max_output_bytes));
 }
 
-std::string TooLarge(uint64_t max_output_bytes) {
-  if (max_output_bytes == 0) return StrCat(kOutputTooLarge, " kernixd's own limit (ulimit -f): raise it");
-  return StrCat(kOutputTooLarge, " ", WhatToRaise(max_output_bytes), ", or than kernixd's own limit (ulimit -f)");
+// The limit that applied may be that of kernixd's own process.
+std::string TooLarge(Env& env, uint64_t max_output_bytes) {
+  const std::optional<uint64_t> limit = FileSizeLimit(env, max_output_bytes);
+  if (max_output_bytes != 0 && limit == max_output_bytes) {
+    return StrCat(kOutputTooLarge, " ", WhatToRaise(max_output_bytes));
+  }
+  return StrCat(kOutputTooLarge, " ", limit ? StrCat(*limit, " bytes") : "it may",
+                ", kernixd's own limit: raise it (ulimit -f; LimitFSIZE= of a systemd unit), or make the kernel's "
+                "static data smaller");
 }
 
 // Some tools misreport a full disk; cudafe++ reports an error of its own. The files that they wrote are still there.
@@ -276,6 +283,14 @@ std::string NoMemory(const RunOptions& options) {
   return StrCat(kOutOfMemory, ": one process of a job may have ", options.max_process_memory_bytes,
                 " bytes, this kernixd's max_process_memory_bytes. Make the kernel smaller, or raise it "
                 "(--max-process-memory-bytes, KERNIX_MAX_PROCESS_MEMORY_BYTES)");
+}
+
+// The kernel kills a process at a hard limit of processor time, also one of kernixd's own.
+std::string Killed(Env& env, const ProcessResult& process) {
+  const std::optional<uint64_t> limit = HardCpuLimit(env);
+  const auto used = std::chrono::ceil<std::chrono::seconds>(process.processor).count();
+  if (!limit || static_cast<uint64_t>(used) < *limit) return std::string(kKilled);
+  return StrCat(kOutOfTime, " ", *limit, " s, kernixd's own limit: raise it (ulimit -t; LimitCPU= of a systemd unit)");
 }
 
 std::string NoProcessorTime(const Action& action) {
@@ -293,8 +308,9 @@ std::string TooManyProcesses(const RunOptions& options) {
 std::optional<std::string> WhatGaveOut(Env& env, const std::string& root, const RunOptions& options,
                                        const Action& action, const ProcessResult& process) {
   const auto words = [&](std::string_view meaning) {
-    if (meaning == kOutputTooLarge) return TooLarge(options.max_output_bytes);
+    if (meaning == kOutputTooLarge) return TooLarge(env, options.max_output_bytes);
     if (meaning == kOutOfMemory) return NoMemory(options);
+    if (meaning == kKilled) return Killed(env, process);
     if (meaning == kOutOfTime) return NoProcessorTime(action);
     if (meaning == kOutOfSpace) return StrCat(kOutOfSpace, ": ", FreeSpace(options.scratch_directory));
     return std::string(meaning);

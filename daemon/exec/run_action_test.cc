@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <set>
@@ -302,14 +303,26 @@ TEST_F(RunActionTest, ACancelledToolIsACancelledAction) {
   ExpectNothingLeft();
 }
 
-TEST_F(RunActionTest, ASizeLimitIsNamed) {
+TEST_F(RunActionTest, OfTwoLimitsTheOneThatAppliedIsNamed) {
   SetResult({.exit_code = 153, .signal = SIGXFSZ});
+  ASSERT_TRUE(mem_.CreateDirectories("/proc/self", 0755).ok());
+  Write("/proc/self/limits", "Max file size             5000                 5000                 bytes     \n");
   const auto error = [&](uint64_t max_output_bytes) {
     const RunOptions options{kScratch, max_output_bytes};
     return GetErrorDetail(RunAction(env_, options, MakeAction(), nullptr, nullptr).status()).message();
   };
   EXPECT_THAT(error(5'000), HasSubstr("larger than 5000 bytes, this kernixd's max_output_bytes"));
-  EXPECT_THAT(error(0), HasSubstr("larger than kernixd's own limit (ulimit -f)"));
+  EXPECT_THAT(error(10'000), HasSubstr("larger than 5000 bytes, kernixd's own limit"));
+  EXPECT_THAT(error(0), HasSubstr("larger than 5000 bytes, kernixd's own limit"));
+}
+
+TEST_F(RunActionTest, AHardLimitOfKernixdsProcessorTimeIsNamed) {
+  ASSERT_TRUE(mem_.CreateDirectories("/proc/self", 0755).ok());
+  Write("/proc/self/limits", "Max cpu time              5                    5                    seconds   \n");
+  SetResult({.exit_code = 137, .signal = SIGKILL, .processor = std::chrono::milliseconds(4'100)});
+  EXPECT_THAT(RunToError(MakeAction()).message(), HasSubstr("processor time than 5 s, kernixd's own limit"));
+  SetResult({.exit_code = 137, .signal = SIGKILL, .processor = std::chrono::seconds(3)});
+  EXPECT_THAT(RunToError(MakeAction()).message(), HasSubstr("ran out of memory"));
 }
 
 // Runs on the real operating system: it cuts output into pieces as pipes do, and the scratch folder's path has a link.
@@ -383,6 +396,37 @@ TEST(RunActionRealTest, AFileOverTheLimitIsAnErrorThatNamesIt) {
   EXPECT_THAT(error.message(), HasSubstr("made a file larger than 10000 bytes"));
   EXPECT_THAT(error.message(), HasSubstr("max_output_bytes"));
   EXPECT_THAT(Env::Posix().ListDirectory(temp.path()).value(), IsEmpty());
+}
+
+// Sets the soft limit of this process for a while.
+class ScopedFileLimit {
+ public:
+  explicit ScopedFileLimit(rlim_t bytes) {
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &saved_), 0);
+    const struct rlimit limit = {bytes, saved_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~ScopedFileLimit() { setrlimit(RLIMIT_FSIZE, &saved_); }
+  ScopedFileLimit(const ScopedFileLimit&) = delete;
+  ScopedFileLimit& operator=(const ScopedFileLimit&) = delete;
+
+ private:
+  struct rlimit saved_ = {};
+};
+
+TEST(RunActionRealTest, ALimitThatKernixdWasStartedWithIsNamedAsSuch) {
+  const testing::TempFolder temp;
+  const ScopedFileLimit limit(1 << 20);
+  Action action;
+  action.step = "compile";
+  // As if kernix-spawn, which may be running already, had been started with that limit, too: in blocks of 512 bytes.
+  action.argv = {"/bin/sh", "-c", "ulimit -f 2048; exec head -c 2000000 /dev/zero > big.o"};
+  action.outputs = {"big.o"};
+  const auto result = RunAction(Env::Posix(), {temp.path(), /*max_output_bytes=*/0}, action, nullptr, nullptr);
+  const std::string message = GetErrorDetail(result.status()).message();
+  EXPECT_THAT(message, HasSubstr("made a file larger than 1048576 bytes, kernixd's own limit"));
+  EXPECT_THAT(message, HasSubstr("ulimit -f"));
+  EXPECT_THAT(message, Not(HasSubstr("max_output_bytes")));
 }
 
 TEST(RunActionRealTest, OutputsThatAreTooMuchTogetherAreNotRead) {
