@@ -31,7 +31,7 @@ CLI::Option* AddAt(Number* variable, CLI::App& app, const Option& option) {
           CLI::Range(static_cast<Number>(option.rules.least), static_cast<Number>(option.rules.most)).description(""));
 }
 
-CLI::Option* AddOption(CLI::App& app, const Option& option) {
+void AddOption(CLI::App& app, const Option& option) {
   CLI::Option* added = std::visit([&](auto* variable) { return AddAt(variable, app, option); }, option.variable);
   const OptionRules& rules = option.rules;
   if (!IsSwitch(option)) added->type_name(IsPositional(option) ? "" : ValueWord(option));
@@ -39,18 +39,12 @@ CLI::Option* AddOption(CLI::App& app, const Option& option) {
   if (!rules.excludes.empty()) added->excludes(app.get_option(rules.excludes));
   if (!rules.variable.empty()) added->envname(rules.variable)->delimiter(':');
   if (!rules.choices.empty()) added->check(CLI::IsMember(rules.choices).description(""));
-  return added;
 }
 
-// If the command line names `command`, sets `chosen`. The options of all commands may also stand behind one; only the
-// root's help shows them.
-void Describe(const Command& command, const std::vector<Option>& of_all, CLI::App& app, const Command*& chosen) {
-  for (const Option& option : of_all) AddOption(app, option)->group("");
+// If the command line names `command`, sets `chosen`.
+void Describe(const Command& command, CLI::App& app, const Command*& chosen) {
   for (const Option& option : command.options) AddOption(app, option);
-  const std::vector<Option>& inherited = app.get_parent() == nullptr ? command.options : of_all;
-  for (const Command& each : command.subcommands) {
-    Describe(each, inherited, *app.add_subcommand(each.name, each.summary), chosen);
-  }
+  for (const Command& each : command.subcommands) Describe(each, *app.add_subcommand(each.name, each.summary), chosen);
   if (!command.subcommands.empty()) app.require_subcommand(1);
   if (command.run) app.callback([&command, &chosen] { chosen = &command; });
   app.footer(command.details);
@@ -65,8 +59,10 @@ std::string Unknown(const CLI::App& app, const std::string& word) {
     known.push_back(each->get_name());
   }
   const std::string name = word.substr(0, word.find('='));
-  // A tuning calls kernels on arrays of Python.
-  const std::string meant = name == "tune" ? " Did you mean `python -m kernix tune`?" : DidYouMean(name, known);
+  std::string meant = DidYouMean(name, known);
+  if (name == "tune") meant = " Did you mean `python -m kernix tune`?";  // it calls kernels on arrays of Python
+  if (name == "--store" || name == "--address")
+    meant = StrCat(" It stands before the command: kernixctl ", name, " PLACE.");
   return StrCat(app.get_name(), " does not know ", Printable(name), ".", meant);
 }
 
@@ -90,7 +86,7 @@ int Main(int argc, char** argv) {
   CLI::App app(root.summary, root.name);
   app.set_help_flag(kHelp.spelling, kHelp.help);
   app.set_version_flag(kVersion.spelling, root.version, kVersion.help);
-  Describe(root, {}, app, chosen);
+  Describe(root, app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

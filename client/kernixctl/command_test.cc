@@ -85,18 +85,11 @@ TEST(CommandTest, AnUnknownWordIsNamedWithTheNearest) {
             "kernixctl: compile does not know --fource. Did you mean --force? See --help.\n");
   EXPECT_EQ(Ctl({"status", "now"}).err, "kernixctl: status does not know now. See --help.\n");
   EXPECT_THAT(Ctl({"tune", "k.cu"}).err, HasSubstr("Did you mean `python -m kernix tune`?"));
+  EXPECT_EQ(
+      Ctl({"cache", "stats", "--store", "/s"}).err,
+      "kernixctl: stats does not know --store. It stands before the command: kernixctl --store PLACE. See --help.\n");
   EXPECT_EQ(Ctl({"-q", "status"}).err, "kernixctl: kernixctl does not know -q. See --help.\n");
   EXPECT_EQ(Ctl({"--store", "/s", "cache"}).err, "kernixctl: A subcommand is required. See --help.\n");
-}
-
-TEST(CommandTest, OptionsOfAllCommandsMayStandAnywhere) {
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"--address", kNobody, "cache", "stats"},
-                                                {"cache", "--address", kNobody, "stats"},
-                                                {"cache", "stats", "--json", "--address", kNobody}}) {
-    const Outcome outcome = Ctl(words);
-    EXPECT_NE(outcome.code, kUsage);
-    EXPECT_THAT(outcome.err, HasSubstr(kNobody));
-  }
 }
 
 TEST(CommandTest, FilesOfOneNameCannotShareABuildDirectory) {

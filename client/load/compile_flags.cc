@@ -136,6 +136,9 @@ FlagFiles FindFlagFiles(Env& env, v1::Language language, const std::vector<std::
   const std::vector<Flag> read = HostFlags(language, compile_flags, link_flags);
   for (const Flag& flag : read) {
     if (flag.meaning() == Meaning::kLibraryPath && !flag.lacks_value) found.folders.insert(flag.value);
+    if (flag.meaning() == Meaning::kLibrary) {
+      found.folders.insert(std::begin(flags::kLinkersOwnFolders), std::end(flags::kLinkersOwnFolders));
+    }
   }
   std::vector<std::string> candidates;
   for (const Flag& flag : read) {
@@ -144,11 +147,6 @@ FlagFiles FindFlagFiles(Env& env, v1::Language language, const std::vector<std::
     if (flag.meaning() != Meaning::kLibrary || flag.lacks_value) continue;
     for (const std::string& folder : found.folders) {
       Append(FilesOfLibrary(folder, flag.value), candidates);
-    }
-    for (const char* folder : flags::kLinkersOwnFolders) {
-      for (std::string& path : FilesOfLibrary(folder, flag.value)) {
-        if (IsFile(env, path)) found.system_libraries.push_back(std::move(path));
-      }
     }
   }
   for (std::string& path : candidates) {

@@ -40,9 +40,7 @@ std::vector<flags::Flag> HostFlags(v1::Language language, const std::vector<std:
 // Files outside of the sources that flags name.
 struct FlagFiles {
   std::vector<std::string> files;  // objects, libraries, plugins; only existing files, absolute
-  // Libraries where linkers look by themselves, which are used if no folder above has one of that name.
-  std::vector<std::string> system_libraries;
-  std::set<std::string> folders;  // the folders of -L
+  std::set<std::string> folders;   // of -L, and where linkers look by themselves
 };
 
 // The files that `compile_flags` and `link_flags` (as sent to the daemon) name. If a library is named without its

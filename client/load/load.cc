@@ -74,7 +74,6 @@ void NoteInputs(const PreparedLoad& load, LoadInputs& inputs) {
   const FlagFiles flags =
       FindFlagFiles(Env::Posix(), load.request.language(), Texts(options.compile_flags()), Texts(options.link_flags()));
   inputs.Add(flags.files, flags.folders);
-  inputs.Add(flags.system_libraries, {});
   const v1::ToolchainPaths& tools = load.request.toolchain();
   for (const std::string& tool : {tools.host_compiler(), tools.nvcc()}) {
     if (!tool.empty()) inputs.Add({tool}, {});

@@ -6,23 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "common/base/processor.h"
+#include "common/base/strings.h"
 #include "common/os/env.h"
 
 namespace kernix::flags {
 
-// Where GNU ld looks for a library after the folders that it is given, in its order.
-inline constexpr const char* kLinkersOwnFolders[] = {"/usr/local/lib/x86_64-linux-gnu",
-                                                     "/lib/x86_64-linux-gnu",
-                                                     "/usr/lib/x86_64-linux-gnu",
-                                                     "/usr/local/lib/aarch64-linux-gnu",
-                                                     "/lib/aarch64-linux-gnu",
-                                                     "/usr/lib/aarch64-linux-gnu",
-                                                     "/usr/local/lib64",
-                                                     "/lib64",
-                                                     "/usr/lib64",
-                                                     "/usr/local/lib",
-                                                     "/lib",
-                                                     "/usr/lib"};
+// Where GNU ld looks for a library by itself, and no compiler says so.
+inline const std::string kLinkersOwnFolders[] = {StrCat("/usr/local/lib/", kClangProcessor, "-linux-gnu"),
+                                                 "/usr/local/lib64", "/usr/local/lib"};
 
 struct LinkFile {
   bool is_thin_archive = false;  // made by `ar` with T: its members are other files

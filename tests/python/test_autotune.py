@@ -619,7 +619,7 @@ def test_a_winner_that_was_kept_has_to_pass_the_check_of_this_call(fresh_name, c
 def test_a_winner_that_the_check_refuses_gives_way_to_one_that_passes(fresh_name):
     search = {"space": {"WRONG": [1, 0]}, "defines": {"WORK": f"(WRONG ? 1 : {HEAVY})"}, "name": fresh_name}
     assert tune(**search, check=None).best == {"WRONG": 1}
-    right = tune(**search)
+    right = tune(**search, target_prefix=fresh_name)  # which the refused one has not taken
     assert (right.best, right.from_memory) == ({"WRONG": 0}, False)
     again = tune(**search)
     assert (again.best, again.from_memory) == ({"WRONG": 0}, True)

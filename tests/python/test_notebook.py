@@ -85,6 +85,7 @@ def jit():
     "wrong arch": f"%%cuda gpu --compute-capability sm_900\n{CUDA}",
     "wrong: no arch": f"%%cuda gpu --compute-capability ,\n{CUDA}",
     "wrong: no value": f"%%cpp -D 'V={{nope}}'\n{cpp('V')}",
+    "wrong: its own name": f"%%cpp -D 'V={{zero}}'\n{cpp('target_prefix + build_directory')}",
     "wrong: no library": '%%cpp\nextern "C" void inflate();\n// @BE f\nvoid f(BE::Out<float>) { inflate(); }',
     "wrong": f"%%cpp\n{WRONG}",
     "command": "sys.last_value.command",
@@ -155,6 +156,8 @@ def test_errors_name_the_option(cells):
 def test_errors_name_what_python_has_not_put_into_the_line(cells):
     first = cells["wrong: no value"].error.splitlines()[0]
     assert first.endswith("{nope} is what the line of the magic says: Python has no such value")
+    assert "target_prefix" in cells["wrong: its own name"].error
+    assert "{zero}" not in cells["wrong: its own name"].error.splitlines()[0]
 
 
 def test_errors_are_short_and_name_the_lines_of_the_cell(cells):

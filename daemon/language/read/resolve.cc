@@ -39,14 +39,6 @@ bool MayMean(const FunctionName& name, const Signature& signature) {
   return in_scope && name.is_template != signature.template_parameters.empty();
 }
 
-// Whether `name` has more template arguments than the template has parameters. One without a name may be a pack.
-bool HasTooManyArguments(const FunctionName& name, const Signature& signature) {
-  const auto& parameters = signature.template_parameters;
-  return name.template_arguments.size() > parameters.size() &&
-         std::none_of(parameters.begin(), parameters.end(),
-                      [](const auto& parameter) { return parameter.name.empty(); });
-}
-
 struct Place {
   int source = 0;
   int line = 0;
@@ -242,20 +234,10 @@ class Resolver {
     meant_.clear();
     const auto found = unit_->found.find(name.base);
     if (found == unit_->found.end()) return absl::OkStatus();
-    const Signature* too_short = nullptr;
     for (const Signature& signature : found->second) {
       if (!MayMean(name, signature)) continue;
-      if (HasTooManyArguments(name, signature)) {
-        too_short = &signature;
-        continue;
-      }
       AddSignature(meant_, name.is_template ? Instantiate(signature, name.template_arguments, budget_.instance_tokens)
                                             : signature);
-    }
-    if (meant_.empty() && too_short != nullptr) {
-      return Invalid(StrCat("function '", name.callee, "' has ", name.template_arguments.size(),
-                            " template arguments, more than its template in ",
-                            Where(too_short->source, too_short->line)));
     }
     PreferHostFunctions(meant_);
     if (budget_.instance_tokens > 0) return absl::OkStatus();

@@ -744,19 +744,6 @@ TEST(TemplateTest, AViewIsNotDeduced) {
   EXPECT_THAT(Listed("template <class T> void f(BE::Out<float> y, T n);", {"f<> ret attr.n:int32"}), IsOk());
 }
 
-TEST(TemplateTest, HasAsManyArgumentsAsParameters) {
-  const std::string problem =
-      "k.cu:2: function 'f<float, 4>' has 2 template arguments, more than its template in k.cu:1";
-  for (const char* tokens : {"", " ret"}) {
-    const std::string annotation = StrCat("\n// @BE f<float, 4>", tokens, "\n");
-    EXPECT_THAT(Annotated("template <class T> void f(BE::Out<float> y);" + annotation), IsInvalid(HasSubstr(problem)));
-    for (const char* parameters :
-         {"class T, int n", "class... T", "PARAMETERS", "class T> void f(BE::Out<T> x); template <class T, int n"}) {
-      EXPECT_THAT(Annotated(StrCat("template <", parameters, "> void f(BE::Out<float> y);", annotation)), IsOk());
-    }
-  }
-}
-
 // Defaults that use defaults grow exponentially; the text made from any source is limited.
 TEST(TemplateTest, DefaultsDoNotGrowWithoutBound) {
   std::string parameters = "class T0";

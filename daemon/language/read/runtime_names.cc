@@ -292,7 +292,7 @@ absl::StatusOr<RuntimeNames> RuntimeNames::FromText(std::string_view text) {
     is_whole = !(in >> name >> takes.macro >> takes.global >> takes.std >> takes.redeclared).fail();
   }
   for (uint32_t word = 0; in >> word;) names.words_.push_back(word);
-  if (is_whole && in.eof()) return names;
+  if (is_whole && names.ToText() == text) return names;
   return absl::InvalidArgumentError("this is not the text of a RuntimeNames");
 }
 

@@ -232,6 +232,7 @@ TEST(RuntimeNamesTest, NamesGoIntoAStoreAndComeBack) {
   EXPECT_FALSE(RuntimeNames::FromText("").ok());
   EXPECT_FALSE(RuntimeNames::FromText(text.substr(text.find('\n'))).ok());
   EXPECT_FALSE(RuntimeNames::FromText(text + "x").ok());
+  EXPECT_FALSE(RuntimeNames::FromText(text + "99999999999\n").ok());
   EXPECT_FALSE(RuntimeNames::FromText(text.substr(0, text.find("sqrtf"))).ok());
 }
 

@@ -130,9 +130,9 @@ constexpr HeaderNames kGlobalNames[] = {
     {"cstring", "memcpy memset memmove memcmp strlen strcmp strncmp strcpy strncpy strcat strstr strchr strerror"},
 };
 
-// Headers of kernix that a text may use. Their names count after "BE::" or an alias of it, and by themselves once a
-// text opens namespace BE, unless a text declares such a name: a kernel may have a Span of its own. Where texts define
-// macros of names that our headers have, those that they include come first, too.
+// Headers of kernix that a text may use. Their names count only after "BE::" or an alias of it: a kernel that opens
+// namespace BE may have a Span of its own. Where texts define macros of names that our headers have, those that they
+// include come first, too.
 constexpr HeaderNames kOwnNames[] = {
     {"brainevent/check.h", ""},          {"brainevent/common.h", ""},   {"brainevent/dispatch.h", ""},
     {"brainevent/dtypes.h", ""},         {"brainevent/float8.h", ""},   {"brainevent/tensor.h", ""},
@@ -220,17 +220,11 @@ class PrologueScan::Uses {
     Headers headers = headers_;
     // A `using namespace std` in one text also affects the texts that include it.
     if (std_is_open_) headers.insert(headers_if_open_.begin(), headers_if_open_.end());
-    Headers own_headers = own_headers_;
-    const auto is_free = [this](std::string_view header) { return !declared_.contains(header); };
-    if (be_is_open_) {
-      std::copy_if(own_headers_if_open_.begin(), own_headers_if_open_.end(),
-                   std::inserter(own_headers, own_headers.end()), is_free);
-    }
     std::string text;
     if (uses_half_) text += "#define KERNIX_USES_HALF 1\n";
     if (headers.count("stdexcept") > 0) text += "#define KERNIX_USES_STDEXCEPT 1\n";
     for (std::string_view header : headers) StrAppend(&text, "#include <", header, ">\n");
-    for (std::string_view header : own_headers) StrAppend(&text, "#include \"", header, "\"\n");
+    for (std::string_view header : own_headers_) StrAppend(&text, "#include \"", header, "\"\n");
     if (!defines_ours_ || configures_half_) return text;
     for (std::string_view header : included_headers_) StrAppend(&text, "#include \"", header, "\"\n");
     return text;
@@ -249,18 +243,10 @@ class PrologueScan::Uses {
   }
 
   // tokens[i] is "BE".
-  void NoteNamespace(const std::vector<Token>& tokens, size_t i) {
+  void NoteAlias(const std::vector<Token>& tokens, size_t i) {
     const size_t before = i > 0 && tokens[i - 1].Is("::") ? i - 1 : i;
-    if (before > 0 && tokens[before - 1].Is("namespace")) be_is_open_ = true;
-    if (before > 1 && tokens[before - 1].Is("=")) be_names_.emplace(tokens[before - 2].text);
-  }
-
-  // Whether a declaration gives the name tokens[i] another meaning than BE's.
-  static bool IsDeclared(const std::vector<Token>& tokens, size_t i) {
-    constexpr std::string_view kDeclare[] = {"struct", "class", "union", "enum", "using", "namespace", "define"};
-    const bool ends = i + 1 < tokens.size() && (tokens[i + 1].Is(";") || tokens[i + 1].Is("("));
-    return ends ||
-           (i > 0 && std::find(std::begin(kDeclare), std::end(kDeclare), tokens[i - 1].text) != std::end(kDeclare));
+    if (before > 2 && tokens[before - 1].Is("=") && tokens[before - 3].Is("namespace"))
+      be_names_.emplace(tokens[before - 2].text);
   }
 
   void NoteName(const std::vector<Token>& tokens, size_t i) {
@@ -273,10 +259,8 @@ class PrologueScan::Uses {
       Note(StdNames(), name, headers_if_open_);
       Note(GlobalNames(), name, headers_);
     }
-    if (name == "BE") NoteNamespace(tokens, i);
-    const bool in_be = qualified && i > 1 && be_names_.contains(tokens[i - 2].text);
-    if (in_be) Note(OwnNames(), name, own_headers_);
-    if (!in_be && !member) Note(OwnNames(), name, IsDeclared(tokens, i) ? declared_ : own_headers_if_open_);
+    if (name == "BE") NoteAlias(tokens, i);
+    if (qualified && i > 1 && be_names_.contains(tokens[i - 2].text)) Note(OwnNames(), name, own_headers_);
     if (IsHalfName(name) || IsHalfType(tokens, i)) uses_half_ = true;
     if (name.starts_with("__CUDA_NO_")) configures_half_ = true;
   }
@@ -311,11 +295,8 @@ class PrologueScan::Uses {
   const OurNames* ours_;
   Headers headers_;
   Headers own_headers_;
-  Headers own_headers_if_open_;  // for names without "BE::"
-  Headers declared_;             // which have names that a text declares itself
   Headers included_headers_;
   std::set<std::string, std::less<>> be_names_ = {"BE"};
-  bool be_is_open_ = false;
   Headers headers_if_open_;  // headers for names without "std::", needed once there is a `using namespace std`
   bool std_is_open_ = false;
   bool uses_half_ = false;

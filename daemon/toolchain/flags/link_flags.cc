@@ -4,7 +4,6 @@
 // the toolkit are staged under names of our own, so that only their content counts and no user's folder gets into the
 // artifact.
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -128,9 +127,8 @@ class LinkFlags {
       if (const auto found = FindLibrary(toolkit, name)) return AddKnown("-l" + name, *found);
       if (const auto found = FindVersioned(toolkit, name)) return AddKnown("-l:" + Basename(*found), *found);
     }
-    if (const auto found =
-            FindLibrary({std::begin(flags::kLinkersOwnFolders), std::end(flags::kLinkersOwnFolders)}, name)) {
-      return AddKnown("-l" + name, *found);
+    for (const std::string& folder : flags::kLinkersOwnFolders) {
+      if (const auto found = FindLibrary({folder}, name)) return AddStaged("L", *found);
     }
     return PassUnknown(name);
   }

@@ -30,7 +30,11 @@ _NOT_IN_CELLS = ", or pass 'functions'"
 _SET_BY_CELLS = ("auto_register", "replace", "target_prefix", "wait")
 
 #: Parameters that messages name, as options of cells.
-_LONG_NAMES = [name for name in signature(load_cuda_inline).parameters if "_" in name and name != "cuda_sources"]
+_LONG_NAMES = [
+    name
+    for name in signature(load_cuda_inline).parameters
+    if "_" in name and name not in ("cuda_sources", *_SET_BY_CELLS)
+]
 
 _SHORT = {"defines": ["-D"], "extra_include_paths": ["-I"], "optimization_level": ["-O"], "verbose": ["-v"]}
 
@@ -60,8 +64,8 @@ def _cell_magic(shell: Any, parser: _CellParser, load: Callable[..., CompiledMod
             try:
                 module = load(name, "\n" + cell, **options)
             except KernelError as error:
-                if isinstance(error, KernelCompilationError):
-                    error.message = _in_words_of_cells(error.message, line)
+                if isinstance(error, KernelCompilationError):  # the compiler's words are about the user's names
+                    error.message = _in_words_of_cells(error.message, line, before=" in ")
                 else:
                     error.args = (_in_words_of_cells(str(error), line),)
                 raise
@@ -75,10 +79,12 @@ def _cell_magic(shell: Any, parser: _CellParser, load: Callable[..., CompiledMod
     return run
 
 
-def _in_words_of_cells(message: str, line: str) -> str:
+def _in_words_of_cells(message: str, line: str, *, before: str = "") -> str:
     first, end, more = message.replace(_NOT_IN_CELLS, "").partition("\n")
-    first = re.sub(rf"\b({'|'.join(_LONG_NAMES)})\b", lambda name: "--" + name[0].replace("_", "-"), first)
-    if left := re.search(r"\{[A-Za-z_][^{}]*\}", line):
+    names = "|".join(_LONG_NAMES)
+    first = re.sub(rf"{before}\b({names})\b", lambda found: f"{before}--" + found[1].replace("_", "-"), first)
+    left = re.search(r"\{([A-Za-z_][^{}]*)\}", line)
+    if left and left[1] in first:
         first += f". {left[0]} is what the line of the magic says: Python has no such value"
     return first + end + more
 

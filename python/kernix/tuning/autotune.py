@@ -10,7 +10,7 @@ from typing import Any, Literal
 from kernix import _core
 from kernix._errors import KernelCallError, KernelRequestError, short_errors
 from kernix.loading.load import PreparedLoad
-from kernix.loading.module import CompiledModule
+from kernix.loading.module import CompiledModule, module_of
 from kernix.tuning.arrays import Arrays
 from kernix.tuning.check import Check, why_wrong
 from kernix.tuning.memory import Memory, Remembered, describe_machine
@@ -148,10 +148,12 @@ def _about(plan: Plan, arrays: Arrays) -> dict[str, Any]:
 
 def _from_memory(plan: Plan, arrays: Arrays, kept: Remembered) -> TuningResult | None:
     """Return the result of an earlier search, or None if the winner's module has changed since, or is wrong now."""
-    module = _load_of_winner(plan, kept.winner).run()
-    if module.key != kept.module_key or not _is_right(plan, arrays, kept.winner, module):
+    load = _load_of_winner(plan, kept.winner)
+    fetched = load.fetch()
+    unregistered = module_of(fetched.core, fetched.slot, None)
+    if unregistered.key != kept.module_key or not _is_right(plan, arrays, kept.winner, unregistered):
         return None
-    return _result(plan, arrays, kept, module, from_memory=True)
+    return _result(plan, arrays, kept, load.deliver(fetched), from_memory=True)
 
 
 def _is_right(plan: Plan, arrays: Arrays, number: int, module: CompiledModule) -> bool:
