@@ -61,7 +61,7 @@ fuzz: packages ## Run each fuzzer of tests/fuzz for a short time
 	nice -n 5 ctest --preset fuzz --parallel $(JOBS)
 
 # Sanitizers run the tests of components in one process. They cannot judge JAX, nvcc's output and forked clients.
-sanitize: setup ## Run unit tests under AddressSanitizer and ThreadSanitizer (SANITIZE='--minutes 3': what fits in that time)
+sanitize: setup ## Run unit tests under AddressSanitizer and ThreadSanitizer (SANITIZE='--minutes 2': what fits in that time)
 	$(VENV_PYTHON) deploy/sanitize.py $(SANITIZE)
 
 mutate: build ## Break one promise after another in the sources, and check that tests fail (MUTANTS=word: only some)
