@@ -153,7 +153,7 @@ class ConnectedClient : public DaemonClient {
 
   absl::Status Call(std::string_view method, const google::protobuf::MessageLite& request, bool start,
                     google::protobuf::MessageLite& response) override {
-    if (!start) KERNIX_RETURN_IF_ERROR(Info(start).status());  // a daemon that hangs is named in seconds
+    if (!start) KERNIX_RETURN_IF_ERROR(Info(/*start=*/false).status());  // a daemon that hangs is named in seconds
     absl::Status status = WithSession(start, [&](const Session& session, Caller& caller) {
       return CallOnce(*session.connection, session.peer, method, request, response, options().call_timeout, caller);
     });
