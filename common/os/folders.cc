@@ -112,16 +112,6 @@ absl::StatusOr<RunFolder> RunFolderBelow(Env& env, const GetEnv& get_env, uid_t 
   return in_store;
 }
 
-// The user's cache folder. Returns nullopt if it is not set and the user has no home.
-std::optional<std::string> CacheHome(const GetEnv& get_env, uid_t uid) {
-  const std::optional<std::string> cache = get_env("XDG_CACHE_HOME");
-  if (cache && cache->starts_with('/')) return *cache;  // the specification says to ignore a relative one
-  std::string home = get_env("HOME").value_or("");
-  if (!home.starts_with('/')) home = LookUpUser(uid).home;
-  if (!home.starts_with('/')) return std::nullopt;
-  return JoinPath(home, ".cache");
-}
-
 // A folder on the node's own disk. Any user could create it first, so it must belong to us.
 absl::StatusOr<std::string> NodeLocalStore(Env& env, uid_t uid) {
   const std::string path = StrCat("/var/tmp/kernix-", uid);
@@ -140,6 +130,15 @@ absl::StatusOr<std::string> UnnamedStore(Env& env, const GetEnv& get_env, uid_t 
 }
 
 }  // namespace
+
+std::optional<std::string> CacheHome(const GetEnv& get_env, uid_t uid) {
+  const std::optional<std::string> cache = get_env("XDG_CACHE_HOME");
+  if (cache && cache->starts_with('/')) return *cache;  // the specification says to ignore a relative one
+  std::string home = get_env("HOME").value_or("");
+  if (!home.starts_with('/')) home = LookUpUser(uid).home;
+  if (!home.starts_with('/')) return std::nullopt;
+  return JoinPath(home, ".cache");
+}
 
 absl::StatusOr<std::string> RuntimeDirectory(Env& env, const GetEnv& get_env, uid_t uid) {
   std::string path = RuntimeDirectoryPath(env, get_env, uid);

@@ -68,6 +68,9 @@ absl::StatusOr<RunFolder> FindRunFolderForStore(Env& env, const GetEnv& get_env,
 absl::StatusOr<StoreList> UserStores(Env& env, const GetEnv& get_env, uid_t uid, std::string_view origin,
                                      std::string_view named);
 
+// The user's cache folder: $XDG_CACHE_HOME, otherwise ~/.cache. nullopt if the user has no home.
+std::optional<std::string> CacheHome(const GetEnv& get_env, uid_t uid);
+
 // The user's store if no other is configured: $KERNIX_CACHE_DIR, otherwise $XDG_CACHE_HOME/kernix, otherwise
 // ~/.cache/kernix. If there is no home, or that folder is on a network file system or its path is not UTF-8 (and it was
 // not named by KERNIX_CACHE_DIR), the store is /var/tmp/kernix-<uid>, which is created and must be private. This

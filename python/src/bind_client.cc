@@ -115,6 +115,7 @@ void BindClient(py::module_& module) {
       "draw_trace", [](const py::bytes& message, size_t width) { return DrawTrace(TraceFrom(message), width); },
       py::arg("message"), py::arg("width"));
   module.def("default_store_directory", &DefaultStore);
+  module.def("cache_home", [] { return py::bytes(CacheHome(ProcessGetEnv, getuid()).value_or("")); });
   py::class_<Client>(module, "Client")
       .def(py::init(&MakeClient), py::kw_only(), py::arg("store_directory") = "",
            py::arg("site_packages") = std::vector<std::string>{}, py::arg("program") = py::bytes())

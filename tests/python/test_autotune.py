@@ -24,6 +24,8 @@ from kernix.loading.background import BackgroundFetch
 from kernix.loading.load import PreparedLoad
 from kernix.tuning import command as tuning_command
 from kernix.tuning import driver, fit, measure
+from kernix.tuning.memory import Memory, Remembered
+from kernix.tuning.result import TuningRow, TuningTable
 
 # Takes as long as WORK says, and is right unless WRONG.
 WORK = """
@@ -717,6 +719,28 @@ def test_results_of_other_stores_are_read(fresh_name, place, memory, monkeypatch
     assert len(list(memory.iterdir())) == 1
 
 
+def test_nodes_that_share_a_home_share_results(monkeypatch, tmp_path):
+    """The default store is on the node's own disk then."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.delenv("KERNIX_CACHE_DIR")
+    monkeypatch.setattr("kernix.tuning.memory.store_override", lambda: None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    found = Remembered(0, "key", TuningTable([TuningRow(settings={}, outcome="best")]))
+
+    def on_node(name):
+        monkeypatch.setattr("kernix.tuning.memory._core.default_store_directory", lambda: str(tmp_path / name))
+        return Memory({"search": 1})
+
+    on_node("first").keep(found)
+    assert [path.name for path in home.iterdir()] == ["kernix.tuned"]
+    assert on_node("second").recall([{}]) == found
+    home.rename(tmp_path / "gone")  # nothing can be written there: each node has its own
+    on_node("first").keep(found)
+    assert on_node("second").recall([{}]) is None
+    assert on_node("first").recall([{}]) == found
+
+
 def test_a_folder_that_others_can_write_is_not_read(fresh_name, place, memory, monkeypatch):
     """Else a stranger would choose the variant."""
     monkeypatch.setenv("KERNIX_CACHE_DIR", f"{place.store}.third:{place.store}")
@@ -882,7 +906,9 @@ def test_command(tmp_path):
     assert done.returncode == 0, done.stderr
     assert re.search(r"^scale: 3 variants, best TIMES=[12]: ", done.stdout)
     assert "does not compile" in done.stdout
-    compiled = command(str(source), "--space", "TIMES=1,2", "--compile-only")
+    by_kernixctl = [str(pathlib.Path(sys.executable).with_name("kernixctl")), "tune", str(source)]
+    words = [*by_kernixctl, "--space", "TIMES=1,2", "--compile-only"]
+    compiled = subprocess.run(words, capture_output=True, text=True)
     assert "scale: 2 variants, 2 of them usable, none timed" in compiled.stdout
     missing = command(str(tmp_path / "none.cpp"), "--space", "TIMES=1")
     assert (missing.returncode, missing.stdout) == (1, "")

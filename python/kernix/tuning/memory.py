@@ -121,8 +121,14 @@ def _describe_cpu() -> dict[str, str]:
 def _folders() -> list[str]:
     """Return the folders beside the user's stores. As with those, the first is written."""
     named = store_override() or os.environ.get("KERNIX_CACHE_DIR", "")
-    stores = [store for store in named.split(os.pathsep) if store] or [_core.default_store_directory()]
+    stores = [store for store in named.split(os.pathsep) if store] or [_usual_store()]
     return [f"{os.path.normpath(store)}.tuned" for store in stores]
+
+
+def _usual_store() -> str:
+    """Return where the default store is if homes are local. Nodes that share a home share results, too."""
+    home = os.fsdecode(_core.cache_home())
+    return os.path.join(home, "kernix") if os.access(home, os.W_OK) else _core.default_store_directory()
 
 
 def _is_safe(folder: str) -> bool:
