@@ -546,6 +546,8 @@ def convert(kind, value):
         ("bfloat16", float("inf"), 0x7F80),
         ("bfloat16", 256, 0x4380),
         ("bfloat16", 257.0, 0x4380),
+        ("bfloat16", 1 + 2**-8 + 2**-40, 0x3F81),  # not by way of a float32, which is halfway
+        ("bfloat16", -0.0, 0x8000),
         ("float64", Fraction(1, 4), 0.25),
         ("int64", Fraction(2**53 + 1), 2**53 + 1),
         ("uint64", np.longdouble(2**63) + 1, 2**63 + 1),

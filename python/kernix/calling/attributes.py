@@ -344,17 +344,22 @@ def _check_rounding(kind: str, number: int | float, real: float) -> None:
 def _bits_of_half(kind: str, number: int | float) -> int:
     if kind == "float16":
         return int.from_bytes(struct.pack("<e", _real(kind, number)), "little")
-    try:
-        (bits,) = struct.unpack("<I", struct.pack("<f", float(number)))
-    except OverflowError:
-        raise ValueError(f"is {_shown(number)}, which does not fit bfloat16") from None
     if number != number:
         return 0x7FC0
-    half = int((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)  # to nearest, ties to even
-    if half & 0x7FFF == 0x7F80 and abs(number) != float("inf"):
-        raise ValueError(f"is {_shown(number)}, which does not fit bfloat16")
-    _check_rounding(kind, number, struct.unpack("<f", struct.pack("<I", half << 16))[0])
-    return half
+    try:
+        bits = struct.pack("<f", _rounded_to_bfloat16(float(number)))
+    except OverflowError:
+        raise ValueError(f"is {_shown(number)}, which does not fit bfloat16") from None
+    _check_rounding(kind, number, struct.unpack("<f", bits)[0])
+    return int.from_bytes(bits[2:], "little")
+
+
+def _rounded_to_bfloat16(number: float) -> float:
+    """Return the nearest number with the 8 significant bits of a bfloat16, whose smallest is 2**-133. Ties to even."""
+    if math.isinf(number):
+        return number
+    last_bit = max(math.frexp(number)[1] - 8, -133)
+    return math.copysign(math.ldexp(round(math.ldexp(number, -last_bit)), last_bit), number)
 
 
 def _shown(number: int | float) -> str:
