@@ -12,7 +12,6 @@
 #include "absl/strings/escaping.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/wire/statement.pb.h"
 
 namespace kernix {
 namespace {
@@ -32,13 +31,10 @@ bool IsBelieved(const internal::SignedStatement& envelope, const TrustedKeys& tr
 
 absl::Status Damaged() { return absl::DataLossError("the statement of a result is damaged"); }
 
-absl::StatusOr<Statement> FromMessage(const internal::Statement& message) {
+absl::StatusOr<Statement> FromMessage(internal::Statement message) {
   Statement statement{.key = {}, .headers = {}, .files = {}, .detail = message.detail()};
   KERNIX_ASSIGN_OR_RETURN(statement.key, Digest::FromRaw(message.key()));
-  for (const internal::Statement::Header& header : message.header()) {
-    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(header.digest()));
-    statement.headers.push_back({header.name(), digest});
-  }
+  KERNIX_ASSIGN_OR_RETURN(statement.headers, FromMessages(std::move(*message.mutable_header())));
   for (const internal::Statement::File& file : message.file()) {
     KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(file.digest()));
     statement.files.push_back({file.name(), digest, file.size()});
@@ -48,14 +44,30 @@ absl::StatusOr<Statement> FromMessage(const internal::Statement& message) {
 
 }  // namespace
 
-std::string EncodeStatement(const Statement& statement, const SigningKey* signs_with) {
-  internal::Statement message;
-  message.set_key(statement.key.Raw());
-  for (const StatedHeader& header : statement.headers) {
-    internal::Statement::Header& added = *message.add_header();
+HeaderMessages ToMessages(const std::vector<StatedHeader>& headers) {
+  HeaderMessages messages;
+  for (const StatedHeader& header : headers) {
+    internal::StatedHeader& added = *messages.Add();
     added.set_name(header.name);
     added.set_digest(header.digest.Raw());
   }
+  return messages;
+}
+
+absl::StatusOr<std::vector<StatedHeader>> FromMessages(HeaderMessages messages) {
+  std::vector<StatedHeader> headers;
+  headers.reserve(static_cast<size_t>(messages.size()));
+  for (internal::StatedHeader& header : messages) {
+    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(header.digest()));
+    headers.push_back({std::move(*header.mutable_name()), digest});
+  }
+  return headers;
+}
+
+std::string EncodeStatement(const Statement& statement, const SigningKey* signs_with) {
+  internal::Statement message;
+  message.set_key(statement.key.Raw());
+  *message.mutable_header() = ToMessages(statement.headers);
   for (const StatedFile& file : statement.files) {
     internal::Statement::File& added = *message.add_file();
     added.set_name(file.name);
@@ -79,7 +91,7 @@ absl::StatusOr<Statement> DecodeStatement(std::string_view bytes, const TrustedK
   if (!IsBelieved(envelope, trusted)) return absl::PermissionDeniedError("no trusted key has signed it");
   internal::Statement message;
   if (!message.ParseFromString(envelope.statement())) return Damaged();
-  absl::StatusOr<Statement> statement = FromMessage(message);
+  absl::StatusOr<Statement> statement = FromMessage(std::move(message));
   if (!statement.ok()) return Damaged();
   return statement;
 }

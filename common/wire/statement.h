@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
 #include "common/os/env.h"
+#include "common/wire/statement.pb.h"
 
 namespace kernix {
 
@@ -63,6 +64,12 @@ struct StatedHeader {
   Digest digest;
   bool operator==(const StatedHeader&) const = default;
 };
+
+// Headers in messages: of statements, and of what the cache keeps.
+using HeaderMessages = google::protobuf::RepeatedPtrField<internal::StatedHeader>;
+HeaderMessages ToMessages(const std::vector<StatedHeader>& headers);
+// Some error if a digest is none.
+absl::StatusOr<std::vector<StatedHeader>> FromMessages(HeaderMessages messages);
 
 struct StatedFile {
   std::string name;

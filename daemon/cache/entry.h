@@ -12,7 +12,7 @@
 #include "common/base/digest.h"
 #include "common/base/identity.h"
 #include "common/wire/statement.h"
-#include "daemon/cache/index_row.pb.h"
+#include "daemon/cache/rows.pb.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::cache {

@@ -6,7 +6,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/cache/index_row.pb.h"
+#include "daemon/cache/rows.pb.h"
 
 namespace kernix::cache {
 namespace {
@@ -143,11 +143,7 @@ std::string EncodeInputs(const Entry& entry) {
 
 std::string EncodeHeaders(const Entry& entry) {
   internal::HeaderSet set;
-  for (const StatedHeader& header : entry.toolchain_headers) {
-    internal::HeaderSet::Header* added = set.add_header();
-    added->set_path(header.name);
-    added->set_digest(header.digest.Raw());
-  }
+  *set.mutable_header() = ToMessages(entry.toolchain_headers);
   return set.SerializeAsString();
 }
 
@@ -167,11 +163,7 @@ absl::Status DecodeHeaders(std::string_view bytes, Entry& entry) {
   if (!set.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::DataLossError("index: a set of headers cannot be read");
   }
-  entry.toolchain_headers.reserve(set.header_size());
-  for (internal::HeaderSet::Header& header : *set.mutable_header()) {
-    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(header.digest()));
-    entry.toolchain_headers.push_back({std::move(*header.mutable_path()), digest});
-  }
+  KERNIX_ASSIGN_OR_RETURN(entry.toolchain_headers, FromMessages(std::move(*set.mutable_header())));
   return absl::OkStatus();
 }
 

@@ -7,7 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
-#include "daemon/cache/step_results.pb.h"
+#include "daemon/cache/rows.pb.h"
 
 namespace kernix::cache {
 namespace {
@@ -23,11 +23,7 @@ std::string Encode(const StepResult& result) {
     output.set_path(path);
     output.set_content(content);
   }
-  for (const StatedHeader& header : result.headers) {
-    internal::StepResult::Header& added = *message.add_header();
-    added.set_path(header.name);
-    added.set_digest(header.digest.Raw());
-  }
+  *message.mutable_header() = ToMessages(result.headers);
   std::string bytes = message.SerializeAsString();
   return DigestOf(bytes).Raw() + bytes;
 }
@@ -44,11 +40,9 @@ std::optional<StepResult> Decode(std::string_view file) {
   for (internal::StepResult::Output& output : *message.mutable_output()) {
     result.outputs.emplace_back(std::move(*output.mutable_path()), std::move(*output.mutable_content()));
   }
-  for (const internal::StepResult::Header& header : message.header()) {
-    const auto digest = Digest::FromRaw(header.digest());
-    if (!digest.ok()) return std::nullopt;
-    result.headers.push_back({header.path(), *digest});
-  }
+  absl::StatusOr<std::vector<StatedHeader>> headers = FromMessages(std::move(*message.mutable_header()));
+  if (!headers.ok()) return std::nullopt;
+  result.headers = *std::move(headers);
   return result;
 }
 
