@@ -180,7 +180,7 @@ MUTANTS = [
            "Await", without("Renew"), "sharing_test", "*AWaitForAnotherNodes*"),
     Mutant("a write that a renewed token does not try again", "daemon/builder/upstream_cache.cc", "TryToWrite",
            never("IsUnauthenticated"), "sharing_test", "*ExpiredToken*"),
-    Mutant("a load with compilers that waits for workers", "daemon/builder/flights.cc", "JoinOrMake",
+    Mutant("a load with compilers that waits for workers", "daemon/builder/flight.cc", "JoinOrMake",
            never("needs_workers"), "builder_test", "SharedBuildTest.*"),
     Mutant("what is known of a runtime header taken for another's", "daemon/builder/runtime_knowledge.cc",
            "RuntimeKnowledge::Read", without("path"), "build_test", "RuntimeKnowledgeTest.*"),

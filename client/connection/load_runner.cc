@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/connection/load_runner.h"
-
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -8,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "client/connection/connector.h"
 #include "client/connection/grpc_call.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"

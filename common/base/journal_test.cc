@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/base/journal.h"
 
 #include <endian.h>
 #include <gmock/gmock.h>

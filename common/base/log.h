@@ -54,6 +54,25 @@ void LogLeftOut(bool all = false);
 // each field behind KERNIX_.
 std::string JournalEntry(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
 
+// systemd's journal, which keeps the fields of a log line apart (https://systemd.io/JOURNAL_NATIVE_PROTOCOL).
+class Journal {
+ public:
+  explicit Journal(std::string socket_path);
+
+  // The journal that stderr leads to, as $JOURNAL_STREAM says. Null if it leads elsewhere.
+  static const Journal* OfStderr();
+
+  // Adds a field, in upper case behind `prefix`: ("KERNIX_", "user", "ada") becomes KERNIX_USER=ada.
+  static void Add(std::string& entry, std::string_view prefix, std::string_view name, std::string_view value);
+
+  // False if the journal does not take the entry now. Never waits.
+  bool Send(const std::string& entry) const;
+
+ private:
+  const std::string socket_path_;
+  const int socket_;
+};
+
 // The text of a line without its time, for tests.
 std::string FormatLogLine(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
 

@@ -12,11 +12,16 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "common/os/posix_error.h"
 #include "common/os/unix_socket.h"
 
@@ -124,6 +129,37 @@ absl::Status Spawner::Start() {
   KERNIX_ASSIGN_OR_RETURN(pid_, StartProgram(program_, control.second.get()));
   socket_ = std::move(control.first);
   return absl::OkStatus();
+}
+
+namespace {
+
+std::string InstallationOf(const std::string& program) {
+  const std::string folder = Dirname(program);
+  return Basename(folder) == "bin" ? Dirname(folder) : folder;
+}
+
+// A tool needs none of these, and "/" would be everything.
+bool IsOfSystem(const std::string& folder) {
+  return folder == "/" || folder == "/dev" || (folder + "/").starts_with("/usr/") || folder.starts_with("/proc/");
+}
+
+}  // namespace
+
+std::vector<std::string> ToolFolders(Env& env, const std::vector<std::string>& programs,
+                                     const std::map<std::string, std::string>& environment) {
+  std::set<std::string> folders;
+  for (const std::string& program : programs) {
+    if (!program.starts_with('/')) continue;
+    folders.insert(InstallationOf(program));
+    folders.insert(InstallationOf(env.RealPath(program).value_or(program)));
+  }
+  for (const auto& [name, value] : environment) {
+    for (const absl::string_view folder : absl::StrSplit(ToAbsl(value), ':')) {
+      if (absl::StartsWith(folder, "/")) folders.insert(std::string(folder));
+    }
+  }
+  std::erase_if(folders, IsOfSystem);
+  return {folders.begin(), folders.end()};
 }
 
 }  // namespace kernix::spawn

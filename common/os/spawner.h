@@ -6,11 +6,14 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
+#include "common/os/env.h"
 #include "common/os/spawn_message.h"
 #include "common/os/unique_fd.h"
 
@@ -51,5 +54,12 @@ class Spawner {
   Rung floor_ ABSL_GUARDED_BY(mutex_) = Rung::kNone;
   bool shows_machine_ ABSL_GUARDED_BY(mutex_) = false;
 };
+
+// The folders that a tool needs to see when it runs enclosed, beside those of the system (daemon/spawn/README.md): the
+// installations of `programs` (a program's own files lie below the folder that contains its "bin"), by the paths
+// given and behind their links, and the folders that `environment` lists. Sorted. All of /usr is there for all tools,
+// and is left out.
+std::vector<std::string> ToolFolders(Env& env, const std::vector<std::string>& programs,
+                                     const std::map<std::string, std::string>& environment);
 
 }  // namespace kernix::spawn

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/builder/builder.h"
-#include "daemon/builder/flights.h"
+#include "daemon/builder/flight.h"
 #include "daemon/builder/plan_runner.h"
 
 namespace kernix::build {

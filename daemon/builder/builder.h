@@ -17,7 +17,7 @@
 #include "common/base/metrics.h"
 #include "common/os/env.h"
 #include "common/os/file_identity.h"
-#include "daemon/builder/flights.h"
+#include "daemon/builder/flight.h"
 #include "daemon/builder/header_cache.h"
 #include "daemon/builder/known_loads.h"
 #include "daemon/builder/step_cache.h"

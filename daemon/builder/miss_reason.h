@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/base/digest.h"
-#include "daemon/builder/flights.h"
+#include "daemon/builder/flight.h"
 #include "daemon/cache/cache.h"
 #include "daemon/cache/entry.h"
 #include "daemon/request/request.h"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/exec/root_path.h"
 
 #include <gtest/gtest.h>
 

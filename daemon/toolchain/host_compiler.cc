@@ -19,7 +19,7 @@
 #include "common/base/processor.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/os/tool_folders.h"
+#include "common/os/spawner.h"
 #include "daemon/toolchain/file_digests.h"
 #include "daemon/toolchain/tool_query.h"
 
@@ -119,7 +119,7 @@ bool ReadVersion(const std::string& answer, HostCompiler& compiler) {
 // libbfd does the work. A static program prints its version instead, which names no libraries.
 std::vector<std::string> LoadedLibraries(Env& env, const std::string& driver, const std::string& program,
                                          const Variables& variables) {
-  ProcessSpec spec = ToolQuery(env, {program, "--version"}, variables, ToolFolders(env, {driver}, {}));
+  ProcessSpec spec = ToolQuery(env, {program, "--version"}, variables, spawn::ToolFolders(env, {driver}, {}));
   spec.environment.emplace("LD_TRACE_LOADED_OBJECTS", "1");
   const absl::StatusOr<ProcessResult> result = env.RunProcess(spec, nullptr, nullptr);
   std::vector<std::string> libraries;

@@ -14,7 +14,7 @@
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
-#include "common/os/tool_folders.h"
+#include "common/os/spawner.h"
 
 namespace kernix::toolchain {
 namespace {
@@ -83,7 +83,7 @@ Variables ToolEnvironment(const std::string& program, const Variables& needed) {
 
 ProcessSpec ToolQuery(Env& env, const std::vector<std::string>& argv, const Variables& needed,
                       const std::vector<std::string>& folders) {
-  std::vector<std::string> readable = ToolFolders(env, argv, needed);
+  std::vector<std::string> readable = spawn::ToolFolders(env, argv, needed);
   readable.insert(readable.end(), folders.begin(), folders.end());
   return {.argv = argv,
           .environment = ToolEnvironment(argv.front(), needed),
