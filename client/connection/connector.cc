@@ -10,7 +10,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
-#include "common/os/private_directory.h"
 #include "common/wire/call_status.h"
 
 namespace kernix {
@@ -60,6 +59,7 @@ absl::StatusOr<Connector::Meeting> Connector::Meet(PeerSocket peer, Caller& call
                                   info, kInfoTimeout, caller));
   meeting.peer_build = info.build_id();
   meeting.store = info.store_directory();
+  meeting.unwritable_store = info.unwritable_store();
   meeting.is_daemon = meeting.pid == info.pid();
   if (info.draining()) {
     meeting.verdict = Verdict::kLeaving;
@@ -135,11 +135,8 @@ absl::StatusOr<Session> Connector::OpenOwn(const Endpoint& endpoint, Caller& cal
   if (!endpoint.unusable.ok()) return WithOneshotHelp(endpoint.unusable);
   KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, caller));
   if (meeting.was_started && !endpoint.hint.empty()) warn(endpoint.hint);
-  const auto real_path = [this](const std::string& store) { return CanonicalPath(*environment_.env, store); };
-  // Without a store: another thread has asked, and warned.
-  if (meeting.was_started && !meeting.store.empty() &&
-      real_path(meeting.store) != real_path(endpoint.store_directory)) {
-    warn(StrCat("the store ", endpoint.store_directory, " cannot be written; builds go to ", meeting.store,
+  if (meeting.was_started && !meeting.unwritable_store.empty()) {
+    warn(StrCat("the store ", meeting.unwritable_store, " cannot be written; builds go to ", meeting.store,
                 ", which lasts as long as the runtime folder. To keep them, set KERNIX_CACHE_DIR to a folder that you "
                 "can write."));
   }

@@ -65,6 +65,7 @@ class Connector {
     Verdict verdict = Verdict::kFit;
     std::string peer_build;
     std::string store;
+    std::string unwritable_store;
     bool was_started = false;
   };
 

@@ -128,6 +128,8 @@ class ConnectedClient : public DaemonClient {
                       .pid = response.pid(),
                       .uptime_ms = response.uptime_ms(),
                       .store_directory = response.store_directory(),
+                      .read_stores = {response.read_store().begin(), response.read_store().end()},
+                      .unwritable_store = response.unwritable_store(),
                       .shared = response.shared(),
                       .draining = response.draining(),
                       .running_jobs = response.running_jobs(),

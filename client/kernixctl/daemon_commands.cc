@@ -2,14 +2,17 @@
 //
 // The commands about the daemon itself: `kernixctl status`, and what an administrator asks of it, `metrics`, `reload`
 // and `shutdown`.
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <memory>
 
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/reports.h"
-#include "client/kernixctl/stores.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -107,18 +110,17 @@ std::string Json(const Report& report) {
 
 // --- Status: text
 
-std::string Text(const DaemonInfo& info, const OtherStores& stores) {
-  const std::string lack = stores.lack.empty() ? "" : StrCat(stores.lack, "\n");
-  const std::string reads = stores.read.empty() ? "" : StrCat(", reads ", stores.Text());
+std::string Text(const DaemonInfo& info) {
+  const std::string lack = LackOfStore(info);
   return FormatTable({{"address", info.address},
                       {"version", StrCat(info.version, " (build ", info.build_id, ")")},
                       {"process", StrCat(info.pid)},
                       {"running for", FormatDuration(std::chrono::milliseconds(info.uptime_ms))},
-                      {"store", StrCat(info.store_directory, reads)},
+                      {"store", StrCat(info.store_directory, StoresRead(info))},
                       {"serves", info.shared ? "several users" : "one user"},
                       {"jobs", StrCat(info.running_jobs, " running, ", info.queued_jobs, " queued",
                                       info.draining ? "; stopping" : "")}}) +
-         lack;
+         (lack.empty() ? "" : lack + "\n");
 }
 
 // `title`, then the table without its last line break if there are rows below the heading.
@@ -203,10 +205,9 @@ std::string UpstreamText(const v1::GetStatusResponse& status) {
                  remark);
 }
 
-std::string Text(const Report& report, const OtherStores& stores) {
-  return StrCat(Text(report.info, stores), InheritedText(report.status), SandboxText(report.status),
-                LoadsText(report.status), ToolchainsText(report.status), UpstreamText(report.status),
-                CacheText(report.status));
+std::string Text(const Report& report) {
+  return StrCat(Text(report.info), InheritedText(report.status), SandboxText(report.status), LoadsText(report.status),
+                ToolchainsText(report.status), UpstreamText(report.status), CacheText(report.status));
 }
 
 // --- Metrics, reload, shutdown
@@ -269,6 +270,22 @@ int RunShutdown(const ClientOptions& options, const std::string& drain) {
 
 }  // namespace
 
+std::string StoresRead(const DaemonInfo& info) {
+  return info.read_stores.empty() ? "" : StrCat(", reads ", absl::StrJoin(info.read_stores, ", "));
+}
+
+std::string LackOfStore(const DaemonInfo& info) {
+  const std::string& named = info.unwritable_store;
+  if (named.empty()) return "";
+  if (access(named.c_str(), W_OK) == 0) {
+    return StrCat(named,
+                  " could not be written when kernixd started: `kernixctl shutdown`, and the next load writes it");
+  }
+  return StrCat(named, " cannot be written (", std::strerror(errno),
+                "), so it is only read; builds go to a store that lives as long as the runtime folder. To keep them, "
+                "name a store of your own before it in KERNIX_CACHE_DIR");
+}
+
 std::string ProgressText(const v1::Progress& progress) {
   if (progress.state() == v1::Progress::QUEUED) return StrCat("queued, ", progress.queue_position(), " jobs ahead");
   if (progress.step().empty()) return StateName(progress.state());
@@ -287,10 +304,10 @@ absl::StatusOr<std::string> StatusJson(DaemonClient& client) {
 
 Command StatusCommand(const ClientOptions& options) {
   const auto json = std::make_shared<bool>(false);
-  const auto answer = [&options, json](DaemonClient& client) -> absl::StatusOr<std::string> {
+  const auto answer = [json](DaemonClient& client) -> absl::StatusOr<std::string> {
     if (*json) return StatusJson(client);
     KERNIX_ASSIGN_OR_RETURN(const Report report, Ask(client));
-    return Text(report, OtherStoresOf(options, report.info));
+    return Text(report);
   };
   return {.name = "status",
           .summary = "Show the daemon and its work",

@@ -19,7 +19,7 @@
 #include "client/connection/endpoint.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
-#include "client/kernixctl/stores.h"
+#include "client/kernixctl/reports.h"
 #include "client/load/module.h"
 #include "client/tools/environment.h"
 #include "client/tools/gpu_architecture.h"
@@ -139,10 +139,11 @@ void CheckVariables(const ClientEnvironment& environment, Findings& findings) {
   if (read.ok() && warnings.empty()) findings.push_back(Ok("variables", "nothing unknown or ineffective"));
 }
 
-Finding CheckStore(const ClientOptions& options, const DaemonInfo& info) {
-  const OtherStores others = OtherStoresOf(options, info);
-  const std::string reads = others.read.empty() ? "" : StrCat(", reads ", others.Text());
-  if (!others.lack.empty()) return Warn("store", StrCat(info.store_directory, reads, "\n", others.lack));
+Finding CheckStore(const DaemonInfo& info) {
+  const std::string reads = StoresRead(info);
+  if (const std::string lack = LackOfStore(info); !lack.empty()) {
+    return Warn("store", StrCat(info.store_directory, reads, "\n", lack));
+  }
   struct statvfs disk {};
   if (statvfs(info.store_directory.c_str(), &disk) != 0) return Ok("store", StrCat(info.store_directory, reads));
   const uint64_t room = uint64_t{disk.f_bavail} * disk.f_frsize;
@@ -176,14 +177,14 @@ Finding CheckSandbox(DaemonClient& client) {
   return Warn("sandbox", StrCat(status->sandbox(), ": ", status->sandbox_lack()));
 }
 
-bool CheckDaemon(const ClientOptions& options, DaemonClient& client, Findings& findings) {
+bool CheckDaemon(DaemonClient& client, Findings& findings) {
   const absl::StatusOr<DaemonInfo> info = client.Info(/*start=*/true);
   if (!info.ok()) {
     findings.push_back(Fails("socket", info.status()));
     return false;
   }
   findings.push_back(DescribeDaemon(*info));
-  findings.push_back(CheckStore(options, *info));
+  findings.push_back(CheckStore(*info));
   findings.push_back(CheckSandbox(client));
   return true;
 }
@@ -226,7 +227,7 @@ Findings Examine(const ClientOptions& options) {
   const absl::StatusOr<std::unique_ptr<DaemonClient>> client = DaemonClient::Create({}, options);
   if (!client.ok()) {
     findings.push_back(Fails("socket", client.status()));
-  } else if (CheckDaemon(options, **client, findings)) {
+  } else if (CheckDaemon(**client, findings)) {
     CheckKernels(**client, has_nvcc, architecture, findings);
   }
   return findings;

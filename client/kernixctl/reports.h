@@ -20,6 +20,12 @@ using CacheEntries = google::protobuf::RepeatedPtrField<v1::CacheEntry>;
 // 64 hexadecimal digits.
 std::string KeyOf(const v1::CacheEntry& entry);
 
+// ", reads /opt/kernix, /site/kernix"; empty: it reads no other store.
+std::string StoresRead(const DaemonInfo& info);
+
+// Why kernixd does not write the store that was named, and what to do; empty: it does.
+std::string LackOfStore(const DaemonInfo& info);
+
 // `kernixctl status --json`. Never starts a daemon.
 absl::StatusOr<std::string> StatusJson(DaemonClient& client);
 

@@ -151,8 +151,9 @@ absl::Status Daemon::FindStore() {
 // written.
 absl::Status Daemon::WriteElsewhere() {
   KERNIX_ASSIGN_OR_RETURN(const RunFolder folder, RunFolderForStore(env_, ProcessGetEnv, geteuid(), store_));
-  read_stores_.insert(read_stores_.begin(), std::exchange(store_, folder.directory + "/store"));
-  Log(LogLevel::kWarning, "store_only_read", {{"store", read_stores_.front()}, {"written", store_}});
+  unwritable_store_ = std::exchange(store_, folder.directory + "/store");
+  read_stores_.insert(read_stores_.begin(), unwritable_store_);
+  Log(LogLevel::kWarning, "store_only_read", {{"store", unwritable_store_}, {"written", store_}});
   return absl::OkStatus();
 }
 
@@ -180,6 +181,7 @@ absl::Status Daemon::OpenStore() {
                                                     .lend_time = kLendTime,
                                                     .socket = listener_ ? listener_->path() : socket_,
                                                     .read_directories = read_stores_,
+                                                    .stands_in_for = unwritable_store_,
                                                     .limit_bytes_per_user = options_.cache_limit_per_user}));
   Log(LogLevel::kInfo, "start",
       {{"version", Version()},

@@ -89,6 +89,7 @@ class Daemon {
   std::optional<LogFile> log_file_;
   std::string store_;
   std::vector<std::string> read_stores_;
+  std::string unwritable_store_;  // which `store_` stands in for; empty: none
   std::string socket_;
   // Each member needs those above it.
   toolchain::ToolchainRegistry registry_;

@@ -207,6 +207,10 @@ TEST_F(KernixdStoreTest, StoresAfterTheFirstAreRead) {
   }
   const auto daemon = serve(place_.store() + ":" + image);
   const auto client = Connect();
+  const auto info = client->Info();
+  ASSERT_THAT(info, IsOk());
+  EXPECT_THAT(info->read_store(), testing::ElementsAre(image));
+  EXPECT_EQ(info->unwritable_store(), "");
   for (int times = 0; times < 2; ++times) {
     const LoadOutcome hit = client->Load(OnlyCached(1));
     ASSERT_TRUE(hit.result) << hit.status.error_message();
@@ -239,6 +243,10 @@ TEST_F(KernixdStoreTest, AStoreOnAReadOnlyFileSystemIsReadAndAnotherIsWritten) {
     const auto daemon = Launch(KernixdCommand{.environment = {{"XDG_RUNTIME_DIR", runtime}}});
     ASSERT_THAT(daemon->AwaitReady(), IsOk());
     const auto client = Connect();
+    const auto info = client->Info();
+    ASSERT_THAT(info, IsOk());
+    EXPECT_THAT(info->read_store(), testing::ElementsAre(place_.store()));
+    EXPECT_EQ(info->unwritable_store(), place_.store());
     const LoadOutcome hit = client->Load(OnlyCached(1));
     ASSERT_TRUE(hit.result) << hit.status.error_message();
     EXPECT_THAT(hit.result->artifact_path(), testing::StartsWith(place_.store()));

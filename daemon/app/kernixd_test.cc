@@ -32,7 +32,6 @@ TEST_F(KernixdTest, SaysWhoItIs) {
   EXPECT_EQ(info->build_id(), BuildId());
   EXPECT_EQ(info->protocol_version(), kProtocolVersion);
   EXPECT_EQ(info->store_directory(), place_.store());
-  EXPECT_EQ(info->max_request_bytes(), 64u << 20);
   EXPECT_FALSE(info->shared());
   EXPECT_FALSE(info->draining());
 }

@@ -60,6 +60,7 @@ struct CacheOptions {
   std::string socket = {};
   // Stores that are only read: Find() looks there for what this one does not have. See store_folder.h.
   std::vector<std::string> read_directories = {};
+  std::string stands_in_for = {};     // a store that was named and cannot be written; empty: none
   uint64_t limit_bytes_per_user = 0;  // see Limits
 };
 
@@ -179,6 +180,8 @@ class Cache {
   std::vector<std::string> Files() const { return files_->Names(); }
 
   const std::string& directory() const { return options_.directory; }
+  // `read_directories` without those that could not be opened.
+  const CacheOptions& options() const { return options_; }
   uint64_t limit_bytes() const { return limit_bytes_; }
   uint64_t limit_bytes_per_user() const { return limit_bytes_per_user_; }
   // Evicts down to the new limits if it can; otherwise the next Insert() does.
