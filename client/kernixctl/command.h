@@ -81,13 +81,7 @@ std::vector<Option> AllOptions(const Command& command);
 // The commands. `options`, which the flags before the command set, must outlive them.
 Command StatusCommand(const ClientOptions& options);
 Command CacheCommand(const ClientOptions& options);
-Command CacheStatsCommand(const ClientOptions& options);
-Command CacheListCommand(const ClientOptions& options);
 Command CacheShowCommand(const ClientOptions& options);
-Command CachePurgeCommand(const ClientOptions& options);
-Command CachePinCommand(const ClientOptions& options);
-Command CacheUnpinCommand(const ClientOptions& options);
-Command CacheVerifyCommand(const ClientOptions& options);
 Command TraceCommand(const ClientOptions& options);
 Command BuildCommand(const ClientOptions& options);
 Command BundleCommand(const ClientOptions& options);
