@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/os/unix_socket.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 
 #include "common/base/status_macros.h"
@@ -39,6 +41,31 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ConnectedPair(int type) {
   int ends[2];
   if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0) return ErrnoStatus(errno, "make", "a pair of sockets");
   return std::make_pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+absl::Status RemoveStaleSocket(Env& env, const std::string& path) {
+  const absl::StatusOr<FileInfo> info = env.Stat(path, /*follow=*/false);
+  if (absl::IsNotFound(info.status())) return absl::OkStatus();
+  KERNIX_RETURN_IF_ERROR(info.status());
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) {
+    return absl::FailedPreconditionError(
+        StrCat(path, " exists and is not a socket: remove it, or choose another --socket"));
+  }
+  const absl::StatusOr<UniqueFd> connection = ConnectTo(path);
+  if (connection.ok()) {
+    const absl::StatusOr<Peer> peer = PeerOf(connection->get());
+    return absl::AlreadyExistsError(StrCat("another program (process ", peer.ok() ? peer->pid : 0, ") listens at ",
+                                           path, ": choose another --socket"));
+  }
+  if (absl::IsUnavailable(connection.status())) {
+    return absl::AlreadyExistsError(StrCat("another program listens at ", path, ": choose another --socket"));
+  }
+  // Nobody listens, or this user may not ask.
+  if (absl::IsNotFound(connection.status()) || absl::IsPermissionDenied(connection.status())) {
+    return env.RemoveFile(path);
+  }
+  return connection.status();
 }
 
 }  // namespace kernix

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/paths.h"
+#include "common/os/env.h"
 #include "common/os/unique_fd.h"
 
 namespace kernix {
@@ -55,5 +56,9 @@ absl::StatusOr<UniqueFd> ConnectTo(const std::string& path);
 
 // Two connected sockets of this type. Started programs inherit neither.
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ConnectedPair(int type);
+
+// Makes room for a socket at `path`: removes one at which nobody listens any more. kAlreadyExists if somebody does,
+// kFailedPrecondition if there is something else. Messages name the option --socket.
+absl::Status RemoveStaleSocket(Env& env, const std::string& path);
 
 }  // namespace kernix

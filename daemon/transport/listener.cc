@@ -30,32 +30,6 @@ std::optional<pid_t> ListenerAt(const std::string& path) {
   return peer.ok() ? std::optional(peer->pid) : std::nullopt;
 }
 
-bool IsSocket(const std::string& path) {
-  struct stat info {};
-  return lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
-}
-
-// We hold the lock, so a socket that nobody answers belonged to a daemon that died.
-absl::Status RemoveStaleSocket(Env& env, const std::string& path) {
-  const absl::StatusOr<FileInfo> info = env.Stat(path, /*follow=*/false);
-  if (absl::IsNotFound(info.status())) return absl::OkStatus();
-  KERNIX_RETURN_IF_ERROR(info.status());
-  if (!IsSocket(path)) {
-    return absl::FailedPreconditionError(
-        StrCat(path, " exists and is not a socket: remove it, or choose another --socket"));
-  }
-  const absl::StatusOr<UniqueFd> connection = ConnectTo(path);
-  if (connection.ok()) {
-    const absl::StatusOr<Peer> peer = PeerOf(connection->get());
-    return absl::AlreadyExistsError(StrCat("another program (process ", peer.ok() ? peer->pid : 0, ") listens at ",
-                                           path, ": choose another --socket"));
-  }
-  if (absl::IsUnavailable(connection.status())) {
-    return absl::AlreadyExistsError(StrCat("another program listens at ", path, ": choose another --socket"));
-  }
-  return env.RemoveFile(path);
-}
-
 // Before listen(): until then nobody can connect, so the file's initial mode from bind() does not matter.
 absl::Status SetAccess(const char* path, const ListenerOptions& options) {
   if (options.for_group && !options.group.empty()) {
@@ -123,6 +97,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> ClaimSocket(Env& env, const std::strin
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(Env& env, const ListenerOptions& options) {
   KERNIX_RETURN_IF_ERROR(CheckSocketPath(options.path));
+  // We hold the lock, so a socket that nobody answers belonged to a daemon that died.
   KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(env, options.path));
   const std::string staged = StagedPathOf(options.path);
   const bool is_staged = staged != options.path;

@@ -17,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/env.h"
 #include "common/os/posix_error.h"
 #include "common/os/unique_fd.h"
 #include "common/os/unix_socket.h"
@@ -87,18 +88,6 @@ uint16_t PortOf(int socket) {
                                        : ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
 }
 
-absl::Status RemoveStaleSocket(const std::string& path) {
-  struct stat status {};
-  if (lstat(path.c_str(), &status) != 0) return absl::OkStatus();
-  if (!S_ISSOCK(status.st_mode)) return absl::AlreadyExistsError(StrCat(path, " exists and is not a socket"));
-  const absl::Status connected = ConnectTo(path).status();
-  if (connected.ok() || absl::IsUnavailable(connected)) {  // or its queue is full
-    return absl::AlreadyExistsError(StrCat("another process listens at ", path));
-  }
-  if (!absl::IsNotFound(connected)) return connected;
-  return unlink(path.c_str()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "remove", path);
-}
-
 }  // namespace
 
 HttpServer::HttpServer(std::function<HttpResponse(const HttpRequest&)> answer)
@@ -127,7 +116,7 @@ absl::StatusOr<std::string> HttpServer::Listen(const std::string& address) {
 
 absl::Status HttpServer::ListenAtSocket(const std::string& path) {
   KERNIX_RETURN_IF_ERROR(CheckSocketPath(path));
-  KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(path));
+  KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(Env::Posix(), path));
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const mode_t others = umask(0177);
   const SocketAddress address(path);
