@@ -105,38 +105,6 @@ absl::Status CheckPortable(const v1::RecordedLoad& load, const v1::LoadResult& r
                              "machine's file is the same"));
 }
 
-// A folder in which a load is recorded.
-class RecordingFolder {
- public:
-  static absl::StatusOr<RecordingFolder> Make() {
-    const std::string parent = AbsolutePath(ProcessGetEnv("TMPDIR").value_or("/tmp"));
-    KERNIX_ASSIGN_OR_RETURN(std::string path, Env::Posix().CreateTempDirectory(JoinPath(parent, "kernix-bundle-")));
-    return RecordingFolder(std::move(path));
-  }
-  explicit RecordingFolder(std::string path) : path_(std::move(path)) {}
-  RecordingFolder(RecordingFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  RecordingFolder& operator=(RecordingFolder&&) = delete;
-  ~RecordingFolder() {
-    if (!path_.empty()) (void)Env::Posix().RemoveTree(path_);
-  }
-
-  // The environment of a load that is to be recorded here.
-  std::vector<std::string> Environment() const {
-    std::vector<std::string> variables = ProcessVariables();
-    std::erase_if(variables, [](const std::string& other) {
-      return other.starts_with(StrCat(kRecordVariable, "=")) || other.starts_with(StrCat(kBundlesVariable, "="));
-    });
-    variables.push_back(StrCat(kRecordVariable, "=", path_));
-    variables.push_back(StrCat(kBundlesVariable, "=", kNoBundles));  // the one to replace may be damaged
-    return variables;
-  }
-
-  absl::StatusOr<Recording> Read() const { return ReadRecording(Env::Posix(), path_); }
-
- private:
-  std::string path_;
-};
-
 class BundleMaker {
  public:
   BundleMaker(DaemonClient& daemon, const MakeFlags& flags, std::optional<SigningKey> signs_with)
@@ -163,8 +131,9 @@ class BundleMaker {
  private:
   absl::StatusOr<BatchResult> AddFile(const std::string& file, const LoadCallbacks& callbacks) {
     KERNIX_ASSIGN_OR_RETURN(const RecordingFolder folder, RecordingFolder::Make());
+    const std::string no_bundles = StrCat(kBundlesVariable, "=", kNoBundles);  // the one to replace may be damaged
     KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<Module> module,
-                            LoadAlone(daemon_, file, flags_.compile, folder.Environment(), callbacks));
+                            LoadAlone(daemon_, file, flags_.compile, folder.Environment(no_bundles), callbacks));
     KERNIX_ASSIGN_OR_RETURN(const Recording recording, folder.Read());
     if (recording.loads.empty()) return absl::InternalError(StrCat("the load of ", file, " was not recorded"));
     KERNIX_ASSIGN_OR_RETURN(BatchResult added, Add(recording, recording.loads.front(), callbacks));

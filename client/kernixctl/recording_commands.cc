@@ -113,14 +113,6 @@ void PassOn(int signal) {
   }
 }
 
-std::vector<std::string> EnvironmentWith(const std::string& variable) {
-  const std::string beginning = variable.substr(0, variable.find('=') + 1);
-  std::vector<std::string> variables = ProcessVariables();
-  std::erase_if(variables, [&](const std::string& other) { return other.starts_with(beginning); });
-  variables.push_back(variable);
-  return variables;
-}
-
 constexpr char kRecordDetails[] =
     R"(Runs COMMAND and writes a manifest of all loads in all its processes, hits included: for each load the sources,
 the headers, the options, and the key. `kernixctl prefetch` puts these kernels into another machine's cache. The
@@ -150,36 +142,27 @@ absl::Status CheckOutput(const std::string& output) {
                                                             " is not there, or this user may not write to it"));
 }
 
-absl::Status Write(const std::string& folder, const std::string& output) {
-  KERNIX_ASSIGN_OR_RETURN(const Recording recording, ReadRecording(Env::Posix(), folder));
+absl::Status Write(const RecordingFolder& folder, const std::string& output) {
+  KERNIX_ASSIGN_OR_RETURN(const Recording recording, folder.Read());
   KERNIX_RETURN_IF_ERROR(Env::Posix().WriteFileDurably(AbsolutePath(output), ManifestOf(recording), 0644));
   std::cerr << "kernixctl: " << recording.loads.size() << (recording.loads.size() == 1 ? " load" : " loads")
             << " recorded in " << output << "\n";
   return absl::OkStatus();
 }
 
-// With a folder in which the command's processes note their loads.
-int RecordIn(const std::string& folder, const RecordFlags& flags) {
-  const absl::StatusOr<int> code =
-      RunInForeground(flags.command, EnvironmentWith(StrCat(kRecordVariable, "=", folder)));
+int RunRecord(const RecordFlags& flags) {
+  if (const absl::Status output = CheckOutput(flags.output); !output.ok()) return Fail(output);
+  const absl::StatusOr<RecordingFolder> folder = RecordingFolder::Make();
+  if (!folder.ok()) return Fail(folder.status());
+  const absl::StatusOr<int> code = RunInForeground(flags.command, folder->Environment());
   if (!code.ok()) {
     Fail(code.status());
     return absl::IsNotFound(code.status()) ? kNotFoundCode : kCannotRunCode;
   }
-  const absl::Status written = Write(folder, flags.output);
+  const absl::Status written = Write(*folder, flags.output);
   if (written.ok()) return *code;
   const int failure = Fail(written);
   return *code == kOk ? failure : *code;
-}
-
-int RunRecord(const RecordFlags& flags) {
-  if (const absl::Status output = CheckOutput(flags.output); !output.ok()) return Fail(output);
-  const std::string parent = AbsolutePath(ProcessGetEnv("TMPDIR").value_or("/tmp"));
-  const absl::StatusOr<std::string> folder = Env::Posix().CreateTempDirectory(JoinPath(parent, "kernix-record-"));
-  if (!folder.ok()) return Fail(folder.status());
-  const int code = RecordIn(*folder, flags);
-  (void)Env::Posix().RemoveTree(*folder);
-  return code;
 }
 
 // --- Prefetch

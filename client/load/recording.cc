@@ -142,6 +142,27 @@ absl::StatusOr<Recording> ReadRecording(Env& env, const std::string& folder) {
   return recording;
 }
 
+absl::StatusOr<RecordingFolder> RecordingFolder::Make() {
+  const std::string parent = AbsolutePath(ProcessGetEnv("TMPDIR").value_or("/tmp"));
+  KERNIX_ASSIGN_OR_RETURN(std::string path, Env::Posix().CreateTempDirectory(JoinPath(parent, "kernix-record-")));
+  return RecordingFolder(std::move(path));
+}
+
+RecordingFolder::~RecordingFolder() {
+  if (!path_.empty()) (void)Env::Posix().RemoveTree(path_);
+}
+
+std::vector<std::string> RecordingFolder::Environment(const std::string& more) const {
+  std::vector<std::string> variables = ProcessVariables();
+  for (const std::string& variable : {StrCat(kRecordVariable, "=", path_), more}) {
+    const std::string beginning = variable.substr(0, variable.find('=') + 1);
+    if (beginning.empty()) continue;
+    std::erase_if(variables, [&](const std::string& other) { return other.starts_with(beginning); });
+    variables.push_back(variable);
+  }
+  return variables;
+}
+
 absl::StatusOr<std::vector<Digest>> TextsOf(const v1::RecordedLoad& load) {
   if (load.source_digest_size() != load.request().source_size()) {
     return MakeError(v1::ErrorDetail::INVALID_REQUEST, "each source of a recorded load needs a digest");

@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -52,6 +53,25 @@ absl::Status ReadLoad(Env& env, const std::string& path, Recording& recording);
 
 // The loads of a folder, by module name and then by key, whatever the order in which they ended.
 absl::StatusOr<Recording> ReadRecording(Env& env, const std::string& folder);
+
+// A folder for the loads of whoever has its environment. Removed with this object.
+class RecordingFolder {
+ public:
+  static absl::StatusOr<RecordingFolder> Make();
+  RecordingFolder(RecordingFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  RecordingFolder& operator=(RecordingFolder&&) = delete;
+  ~RecordingFolder();
+
+  // This process's environment, with kRecordVariable and, unless it is empty, `more` ("NAME=value").
+  std::vector<std::string> Environment(const std::string& more = "") const;
+
+  absl::StatusOr<Recording> Read() const { return ReadRecording(Env::Posix(), path_); }
+
+ private:
+  explicit RecordingFolder(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+};
 
 // The digests of the texts that a load consists of. INVALID_REQUEST if one of them is no digest.
 absl::StatusOr<std::vector<Digest>> TextsOf(const v1::RecordedLoad& load);
