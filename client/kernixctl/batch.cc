@@ -149,21 +149,10 @@ class Batch {
 }  // namespace
 
 std::string InWords(Origin origin) {
-  switch (origin) {
-    case Origin::kBuilt:
-      return "built";
-    case Origin::kJoined:
-      return "built for others, too";
-    case Origin::kCache:
-      return "from the cache";
-    case Origin::kUpstream:
-      return "from another node";
-    case Origin::kBundle:
-      return "from a bundle";
-    case Origin::kFile:
-      return "from a file";
-  }
-  return "";
+  constexpr const char* kWords[] = {"built",          "built for others, too",
+                                    "from the cache", "from another node",
+                                    "from a bundle",  "from a file"};  // by Origin
+  return kWords[static_cast<size_t>(origin)];
 }
 
 int RunBatch(const std::vector<BatchItem>& items, size_t at_once, bool verbose) {

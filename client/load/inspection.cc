@@ -216,15 +216,8 @@ namespace {
 std::string SuffixOf(Language language) { return StrCat(".kernix", TraitsOf(language).suffixes.front()); }
 
 std::string_view SuffixOf(KeptText::Kind kind) {
-  switch (kind) {
-    case KeptText::Kind::kPtx:
-      return ".ptx";
-    case KeptText::Kind::kSass:
-      return ".sass";
-    case KeptText::Kind::kResources:
-      return ".ptxas";
-  }
-  return "";
+  constexpr std::string_view kSuffixes[] = {"", ".ptx", ".sass", ".ptxas"};  // by the numbers of the kinds
+  return kSuffixes[static_cast<size_t>(kind)];
 }
 
 // The files by name. The contents point into the arguments, which must outlive the map.

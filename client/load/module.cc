@@ -122,21 +122,8 @@ class OpenModule : public Module {
 }  // namespace
 
 std::string_view OriginName(Origin origin) {
-  switch (origin) {
-    case Origin::kBuilt:
-      return "built";
-    case Origin::kJoined:
-      return "joined";
-    case Origin::kCache:
-      return "cache";
-    case Origin::kUpstream:
-      return "upstream";
-    case Origin::kBundle:
-      return "bundle";
-    case Origin::kFile:
-      return "file";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"built", "joined", "cache", "upstream", "bundle", "file"};  // by Origin
+  return kNames[static_cast<size_t>(origin)];
 }
 
 Origin OriginOf(const v1::LoadResult& result) {

@@ -78,16 +78,7 @@ HttpResponse PageResponse() {
           .headers = {{"Content-Security-Policy", policy}}};
 }
 
-std::string_view NameOf(v1::KeptText::Kind kind) {
-  switch (kind) {
-    case v1::KeptText::PTX:
-      return "ptx";
-    case v1::KeptText::SASS:
-      return "sass";
-    default:
-      return "resources";
-  }
-}
+std::string NameOf(v1::KeptText::Kind kind) { return absl::AsciiStrToLower(v1::KeptText::Kind_Name(kind)); }
 
 std::string Json(const v1::ArtifactTexts& texts) {
   const auto unit_json = [](const v1::GeneratedUnit& unit) {

@@ -26,8 +26,6 @@ if sys.version_info < (3, 11):
 _LOOK_SECONDS = 0.1
 _PROGRESS_AFTER_SECONDS = 1.0
 
-#: The parameter that says what a load compiles.
-
 
 class LoadedModules(list[CompiledModule]):
     """The modules of :func:`kernix.load_many`, in the order of the loads.

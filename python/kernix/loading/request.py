@@ -207,7 +207,5 @@ def _literal(literal: str) -> str:
 
 def _escaped_for_nvcc(text: str) -> str:
     """Return `text` so that nvcc, for which a comma outside of a literal begins another macro, reads it as it is."""
-    import re
-
     literal = r'"(?:\\.|[^"\\])*(?:"|$)' + "|" + r"'(?:\\.|[^'\\])*(?:'|$)"
     return re.sub(rf"({literal})|[\\,]", lambda found: found[1] or "\\" + found[0], text)
