@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens a session with a suitable daemon for an endpoint, and runs a load over such sessions.
+// Opens a session with a suitable daemon for an endpoint.
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/connection/daemon_client.h"
-#include "client/connection/daemon_process.h"
+#include "client/connection/daemon_starter.h"
 #include "client/connection/endpoint.h"
 #include "client/connection/grpc_call.h"
 #include "kernix/client.h"
@@ -89,22 +86,5 @@ class Connector {
   // Two clients of different builds must not replace each other's daemon forever.
   std::atomic<bool> replaced_{false};
 };
-
-// --- Loads: attempts, each of them one Load call, until one counts.
-
-// One Load call, from its request to its result.
-struct ConversationOutcome {
-  absl::StatusOr<v1::LoadResult> result;
-  bool daemon_lost = false;  // there was no answer; the caller may try again
-};
-
-// Sends `request`, uploads the headers that the daemon requests, and runs `callbacks` for all other news. Ends early,
-// with some error, if `caller` gives up.
-ConversationOutcome ConverseAboutLoad(const Session& session, const v1::LoadClientMessage& request,
-                                      const BlobProvider& blobs, const LoadCallbacks& callbacks, Caller& caller);
-
-// See DaemonClient::SendLoad(). `endpoint` is the first endpoint to try.
-absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, Endpoint endpoint, const v1::LoadRequest& request,
-                                       const BlobProvider& blobs, const LoadCallbacks& callbacks);
 
 }  // namespace kernix

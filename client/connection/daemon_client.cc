@@ -11,6 +11,7 @@
 #include "client/connection/connector.h"
 #include "client/connection/daemon_process.h"
 #include "client/connection/grpc_call.h"
+#include "client/connection/load_runner.h"
 #include "client/connection/quick_lookup.h"
 #include "client/tools/environment.h"
 #include "common/base/error.h"

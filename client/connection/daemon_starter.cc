@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "client/connection/daemon_starter.h"
+
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "client/connection/connector.h"
 #include "client/connection/endpoint.h"
+#include "client/connection/load_runner.h"
 #include "common/base/error.h"
 #include "common/wire/grpc_status.h"
 #include "kernix/v1/kernix.grpc.pb.h"

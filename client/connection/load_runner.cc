@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "client/connection/load_runner.h"
+
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -6,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "client/connection/connector.h"
 #include "client/connection/grpc_call.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/load_warning.h"
 #include "common/base/paths.h"
-#include "common/base/request_checks.h"
 #include "kernix/load.h"
 #include "kernix/v1/kernix.pb.h"
 

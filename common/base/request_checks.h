@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What client and daemon both know of loads: what one may ask for, and the names of its warnings. All checks return
-// INVALID_REQUEST for anything else.
+// What a load may ask for, as client and daemon both check it. All return INVALID_REQUEST for anything else.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -19,25 +17,5 @@ absl::Status CheckModuleName(std::string_view name);
 inline constexpr int kMaxOptimizationLevel = 3;
 
 absl::Status CheckOptimizationLevel(int64_t level);
-
-// The warnings of a load by name. Users switch one off with KERNIX_WARNINGS=no-<name>. docs/python.md describes each.
-namespace warning {
-
-inline constexpr std::string_view kCudaWithoutStream = "cuda-without-stream";
-inline constexpr std::string_view kOnlyResults = "only-results";
-inline constexpr std::string_view kHiddenFunction = "hidden-function";
-inline constexpr std::string_view kCudaHome = "cuda-home";
-inline constexpr std::string_view kVariableWithoutEffect = "variable-without-effect";
-inline constexpr std::string_view kMissingIncludePath = "missing-include-path";
-inline constexpr std::string_view kRegisterSpills = "register-spills";
-inline constexpr std::string_view kNotInBundle = "not-in-bundle";
-inline constexpr std::string_view kBuildAfterFreeze = "build-after-freeze";
-inline constexpr std::string_view kHistoryNotKept = "history-not-kept";
-
-inline constexpr std::array kNames = {kCudaWithoutStream,     kOnlyResults,        kHiddenFunction, kCudaHome,
-                                      kVariableWithoutEffect, kMissingIncludePath, kRegisterSpills, kNotInBundle,
-                                      kBuildAfterFreeze,      kHistoryNotKept};
-
-}  // namespace warning
 
 }  // namespace kernix

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/os/epoll.h"
+
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 
 #include <array>
 
-#include "common/os/posix_error.h"
 #include "common/os/unique_fd.h"
 
 namespace kernix::posix {

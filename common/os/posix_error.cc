@@ -2,11 +2,9 @@
 #include "common/os/posix_error.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
-#include "common/base/log.h"
 #include "common/base/strings.h"
 
 namespace kernix {
@@ -43,14 +41,6 @@ absl::Status ErrnoStatus(int error_number, std::string_view action, std::string_
   const char* const text = strerrordesc_np(error_number);
   return absl::Status(CodeForErrno(error_number), StrCat("cannot ", action, " ", subject, ": ",
                                                          text == nullptr ? StrCat("error ", error_number) : text));
-}
-
-int AwaitEvents(int epoll, std::span<epoll_event> events, int timeout_ms) {
-  const int count = epoll_wait(epoll, events.data(), static_cast<int>(events.size()), timeout_ms);
-  if (count >= 0) return count;
-  if (errno == EINTR) return 0;
-  Log(LogLevel::kError, "epoll_failed", {{"descriptor", epoll}, {"error", std::strerror(errno)}});
-  std::abort();
 }
 
 }  // namespace kernix

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
-#include "common/base/request_checks.h"
+#include "common/base/load_warning.h"
 #include "common/flags/languages.h"
 #include "common/os/elf_file.h"
 #include "common/wire/artifact_texts.h"

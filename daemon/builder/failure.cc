@@ -22,7 +22,7 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "daemon/builder/driver_functions.h"
-#include "daemon/exec/action.h"
+#include "daemon/exec/root_path.h"
 #include "daemon/language/spec/words.h"
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan.h"

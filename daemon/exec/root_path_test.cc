@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "daemon/exec/root_path.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "common/base/request_checks.h"
+#include "common/base/load_warning.h"
 #include "common/base/strings.h"
 #include "common/flags/languages.h"
 #include "daemon/request/request.h"

@@ -19,6 +19,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/os/epoll.h"
 #include "common/os/posix_error.h"
 #include "common/wire/quick_lookup.h"
 #include "daemon/rpc/load_gate.h"
@@ -295,7 +296,7 @@ void LookupServer::Round() {
   std::array<epoll_event, 64> events;
   const int timeout = Timeout();
   if (timeout == 0) std::this_thread::yield();  // whoever is awaited may need this processor
-  const int count = AwaitEvents(epoll_.get(), events, timeout);
+  const int count = posix::AwaitEvents(epoll_.get(), events, timeout);
   std::vector<LookupConnection*> asked;
   bool woken = false;
   for (int i = 0; i < count; ++i) {

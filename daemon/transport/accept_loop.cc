@@ -19,6 +19,7 @@
 
 #include "common/base/log.h"
 #include "common/base/strings.h"
+#include "common/os/epoll.h"
 #include "common/os/posix_error.h"
 
 namespace kernix::server {
@@ -183,7 +184,7 @@ int AcceptLoop::Timeout() const {
 
 void AcceptLoop::WaitAndHandle() {
   std::array<epoll_event, 64> events;
-  const int count = AwaitEvents(epoll_.get(), events, Timeout());
+  const int count = posix::AwaitEvents(epoll_.get(), events, Timeout());
   // Also when there are other events: connections that come and go must not keep others out.
   if (paused_until_ && env_.Now() >= *paused_until_) ResumeAccepting();
   for (int i = 0; i < count; ++i) {

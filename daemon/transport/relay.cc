@@ -13,6 +13,7 @@
 
 #include "common/base/log.h"
 #include "common/base/strings.h"
+#include "common/os/epoll.h"
 #include "common/os/posix_error.h"
 #include "common/os/unix_socket.h"
 
@@ -185,7 +186,7 @@ absl::StatusOr<UniqueFd> Relay::Connect(UniqueFd client, const IdentityPtr& user
 void Relay::Run() {
   while (GoesOn()) {
     std::array<epoll_event, 64> events;
-    const int count = AwaitEvents(epoll_.get(), events, Timeout());
+    const int count = posix::AwaitEvents(epoll_.get(), events, Timeout());
     for (int i = 0; i < count; ++i) {
       if (events[i].data.ptr != nullptr) Handle(*static_cast<End*>(events[i].data.ptr), events[i].events);
     }

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "client/connection/daemon_process.h"
+#include "client/connection/daemon_starter.h"
 #include "client/connection/endpoint.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
