@@ -150,7 +150,7 @@ void RemoveOlder(Env& env, const std::string& folder, const std::string& but) {
 // The folder with the files of a zip file, whose name changes with the file. Only this user can change it.
 absl::StatusOr<std::string> UnpackedFolder(Env& env, const std::string& zip, const FileInfo& info) {
   KERNIX_ASSIGN_OR_RETURN(const std::string store, DefaultStoreDirectory(env, ProcessGetEnv, geteuid()));
-  const std::string own = JoinPath(StrCat(store, ".bundles"), DigestOf(zip).Hex());
+  const std::string own = JoinPath(JoinPath(store, "bundles"), DigestOf(zip).Hex());
   KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(env, own, geteuid()));
   const std::string name = StrCat(info.inode, "-", info.size, "-", info.mtime_ns);
   std::string folder = JoinPath(own, name);

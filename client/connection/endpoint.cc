@@ -104,6 +104,7 @@ absl::StatusOr<Endpoint> EndpointAt(decltype(FindRunFolderForStore)& run_folder,
                                                        "the store", options.store_directory));
   endpoint.store_directory = std::move(stores.written);
   endpoint.read_stores = std::move(stores.read);
+  endpoint.warning = std::move(stores.warning);
   absl::StatusOr<RunFolder> folder =
       run_folder(*environment.env, environment.get_env, environment.uid, endpoint.store_directory);
   if (!folder.ok()) {
@@ -112,7 +113,7 @@ absl::StatusOr<Endpoint> EndpointAt(decltype(FindRunFolderForStore)& run_folder,
   }
   endpoint.run_folder = *std::move(folder);
   endpoint.socket = endpoint.run_folder.socket;
-  endpoint.warning = endpoint.run_folder.warning;
+  StrAppend(&endpoint.warning, endpoint.warning.empty() ? "" : "\n", endpoint.run_folder.warning);
   return endpoint;
 }
 

@@ -15,9 +15,11 @@
 
 #include "common/base/error.h"
 #include "common/base/paths.h"
+#include "common/base/strings.h"
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "tests/support/bound_socket.h"
+#include "tests/support/mem_env.h"
 #include "tests/support/need_right.h"
 
 namespace kernix {
@@ -119,6 +121,21 @@ TEST_F(EndpointTest, WhereSomebodyElseHasTheRuntimeDirectoryTheRunFolderIsInTheS
   ASSERT_TRUE(without.ok()) << without.status();
   EXPECT_EQ(without->socket, "");
   EXPECT_THAT(std::string(without->unusable.message()), AllOf(HasSubstr(taken), HasSubstr("uid 1")));
+}
+
+TEST_F(EndpointTest, WhereSomebodyElseHasTheUsualStoreHeIsNamed) {
+  MemEnv env;
+  env.SetUid(environment_.uid);
+  const std::string taken = StrCat("/var/tmp/kernix-", environment_.uid);
+  ASSERT_TRUE(env.CreateDirectories(taken, 0700).ok());
+  env.SetOwner(taken, 1);
+  environment_.env = &env;
+  variables_["XDG_CACHE_HOME"] = "/caf\xe9";
+  const absl::StatusOr<Endpoint> endpoint = Resolve();
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_EQ(endpoint->store_directory, StrCat("/tmp/kernix-", environment_.uid, "/store"));
+  EXPECT_THAT(endpoint->warning, AllOf(HasSubstr(taken), HasSubstr("uid 1"), HasSubstr("Have it removed")));
+  EXPECT_TRUE(endpoint->unusable.ok());
 }
 
 TEST_F(EndpointTest, AServiceSocketOfSomebodyElseIsRefusedByName) {

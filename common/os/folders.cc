@@ -113,20 +113,25 @@ absl::StatusOr<RunFolder> RunFolderBelow(Env& env, const GetEnv& get_env, uid_t 
 }
 
 // A folder on the node's own disk. Any user could create it first, so it must belong to us.
-absl::StatusOr<std::string> NodeLocalStore(Env& env, uid_t uid) {
-  const std::string path = StrCat("/var/tmp/kernix-", uid);
-  const absl::Status status = EnsurePrivateDirectory(env, path, uid);
-  if (status.ok()) return path;
-  return absl::Status(status.code(), StrCat(Sentence(status), " Or set KERNIX_CACHE_DIR to a folder of your own."));
+absl::StatusOr<StoreList> NodeLocalStore(Env& env, const GetEnv& get_env, uid_t uid) {
+  StoreList stores{.written = StrCat("/var/tmp/kernix-", uid)};
+  const absl::Status status = EnsurePrivateDirectory(env, stores.written, uid);
+  if (status.ok()) return stores;
+  const std::string why = StrCat(Sentence(status), " Or set KERNIX_CACHE_DIR to a folder of your own.");
+  const absl::StatusOr<std::string> runtime = RuntimeDirectory(env, get_env, uid);
+  if (!absl::IsPermissionDenied(status) || !runtime.ok()) return absl::Status(status.code(), why);
+  stores.written = JoinPath(*runtime, "store");
+  stores.warning = StrCat(why, " Until then builds go to ", stores.written, ", which may not outlive a restart.");
+  return stores;
 }
 
-absl::StatusOr<std::string> UnnamedStore(Env& env, const GetEnv& get_env, uid_t uid) {
+absl::StatusOr<StoreList> UnnamedStore(Env& env, const GetEnv& get_env, uid_t uid) {
   const std::optional<std::string> cache = CacheHome(get_env, uid);
-  if (!cache || !IsValidUtf8(*cache)) return NodeLocalStore(env, uid);
+  if (!cache || !IsValidUtf8(*cache)) return NodeLocalStore(env, get_env, uid);
   const std::string store = NormalizePath(JoinPath(*cache, "kernix"));
   KERNIX_ASSIGN_OR_RETURN(const bool network, env.OnNetworkFileSystem(store));
-  if (network) return NodeLocalStore(env, uid);
-  return store;
+  if (network) return NodeLocalStore(env, get_env, uid);
+  return StoreList{.written = store};
 }
 
 }  // namespace
@@ -162,9 +167,7 @@ absl::StatusOr<StoreList> UserStores(Env& env, const GetEnv& get_env, uid_t uid,
   if (const std::optional<std::string> asked = get_env("KERNIX_CACHE_DIR")) {
     return ParseStoreList("KERNIX_CACHE_DIR", *asked);
   }
-  StoreList stores;
-  KERNIX_ASSIGN_OR_RETURN(stores.written, UnnamedStore(env, get_env, uid));
-  return stores;
+  return UnnamedStore(env, get_env, uid);
 }
 
 absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_env, uid_t uid) {

@@ -21,6 +21,7 @@ namespace kernix {
 struct StoreList {
   std::string written;
   std::vector<std::string> read;  // where else to look, in this order
+  std::string warning;            // why it is not the usual store, and what to do; otherwise empty
 
   // As users name them.
   std::string Text() const;
@@ -73,8 +74,9 @@ std::optional<std::string> CacheHome(const GetEnv& get_env, uid_t uid);
 
 // The user's store if no other is configured: $KERNIX_CACHE_DIR, otherwise $XDG_CACHE_HOME/kernix, otherwise
 // ~/.cache/kernix. If there is no home, or that folder is on a network file system or its path is not UTF-8 (and it was
-// not named by KERNIX_CACHE_DIR), the store is /var/tmp/kernix-<uid>, which is created and must be private. This
-// function creates no other folder.
+// not named by KERNIX_CACHE_DIR), the store is /var/tmp/kernix-<uid>, which is created and must be private. If
+// that folder cannot be used, for example because another user has created it, the store is `store` in the user's
+// runtime directory. This function creates no other folder.
 absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_env, uid_t uid);
 
 // The socket of a machine's service.

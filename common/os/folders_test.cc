@@ -194,9 +194,20 @@ TEST_F(FoldersTest, DefaultStoreAvoidsANetworkHomeUnlessAskedFor) {
 TEST_F(FoldersTest, DefaultStoreWithoutAHomeIsNodeLocalAndOurs) {
   env_.SetUid(kNobodyKnown);
   EXPECT_EQ(DefaultStoreDirectory(env_, without_, kNobodyKnown).value(), "/var/tmp/kernix-987654");
+}
+
+TEST_F(FoldersTest, WhereSomebodyElseHasTheNodeLocalStoreItIsInTheRuntimeDirectory) {
+  const auto stores = [&](const GetEnv& get_env) { return UserStores(env_, get_env, kNobodyKnown, "", ""); };
+  env_.SetUid(kNobodyKnown);
+  EXPECT_EQ(stores(without_)->warning, "");
   env_.SetOwner("/var/tmp/kernix-987654", 1);
-  EXPECT_THAT(DefaultStoreDirectory(env_, without_, kNobodyKnown),
-              HasError(absl::StatusCode::kPermissionDenied, HasSubstr("uid 1")));
+  EXPECT_EQ(stores(without_)->written, "/tmp/kernix-987654/store");
+  EXPECT_THAT(stores(without_)->warning, AllOf(HasSubstr("/var/tmp/kernix-987654: it belongs to"), HasSubstr("(uid 1)"),
+                                               HasSubstr("KERNIX_CACHE_DIR"), HasSubstr("/tmp/kernix-987654/store")));
+  EXPECT_EQ(env_.Stat("/tmp/kernix-987654")->mode, 0700u);
+
+  env_.SetOwner("/tmp/kernix-987654", 1);
+  EXPECT_THAT(stores(without_), HasError(absl::StatusCode::kPermissionDenied, HasSubstr("/var/tmp/kernix-987654")));
 }
 
 }  // namespace

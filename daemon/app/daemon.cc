@@ -143,6 +143,7 @@ absl::Status Daemon::FindStore() {
                           UserStores(env_, ProcessGetEnv, geteuid(), "store_directory", options_.store_directory));
   store_ = std::move(stores.written);
   read_stores_ = std::move(stores.read);
+  if (!stores.warning.empty()) Log(LogLevel::kWarning, "place_taken", {{"reason", stores.warning}});
   const bool can_do_without = options_.started_by_client || env_.Stat(StrCat(store_, "/version")).ok();
   return can_do_without && !options_.shared && IsClosed(store_) ? WriteElsewhere() : absl::OkStatus();
 }
