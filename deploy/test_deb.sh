@@ -11,10 +11,25 @@ fail() { echo "test_deb: $*" >&2; exit 1; }
 
 of_kernix() { find / -xdev -iname '*kernix*' -not -path '/test/*' -not -path '/tmp/*' -not -path '/var/lib/apt/*'; }
 
+# Ubuntu's packages bring it, and work without AppArmor, which comes after them here.
+check_profile() {
+  local profile=/etc/apparmor.d/kernix-spawn
+  # shellcheck source=/dev/null
+  if [ "$(. /etc/os-release && echo "$ID")" = debian ]; then
+    [ ! -e $profile ] || fail "Debian 12 cannot read $profile"
+    return
+  fi
+  apt-get -qq install apparmor >apparmor.log 2>&1 || fail "$(tail -20 apparmor.log)"
+  apparmor_parser --skip-kernel-load --skip-cache $profile || fail "AppArmor refuses $profile"
+}
+
 check_root() {
   apt-get -qq update
+  SECONDS=0
   apt-get -qq install ./dist/*.deb g++ systemd >install.log 2>&1 || fail "$(tail -20 install.log)"
+  echo "apt install: $SECONDS s"
   python3 -c 'import kernix' || fail "python3-kernix does not work"
+  check_profile
   KERNIX_TEST_AS_ROOT=1 bash tests/integration/systemd_test.sh "$PWD/dist"
 
   dpkg --install dist/*.deb >again.log   # what was removed there is so outside of /var, too

@@ -58,6 +58,7 @@ check_system() {
   trap 'echo $? >"$scratch/verdict"' EXIT
   local members
   await systemctl show
+  SECONDS=0
   kernixctl setup --user member1 --user member2 >"$scratch/setup.log" 2>&1 || fail "setup: $(<"$scratch/setup.log")"
   members=$(getent group kernix | cut -d: -f3)
   expect '*ok * C++ kernel *compiled in*To undo it:*' "$(<"$scratch/setup.log")"
@@ -70,6 +71,7 @@ check_system() {
   expect inactive "$(property kernixd ActiveState)"
   expect '*built in*' "$(as 2001 "$members" kernixctl compile "$scratch/kernel.cpp")"
   expect '*from the cache*' "$(as 2002 "$members" kernixctl compile "$scratch/kernel.cpp")"
+  echo "kernixctl setup twice, a build and a hit: $SECONDS s"
   expect '*"shared": true*' "$(as 2002 "$members" kernixctl status --json)"
   expect '*Permission denied*' "$(as 2003 2003 kernixctl --address /run/kernix/kernixd.sock status 2>&1 || true)"
   expect active "$(property kernixd ActiveState)"
