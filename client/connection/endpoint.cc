@@ -113,7 +113,7 @@ absl::StatusOr<Endpoint> EndpointAt(decltype(FindRunFolderForStore)& run_folder,
   }
   endpoint.run_folder = *std::move(folder);
   endpoint.socket = endpoint.run_folder.socket;
-  StrAppend(&endpoint.warning, endpoint.warning.empty() ? "" : "\n", endpoint.run_folder.warning);
+  if (endpoint.warning.empty()) endpoint.warning = endpoint.run_folder.warning;
   return endpoint;
 }
 

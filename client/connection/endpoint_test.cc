@@ -25,6 +25,7 @@
 namespace kernix {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -134,7 +135,7 @@ TEST_F(EndpointTest, WhereSomebodyElseHasTheUsualStoreHeIsNamed) {
   const absl::StatusOr<Endpoint> endpoint = Resolve();
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   EXPECT_EQ(endpoint->store_directory, StrCat("/tmp/kernix-", environment_.uid, "/store"));
-  EXPECT_THAT(endpoint->warning, AllOf(HasSubstr(taken), HasSubstr("uid 1"), HasSubstr("Have it removed")));
+  EXPECT_THAT(endpoint->warning, AllOf(HasSubstr(taken), HasSubstr("uid 1"), EndsWith("a restart.")));
   EXPECT_TRUE(endpoint->unusable.ok());
 }
 
