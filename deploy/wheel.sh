@@ -17,6 +17,8 @@ if [ $# -eq 0 ]; then
     done
   done
 fi
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct || date +%s)}   # the same sources, the same bytes
+export SOURCE_DATE_EPOCH
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
