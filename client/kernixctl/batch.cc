@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <thread>
@@ -152,6 +153,7 @@ std::string InWords(Origin origin) {
   constexpr const char* kWords[] = {"built",          "built for others, too",
                                     "from the cache", "from another node",
                                     "from a bundle",  "from a file"};  // by Origin
+  static_assert(std::size(kWords) == static_cast<size_t>(Origin::kFile) + 1);
   return kWords[static_cast<size_t>(origin)];
 }
 

@@ -4,6 +4,7 @@
 // and `shutdown`.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -281,8 +282,10 @@ std::string LackOfStore(const DaemonInfo& info) {
     return StrCat(named,
                   " could not be written when kernixd started: `kernixctl shutdown`, and the next load writes it");
   }
-  return StrCat(named, " cannot be written (", std::strerror(errno),
-                "), so it is only read; builds go to a store that lives as long as the runtime folder. To keep them, "
+  const std::string why = std::strerror(errno);
+  const bool is_read = std::find(info.read_stores.begin(), info.read_stores.end(), named) != info.read_stores.end();
+  return StrCat(named, " cannot be written (", why, is_read ? "), so it is only read" : "), nor read",
+                "; builds go to a store that lives as long as the runtime folder. To keep them, "
                 "name a store of your own before it in KERNIX_CACHE_DIR");
 }
 

@@ -217,6 +217,7 @@ std::string SuffixOf(Language language) { return StrCat(".kernix", TraitsOf(lang
 
 std::string_view SuffixOf(KeptText::Kind kind) {
   constexpr std::string_view kSuffixes[] = {"", ".ptx", ".sass", ".ptxas"};  // by the numbers of the kinds
+  static_assert(std::size(kSuffixes) == static_cast<size_t>(KeptText::Kind::kResources) + 1);
   return kSuffixes[static_cast<size_t>(kind)];
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/module.h"
 
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -123,6 +124,7 @@ class OpenModule : public Module {
 
 std::string_view OriginName(Origin origin) {
   constexpr std::string_view kNames[] = {"built", "joined", "cache", "upstream", "bundle", "file"};  // by Origin
+  static_assert(std::size(kNames) == static_cast<size_t>(Origin::kFile) + 1);
   return kNames[static_cast<size_t>(origin)];
 }
 

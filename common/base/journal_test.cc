@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-
+//
+// Journal, of common/base/log.h.
 #include <endian.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

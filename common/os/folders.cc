@@ -121,7 +121,8 @@ absl::StatusOr<StoreList> NodeLocalStore(Env& env, const GetEnv& get_env, uid_t 
   const absl::StatusOr<std::string> runtime = RuntimeDirectory(env, get_env, uid);
   if (!absl::IsPermissionDenied(status) || !runtime.ok()) return absl::Status(status.code(), why);
   stores.written = JoinPath(*runtime, "store");
-  stores.warning = StrCat(why, " Until then builds go to ", stores.written, ", which may not outlive a restart.");
+  stores.warning = StrCat(why, " Until then builds go to ", stores.written,
+                          ", which may be small, and may not outlive a logout or a restart.");
   return stores;
 }
 

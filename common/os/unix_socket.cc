@@ -61,11 +61,9 @@ absl::Status RemoveStaleSocket(Env& env, const std::string& path) {
   if (absl::IsUnavailable(connection.status())) {
     return absl::AlreadyExistsError(StrCat("another program listens at ", path, ": choose another --socket"));
   }
-  // Nobody listens, or this user may not ask.
-  if (absl::IsNotFound(connection.status()) || absl::IsPermissionDenied(connection.status())) {
-    return env.RemoveFile(path);
-  }
-  return connection.status();
+  if (absl::IsNotFound(connection.status())) return env.RemoveFile(path);  // nobody listens
+  return absl::Status(connection.status().code(),
+                      StrCat(ToStd(connection.status().message()), ": choose another --socket"));
 }
 
 }  // namespace kernix

@@ -31,7 +31,7 @@ struct Telltale {
   std::string_view meaning;
 };
 constexpr std::string_view kOutOfMemory = "was refused memory";
-constexpr std::string_view kKilled = "was killed, most likely because the machine ran out of memory";
+constexpr std::string_view kKilled = "was killed, most likely for lack of memory";
 constexpr std::string_view kOutOfTime = "used more processor time than";
 constexpr std::string_view kOutOfSpace = "found no space left";
 constexpr std::string_view kOutputTooLarge = "made a file larger than";

@@ -322,7 +322,7 @@ TEST_F(RunActionTest, AHardLimitOfKernixdsProcessorTimeIsNamed) {
   SetResult({.exit_code = 137, .signal = SIGKILL, .processor = std::chrono::milliseconds(4'100)});
   EXPECT_THAT(RunToError(MakeAction()).message(), HasSubstr("processor time than 5 s, kernixd's own limit"));
   SetResult({.exit_code = 137, .signal = SIGKILL, .processor = std::chrono::seconds(3)});
-  EXPECT_THAT(RunToError(MakeAction()).message(), HasSubstr("ran out of memory"));
+  EXPECT_THAT(RunToError(MakeAction()).message(), HasSubstr("for lack of memory"));
 }
 
 // Runs on the real operating system: it cuts output into pieces as pipes do, and the scratch folder's path has a link.

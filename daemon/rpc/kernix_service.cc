@@ -94,7 +94,9 @@ grpc::Status KernixService::GetInfo(grpc::ServerContext*, const v1::GetInfoReque
   response->set_draining(backend_.gate.closed());
   response->set_running_jobs(load.running);
   response->set_queued_jobs(load.queued);
-  for (const std::string& store : backend_.cache.options().read_directories) response->add_read_store(store);
+  if (!backend_.options.shared) {
+    for (const std::string& store : backend_.cache.options().read_directories) response->add_read_store(store);
+  }
   response->set_unwritable_store(backend_.cache.options().stands_in_for);
   return grpc::Status::OK;
 }

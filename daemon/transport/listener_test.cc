@@ -136,6 +136,16 @@ TEST_F(ListenerTest, LeavesAPipe) {
   EXPECT_THAT(TheEnv().Stat(socket_), IsOk());
 }
 
+// Nor one of another user, at which this one may not ask whether somebody listens.
+TEST_F(ListenerTest, LeavesASocketThatGivesNoAnswer) {
+  const UniqueFd other(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const SocketAddress address(socket_);
+  ASSERT_EQ(bind(other.get(), address.get(), address.size()), 0);
+  const auto listener = Bind();
+  EXPECT_THAT(std::string(listener.status().message()), HasSubstr("choose another --socket"));
+  EXPECT_THAT(TheEnv().Stat(socket_), IsOk());
+}
+
 TEST_F(ListenerTest, LeavesTheSocketOfAnotherProgram) {
   const auto other = Bind();
   EXPECT_THAT(Bind(), HasError(absl::StatusCode::kAlreadyExists, HasSubstr(StrCat("(process ", getpid(), ")"))));

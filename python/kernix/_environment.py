@@ -71,5 +71,7 @@ def kernixd() -> NoReturn:
 def kernixctl() -> NoReturn:
     """Replace this process with ``kernixctl``, which then also searches the packages of this Python for nvcc."""
     if sys.argv[1:2] == ["tune"]:  # it calls kernels on arrays of Python
-        os.execv(sys.executable, [sys.executable, "-m", "kernix", *sys.argv[1:]])
+        from kernix.__main__ import main
+
+        sys.exit(main())
     _run("kernixctl", for_kernixctl())

@@ -721,8 +721,7 @@ def test_results_of_other_stores_are_read(fresh_name, place, memory, monkeypatch
 
 def test_nodes_that_share_a_home_share_results(monkeypatch, tmp_path):
     """The default store is on the node's own disk then."""
-    home = tmp_path / "home"
-    home.mkdir()
+    home = tmp_path / "home" / ".cache"
     monkeypatch.delenv("KERNIX_CACHE_DIR")
     monkeypatch.setattr("kernix.tuning.memory.store_override", lambda: None)
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
@@ -735,7 +734,8 @@ def test_nodes_that_share_a_home_share_results(monkeypatch, tmp_path):
     on_node("first").keep(found)
     assert [path.name for path in home.iterdir()] == ["kernix.tuned"]
     assert on_node("second").recall([{}]) == found
-    home.rename(tmp_path / "gone")  # nothing can be written there: each node has its own
+    (home / "kernix.tuned").chmod(0o777)  # anybody could write there: each node has its own
+    assert on_node("first").recall([{}]) is None
     on_node("first").keep(found)
     assert on_node("second").recall([{}]) is None
     assert on_node("first").recall([{}]) == found
@@ -908,7 +908,9 @@ def test_command(tmp_path):
     assert "does not compile" in done.stdout
     by_kernixctl = [str(pathlib.Path(sys.executable).with_name("kernixctl")), "tune", str(source)]
     words = [*by_kernixctl, "--space", "TIMES=1,2", "--compile-only"]
-    compiled = subprocess.run(words, capture_output=True, text=True)
+    (tmp_path / "kernix").mkdir()
+    (tmp_path / "kernix" / "__init__.py").write_text("raise SystemExit('code of the folder')")
+    compiled = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
     assert "scale: 2 variants, 2 of them usable, none timed" in compiled.stdout
     missing = command(str(tmp_path / "none.cpp"), "--space", "TIMES=1")
     assert (missing.returncode, missing.stdout) == (1, "")

@@ -879,6 +879,12 @@ def test_store_that_cannot_be_written(own_place, store_on):
     assert "could not be written when kernixd started: `kernixctl shutdown`" in reports(own_place)[1]
 
 
+def test_store_that_can_neither_be_written_nor_read(own_place, store_on):
+    store_on("ro,size=1m")
+    assert "cannot be written; builds go to" in load_elsewhere(own_place)
+    assert f"{own_place.store} cannot be written (Read-only file system), nor read; builds go" in reports(own_place)[1]
+
+
 def test_stores_that_are_only_read_are_named(own_place):
     assert load_elsewhere(own_place) == ""
     own_place.kernixctl("shutdown")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -50,13 +50,13 @@ class Memory:
     def __init__(self, about: Mapping[str, Any]) -> None:
         self._about = json.dumps([_FORMAT, about], default=_plain, sort_keys=True)
         text = self._about.encode()
-        self._folders = _folders()
+        self._written, self._read_folders = _folders()
         # The file says what it is about, so names need not differ. hashlib's import would take a third of a recall.
         self._name = f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}.json"
 
     def recall(self, variants: Sequence[Settings]) -> Remembered | None:
         """Return the result that is kept for these variants, in the first folder that has one."""
-        folders = filter(_is_safe, self._folders)
+        folders = filter(_is_safe, self._read_folders)
         kept = (self._read(os.path.join(folder, self._name), variants) for folder in folders)
         return next(filter(None, kept), None)
 
@@ -77,19 +77,20 @@ class Memory:
             return None
 
     def keep(self, remembered: Remembered) -> None:
-        """Keep a result. It is no error if the folder cannot be written: the next search takes its time again."""
+        """Keep a result. It is no error if no folder can be written: the next search takes its time again."""
         content = {
             "about": self._about,
             "winner": remembered.winner,
             "module_key": remembered.module_key,
             "table": [row._asdict() for row in remembered.table],
         }
-        folder = self._folders[0]
-        with suppress(OSError):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            if _is_safe(folder):
-                self._write(folder, json.dumps(content))
-                _remove_oldest(folder)
+        for folder in self._written:
+            with suppress(OSError):
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+                if _is_safe(folder):
+                    self._write(folder, json.dumps(content))
+                    _remove_oldest(folder)
+                    return
 
     def _write(self, folder: str, text: str) -> None:
         import tempfile  # only a search needs it
@@ -118,17 +119,25 @@ def _describe_cpu() -> dict[str, str]:
     return {"cpu": model, "cores": str(len(os.sched_getaffinity(0)))}
 
 
-def _folders() -> list[str]:
-    """Return the folders beside the user's stores. As with those, the first is written."""
+def _folders() -> tuple[list[str], list[str]]:
+    """Return the folders that may take a result, the first that can, and those that are read.
+
+    They lie beside the user's stores. The default store may be on a node's own disk: the home, which nodes share, goes
+    first.
+    """
     named = store_override() or os.environ.get("KERNIX_CACHE_DIR", "")
-    stores = [store for store in named.split(os.pathsep) if store] or [_usual_store()]
-    return [f"{os.path.normpath(store)}.tuned" for store in stores]
-
-
-def _usual_store() -> str:
-    """Return where the default store is if homes are local. Nodes that share a home share results, too."""
+    stores = [store for store in named.split(os.pathsep) if store]
+    if stores:
+        folders = _beside(stores)
+        return folders[:1], folders
     home = os.fsdecode(_core.cache_home())
-    return os.path.join(home, "kernix") if os.access(home, os.W_OK) else _core.default_store_directory()
+    in_home = [os.path.join(home, "kernix")] if home else []
+    folders = _beside(dict.fromkeys([*in_home, _core.default_store_directory()]))
+    return folders, folders
+
+
+def _beside(stores: Iterable[str]) -> list[str]:
+    return [f"{os.path.normpath(store)}.tuned" for store in stores]
 
 
 def _is_safe(folder: str) -> bool:
