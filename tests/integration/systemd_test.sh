@@ -72,7 +72,7 @@ check_system() {
   expect '*built in*' "$(as 2001 "$members" kernixctl compile "$scratch/kernel.cpp")"
   expect '*from the cache*' "$(as 2002 "$members" kernixctl compile "$scratch/kernel.cpp")"
   echo "kernixctl setup twice, a build and a hit: $SECONDS s"
-  [ "$(property 'kernix-spawn@*' MemoryMax)" != infinity ] || fail "compilers can take all memory of the machine"
+  expect '[1-9]*' "$(property 'kernix-spawn@*' MemoryMax)"   # not infinity
   expect '*"shared": true*' "$(as 2002 "$members" kernixctl status --json)"
   expect '*Permission denied*' "$(as 2003 2003 kernixctl --address /run/kernix/kernixd.sock status 2>&1 || true)"
   expect active "$(property kernixd ActiveState)"

@@ -44,7 +44,7 @@ struct DaemonInfo {
   int64_t uptime_ms = 0;
   std::string store_directory;
   std::vector<std::string> read_stores;  // besides, in the order in which it searches them
-  std::string unwritable_store;          // that was named, and is only read; empty: it writes the store that was named
+  std::string unwritable_store;          // that was named, and cannot be written; empty: it writes that one
   bool shared = false;
   bool draining = false;
   uint32_t running_jobs = 0;
