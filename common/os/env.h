@@ -81,7 +81,8 @@ struct ProcessSpec {
   std::string writable = {};
   std::chrono::milliseconds timeout{0};  // 0: no limit. On expiry, all of its processes are killed.
   uint64_t max_file_bytes = 0;           // 0: no limit. SIGXFSZ kills a program that makes a larger file.
-  // Limits of each process: memory, and processor time (SIGXCPU, and 5 s later SIGKILL). 0: no limit.
+  // Limits of each process: memory, and processor time (SIGXCPU, and 5 s later SIGKILL). 0: no limit. Where each job
+  // has a cgroup, the limit of memory is also that of all of its processes together.
   uint64_t max_address_space_bytes = 0;
   std::chrono::seconds max_cpu_time{0};
   // How many bytes the files in the folder `writable` may have more than at the start, counted at intervals. 0: no
@@ -95,12 +96,13 @@ struct ProcessSpec {
 };
 
 struct ProcessResult {
+  // What its processes had too much or too many of together, and were killed for.
+  enum class Excess { kNone, kProcesses, kBytesOfFiles, kMemory };
   int exit_code = 0;  // 128 + signal when a signal ended it
   int signal = 0;     // 0 unless a signal ended it
   bool timed_out = false;
-  bool too_many_processes = false;  // it was killed because it had too many processes
-  bool too_many_bytes = false;      // it was killed because its files had too many bytes together
-  std::string output;               // stdout and stderr, in the order in which they were written
+  Excess excess = Excess::kNone;
+  std::string output;  // stdout and stderr, in the order in which they were written
   std::chrono::milliseconds wall{0};
   uint64_t max_rss_bytes = 0;              // of the largest process among it and its children
   std::chrono::microseconds processor{0};  // that it and its children have used, but for those that it did not wait for

@@ -148,6 +148,19 @@ spawn::Command CommandOf(const ProcessSpec& spec) {
   return command;
 }
 
+ProcessResult::Excess ExcessOf(JobEnd::Kind kind) {
+  switch (kind) {
+    case JobEnd::Kind::kTooMany:
+      return ProcessResult::Excess::kProcesses;
+    case JobEnd::Kind::kTooLarge:
+      return ProcessResult::Excess::kBytesOfFiles;
+    case JobEnd::Kind::kTooMuchMemory:
+      return ProcessResult::Excess::kMemory;
+    default:
+      return ProcessResult::Excess::kNone;
+  }
+}
+
 absl::StatusOr<ProcessResult> ResultOf(const JobEnd& end, const ProcessSpec& spec) {
   switch (end.kind) {
     case JobEnd::Kind::kNotEntered:
@@ -159,6 +172,7 @@ absl::StatusOr<ProcessResult> ResultOf(const JobEnd& end, const ProcessSpec& spe
     case JobEnd::Kind::kEnded:
     case JobEnd::Kind::kTooMany:
     case JobEnd::Kind::kTooLarge:
+    case JobEnd::Kind::kTooMuchMemory:
       break;
   }
   ProcessResult result;
@@ -166,8 +180,7 @@ absl::StatusOr<ProcessResult> ResultOf(const JobEnd& end, const ProcessSpec& spe
   result.exit_code = WIFSIGNALED(end.status) ? 128 + WTERMSIG(end.status) : WEXITSTATUS(end.status);
   result.max_rss_bytes = end.max_rss_bytes;
   result.processor = std::chrono::microseconds(end.processor_us);
-  result.too_many_processes = end.kind == JobEnd::Kind::kTooMany;
-  result.too_many_bytes = end.kind == JobEnd::Kind::kTooLarge;
+  result.excess = ExcessOf(end.kind);
   return result;
 }
 

@@ -142,7 +142,7 @@ TEST(RunProcessTest, TooManyProcessesAreKilled) {
   spec.max_processes = 20;
   const auto result = RunToEnd(spec);
   ASSERT_THAT(result, IsOk());
-  EXPECT_TRUE(result->too_many_processes);
+  EXPECT_EQ(result->excess, ProcessResult::Excess::kProcesses);
   EXPECT_EQ(result->signal, SIGKILL);
   EXPECT_TRUE(lifeline.WaitUntilGone());
 }
@@ -153,7 +153,7 @@ TEST(RunProcessTest, ThoseThatHaveAGroupOfTheirOwnAreCountedAndKilled) {
   spec.max_processes = 20;
   const auto result = RunToEnd(spec);
   ASSERT_THAT(result, IsOk());
-  EXPECT_TRUE(result->too_many_processes);
+  EXPECT_EQ(result->excess, ProcessResult::Excess::kProcesses);
   EXPECT_TRUE(lifeline.WaitUntilGone());
 }
 
@@ -163,7 +163,7 @@ TEST(RunProcessTest, AsManyProcessesAsMayAreLeftAlone) {
   const auto result = RunToEnd(spec);
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->output, "alive\n");
-  EXPECT_FALSE(result->too_many_processes);
+  EXPECT_EQ(result->excess, ProcessResult::Excess::kNone);
 }
 
 TEST(RunProcessTest, StreamsOutputWhileTheProgramRuns) {

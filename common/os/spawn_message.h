@@ -46,7 +46,7 @@ struct Command {
   std::string writable;         // the one that it may also write; empty: it gets one for temporary files, TMPDIR
   uint64_t max_file_bytes = 0;  // the limits: see ProcessSpec
   uint64_t max_folder_bytes = 0;
-  uint64_t max_address_space_bytes = 0;
+  uint64_t max_address_space_bytes = 0;  // of each process; with a cgroup, also the memory of all of them together
   uint64_t max_cpu_seconds = 0;
   int32_t max_processes = 0;
   int32_t niceness = 0;
@@ -55,12 +55,13 @@ struct Command {
 // How a job ended.
 struct JobEnd {
   enum class Kind : uint8_t {
-    kEnded,       // the tool ran; `status` is as from wait(2)
-    kTooMany,     // the same, and it was killed because of its number of processes
-    kTooLarge,    // the same, because of the bytes of its files
-    kNotEntered,  // the working directory cannot be entered: `error_number`
-    kNotStarted,  // the program cannot be executed: `error_number`
-    kNotBuilt,    // the enclosure cannot be made: `problem`
+    kEnded,          // the tool ran; `status` is as from wait(2)
+    kTooMany,        // the same, and it was killed because of its number of processes
+    kTooLarge,       // the same, because of the bytes of its files
+    kTooMuchMemory,  // the same, because of the memory of all its processes together
+    kNotEntered,     // the working directory cannot be entered: `error_number`
+    kNotStarted,     // the program cannot be executed: `error_number`
+    kNotBuilt,       // the enclosure cannot be made: `problem`
   };
   Kind kind = Kind::kEnded;
   int32_t status = 0;

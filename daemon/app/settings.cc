@@ -200,9 +200,9 @@ std::vector<Setting> MakeSettings() {
           "max_request_bytes", "SIZE", "largest request, and largest upload of its headers (default: 64MiB)"),
       Row<&O::max_output_bytes>("max_output_bytes", "SIZE",
                                 "largest file that a compile job may write; 0: no limit (default: 1GiB)"),
-      Row<&O::max_process_memory_bytes>(
-          "max_process_memory_bytes", "SIZE",
-          "memory for one process of a compile job; 0: no limit (default: 8GiB if shared, else 0)"),
+      Row<&O::max_process_memory_bytes>("max_process_memory_bytes", "SIZE",
+                                        "memory for one process of a compile job, in the service for all; 0: no limit "
+                                        "(default: 8GiB if shared, else 0)"),
       Row<&O::max_processes_per_job>(
           "max_processes_per_job", "N",
           "processes of one compile job at once; 0: no limit (default: 256 if shared, else 0)"),

@@ -278,11 +278,15 @@ bool IsDiskFull(Env& env, const std::string& root) {
   return free.ok() && *free < kNextToNothing;
 }
 
-std::string NoMemory(const RunOptions& options) {
-  if (options.max_process_memory_bytes == 0) return StrCat(kOutOfMemory, ": the machine has no more");
-  return StrCat(kOutOfMemory, ": one process of a job may have ", options.max_process_memory_bytes,
+std::string WhatMemoryToRaise(const RunOptions& options) {
+  return StrCat(options.max_process_memory_bytes,
                 " bytes, this kernixd's max_process_memory_bytes. Make the kernel smaller, or raise it "
                 "(--max-process-memory-bytes, KERNIX_MAX_PROCESS_MEMORY_BYTES)");
+}
+
+std::string NoMemory(const RunOptions& options) {
+  if (options.max_process_memory_bytes == 0) return StrCat(kOutOfMemory, ": the machine has no more");
+  return StrCat(kOutOfMemory, ": one process of a job may have ", WhatMemoryToRaise(options));
 }
 
 // The kernel kills a process at a hard limit of processor time, also one of kernixd's own.
@@ -302,6 +306,17 @@ std::string TooManyProcesses(const RunOptions& options) {
   return StrCat("ran more than ", options.max_processes,
                 " processes at once, this kernixd's max_processes_per_job: let it start fewer (flags such as -flto=N), "
                 "or raise it (--max-processes-per-job, KERNIX_MAX_PROCESSES_PER_JOB)");
+}
+
+std::string TooMuchMemory(const RunOptions& options) {
+  return StrCat("was killed, because its processes together had all of the memory that a job may have: ",
+                WhatMemoryToRaise(options));
+}
+
+std::string Exceeded(ProcessResult::Excess excess, const RunOptions& options) {
+  if (excess == ProcessResult::Excess::kProcesses) return TooManyProcesses(options);
+  if (excess == ProcessResult::Excess::kBytesOfFiles) return FilesTooLarge(options.max_output_bytes);
+  return TooMuchMemory(options);
 }
 
 // Describes why a command failed if its input was not at fault.
@@ -333,8 +348,9 @@ absl::Status CheckMachine(Env& env, const std::string& root, const RunOptions& o
                           StrCat("did not end within ", std::chrono::duration<double>(action.timeout).count(),
                                  " s, this kernixd's job_timeout: raise it (--job-timeout, KERNIX_JOB_TIMEOUT)"));
   }
-  if (process.too_many_processes) return MachineFailure(action, process, TooManyProcesses(options));
-  if (process.too_many_bytes) return MachineFailure(action, process, FilesTooLarge(options.max_output_bytes));
+  if (process.excess != ProcessResult::Excess::kNone) {
+    return MachineFailure(action, process, Exceeded(process.excess, options));
+  }
   if (process.exit_code == 0) return absl::OkStatus();
   const std::optional<std::string> what = WhatGaveOut(env, root, options, action, process);
   return what ? MachineFailure(action, process, *what) : absl::OkStatus();

@@ -217,8 +217,10 @@ TEST_F(RunActionTest, AToolThatTheMachineFailedIsAResourceErrorWithWhatItSaid) {
       {{.exit_code = 152, .signal = SIGXCPU}, "more processor time than 16 s"},
       {{.exit_code = 1, .output = "g++: fatal error: CPU time limit exceeded signal terminated program cc1plus"},
        "job_timeout"},
-      {{.exit_code = 137, .signal = SIGKILL, .too_many_processes = true}, "max_processes_per_job"},
-      {{.exit_code = 137, .signal = SIGKILL, .too_many_bytes = true}, "made files of more than 0 bytes together"},
+      {{.exit_code = 137, .signal = SIGKILL, .excess = ProcessResult::Excess::kProcesses}, "max_processes_per_job"},
+      {{.exit_code = 137, .signal = SIGKILL, .excess = ProcessResult::Excess::kBytesOfFiles},
+       "made files of more than 0 bytes together"},
+      {{.exit_code = 137, .signal = SIGKILL, .excess = ProcessResult::Excess::kMemory}, "max_process_memory_bytes"},
       {{.exit_code = 137, .signal = SIGKILL, .timed_out = true, .output = "partial"}, "did not end within 1.5 s"},
   };
   for (const MachineFailureCase& c : cases) {

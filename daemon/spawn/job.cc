@@ -28,6 +28,7 @@
 
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
+#include "daemon/spawn/cgroup.h"
 #include "daemon/spawn/wall.h"
 
 namespace kernix::spawn {
@@ -269,12 +270,13 @@ UniqueFd WatchChildren() {
 }
 
 // Starts the tool. If it could not be started, says why.
-pid_t Start(const JobParts& parts, const Command& command, const std::string& writable, int output, JobEnd& end) {
+pid_t Start(const JobParts& parts, const Command& command, const JobCgroup& cgroup, const std::string& writable,
+            int output, JobEnd& end) {
   int trouble[2];
   Require(pipe2(trouble, O_CLOEXEC) == 0, "make a pipe");
   const UniqueFd read_end(trouble[0]);
   UniqueFd write_end(trouble[1]);
-  const pid_t tool = fork();
+  const pid_t tool = cgroup.Fork();
   if (tool == 0) Tool(parts, command, writable, output, write_end.get()).Run();
   Require(tool > 0, "start a process");
   write_end.reset();
@@ -391,11 +393,14 @@ JobEnd Do(const JobParts& parts, Command& command, const UniqueFd& connection, c
   const UniqueFd children = WatchChildren();
   JobEnd end;
   const uint64_t most_bytes = command.max_folder_bytes == 0 ? 0 : BytesIn(writable.path()) + command.max_folder_bytes;
-  const pid_t tool = Start(parts, command, writable.path(), output.get(), end);
+  const JobCgroup cgroup(parts.cgroup, command);
+  const pid_t tool = Start(parts, command, cgroup, writable.path(), output.get(), end);
   if (end.kind == JobEnd::Kind::kEnded) {
     end = Watch(parts, command, writable.path(), connection, children, tool, most_bytes).Run();
   }
+  cgroup.Kill();
   KillDescendants(parts.proc, is_wall);
+  if (end.kind == JobEnd::Kind::kEnded && cgroup.RanOutOfMemory()) end.kind = JobEnd::Kind::kTooMuchMemory;
   return end;
 }
 

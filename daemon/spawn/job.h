@@ -15,6 +15,7 @@ struct JobParts {
   const Enclosure& enclosure;
   const SystemCallFilter* filter;  // null: none
   int proc;                        // a descriptor of /proc
+  int cgroup;                      // from PrepareCgroup(), or -1
 };
 
 // Reads the command from `connection`, runs it with its output to `output`, and reports its end. Must be called in a

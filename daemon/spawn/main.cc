@@ -3,6 +3,9 @@
 // kernix-spawn: runs tools for kernixd, each enclosed (common/os/spawn_message.h). kernixd starts it with a socket as
 // its standard input, and it ends with that. It starts a zygote for each enclosure: a process that has entered the
 // enclosure, and from which the jobs in it are forked. So the enclosure is made once.
+//
+// With --cgroup, each job has a cgroup below that of this process (cgroup.h). If that cannot be, kernix-spawn says so,
+// and works without.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -25,10 +28,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/os/spawn_message.h"
 #include "common/os/unique_fd.h"
+#include "daemon/spawn/cgroup.h"
 #include "daemon/spawn/job.h"
 #include "daemon/spawn/restrictions.h"
 #include "daemon/spawn/wall.h"
@@ -39,8 +44,8 @@ namespace {
 // Not thread-safe.
 class Zygotes {
  public:
-  // `proc`: a descriptor of /proc.
-  explicit Zygotes(int proc) : proc_(proc) {}
+  // `proc`: a descriptor of /proc. `cgroup`: from PrepareCgroup(), or -1.
+  Zygotes(int proc, int cgroup) : proc_(proc), cgroup_(cgroup) {}
 
   // Hands a job to the zygote of its enclosure, and starts that if need be. If there is none to be had, the job ends
   // with the reason.
@@ -59,6 +64,7 @@ class Zygotes {
   UniqueFd Start(const Enclosure& enclosure);
 
   const int proc_;
+  const int cgroup_;
   std::list<Zygote> zygotes_;  // most recently used first
 };
 
@@ -77,8 +83,8 @@ void Refuse(const UniqueFd& connection, const std::string& problem) {
 // The process of a zygote.
 class Process {
  public:
-  Process(const Enclosure& enclosure, UniqueFd channel, int proc, uid_t user, gid_t group)
-      : enclosure_(enclosure), channel_(std::move(channel)), proc_(proc), user_(user), group_(group) {}
+  Process(const Enclosure& enclosure, UniqueFd channel, int proc, int cgroup, uid_t user, gid_t group)
+      : enclosure_(enclosure), channel_(std::move(channel)), proc_(proc), cgroup_(cgroup), user_(user), group_(group) {}
 
   [[noreturn]] void Run() {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -113,22 +119,24 @@ class Process {
     if (pid > 0) return "";
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     channel_.reset();
-    RunJob({enclosure_, filter_.get(), proc_}, job.connection, std::move(job.output));
+    RunJob({enclosure_, filter_.get(), proc_, cgroup_}, job.connection, std::move(job.output));
     _exit(0);
   }
 
   const Enclosure& enclosure_;
   UniqueFd channel_;
   const int proc_;
+  const int cgroup_;
   const uid_t user_;
   const gid_t group_;
   std::unique_ptr<SystemCallFilter> filter_;
 };
 
-// Closes what this process has inherited: channels of other zygotes, the first job.
+// Closes what this process has inherited: channels of other zygotes, the first job. -1 is none.
 void KeepOnly(std::initializer_list<int> fds) {
   int first = STDERR_FILENO + 1;
   for (const int fd : std::set<int>(fds)) {
+    if (fd < 0) continue;
     close_range(static_cast<unsigned>(first), static_cast<unsigned>(fd - 1), 0);
     first = fd + 1;
   }
@@ -172,8 +180,8 @@ UniqueFd Zygotes::Start(const Enclosure& enclosure) {
   const pid_t pid = Fork(enclosure.rung == Rung::kWall ? ZygoteNamespaces() : 0);
   Require(pid >= 0, "make new namespaces");
   if (pid > 0) return ours;
-  KeepOnly({theirs.get(), proc_});
-  Process(enclosure, std::move(theirs), proc_, user, group).Run();
+  KeepOnly({theirs.get(), proc_, cgroup_});
+  Process(enclosure, std::move(theirs), proc_, cgroup_, user, group).Run();
 }
 
 // Whatever kernixd ignores or blocks, tools begin with the usual handling. The C library keeps two signals to itself,
@@ -195,7 +203,16 @@ bool IsSocket(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
-int Main() {
+UniqueFd CgroupOfJobs() {
+  try {
+    return PrepareCgroup();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "kernix-spawn: jobs have no cgroup each: %s\n", error.what());
+    return {};
+  }
+}
+
+int Main(bool has_cgroup) {
   if (!IsSocket(STDIN_FILENO)) {
     std::fputs("kernix-spawn: this is a part of kernixd, which starts it\n", stderr);
     return 2;
@@ -205,7 +222,8 @@ int Main() {
   const UniqueFd proc(open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
   close(STDIN_FILENO);
   open("/dev/null", O_RDONLY);
-  Zygotes zygotes(proc.get());
+  const UniqueFd cgroup = has_cgroup ? CgroupOfJobs() : UniqueFd();
+  Zygotes zygotes(proc.get(), cgroup.get());
   signal(SIGCHLD, SIG_IGN);
   while (std::optional<Handed> job = ReceiveJob(kernixd.get())) {
     Enclosure enclosure;
@@ -217,4 +235,4 @@ int Main() {
 }  // namespace
 }  // namespace kernix::spawn
 
-int main() { return kernix::spawn::Main(); }
+int main(int argc, char** argv) { return kernix::spawn::Main(argc > 1 && std::string_view(argv[1]) == "--cgroup"); }

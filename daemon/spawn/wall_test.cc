@@ -199,7 +199,7 @@ TEST_P(RungTest, AForkBombIsKilled) {
   spec.max_processes = 50;
   const auto result = Run(spec);
   ASSERT_THAT(result, IsOk());
-  EXPECT_TRUE(result->too_many_processes);
+  EXPECT_EQ(result->excess, ProcessResult::Excess::kProcesses);
 }
 
 TEST_P(RungTest, AJobThatStopsItselfIsKilledInTime) {
@@ -228,7 +228,7 @@ TEST_P(RungTest, FilesThatAreTooLargeTogetherEndTheJob) {
     spec.timeout = std::chrono::seconds(20);
     const auto result = Run(spec);
     ASSERT_THAT(result, IsOk());
-    EXPECT_TRUE(result->too_many_bytes) << script << ": " << result->output;
+    EXPECT_EQ(result->excess, ProcessResult::Excess::kBytesOfFiles) << script << ": " << result->output;
     ASSERT_THAT(Run(ShellHere("rm -rf *")), IsOk());
   }
   ProcessSpec within = ShellHere("head -c 90000 /dev/zero > 1; sleep 0.5; echo ended");
