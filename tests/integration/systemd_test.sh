@@ -74,6 +74,7 @@ check_system() {
   echo "kernixctl setup twice, a build and a hit: $SECONDS s"
   expect '[1-9]*' "$(property 'kernix-spawn@*' MemoryMax)"   # not infinity
   expect '[1-9]*' "$(<"/sys/fs/cgroup$(property 'kernix-spawn@*' ControlGroup)/spawn/cgroup.procs")"
+  ! grep 'jobs have no cgroup' "$scratch/services.log" || fail "jobs have no cgroups"
   expect '*"shared": true*' "$(as 2002 "$members" kernixctl status --json)"
   expect '*Permission denied*' "$(as 2003 2003 kernixctl --address /run/kernix/kernixd.sock status 2>&1 || true)"
   expect active "$(property kernixd ActiveState)"
