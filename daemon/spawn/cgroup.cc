@@ -131,7 +131,7 @@ bool JobCgroup::RanOutOfMemory() const {
   std::string name;
   uint64_t times = 0;
   while (events >> name >> times) {
-    if (name == "oom_kill") return times > 0;
+    if (name == "oom") return times > 0;  // "oom_kill" also counts those that the service's limit kills
   }
   return false;
 }

@@ -31,7 +31,7 @@ class JobCgroup {
   // As fork(), but the child is in the cgroup. The process must have one thread.
   pid_t Fork() const;
 
-  // Whether the kernel has killed its processes, because they had too much memory together.
+  // Whether its processes have reached the limit of their memory together. Then the kernel kills them all.
   bool RanOutOfMemory() const;
 
   // Kills all of its processes, where the kernel can (Linux 5.14).

@@ -135,6 +135,18 @@ TEST_P(CgroupTest, ProcessesThatTakeTooMuchMemoryTogetherEndTheJobAlone) {
   other.join();
 }
 
+TEST_P(CgroupTest, MemoryThatTheServiceLacksIsNotTheJobsLimit) {
+  if (!Has("memory")) GTEST_SKIP() << "the controller of memory is not to be had in " << cgroup_.parent_path();
+  Write(cgroup_ / "memory.max", "150M");
+  ProcessSpec spec = Shell("for i in {1..8}; do head -c 100M /dev/zero | tail | sleep 1000 & done; wait");
+  spec.max_address_space_bytes = 400 << 20;
+  spec.timeout = std::chrono::seconds(60);
+  const auto result = Run(spec);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->excess, ProcessResult::Excess::kNone);
+  EXPECT_EQ(result->signal, SIGKILL);
+}
+
 TEST_P(CgroupTest, ThreadsHaveALimit) {
   if (!Has("pids")) GTEST_SKIP() << "the controller of processes is not to be had in " << cgroup_.parent_path();
   ProcessSpec spec = Shell("for i in {1..1000}; do sleep 1000 & done");

@@ -400,7 +400,10 @@ JobEnd Do(const JobParts& parts, Command& command, const UniqueFd& connection, c
   }
   cgroup.Kill();
   KillDescendants(parts.proc, is_wall);
-  if (end.kind == JobEnd::Kind::kEnded && cgroup.RanOutOfMemory()) end.kind = JobEnd::Kind::kTooMuchMemory;
+  const bool was_killed = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL;
+  if (end.kind == JobEnd::Kind::kEnded && was_killed && cgroup.RanOutOfMemory()) {
+    end.kind = JobEnd::Kind::kTooMuchMemory;
+  }
   return end;
 }
 
