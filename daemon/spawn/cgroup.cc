@@ -137,7 +137,8 @@ bool JobCgroup::RanOutOfMemory() const {
 }
 
 void JobCgroup::Kill() const {
-  if (folder_.ok()) Write(folder_.get(), "cgroup.kill", "1");
+  const UniqueFd file(folder_.ok() ? openat(folder_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC) : -1);
+  static_cast<void>(!(file.ok() && write(file.get(), "1", 1) == 1));  // the job kills them in its own way, too
 }
 
 }  // namespace kernix::spawn
