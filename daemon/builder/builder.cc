@@ -145,6 +145,9 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
 
 absl::StatusOr<v1::LoadResult> Builder::Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
                                             LoadObserver& observer, bool verbose, const CancellationPtr& cancellation) {
+  const auto fetch = [&](const std::vector<Digest>& headers) {
+    return header_cache_.FindOrFetch(load->tag.owner, headers, observer);
+  };
   const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
   // While the load waits, the build has this asker's position.
   exec::Askers& askers = *flight->build_askers();
@@ -155,8 +158,7 @@ absl::StatusOr<v1::LoadResult> Builder::Fly(const std::shared_ptr<PlannedLoad>& 
   const absl::Cleanup leave = [&] {
     if (askers.Leave(asker)) changed();
   };
-  OwnHeaders own(header_cache_, load->tag.owner, observer);
-  absl::StatusOr<v1::LoadResult> result = flight->Await(own, verbose, cancellation, start);
+  absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, fetch, start);
   if (flight->closed()) flights.Forget(flight);
   return result;
 }

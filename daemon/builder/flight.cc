@@ -34,7 +34,7 @@ bool Flight::Join(bool only_running) {
 }
 
 Flight::Result Flight::Await(LoadObserver& observer, bool verbose, const CancellationPtr& cancellation,
-                             const StartBuild& start) {
+                             const FetchHeaders& fetch, const StartBuild& start) {
   Asker asker{observer, verbose};
   Result result = absl::UnknownError("not done");
   {
@@ -43,26 +43,26 @@ Flight::Result Flight::Await(LoadObserver& observer, bool verbose, const Cancell
       asker.cancelled = true;
       changed_.NotifyAll();
     });
-    result = CatchExceptions(kLoadNotHandled, [&] { return WaitForResult(asker, start); });
+    result = CatchExceptions(kLoadNotHandled, [&] { return WaitForResult(asker, fetch, start); });
   }
   Leave();
   return result;
 }
 
-Flight::Result Flight::WaitForResult(Asker& asker, const StartBuild& start) {
+Flight::Result Flight::WaitForResult(Asker& asker, const FetchHeaders& fetch, const StartBuild& start) {
   while (true) {
     TellNews(asker);
-    bool fetch = false;
+    bool is_mine = false;
     {
       const MutexLock lock(mutex_);
       if (HasNews(asker)) continue;
       if (state_ == State::kDone) return TheResult();
       if (asker.cancelled) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
-      fetch = state_ == State::kWaiting;
-      if (fetch) state_ = State::kFetching;
-      if (!fetch) changed_.Wait(mutex_);
+      is_mine = state_ == State::kWaiting;
+      if (is_mine) state_ = State::kFetching;
+      if (!is_mine) changed_.Wait(mutex_);
     }
-    if (fetch) KERNIX_RETURN_IF_ERROR(FetchAndStart(asker, start));
+    if (is_mine) KERNIX_RETURN_IF_ERROR(FetchAndStart(fetch, start));
   }
 }
 
@@ -71,11 +71,11 @@ Flight::Result Flight::TheResult() const {
   return result_;
 }
 
-absl::Status Flight::FetchAndStart(Asker& asker, const StartBuild& start) {
+absl::Status Flight::FetchAndStart(const FetchHeaders& fetch, const StartBuild& start) {
   absl::StatusOr<HeaderContents> contents =
       CatchExceptions("kernixd could not take in the headers", [&]() -> absl::StatusOr<HeaderContents> {
         if (headers_.empty()) return HeaderContents();
-        return asker.observer.FetchHeaders(headers_);
+        return fetch(headers_);
       });
   {
     const MutexLock lock(mutex_);

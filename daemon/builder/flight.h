@@ -57,6 +57,8 @@ class LoadObserver {
 class Flight : public exec::ActionObserver {
  public:
   using Result = absl::StatusOr<v1::LoadResult>;
+  // Gets the contents of these headers for an asker, in its thread.
+  using FetchHeaders = std::function<absl::StatusOr<HeaderContents>(const std::vector<Digest>& headers)>;
   // Starts the build with the fetched contents. Called once, in the thread of an asker, who then
   // continues to wait. Must not throw.
   using StartBuild = std::function<void(HeaderContents)>;
@@ -68,9 +70,10 @@ class Flight : public exec::ActionObserver {
   // `only_running`, if its build has not started: such an asker never starts it.
   bool Join(bool only_running = false);
 
-  // Waits for the result. Returns CANCELLED if `cancellation` (may be null) fires first. Calls `start` if this asker is
-  // the one to start the build.
-  Result Await(LoadObserver& observer, bool verbose, const CancellationPtr& cancellation, const StartBuild& start);
+  // Waits for the result. Returns CANCELLED if `cancellation` (may be null) fires first. Calls `fetch`, if there are
+  // headers, and `start` if this asker is the one to start the build.
+  Result Await(LoadObserver& observer, bool verbose, const CancellationPtr& cancellation, const FetchHeaders& fetch,
+               const StartBuild& start);
 
   // Sets the number of steps. Must be called before the first step runs.
   void SetStepsTotal(int steps);
@@ -113,8 +116,8 @@ class Flight : public exec::ActionObserver {
   bool HasNews(const Asker& asker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellNews(Asker& asker);
   Result TheResult() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Result WaitForResult(Asker& asker, const StartBuild& start);
-  absl::Status FetchAndStart(Asker& asker, const StartBuild& start);
+  Result WaitForResult(Asker& asker, const FetchHeaders& fetch, const StartBuild& start);
+  absl::Status FetchAndStart(const FetchHeaders& fetch, const StartBuild& start);
   void Leave();
   bool StaysEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddOutput(v1::Output output) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

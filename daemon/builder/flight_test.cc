@@ -43,6 +43,12 @@ class TestObserver : public LoadObserver {
   Fetch fetch_;
 };
 
+Flight::Result AwaitResult(Flight& flight, TestObserver& observer, bool verbose, const CancellationPtr& cancellation,
+                           const Flight::StartBuild& start) {
+  const auto fetch = [&](const std::vector<Digest>& headers) { return observer.FetchHeaders(headers); };
+  return flight.Await(observer, verbose, cancellation, fetch, start);
+}
+
 HeaderContents Contents(const std::string& text) { return {{DigestOf(text), exec::MakeContent(text)}}; }
 
 v1::LoadResult ResultWithMs(uint64_t ms) {
@@ -62,7 +68,7 @@ TEST(FlightTest, StartsAtOnceWithoutHeadersAndGivesTheResult) {
   Flight flight({}, kForever);
   ASSERT_TRUE(flight.Join());
   TestObserver observer;
-  const auto result = flight.Await(observer, false, nullptr, [&](const HeaderContents& contents) {
+  const auto result = AwaitResult(flight, observer, false, nullptr, [&](const HeaderContents& contents) {
     EXPECT_THAT(contents, IsEmpty());
     flight.Complete(ResultWithMs(7));
   });
@@ -80,12 +86,12 @@ TEST(FlightTest, OnlyARunningBuildTakesAskersWhoDoNotStartIt) {
   ASSERT_TRUE(flight.Join());
   EXPECT_FALSE(flight.Join(/*only_running=*/true));
   TestObserver observer;
-  const auto result = flight.Await(observer, false, nullptr, [&](const HeaderContents&) {
+  const auto result = AwaitResult(flight, observer, false, nullptr, [&](const HeaderContents&) {
     ASSERT_TRUE(flight.Join(/*only_running=*/true));
     flight.Complete(ResultWithMs(1));
   });
   ASSERT_THAT(result, IsOk());
-  EXPECT_THAT(flight.Await(observer, false, nullptr, nullptr), IsOk());
+  EXPECT_THAT(AwaitResult(flight, observer, false, nullptr, nullptr), IsOk());
   EXPECT_FALSE(flight.Join(/*only_running=*/true));
 }
 
@@ -102,8 +108,8 @@ TEST(FlightTest, VerboseAskersGetOutputAndAllGetProgress) {
     flight.OnStepDone(1);
     flight.Complete(ResultWithMs(1));
   };
-  EXPECT_THAT(flight.Await(verbose, true, nullptr, build), IsOk());
-  EXPECT_THAT(flight.Await(quiet, false, nullptr, build), IsOk());  // joins after everything has happened
+  EXPECT_THAT(AwaitResult(flight, verbose, true, nullptr, build), IsOk());
+  EXPECT_THAT(AwaitResult(flight, quiet, false, nullptr, build), IsOk());  // joins after everything has happened
   EXPECT_EQ(verbose.text, "tool compilewarning!");
   EXPECT_EQ(quiet.text, "");
   for (const TestObserver* observer : {&verbose, &quiet}) {
@@ -119,11 +125,11 @@ TEST(FlightTest, OutputWithoutEndIsCutOff) {
   ASSERT_TRUE(flight.Join());
   TestObserver observer;
   const std::string megabyte(1 << 20, 'x');
-  EXPECT_THAT(flight.Await(observer, true, nullptr,
-                           [&](const HeaderContents&) {
-                             for (int i = 0; i < 50; ++i) flight.OnOutput(megabyte);
-                             flight.Complete(ResultWithMs(1));
-                           }),
+  EXPECT_THAT(AwaitResult(flight, observer, true, nullptr,
+                          [&](const HeaderContents&) {
+                            for (int i = 0; i < 50; ++i) flight.OnOutput(megabyte);
+                            flight.Complete(ResultWithMs(1));
+                          }),
               IsOk());
   EXPECT_LT(observer.text.size(), 10u << 20);
   EXPECT_THAT(observer.text, ::testing::EndsWith("[the rest of the output is omitted]\n"));
@@ -136,11 +142,11 @@ TEST(FlightTest, FetchedHeadersReachTheBuild) {
     EXPECT_THAT(digests, ElementsAre(DigestOf("h")));
     return Contents("h");
   });
-  EXPECT_THAT(flight.Await(observer, false, nullptr,
-                           [&](const HeaderContents& contents) {
-                             EXPECT_EQ(*contents.at(DigestOf("h")), "h");
-                             flight.Complete(ResultWithMs(1));
-                           }),
+  EXPECT_THAT(AwaitResult(flight, observer, false, nullptr,
+                          [&](const HeaderContents& contents) {
+                            EXPECT_EQ(*contents.at(DigestOf("h")), "h");
+                            flight.Complete(ResultWithMs(1));
+                          }),
               IsOk());
 }
 
@@ -156,9 +162,10 @@ TEST(FlightTest, WhenTheFetchingAskerFailsAnotherOneFetches) {
   });
   TestObserver second([](const std::vector<Digest>&) { return Contents("h"); });
   const auto build = [&](const HeaderContents&) { flight.Complete(ResultWithMs(5)); };
-  auto first_result = std::async(std::launch::async, [&] { return flight.Await(first, false, nullptr, build); });
+  auto first_result = std::async(std::launch::async, [&] { return AwaitResult(flight, first, false, nullptr, build); });
   AwaitValue("a fetch of the first asker", fetching.get_future());
-  auto second_result = std::async(std::launch::async, [&] { return flight.Await(second, false, nullptr, build); });
+  auto second_result =
+      std::async(std::launch::async, [&] { return AwaitResult(flight, second, false, nullptr, build); });
   let_fail.set_value();
   EXPECT_EQ(KindOf(first_result.get().status()), v1::ErrorDetail::CANCELLED);
   const auto result = second_result.get();
@@ -174,17 +181,19 @@ TEST(FlightTest, WhoComesSecondMayStartIt) {
   ASSERT_TRUE(flight.Join());
   TestObserver first, second;
   const auto end = [&](const HeaderContents&) { flight.Complete(ResultWithMs(3)); };
-  EXPECT_THAT(flight.Await(second, false, nullptr, end), IsOk());
+  EXPECT_THAT(AwaitResult(flight, second, false, nullptr, end), IsOk());
   const auto cancellation = std::make_shared<Cancellation>();
   cancellation->Cancel();
-  EXPECT_THAT(flight.Await(first, false, cancellation, nullptr), IsOk()) << "it was there when the cancellation came";
+  EXPECT_THAT(AwaitResult(flight, first, false, cancellation, nullptr), IsOk())
+      << "it was there when the cancellation came";
 }
 
 TEST(FlightTest, AnAskerWithoutMemoryLeavesLikeOthers) {
   Flight flight({DigestOf("a")}, kForever);
   ASSERT_TRUE(flight.Join());
   TestObserver observer([](const std::vector<Digest>&) -> absl::StatusOr<HeaderContents> { throw std::bad_alloc(); });
-  const auto result = flight.Await(observer, false, nullptr, [](const HeaderContents&) { FAIL() << "no headers"; });
+  const auto result =
+      AwaitResult(flight, observer, false, nullptr, [](const HeaderContents&) { FAIL() << "no headers"; });
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE);
   EXPECT_TRUE(flight.empty());
   EXPECT_TRUE(flight.closed());
@@ -196,7 +205,7 @@ TEST(FlightTest, TheLastAskerWhoLeavesCancelsTheBuild) {
   TestObserver observer;
   const auto cancellation = std::make_shared<Cancellation>();
   const auto result =
-      flight.Await(observer, false, cancellation, [&](const HeaderContents&) { cancellation->Cancel(); });
+      AwaitResult(flight, observer, false, cancellation, [&](const HeaderContents&) { cancellation->Cancel(); });
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
   EXPECT_TRUE(flight.build_cancellation()->cancelled());
   EXPECT_TRUE(flight.closed());
@@ -210,10 +219,11 @@ TEST(FlightTest, OneWhoLeavesDoesNotDisturbTheOthers) {
   ASSERT_TRUE(flight.Join());
   TestObserver leaver, stayer;
   const auto cancellation = std::make_shared<Cancellation>();
-  EXPECT_FALSE(flight.Await(leaver, false, cancellation, [&](const HeaderContents&) { cancellation->Cancel(); }).ok());
+  EXPECT_FALSE(
+      AwaitResult(flight, leaver, false, cancellation, [&](const HeaderContents&) { cancellation->Cancel(); }).ok());
   EXPECT_FALSE(flight.build_cancellation()->cancelled());
   flight.Complete(ResultWithMs(3));
-  EXPECT_THAT(flight.Await(stayer, false, nullptr, nullptr), IsOk());
+  EXPECT_THAT(AwaitResult(flight, stayer, false, nullptr, nullptr), IsOk());
 }
 
 TEST(FlightTest, OneWhoComesBackWhileItLingersFindsItRunning) {
@@ -223,7 +233,7 @@ TEST(FlightTest, OneWhoComesBackWhileItLingersFindsItRunning) {
   std::promise<void> started;
   const auto cancellation = std::make_shared<Cancellation>();
   auto left = std::async(std::launch::async, [&] {
-    return flight.Await(leaver, false, cancellation, [&](const HeaderContents&) { started.set_value(); });
+    return AwaitResult(flight, leaver, false, cancellation, [&](const HeaderContents&) { started.set_value(); });
   });
   AwaitValue("the start of the build", started.get_future());
   cancellation->Cancel();
@@ -232,7 +242,7 @@ TEST(FlightTest, OneWhoComesBackWhileItLingersFindsItRunning) {
   EXPECT_FALSE(AwaitValue("the one who left", left).ok());  // another asker has joined: no need to linger
   EXPECT_FALSE(flight.build_cancellation()->cancelled());
   flight.Complete(ResultWithMs(3));
-  EXPECT_THAT(flight.Await(returner, false, nullptr, nullptr), IsOk());
+  EXPECT_THAT(AwaitResult(flight, returner, false, nullptr, nullptr), IsOk());
 }
 
 TEST(FlightTest, ABuildThatEndsWhileItLingersIsNotCancelled) {
@@ -242,7 +252,7 @@ TEST(FlightTest, ABuildThatEndsWhileItLingersIsNotCancelled) {
   std::promise<void> started;
   const auto cancellation = std::make_shared<Cancellation>();
   auto left = std::async(std::launch::async, [&] {
-    return flight.Await(leaver, false, cancellation, [&](const HeaderContents&) { started.set_value(); });
+    return AwaitResult(flight, leaver, false, cancellation, [&](const HeaderContents&) { started.set_value(); });
   });
   AwaitValue("the start of the build", started.get_future());
   cancellation->Cancel();
@@ -265,7 +275,7 @@ TEST(FlightTest, ManyAskersFromManyThreads) {
         ++fetches;
         return Contents("h");
       });
-      const auto result = flight.Await(observer, true, nullptr, [&](const HeaderContents&) {
+      const auto result = AwaitResult(flight, observer, true, nullptr, [&](const HeaderContents&) {
         ++starts;
         builder = std::thread([&] {
           for (int n = 0; n < 100; ++n) flight.OnOutput("line\n");
