@@ -155,7 +155,9 @@ class Builder : private BuilderParts {
   // Lends the artifact to the load's user, and notes the tag.
   absl::Status GiveOut(const PlannedLoad& load, const v1::LoadResult& result);
   absl::StatusOr<v1::LoadResult> Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
-                                     LoadObserver& observer, bool verbose, const CancellationPtr& cancellation);
+                                     LoadObserver& observer, const CancellationPtr& cancellation);
+  // Must be called when an asker has joined others or left them. Without memory, positions stay as they were.
+  void MoveInQueue(const Flight& flight);
   // Waits until few enough of the user's loads, of batches or not, wait for builds. Null: it is cancelled first.
   std::unique_ptr<exec::ByteQuota::Share> SlotForBuild(const PlannedLoad& load, const CancellationPtr& cancellation);
   // Begins the build, in a thread of its own. From here on, the load's plan and what is set when a build starts are the

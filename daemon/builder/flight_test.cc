@@ -20,6 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr std::chrono::hours kForever{1};
+constexpr exec::Asker kAsker{UserId{7}};
 
 // Records the events; fetches as the test prescribes.
 class TestObserver : public LoadObserver {
@@ -46,7 +47,7 @@ class TestObserver : public LoadObserver {
 Flight::Result AwaitResult(Flight& flight, TestObserver& observer, bool verbose, const CancellationPtr& cancellation,
                            const Flight::StartBuild& start) {
   const auto fetch = [&](const std::vector<Digest>& headers) { return observer.FetchHeaders(headers); };
-  return flight.Await(observer, verbose, cancellation, fetch, start);
+  return flight.Await(kAsker, observer, verbose, cancellation, fetch, start);
 }
 
 HeaderContents Contents(const std::string& text) { return {{DigestOf(text), exec::MakeContent(text)}}; }
@@ -66,7 +67,7 @@ exec::Action NamedAction(const std::string& step) {
 
 TEST(FlightTest, StartsAtOnceWithoutHeadersAndGivesTheResult) {
   Flight flight({}, kForever);
-  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join(kAsker));
   TestObserver observer;
   const auto result = AwaitResult(flight, observer, false, nullptr, [&](const HeaderContents& contents) {
     EXPECT_THAT(contents, IsEmpty());
@@ -76,30 +77,30 @@ TEST(FlightTest, StartsAtOnceWithoutHeadersAndGivesTheResult) {
   EXPECT_EQ(result->build_ms(), 7u);
   EXPECT_EQ(observer.fetches, 0);
   EXPECT_TRUE(flight.closed());
-  EXPECT_FALSE(flight.Join());
+  EXPECT_FALSE(flight.Join(kAsker));
 }
 
 // One who must not start a build does not join before somebody else has.
 TEST(FlightTest, OnlyARunningBuildTakesAskersWhoDoNotStartIt) {
   Flight flight({}, kForever);
-  EXPECT_FALSE(flight.Join(/*only_running=*/true));
-  ASSERT_TRUE(flight.Join());
-  EXPECT_FALSE(flight.Join(/*only_running=*/true));
+  EXPECT_FALSE(flight.Join(kAsker, /*only_running=*/true));
+  ASSERT_TRUE(flight.Join(kAsker));
+  EXPECT_FALSE(flight.Join(kAsker, /*only_running=*/true));
   TestObserver observer;
   const auto result = AwaitResult(flight, observer, false, nullptr, [&](const HeaderContents&) {
-    ASSERT_TRUE(flight.Join(/*only_running=*/true));
+    ASSERT_TRUE(flight.Join(kAsker, /*only_running=*/true));
     flight.Complete(ResultWithMs(1));
   });
   ASSERT_THAT(result, IsOk());
   EXPECT_THAT(AwaitResult(flight, observer, false, nullptr, nullptr), IsOk());
-  EXPECT_FALSE(flight.Join(/*only_running=*/true));
+  EXPECT_FALSE(flight.Join(kAsker, /*only_running=*/true));
 }
 
 TEST(FlightTest, VerboseAskersGetOutputAndAllGetProgress) {
   Flight flight({}, kForever);
   flight.SetStepsTotal(2);
-  ASSERT_TRUE(flight.Join());
-  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join(kAsker));
+  ASSERT_TRUE(flight.Join(kAsker));
   TestObserver verbose, quiet;
   const auto build = [&](const HeaderContents&) {
     flight.OnQueued(NamedAction("compile"), 3);
@@ -122,7 +123,7 @@ TEST(FlightTest, VerboseAskersGetOutputAndAllGetProgress) {
 
 TEST(FlightTest, OutputWithoutEndIsCutOff) {
   Flight flight({}, kForever);
-  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join(kAsker));
   TestObserver observer;
   const std::string megabyte(1 << 20, 'x');
   EXPECT_THAT(AwaitResult(flight, observer, true, nullptr,
@@ -137,7 +138,7 @@ TEST(FlightTest, OutputWithoutEndIsCutOff) {
 
 TEST(FlightTest, FetchedHeadersReachTheBuild) {
   Flight flight({DigestOf("h")}, kForever);
-  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join(kAsker));
   TestObserver observer([](const std::vector<Digest>& digests) {
     EXPECT_THAT(digests, ElementsAre(DigestOf("h")));
     return Contents("h");
@@ -152,8 +153,8 @@ TEST(FlightTest, FetchedHeadersReachTheBuild) {
 
 TEST(FlightTest, WhenTheFetchingAskerFailsAnotherOneFetches) {
   Flight flight({DigestOf("h")}, kForever);
-  ASSERT_TRUE(flight.Join());
-  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join(kAsker));
+  ASSERT_TRUE(flight.Join(kAsker));
   std::promise<void> fetching, let_fail;
   TestObserver first([&](const std::vector<Digest>&) -> absl::StatusOr<HeaderContents> {
     fetching.set_value();
@@ -177,8 +178,8 @@ TEST(FlightTest, WhenTheFetchingAskerFailsAnotherOneFetches) {
 
 TEST(FlightTest, WhoComesSecondMayStartIt) {
   Flight flight({}, kForever);
-  ASSERT_TRUE(flight.Join());
-  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join(kAsker));
+  ASSERT_TRUE(flight.Join(kAsker));
   TestObserver first, second;
   const auto end = [&](const HeaderContents&) { flight.Complete(ResultWithMs(3)); };
   EXPECT_THAT(AwaitResult(flight, second, false, nullptr, end), IsOk());
@@ -190,18 +191,18 @@ TEST(FlightTest, WhoComesSecondMayStartIt) {
 
 TEST(FlightTest, AnAskerWithoutMemoryLeavesLikeOthers) {
   Flight flight({DigestOf("a")}, kForever);
-  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join(kAsker));
   TestObserver observer([](const std::vector<Digest>&) -> absl::StatusOr<HeaderContents> { throw std::bad_alloc(); });
   const auto result =
       AwaitResult(flight, observer, false, nullptr, [](const HeaderContents&) { FAIL() << "no headers"; });
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE);
-  EXPECT_TRUE(flight.empty());
+  EXPECT_TRUE(flight.askers()->empty());
   EXPECT_TRUE(flight.closed());
 }
 
 TEST(FlightTest, TheLastAskerWhoLeavesCancelsTheBuild) {
   Flight flight({}, std::chrono::milliseconds(0));
-  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join(kAsker));
   TestObserver observer;
   const auto cancellation = std::make_shared<Cancellation>();
   const auto result =
@@ -209,14 +210,14 @@ TEST(FlightTest, TheLastAskerWhoLeavesCancelsTheBuild) {
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
   EXPECT_TRUE(flight.build_cancellation()->cancelled());
   EXPECT_TRUE(flight.closed());
-  EXPECT_FALSE(flight.Join());
+  EXPECT_FALSE(flight.Join(kAsker));
   flight.Complete(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
 }
 
 TEST(FlightTest, OneWhoLeavesDoesNotDisturbTheOthers) {
   Flight flight({}, std::chrono::milliseconds(0));
-  ASSERT_TRUE(flight.Join());
-  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join(kAsker));
+  ASSERT_TRUE(flight.Join(kAsker));
   TestObserver leaver, stayer;
   const auto cancellation = std::make_shared<Cancellation>();
   EXPECT_FALSE(
@@ -228,7 +229,7 @@ TEST(FlightTest, OneWhoLeavesDoesNotDisturbTheOthers) {
 
 TEST(FlightTest, OneWhoComesBackWhileItLingersFindsItRunning) {
   Flight flight({}, kForever);
-  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join(kAsker));
   TestObserver leaver, returner;
   std::promise<void> started;
   const auto cancellation = std::make_shared<Cancellation>();
@@ -237,8 +238,8 @@ TEST(FlightTest, OneWhoComesBackWhileItLingersFindsItRunning) {
   });
   AwaitValue("the start of the build", started.get_future());
   cancellation->Cancel();
-  Await("the asker to leave", [&] { return flight.empty(); });
-  ASSERT_TRUE(flight.Join());
+  Await("the asker to leave", [&] { return flight.askers()->empty(); });
+  ASSERT_TRUE(flight.Join(kAsker));
   EXPECT_FALSE(AwaitValue("the one who left", left).ok());  // another asker has joined: no need to linger
   EXPECT_FALSE(flight.build_cancellation()->cancelled());
   flight.Complete(ResultWithMs(3));
@@ -247,7 +248,7 @@ TEST(FlightTest, OneWhoComesBackWhileItLingersFindsItRunning) {
 
 TEST(FlightTest, ABuildThatEndsWhileItLingersIsNotCancelled) {
   Flight flight({}, kForever);
-  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join(kAsker));
   TestObserver leaver;
   std::promise<void> started;
   const auto cancellation = std::make_shared<Cancellation>();
@@ -256,7 +257,7 @@ TEST(FlightTest, ABuildThatEndsWhileItLingersIsNotCancelled) {
   });
   AwaitValue("the start of the build", started.get_future());
   cancellation->Cancel();
-  Await("the asker to leave", [&] { return flight.empty(); });
+  Await("the asker to leave", [&] { return flight.askers()->empty(); });
   flight.Complete(ResultWithMs(3));
   EXPECT_FALSE(AwaitValue("the one who left", left).ok());
   EXPECT_FALSE(flight.build_cancellation()->cancelled());
@@ -266,7 +267,7 @@ TEST(FlightTest, ManyAskersFromManyThreads) {
   Flight flight({DigestOf("h")}, kForever);
   constexpr int kAskers = 16;
   std::atomic<int> starts{0}, fetches{0}, results{0};
-  for (int i = 0; i < kAskers; ++i) ASSERT_TRUE(flight.Join());
+  for (int i = 0; i < kAskers; ++i) ASSERT_TRUE(flight.Join(kAsker));
   std::vector<std::thread> threads;
   std::thread builder;
   for (int i = 0; i < kAskers; ++i) {
