@@ -222,7 +222,7 @@ absl::StatusOr<PlanEnd> Build::RunSteps(PlannedLoad& load) {
                                 .askers = flight_->askers()};
   PlanEnd end =
       RunPlan({.steps = std::move(load.plan.steps), .toolchain = load.request.toolchain, .mode = load.plan.mode},
-              parts_.step_runner,
+              [this](const Step& step, const StepRun& run) { return parts_.step_runner.RunStep(step, run); },
               {.askers = flight_->askers(),
                .budget = load.budget,
                .outputs = std::make_shared<HeldOutputs>(parts_.env, held),

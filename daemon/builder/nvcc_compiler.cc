@@ -106,7 +106,7 @@ std::string AsInWholeCall(const Step& ptxas, const std::string& output) {
 class NvccCompiler::Compile {
  public:
   // All must outlive it. `lines_count`: what serves may not show lines of another text of the same code.
-  Compile(NvccCompiler& compiler, const Step& step, const StepRunner::Run& run, bool lines_count = false)
+  Compile(NvccCompiler& compiler, const Step& step, const StepRun& run, bool lines_count = false)
       : compiler_(compiler),
         step_(step),
         run_(run),
@@ -133,7 +133,7 @@ class NvccCompiler::Compile {
     const exec::Action question = DryRunOf(step_);
     const Digest digest = exec::DigestOfAction(question, {}).hash;
     if (std::optional<DryRunPtr> known = compiler_.dry_runs_.Find(digest)) return *std::move(known);
-    const exec::ActionEnd end = compiler_.runner_.RunCommand(
+    const exec::ActionEnd end = compiler_.commands_.RunCommand(
         question, StepKind::kOther, {.askers = run_.askers, .trace = run_.trace, .cancellation = run_.cancellation});
     if (!end.ok() && WouldEndAgain(end.status())) return end.status();
     if (!end.ok() || end->exit_code != 0) return nullptr;
@@ -324,11 +324,13 @@ class NvccCompiler::Compile {
   }
 
   PlanEnd RunPhases(std::vector<Step> steps) {
-    StepRunner::Run run = run_;
+    StepRun run = run_;
     run.outputs = held_;
     run.observer = &observer_;
-    PlanEnd end = RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode, .in_order = true},
-                          compiler_.runner_, std::move(run));
+    PlanEnd end = RunPlan(
+        {.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode, .in_order = true},
+        [this](const Step& step, const StepRun& phase) { return compiler_.commands_.RunStep(step, phase); },
+        std::move(run));
     if (end.reused.contains(StepKind::kCicc)) has_reused_device_code_ = true;
     return end;
   }
@@ -389,12 +391,12 @@ class NvccCompiler::Compile {
   exec::ActionEnd RunWhole(std::string_view reason) {
     compiler_.compiles_[reason].Add();
     LetGo();
-    return compiler_.runner_.RunCommand(step_.action, step_.kind, run_);
+    return compiler_.commands_.RunCommand(step_.action, step_.kind, run_);
   }
 
   NvccCompiler& compiler_;
   const Step& step_;
-  const StepRunner::Run& run_;
+  const StepRun& run_;
   const HeldOutputsPtr held_;
   const bool lines_count_;
   MutedStep observer_{run_.observer};    // of phases
@@ -411,9 +413,7 @@ class NvccCompiler::Compile {
   exec::Content printed_before_;
 };
 
-exec::ActionEnd NvccCompiler::Run(const Step& step, const StepRunner::Run& run) {
-  return Compile(*this, step, run).Run();
-}
+exec::ActionEnd NvccCompiler::Run(const Step& step, const StepRun& run) { return Compile(*this, step, run).Run(); }
 
 void NvccCompiler::Register(MetricsRegistry& registry) const {
   compiles_.Register(registry);

@@ -13,12 +13,12 @@
 #include "common/base/lru.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
+#include "daemon/builder/command_runner.h"
 #include "daemon/builder/compiled_preambles.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/preambles.h"
 #include "daemon/builder/runtime_knowledge.h"
 #include "daemon/builder/step_cache.h"
-#include "daemon/builder/step_runner.h"
 #include "daemon/plan/plan.h"
 
 namespace kernix::build {
@@ -26,11 +26,11 @@ namespace kernix::build {
 // Thread-safe.
 class NvccCompiler {
  public:
-  // All must outlive the compiler. `runner` runs everything.
-  NvccCompiler(Env& env, StepRunner& runner, StepCache& cache, CompiledPreambles& compiled_preambles,
+  // All must outlive the compiler.
+  NvccCompiler(Env& env, CommandRunner& commands, StepCache& cache, CompiledPreambles& compiled_preambles,
                Learning& learning, const Shortcuts& disabled)
       : env_(env),
-        runner_(runner),
+        commands_(commands),
         disabled_(disabled),
         knowledge_(env, cache, learning),
         preambles_(cache, learning, disabled),
@@ -39,7 +39,7 @@ class NvccCompiler {
   // As StepRunner::RunStep(), for a kCudaCompile. If kernixd does not understand nvcc's dry run, or if a phase fails
   // without naming an error, the step runs as its own command, and users see its output and errors. An error that a
   // phase names is nvcc's; if a stand-in may have changed it, the phase has read the whole header.
-  exec::ActionEnd Run(const Step& step, const StepRunner::Run& run);
+  exec::ActionEnd Run(const Step& step, const StepRun& run);
 
   void Register(MetricsRegistry& registry) const;
 
@@ -48,7 +48,7 @@ class NvccCompiler {
   using DryRunPtr = std::shared_ptr<const std::string>;
 
   Env& env_;
-  StepRunner& runner_;
+  CommandRunner& commands_;
   const Shortcuts disabled_;
 
   CounterFamily compiles_{"kernix_nvcc_compiles_total",

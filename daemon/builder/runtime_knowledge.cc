@@ -9,7 +9,6 @@
 #include "common/base/strings.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/builder/plan_runner.h"
-#include "daemon/builder/step_runner.h"
 #include "daemon/builder/unit_texts.h"
 #include "daemon/exec/action_digest.h"
 #include "daemon/plan/tool_paths.h"

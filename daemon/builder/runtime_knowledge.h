@@ -22,8 +22,6 @@
 
 namespace kernix::build {
 
-class StepRunner;
-
 // About the stand-in of some parts.
 struct KnownRuntime {
   std::set<size_t> passes;  // of a compile; each can read the stand-in or the whole header

@@ -94,7 +94,7 @@ struct Step {
   std::vector<std::string> inputs_from_steps;  // paths among the outputs of earlier steps
   Printed printed;
   std::optional<Reuse> reuse = {};
-  std::shared_ptr<const FasterAction> faster = nullptr;  // only with `reuse`
+  std::shared_ptr<const FasterAction> faster = nullptr;  // of a compile for the host
   std::string object = {};                               // the output that is a unit's object; empty: none is
   std::optional<NvccCompile> nvcc = {};                  // of a kCudaCompile
 };
