@@ -27,6 +27,9 @@ std::string AdviceForFailure(std::string_view error, const std::vector<std::stri
 // has no room.
 bool WouldEndAgain(const absl::Status& status);
 
+// What stands before an error: "k.cu(3): error: no", "k.cu(3): error #20011-D: no", "k.cu:3:5: error: no [-Werror=no]".
+inline constexpr absl::string_view kErrorMark = ": error";
+
 // Makes a COMPILATION error with the complete output and the command. `result` must have a nonzero exit code.
 absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result);
 

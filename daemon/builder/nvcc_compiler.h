@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a compile by nvcc as nvcc's phases (nvcc_phases.h): with a stand-in for CUDA's runtime header where names show
-// that it serves (unit_texts.h), and with kept preambles (preambles.h).
+// Runs a compile by nvcc as nvcc's phases (nvcc_phases.h). Three shortcuts may serve, none of them in a new store:
+// stand-ins for CUDA's runtime header (stand_ins.h), kept preambles (preambles.h), and compiled ones
+// (compiled_preambles.h).
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@
 #include "daemon/builder/compiled_preambles.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/preambles.h"
-#include "daemon/builder/runtime_knowledge.h"
+#include "daemon/builder/stand_ins.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/plan/plan.h"
 
@@ -32,7 +33,7 @@ class NvccCompiler {
       : env_(env),
         commands_(commands),
         disabled_(disabled),
-        knowledge_(env, cache, learning),
+        stand_ins_(env, cache, learning, disabled),
         preambles_(cache, learning, disabled),
         compiled_preambles_(compiled_preambles) {}
 
@@ -55,15 +56,8 @@ class NvccCompiler {
                           "Compiles by nvcc: in its phases, or by one call of nvcc, and why.",
                           "how",
                           {"phases", "whole_forced", "whole_not_understood", "whole_after_failure", "again_for_lines"}};
-  CounterFamily runtime_headers_{
-      "kernix_cuda_runtime_headers_total",
-      "Compiles in nvcc's phases: with the parts of cuda_runtime.h that the kernel needs, or with all of it, and why.",
-      "how",
-      {"parts", "whole_not_possible", "whole_not_known_yet", "whole_by_names", "whole_after_preprocessing",
-       "whole_forced", "whole_after_error"}};
-
   SharedLru<Digest, DryRunPtr> dry_runs_{256};  // what nvcc has answered, by question
-  RuntimeKnowledge knowledge_;
+  StandIns stand_ins_;
   Preambles preambles_;
   CompiledPreambles& compiled_preambles_;
 };
