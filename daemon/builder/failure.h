@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "daemon/builder/miss_reason.h"
 #include "daemon/builder/upstream_cache.h"
 #include "daemon/exec/action.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs a compile by nvcc as nvcc's phases (nvcc_phases.h). Three shortcuts may serve, none of them in a new store:
-// stand-ins for CUDA's runtime header (stand_ins.h), kept preambles (preambles.h), and compiled ones
+// stand-ins for CUDA's runtime header (stand_ins.h), kept preambles (kept_preambles.h), and compiled ones
 // (compiled_preambles.h).
 #pragma once
 
@@ -16,8 +16,8 @@
 #include "common/os/env.h"
 #include "daemon/builder/command_runner.h"
 #include "daemon/builder/compiled_preambles.h"
+#include "daemon/builder/kept_preambles.h"
 #include "daemon/builder/learning.h"
-#include "daemon/builder/preambles.h"
 #include "daemon/builder/stand_ins.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/plan/plan.h"
@@ -58,7 +58,7 @@ class NvccCompiler {
                           {"phases", "whole_forced", "whole_not_understood", "whole_after_failure", "again_for_lines"}};
   SharedLru<Digest, DryRunPtr> dry_runs_{256};  // what nvcc has answered, by question
   StandIns stand_ins_;
-  Preambles preambles_;
+  KeptPreambles preambles_;
   CompiledPreambles& compiled_preambles_;
 };
 
