@@ -49,13 +49,6 @@ exec::ActionEnd CommandRunner::RunStep(const Step& step, const StepRun& run) {
   return end;
 }
 
-exec::ActionEnd CommandRunner::RunCommand(const exec::Action& action, StepKind kind, const StepRun& run) {
-  TimedStep timed(env_, metrics_, action.step, kind, run.observer, run.trace);
-  exec::ActionEnd end = timed.Run(executor_, action, run.askers, run.cancellation);
-  timed.End(end);
-  return end;
-}
-
 exec::ActionEnd CommandRunner::RunReusable(const Step& step, const StepRun& run, TimedStep& timed) {
   KERNIX_ASSIGN_OR_RETURN(Step canonical, WithCanonicalDeviceUnit(step, run.outputs));
   const Digest key = StepCache::KeyOf(canonical, *run.toolchain);
@@ -95,7 +88,7 @@ exec::ActionEnd CommandRunner::RunAndKeep(const Reusable& reusable) {
 
 exec::ActionEnd CommandRunner::RunFaster(const Step& step, const StepRun& run, TimedStep& timed) {
   if (step.faster != nullptr) {
-    exec::ActionEnd end = timed.RunMuted(executor_, step.faster->action, run.askers, run.cancellation);
+    exec::ActionEnd end = timed.Run(executor_, step.faster->action, run.askers, run.cancellation, /*muted=*/true);
     if (!end.ok() && WouldEndAgain(end.status())) return end;
     bool is_taken = false;
     IgnoreExceptions("not taken", [&] { is_taken = TakeResult(*step.faster, end); });

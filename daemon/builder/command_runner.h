@@ -42,9 +42,6 @@ class CommandRunner {
   // earlier result, or another node's, or runs and keeps its result. `step.faster` runs first, if there is one.
   exec::ActionEnd RunStep(const Step& step, const StepRun& run);
 
-  // Runs `action`, of a step of this kind, as one command, whatever earlier steps have made.
-  exec::ActionEnd RunCommand(const exec::Action& action, StepKind kind, const StepRun& run);
-
   // `pool` tells the runner's executor apart from that of other runners, which reuse nothing.
   void Register(MetricsRegistry& registry, const MetricsRegistry::Labels& pool = {}) const;
 

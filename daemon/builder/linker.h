@@ -57,7 +57,7 @@ class Linker {
  private:
   // The libraries for a link, if it may have them.
   absl::StatusOr<SmallLibraries> SmallLibrariesFor(const Step& step, const toolchain::ToolchainPtr& toolchain) const;
-  exec::ActionEnd RunSmall(const Step& step, const SmallLibraries& small, StepRun run, exec::ActionObserver* observer);
+  exec::ActionEnd RunSmall(Step step, const SmallLibraries& small, StepRun run, exec::ActionObserver* observer);
 
   Env& env_;
   CommandRunner& commands_;

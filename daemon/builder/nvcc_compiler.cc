@@ -94,11 +94,11 @@ class NvccCompiler::Compile {
  private:
   // nvcc's answer to a dry run. Null: nothing that serves.
   absl::StatusOr<DryRunPtr> AskNvcc() {
-    const exec::Action question = DryRunOf(step_);
-    const Digest digest = exec::DigestOfAction(question, {}).hash;
+    const Step question{.action = DryRunOf(step_)};
+    const Digest digest = exec::DigestOfAction(question.action, {}).hash;
     if (std::optional<DryRunPtr> known = compiler_.dry_runs_.Find(digest)) return *std::move(known);
-    const exec::ActionEnd end = compiler_.commands_.RunCommand(
-        question, StepKind::kOther, {.askers = run_.askers, .trace = run_.trace, .cancellation = run_.cancellation});
+    const exec::ActionEnd end = compiler_.commands_.RunStep(
+        question, {.askers = run_.askers, .trace = run_.trace, .cancellation = run_.cancellation});
     if (!end.ok() && WouldEndAgain(end.status())) return end.status();
     if (!end.ok() || end->exit_code != 0) return nullptr;
     // The question's digest names the tool that was identified.
@@ -334,7 +334,7 @@ class NvccCompiler::Compile {
   exec::ActionEnd RunWhole(std::string_view reason) {
     compiler_.compiles_[reason].Add();
     LetGo();
-    return compiler_.commands_.RunCommand(step_.action, step_.kind, run_);
+    return compiler_.commands_.RunStep(step_, run_);
   }
 
   NvccCompiler& compiler_;

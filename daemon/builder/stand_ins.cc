@@ -49,28 +49,25 @@ bool AddLesson(const RuntimeLesson& lesson, const exec::ActionResult& kept, Know
 
 StandIn StandIns::Guess(const Phases& phases, const toolchain::ToolchainPtr& toolchain) {
   StandIn guess;
-  if (const std::string_view reason = Choose(phases, toolchain, guess); !reason.empty()) {
+  const auto whole = [&](std::string_view reason) {
     CountWhole(reason);
     guess.known = nullptr;
-  }
-  return guess;
-}
-
-std::string_view StandIns::Choose(const Phases& phases, const toolchain::ToolchainPtr& toolchain, StandIn& guess) {
-  if (is_disabled_ || toolchain == nullptr || !MayTakeStandIn(phases)) return "whole_not_possible";
+    return guess;
+  };
+  if (is_disabled_ || toolchain == nullptr || !MayTakeStandIn(phases)) return whole("whole_not_possible");
   const auto take = [&](language::RuntimeParts parts) {
     guess.parts = parts;
     guess.known = Find(phases, parts, *toolchain);
     if (guess.known->passes.size() < phases.preprocess.size()) guess.to_learn = parts;
     return !guess.known->passes.empty();
   };
-  if (!take({})) return "whole_not_known_yet";
+  if (!take({})) return whole("whole_not_known_yet");
   const language::RuntimeChoice choice = GuessRuntime(env_, *guess.known, phases, *toolchain);
-  if (choice.full) return "whole_by_names";
+  if (choice.full) return whole("whole_by_names");
   bool is_known = take(choice.parts);
   const language::RuntimeParts needed = guess.known->names.needed();
   if (!guess.parts.Has(needed)) is_known = take(guess.parts | needed);
-  return is_known ? "" : "whole_not_known_yet";
+  return is_known ? guess : whole("whole_not_known_yet");
 }
 
 bool StandIns::Serves(StandIn& guess, const Phases& slim, const PlanOutputs& preprocessed,

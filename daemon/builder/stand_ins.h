@@ -84,8 +84,6 @@ class StandIns {
   void Register(MetricsRegistry& registry) const { compiles_.Register(registry); }
 
  private:
-  // Returns why the whole header serves; empty: it does not.
-  std::string_view Choose(const Phases& phases, const toolchain::ToolchainPtr& toolchain, StandIn& guess);
   // Learns about one stand-in, and then about the stand-in for the question's unit.
   void Learn(Question question);
   // False: something cannot be learned.

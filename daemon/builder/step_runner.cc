@@ -28,17 +28,10 @@ StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache, exe
       learning_(lessons_.get()) {}
 
 exec::ActionEnd StepRunner::RunStep(const Step& step, const StepRun& run) {
-  switch (step.kind) {
-    case StepKind::kCudaCompile:
-      return nvcc_.Run(step, run);
-    case StepKind::kCppCompile:
-      return RunCppCompile(step, run);
-    case StepKind::kLink:
-    case StepKind::kPlainLink:
-      return linker_.Run(step, run);
-    default:
-      return commands_.RunStep(step, run);
-  }
+  if (step.kind == StepKind::kCudaCompile) return nvcc_.Run(step, run);
+  if (step.kind == StepKind::kCppCompile) return RunCppCompile(step, run);
+  if (step.kind == StepKind::kLink || step.kind == StepKind::kPlainLink) return linker_.Run(step, run);
+  return commands_.RunStep(step, run);
 }
 
 exec::ActionEnd StepRunner::RunCppCompile(Step step, const StepRun& run) {

@@ -108,18 +108,9 @@ class TimedStep final : public exec::ActionObserver {
         trace_(trace),
         ready_(env.Now()) {}
 
-  // Runs a command of the step, and counts it.
+  // Runs a command of the step, and counts it. `muted`: the step's observer does not hear what it prints.
   exec::ActionEnd Run(exec::Executor& executor, const exec::Action& action, const exec::AskersPtr& askers,
-                      const CancellationPtr& cancellation) {
-    return RunFor(this, executor, action, askers, cancellation);
-  }
-
-  // The same, but the step's observer does not hear what the command prints.
-  exec::ActionEnd RunMuted(exec::Executor& executor, const exec::Action& action, const exec::AskersPtr& askers,
-                           const CancellationPtr& cancellation) {
-    MutedStep muted(this);
-    return RunFor(&muted, executor, action, askers, cancellation);
-  }
+                      const CancellationPtr& cancellation, bool muted = false);
 
   void OnStarted(const exec::Action& action) override {
     started_ = command_started_ = env_.Now();
@@ -137,9 +128,6 @@ class TimedStep final : public exec::ActionObserver {
   void End(const exec::ActionEnd& end);
 
  private:
-  exec::ActionEnd RunFor(exec::ActionObserver* observer, exec::Executor& executor, const exec::Action& action,
-                         const exec::AskersPtr& askers, const CancellationPtr& cancellation);
-
   Env& env_;
   StepMetrics& metrics_;
   const std::string name_;
