@@ -219,11 +219,11 @@ absl::StatusOr<PlanEnd> Build::RunSteps(PlannedLoad& load) {
   const HeldOutputsOptions held{.scratch_directory = parts_.cache.scratch_directory(),
                                 .max_bytes = parts_.options.max_made_bytes,
                                 .of_users = parts_.held_bytes,
-                                .askers = flight_->build_askers()};
+                                .askers = flight_->askers()};
   PlanEnd end =
       RunPlan({.steps = std::move(load.plan.steps), .toolchain = load.request.toolchain, .mode = load.plan.mode},
-              parts_.step_runner,
-              {.askers = flight_->build_askers(),
+              [this](const Step& step, const StepRun& run) { return parts_.step_runner.RunStep(step, run); },
+              {.askers = flight_->askers(),
                .budget = load.budget,
                .outputs = std::make_shared<HeldOutputs>(parts_.env, held),
                .observer = flight_.get(),

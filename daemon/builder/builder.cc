@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/log.h"
@@ -57,7 +56,7 @@ std::unique_ptr<exec::ByteQuota::Share> Builder::TurnToPlan(UserId user) {
 
 std::unique_ptr<exec::ByteQuota::Share> Builder::SlotForBuild(const PlannedLoad& load,
                                                               const CancellationPtr& cancellation) {
-  exec::ByteQuota& quota = load.batch ? batch_builds_ : builds_;
+  exec::ByteQuota& quota = load.asker.is_of_batch ? batch_builds_ : builds_;
   // What is in the cache is given to a load that is cancelled, too.
   if (auto slot = quota.Take(load.tag.owner, 1)) return slot;
   return quota.Await(load.tag.owner, 1, env.Now() + kTurnComes, cancellation.get());
@@ -82,8 +81,8 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::PrepareFor(const v1::LoadR
                           ValidateRequest(env, request, std::move(toolchain), options.flag_policy, options.limits));
   load->tag = {request.name(), owner};
   load->force = request.force_rebuild();
-  load->max_parallel = request.max_parallel_jobs();
-  load->batch = request.batch();
+  load->verbose = request.verbose();
+  load->asker = {owner, request.batch(), request.max_parallel_jobs()};
   load->frozen = request.frozen();
   const bool can_build = CanBuildWith(*load->request.toolchain);
   if (!can_build && load->force) return NothingToBuildWith(*load->request.toolchain);
@@ -107,7 +106,6 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner, std::move(toolchain)));
   load->trace = trace;
   trace->Lap("plan");
-  const bool verbose = request.verbose();
   if (!load->force && !DependsOnFiles(load->request)) {
     load->request_digest = DigestOfLookup(LookupOf(std::move(request)));
   }
@@ -117,7 +115,7 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
   const Miss miss = ExplainMiss(cache, toolchains.digests(),
                                 *load);  // before a build replaces the entry that the reason is read from
   const std::string& reason = miss.reason;
-  if (verbose && load->effort == Effort::kBuild) observer.OnOutput(AnnounceBuild(load->tag.name, reason));
+  if (load->verbose && load->effort == Effort::kBuild) observer.OnOutput(AnnounceBuild(load->tag.name, reason));
   trace->Lap("look up");
   const auto slot = SlotForBuild(*load, cancellation);
   if (slot == nullptr) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
@@ -126,8 +124,9 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
   if (!mine) {
     cache.Count(cache::Total::kMisses);
     cache.Count(cache::Total::kJoined);
+    MoveInQueue(*flight);
   }
-  absl::StatusOr<v1::LoadResult> result = Fly(load, flight, observer, verbose, cancellation);
+  absl::StatusOr<v1::LoadResult> result = Fly(load, flight, observer, cancellation);
   // An asker's earlier loads are for nobody else.
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
     const toolchain::Toolchain& tools = *load->request.toolchain;
@@ -144,21 +143,23 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
 }
 
 absl::StatusOr<v1::LoadResult> Builder::Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
-                                            LoadObserver& observer, bool verbose, const CancellationPtr& cancellation) {
-  const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
-  // While the load waits, the build has this asker's position.
-  exec::Askers& askers = *flight->build_askers();
-  // Without memory, positions stay as they were.
-  const auto changed = [&] { IgnoreExceptions("not moved", [&] { executor.AskersChanged(askers); }); };
-  const exec::Asker asker{load->tag.owner, load->batch, load->max_parallel};
-  if (askers.Join(asker)) changed();
-  const absl::Cleanup leave = [&] {
-    if (askers.Leave(asker)) changed();
+                                            LoadObserver& observer, const CancellationPtr& cancellation) {
+  const auto fetch = [&](const std::vector<Digest>& headers) {
+    return header_cache_.FindOrFetch(load->tag.owner, headers, observer);
   };
-  OwnHeaders own(header_cache_, load->tag.owner, observer);
-  absl::StatusOr<v1::LoadResult> result = flight->Await(own, verbose, cancellation, start);
-  if (flight->closed()) flights.Forget(flight);
+  const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
+  absl::StatusOr<v1::LoadResult> result =
+      flight->Await(load->asker, observer, load->verbose, cancellation, fetch, start);
+  if (flight->closed()) {
+    flights.Forget(flight);
+  } else {
+    MoveInQueue(*flight);
+  }
   return result;
+}
+
+void Builder::MoveInQueue(const Flight& flight) {
+  IgnoreExceptions("not moved", [&] { executor.AskersChanged(*flight.askers()); });
 }
 
 bool Builder::LookUp(const v1::LoadRequest& request, UserId owner, const DeliverHit& deliver) {

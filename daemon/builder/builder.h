@@ -51,8 +51,8 @@ struct BuilderOptions {
 
 // What the loads, the lookups and the builds of one builder share.
 struct BuilderParts {
-  // All of these must outlive the object. `background` runs lessons, which make later builds faster, so it should take
-  // nothing from the executor. Null: no lessons. `u`: results shared with other nodes. Null: none.
+  // All of these must outlive the object. `background`: see StepRunner. `u`: results shared with other nodes. Null:
+  // none.
   BuilderParts(Env& e, BuilderOptions o, toolchain::ToolchainRegistry& t, exec::Executor& x, cache::Cache& c,
                exec::Executor* background = nullptr, UpstreamCache* u = nullptr)
       : env(e),
@@ -61,7 +61,7 @@ struct BuilderParts {
         executor(x),
         cache(c),
         upstream(u),
-        lessons(background != nullptr ? std::make_unique<StepRunner>(env, *background, step_cache) : nullptr) {}
+        step_runner(env, x, step_cache, background, options.disabled) {}
 
   // What is in the cache. Does not count.
   std::optional<KnownHit> Find(const PlannedLoad& load);
@@ -92,8 +92,7 @@ struct BuilderParts {
   StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes, upstream, look_at()};
   const std::shared_ptr<exec::ByteQuota> held_bytes =
       std::make_shared<exec::ByteQuota>(options.max_held_bytes_per_user);
-  const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
-  StepRunner step_runner{env, executor, step_cache, lessons.get(), options.disabled};
+  StepRunner step_runner;
   exec::KeptTrees header_trees{kHeaderTreeBytes};
   KnownLoads known_loads{kKnownLoads};
   Flights flights{options.linger};
@@ -155,7 +154,9 @@ class Builder : private BuilderParts {
   // Lends the artifact to the load's user, and notes the tag.
   absl::Status GiveOut(const PlannedLoad& load, const v1::LoadResult& result);
   absl::StatusOr<v1::LoadResult> Fly(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight,
-                                     LoadObserver& observer, bool verbose, const CancellationPtr& cancellation);
+                                     LoadObserver& observer, const CancellationPtr& cancellation);
+  // Must be called when an asker has joined others or left them. Without memory, positions stay as they were.
+  void MoveInQueue(const Flight& flight);
   // Waits until few enough of the user's loads, of batches or not, wait for builds. Null: it is cancelled first.
   std::unique_ptr<exec::ByteQuota::Share> SlotForBuild(const PlannedLoad& load, const CancellationPtr& cancellation);
   // Begins the build, in a thread of its own. From here on, the load's plan and what is set when a build starts are the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The preambles that kernixd has compiled (daemon/plan/compiled_preamble.h).
+// The preambles that kernixd has compiled (daemon/plan/split_compile.h).
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@
 #include "daemon/builder/learning.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/exec/input_tree.h"
-#include "daemon/plan/compiled_preamble.h"
 #include "daemon/plan/shortcuts.h"
+#include "daemon/plan/split_compile.h"
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::build {

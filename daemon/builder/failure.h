@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "daemon/builder/miss_reason.h"
 #include "daemon/builder/upstream_cache.h"
 #include "daemon/exec/action.h"
@@ -26,6 +27,9 @@ std::string AdviceForFailure(std::string_view error, const std::vector<std::stri
 // Whether another way to make a step's outputs would meet the same end, later: the step is cancelled, or the machine
 // has no room.
 bool WouldEndAgain(const absl::Status& status);
+
+// What stands before an error: "k.cu(3): error: no", "k.cu(3): error #20011-D: no", "k.cu:3:5: error: no [-Werror=no]".
+inline constexpr absl::string_view kErrorMark = ": error";
 
 // Makes a COMPILATION error with the complete output and the command. `result` must have a nonzero exit code.
 absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result);

@@ -24,45 +24,45 @@ constexpr size_t kMaxOutputBytes = 1 << 20;
 Flight::Flight(std::vector<Digest> headers, std::chrono::milliseconds linger)
     : headers_(std::move(headers)), linger_(linger) {}
 
-bool Flight::Join(bool only_running) {
+bool Flight::Join(const exec::Asker& asker, bool only_running) {
   const MutexLock lock(mutex_);
   if (abandoned_ || state_ == State::kDone || (only_running && state_ != State::kBuilding)) return false;
-  ++askers_;
+  askers_->Join(asker);
   ++joins_;
   changed_.NotifyAll();
   return true;
 }
 
-Flight::Result Flight::Await(LoadObserver& observer, bool verbose, const CancellationPtr& cancellation,
-                             const StartBuild& start) {
-  Asker asker{observer, verbose};
+Flight::Result Flight::Await(const exec::Asker& asker, LoadObserver& observer, bool verbose,
+                             const CancellationPtr& cancellation, const FetchHeaders& fetch, const StartBuild& start) {
+  Reader reader{observer, verbose};
   Result result = absl::UnknownError("not done");
   {
     const ScopedOnCancel on_cancel(cancellation.get(), [&] {
       const MutexLock lock(mutex_);
-      asker.cancelled = true;
+      reader.cancelled = true;
       changed_.NotifyAll();
     });
-    result = CatchExceptions(kLoadNotHandled, [&] { return WaitForResult(asker, start); });
+    result = CatchExceptions(kLoadNotHandled, [&] { return WaitForResult(reader, fetch, start); });
   }
-  Leave();
+  Leave(asker);
   return result;
 }
 
-Flight::Result Flight::WaitForResult(Asker& asker, const StartBuild& start) {
+Flight::Result Flight::WaitForResult(Reader& reader, const FetchHeaders& fetch, const StartBuild& start) {
   while (true) {
-    TellNews(asker);
-    bool fetch = false;
+    TellNews(reader);
+    bool is_mine = false;
     {
       const MutexLock lock(mutex_);
-      if (HasNews(asker)) continue;
+      if (HasNews(reader)) continue;
       if (state_ == State::kDone) return TheResult();
-      if (asker.cancelled) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
-      fetch = state_ == State::kWaiting;
-      if (fetch) state_ = State::kFetching;
-      if (!fetch) changed_.Wait(mutex_);
+      if (reader.cancelled) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
+      is_mine = state_ == State::kWaiting;
+      if (is_mine) state_ = State::kFetching;
+      if (!is_mine) changed_.Wait(mutex_);
     }
-    if (fetch) KERNIX_RETURN_IF_ERROR(FetchAndStart(asker, start));
+    if (is_mine) KERNIX_RETURN_IF_ERROR(FetchAndStart(fetch, start));
   }
 }
 
@@ -71,11 +71,11 @@ Flight::Result Flight::TheResult() const {
   return result_;
 }
 
-absl::Status Flight::FetchAndStart(Asker& asker, const StartBuild& start) {
+absl::Status Flight::FetchAndStart(const FetchHeaders& fetch, const StartBuild& start) {
   absl::StatusOr<HeaderContents> contents =
       CatchExceptions("kernixd could not take in the headers", [&]() -> absl::StatusOr<HeaderContents> {
         if (headers_.empty()) return HeaderContents();
-        return asker.observer.FetchHeaders(headers_);
+        return fetch(headers_);
       });
   {
     const MutexLock lock(mutex_);
@@ -87,32 +87,32 @@ absl::Status Flight::FetchAndStart(Asker& asker, const StartBuild& start) {
   return absl::OkStatus();
 }
 
-bool Flight::HasNews(const Asker& asker) const {
-  return asker.progress_seen != progress_version_ || (asker.verbose && asker.outputs_seen != outputs_.size());
+bool Flight::HasNews(const Reader& reader) const {
+  return reader.progress_seen != progress_version_ || (reader.verbose && reader.outputs_seen != outputs_.size());
 }
 
-void Flight::TellNews(Asker& asker) {
+void Flight::TellNews(Reader& reader) {
   std::vector<v1::Output> outputs;
   v1::Progress progress;
   bool has_progress = false;
   {
     const MutexLock lock(mutex_);
-    has_progress = std::exchange(asker.progress_seen, progress_version_) != progress_version_;
+    has_progress = std::exchange(reader.progress_seen, progress_version_) != progress_version_;
     if (has_progress) progress = progress_;
-    if (asker.verbose) {
-      outputs.assign(outputs_.begin() + static_cast<ptrdiff_t>(asker.outputs_seen), outputs_.end());
-      asker.outputs_seen = outputs_.size();
+    if (reader.verbose) {
+      outputs.assign(outputs_.begin() + static_cast<ptrdiff_t>(reader.outputs_seen), outputs_.end());
+      reader.outputs_seen = outputs_.size();
     }
   }
-  if (has_progress) asker.observer.OnProgress(progress);
-  for (const v1::Output& output : outputs) asker.observer.OnOutput(output);
+  if (has_progress) reader.observer.OnProgress(progress);
+  for (const v1::Output& output : outputs) reader.observer.OnOutput(output);
 }
 
-void Flight::Leave() {
+void Flight::Leave(const exec::Asker& asker) {
   {
     const MutexLock lock(mutex_);
-    --askers_;
-    if (askers_ > 0 || state_ == State::kDone || !StaysEmpty()) return;
+    askers_->Leave(asker);
+    if (!askers_->empty() || state_ == State::kDone || !StaysEmpty()) return;
     abandoned_ = true;
   }
   build_cancellation_->Cancel();
@@ -125,7 +125,7 @@ bool Flight::StaysEmpty() {
   while (state_ == State::kBuilding && joins_ == joins) {
     if (!changed_.WaitUntil(mutex_, deadline)) break;
   }
-  return state_ != State::kDone && askers_ == 0 && joins_ == joins;
+  return state_ != State::kDone && joins_ == joins;
 }
 
 void Flight::SetStepsTotal(int steps) {
@@ -147,11 +147,6 @@ void Flight::Complete(Result result) {
 bool Flight::closed() const {
   const MutexLock lock(mutex_);
   return abandoned_ || state_ == State::kDone;
-}
-
-bool Flight::empty() const {
-  const MutexLock lock(mutex_);
-  return askers_ == 0;
 }
 
 void Flight::OnQueued(const exec::Action& action, int actions_ahead) {
@@ -233,9 +228,9 @@ void Flights::StopAndWait() {
   while (work_ > 0) idle_.Wait(mutex_);
 }
 
-FlightPtr Flights::Join(const Key& key, bool only_running) {
+FlightPtr Flights::Join(const Key& key, const exec::Asker& asker, bool only_running) {
   const auto found = flights_.find(key);
-  return found != flights_.end() && found->second->Join(only_running) ? found->second : nullptr;
+  return found != flights_.end() && found->second->Join(asker, only_running) ? found->second : nullptr;
 }
 
 absl::StatusOr<FlightPtr> Flights::JoinOrMake(const PlannedLoad& load, bool& mine) {
@@ -244,13 +239,14 @@ absl::StatusOr<FlightPtr> Flights::JoinOrMake(const PlannedLoad& load, bool& min
   mine = false;
   for (const bool needs_workers : {false, true}) {
     if (load.effort != Effort::kWait) break;
-    if (FlightPtr building = Join({load.key, Effort::kBuild, needs_workers}, /*only_running=*/true)) return building;
+    const Key of_build{load.key, Effort::kBuild, needs_workers};
+    if (FlightPtr building = Join(of_build, load.asker, /*only_running=*/true)) return building;
   }
   const Key own{load.key, load.effort, load.effort == Effort::kBuild && load.needs_workers()};
-  if (FlightPtr joined = Join(own)) return joined;
+  if (FlightPtr joined = Join(own, load.asker)) return joined;
   mine = true;
   FlightPtr flight = Make(load);
-  flight->Join();
+  flight->Join(load.asker);
   flights_.insert_or_assign(own, flight);
   return flight;
 }

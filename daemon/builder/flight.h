@@ -57,6 +57,8 @@ class LoadObserver {
 class Flight : public exec::ActionObserver {
  public:
   using Result = absl::StatusOr<v1::LoadResult>;
+  // Gets the contents of these headers for an asker, in its thread.
+  using FetchHeaders = std::function<absl::StatusOr<HeaderContents>(const std::vector<Digest>& headers)>;
   // Starts the build with the fetched contents. Called once, in the thread of an asker, who then
   // continues to wait. Must not throw.
   using StartBuild = std::function<void(HeaderContents)>;
@@ -64,13 +66,14 @@ class Flight : public exec::ActionObserver {
   // `headers`: contents to fetch before the build can start.
   Flight(std::vector<Digest> headers, std::chrono::milliseconds linger);
 
-  // Counts one more asker, who must call Await(). Returns false if the flight is done or abandoned, or, with
-  // `only_running`, if its build has not started: such an asker never starts it.
-  bool Join(bool only_running = false);
+  // One more asker, who must call Await(). Returns false if the flight is done or abandoned, or, with `only_running`,
+  // if its build has not started: such an asker never starts it.
+  bool Join(const exec::Asker& asker, bool only_running = false);
 
-  // Waits for the result. Returns CANCELLED if `cancellation` (may be null) fires first. Calls `start` if this asker is
-  // the one to start the build.
-  Result Await(LoadObserver& observer, bool verbose, const CancellationPtr& cancellation, const StartBuild& start);
+  // Waits for the result, and leaves. `asker` has joined. Returns CANCELLED if `cancellation` (may be null) fires
+  // first. Calls `fetch`, if there are headers, and `start` if this asker is the one to start the build.
+  Result Await(const exec::Asker& asker, LoadObserver& observer, bool verbose, const CancellationPtr& cancellation,
+               const FetchHeaders& fetch, const StartBuild& start);
 
   // Sets the number of steps. Must be called before the first step runs.
   void SetStepsTotal(int steps);
@@ -81,14 +84,11 @@ class Flight : public exec::ActionObserver {
   // True if nobody can join any more.
   bool closed() const;
 
-  // True if all askers have left.
-  bool empty() const;
-
   // Whether the build needs headers of an asker's.
   bool fetches() const { return !headers_.empty(); }
 
-  // Of the build. Who awaits it joins and leaves them.
-  const exec::AskersPtr& build_askers() const { return build_askers_; }
+  // Those who wait.
+  const exec::AskersPtr& askers() const { return askers_; }
 
   // Cancels the build; fires when the flight is abandoned.
   const CancellationPtr& build_cancellation() const { return build_cancellation_; }
@@ -102,7 +102,7 @@ class Flight : public exec::ActionObserver {
   enum class State { kWaiting, kFetching, kBuilding, kDone };
 
   // How much of the build's reports one asker has received.
-  struct Asker {
+  struct Reader {
     LoadObserver& observer;
     const bool verbose;
     size_t outputs_seen = 0;
@@ -110,25 +110,24 @@ class Flight : public exec::ActionObserver {
     bool cancelled = false;
   };
 
-  bool HasNews(const Asker& asker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TellNews(Asker& asker);
+  bool HasNews(const Reader& reader) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellNews(Reader& reader);
   Result TheResult() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Result WaitForResult(Asker& asker, const StartBuild& start);
-  absl::Status FetchAndStart(Asker& asker, const StartBuild& start);
-  void Leave();
+  Result WaitForResult(Reader& reader, const FetchHeaders& fetch, const StartBuild& start);
+  absl::Status FetchAndStart(const FetchHeaders& fetch, const StartBuild& start);
+  void Leave(const exec::Asker& asker);
   bool StaysEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddOutput(v1::Output output) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<Digest> headers_;
   const std::chrono::milliseconds linger_;
-  const exec::AskersPtr build_askers_ = std::make_shared<exec::Askers>();
+  const exec::AskersPtr askers_ = std::make_shared<exec::Askers>();
   const CancellationPtr build_cancellation_ = std::make_shared<Cancellation>();
 
   mutable Mutex mutex_;
   CondVar changed_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kWaiting;
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
-  int askers_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t joins_ ABSL_GUARDED_BY(mutex_) = 0;
   v1::Progress progress_ ABSL_GUARDED_BY(mutex_);
   uint64_t progress_version_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -149,8 +148,8 @@ struct PlannedLoad {
   std::optional<Digest> request_digest;  // of what a lookup would ask; nothing if no lookup can know the answer
   cache::Tag tag;
   bool force = false;
-  size_t max_parallel = 0;
-  bool batch = false;
+  bool verbose = false;
+  exec::Asker asker;    // of the tag's owner
   bool frozen = false;  // its program expects no build any more
   Effort effort = Effort::kBuild;
   std::shared_ptr<TraceRecorder> trace;  // null for a lookup
@@ -210,7 +209,8 @@ class Flights {
   };
 
   // Null if there is none that takes askers.
-  FlightPtr Join(const Key& key, bool only_running = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  FlightPtr Join(const Key& key, const exec::Asker& asker, bool only_running = false)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   FlightPtr Make(const PlannedLoad& load);
 
   const std::chrono::milliseconds linger_;

@@ -15,6 +15,20 @@ uint64_t CostOf(const exec::Content& content) { return content->size() + kOverhe
 
 }  // namespace
 
+absl::StatusOr<HeaderContents> HeaderCache::FindOrFetch(UserId user, const std::vector<Digest>& digests,
+                                                        LoadObserver& asker) {
+  HeaderContents all = Find(user, digests);
+  std::vector<Digest> missing;
+  for (const Digest& digest : digests) {
+    if (!all.contains(digest)) missing.push_back(digest);
+  }
+  if (missing.empty()) return all;
+  KERNIX_ASSIGN_OR_RETURN(const HeaderContents sent, asker.FetchHeaders(missing));
+  Add(user, sent);
+  all.insert(sent.begin(), sent.end());
+  return all;
+}
+
 HeaderContents HeaderCache::Find(UserId user, const std::vector<Digest>& digests) {
   HeaderContents found;
   const MutexLock lock(mutex_);
@@ -47,19 +61,6 @@ void HeaderCache::Shrink() {
     bytes += own.used();
   }
   std::erase_if(users_, [](const auto& user) { return user.second.size() == 0; });
-}
-
-absl::StatusOr<HeaderContents> OwnHeaders::FetchHeaders(const std::vector<Digest>& digests) {
-  HeaderContents all = cache_.Find(user_, digests);
-  std::vector<Digest> missing;
-  for (const Digest& digest : digests) {
-    if (!all.contains(digest)) missing.push_back(digest);
-  }
-  if (missing.empty()) return all;
-  KERNIX_ASSIGN_OR_RETURN(const HeaderContents sent, asker_.FetchHeaders(missing));
-  cache_.Add(user_, sent);
-  all.insert(sent.begin(), sent.end());
-  return all;
 }
 
 }  // namespace kernix::build

@@ -22,6 +22,10 @@ class HeaderCache {
  public:
   explicit HeaderCache(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
+  // The contents of `digests`: those that `user` has sent before, and the others from the client, by `asker`, which are
+  // kept.
+  absl::StatusOr<HeaderContents> FindOrFetch(UserId user, const std::vector<Digest>& digests, LoadObserver& asker);
+
   // Those among `digests` whose contents `user` has sent.
   HeaderContents Find(UserId user, const std::vector<Digest>& digests);
 
@@ -36,22 +40,6 @@ class HeaderCache {
   const uint64_t limit_bytes_;
   Mutex mutex_;
   std::map<UserId, Own> users_ ABSL_GUARDED_BY(mutex_);
-};
-
-// An asker whose client gets requests only for headers that this user has not sent before.
-class OwnHeaders : public LoadObserver {
- public:
-  // `cache` and `asker`, one of `user`, must outlive it.
-  OwnHeaders(HeaderCache& cache, UserId user, LoadObserver& asker) : cache_(cache), user_(user), asker_(asker) {}
-
-  absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>& digests) override;
-  void OnProgress(const v1::Progress& progress) override { asker_.OnProgress(progress); }
-  void OnOutput(const v1::Output& output) override { asker_.OnOutput(output); }
-
- private:
-  HeaderCache& cache_;
-  const UserId user_;
-  LoadObserver& asker_;
 };
 
 }  // namespace kernix::build

@@ -103,18 +103,18 @@ class Client : public LoadObserver {
   HeaderContents contents_;
 };
 
-class OwnHeadersTest : public ::testing::Test {
+class FetchedHeadersTest : public ::testing::Test {
  protected:
   absl::StatusOr<HeaderContents> Fetch(UserId user, Client& client, const std::vector<std::string>& texts) {
     std::vector<Digest> digests;
     for (const std::string& text : texts) digests.push_back(DigestOf(text));
-    return OwnHeaders(cache_, user, client).FetchHeaders(digests);
+    return cache_.FindOrFetch(user, digests, client);
   }
 
   HeaderCache cache_{1 << 20};
 };
 
-TEST_F(OwnHeadersTest, AUserSendsAHeaderOnce) {
+TEST_F(FetchedHeadersTest, AUserSendsAHeaderOnce) {
   Client first({"a"});
   ASSERT_THAT(Fetch(kUser, first, {"a"}), IsOk());
   Client second({"b"});
@@ -128,7 +128,7 @@ TEST_F(OwnHeadersTest, AUserSendsAHeaderOnce) {
   EXPECT_THAT(third.asked, IsEmpty());
 }
 
-TEST_F(OwnHeadersTest, WhatAnotherHasSentIsAskedFor) {
+TEST_F(FetchedHeadersTest, WhatAnotherHasSentIsAskedFor) {
   Client first({"a"});
   ASSERT_THAT(Fetch(kUser, first, {"a"}), IsOk());
   Client other({});

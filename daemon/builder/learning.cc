@@ -16,7 +16,7 @@ constexpr size_t kMostLessons = 16;  // one holds texts and an object, up to som
 
 }  // namespace
 
-Learning::Learning(StepRunner* runner) : runner_(runner), queue_(runner == nullptr ? 0 : 1) {}
+Learning::Learning(CommandRunner* runner) : runner_(runner), queue_(runner == nullptr ? 0 : 1) {}
 
 bool Learning::Teach(const toolchain::Toolchain& toolchain, Lesson lesson) {
   if (toolchain.described != nullptr || runner_ == nullptr) return false;
@@ -38,7 +38,8 @@ size_t Learning::size() const {
 
 absl::StatusOr<PlanOutputs> Learning::RunSteps(UserId user, std::vector<Step> steps, bool may_print) {
   const auto asker = std::make_shared<exec::Askers>(exec::Asker{.user = user, .max_parallel = 1});
-  PlanEnd end = RunPlan({.steps = std::move(steps)}, *runner_, {.askers = asker, .cancellation = stop_});
+  const auto run_step = [this](const Step& step, const StepRun& run) { return runner_->RunStep(step, run); };
+  PlanEnd end = RunPlan({.steps = std::move(steps)}, run_step, {.askers = asker, .cancellation = stop_});
   KERNIX_RETURN_IF_ERROR(end.status);
   if (!may_print && !end.printed.empty())
     return absl::FailedPreconditionError("the compiler warns of what was to be learned");

@@ -17,6 +17,7 @@
 #include "common/base/digest.h"
 #include "common/base/lru.h"
 #include "common/base/mutex.h"
+#include "daemon/builder/command_runner.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/work_queue.h"
 
@@ -28,7 +29,7 @@ class Learning {
   using Lesson = std::function<void()>;
 
   // `runner` runs the steps of lessons, and must outlive the object. Without it, there are no lessons.
-  explicit Learning(StepRunner* runner);
+  explicit Learning(CommandRunner* runner);
   // Cancels the running lesson, and waits for its end.
   ~Learning() { stop_->Cancel(); }
 
@@ -56,7 +57,7 @@ class Learning {
  private:
   static constexpr uint64_t kMostRemembered = 1024;
 
-  StepRunner* const runner_;
+  CommandRunner* const runner_;
   const CancellationPtr stop_ = std::make_shared<Cancellation>();
   mutable Mutex mutex_;
   size_t lessons_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -205,9 +205,9 @@ bool FoundAll(const Imported& imported, const SmallLibraries& small) {
 
 }  // namespace
 
-exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
+exec::ActionEnd Linker::Run(Step step, const StepRun& run) {
   if (run.toolchain != nullptr) step.action = WithDriverFunctions(std::move(step.action), *run.toolchain);
-  if (step.kind != StepKind::kPlainLink || !takes_stubs_) return runner_.RunCommand(step.action, step.kind, run);
+  if (step.kind != StepKind::kPlainLink || !takes_stubs_) return commands_.RunStep(step, run);
   const absl::StatusOr<SmallLibraries> small =
       CatchExceptions(kNoSmallLink, [&] { return SmallLibrariesFor(step, run.toolchain); });
   if (!small.ok()) Log(LogLevel::kDebug, "small_libraries_failed", {{"reason", ToStd(small.status().message())}});
@@ -225,7 +225,7 @@ exec::ActionEnd Linker::Run(Step step, const StepRunner::Run& run) {
          {"output", end.ok() ? end->output : std::string(end.status().message())}});
   }
   links_["whole"].Add();
-  exec::ActionEnd whole = runner_.RunCommand(step.action, step.kind, run);
+  exec::ActionEnd whole = commands_.RunStep(step, run);
   const absl::StatusOr<Imported> imported = Analyse(step, whole);
   if (!imported.ok() || !small.ok() || run.mode != CompileMode::kWhole) return whole;
   // Once more, for the bytes of the other modes.
@@ -248,13 +248,12 @@ absl::StatusOr<SmallLibraries> Linker::SmallLibrariesFor(const Step& step,
   return MakeSmallLibraries(env_, toolchain->host.library_directories, libraries, names);
 }
 
-exec::ActionEnd Linker::RunSmall(const Step& step, const SmallLibraries& small, StepRunner::Run run,
-                                 exec::ActionObserver* observer) {
+exec::ActionEnd Linker::RunSmall(Step step, const SmallLibraries& small, StepRun run, exec::ActionObserver* observer) {
   run.observer = observer;
-  exec::Action action = step.action;
+  exec::Action& action = step.action;
   action.inputs.insert(action.inputs.end(), small.files.begin(), small.files.end());
   action.argv.push_back(StrCat("-L", kSmallLibraries));
-  return runner_.RunCommand(action, step.kind, run);
+  return commands_.RunStep(step, run);
 }
 
 }  // namespace kernix::build

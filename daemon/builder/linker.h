@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
-#include "daemon/builder/step_runner.h"
+#include "daemon/builder/command_runner.h"
 #include "daemon/exec/blob.h"
 #include "daemon/plan/plan.h"
 
@@ -42,26 +42,25 @@ absl::StatusOr<SmallLibraries> MakeSmallLibraries(Env& env, const std::vector<st
 // small libstdc++, from which they need nothing. Thread-safe.
 class Linker {
  public:
-  // `runner` runs the commands. Both must outlive the linker.
-  Linker(Env& env, StepRunner& runner, const Shortcuts& disabled)
-      : env_(env), runner_(runner), takes_stubs_(!disabled.contains(Shortcut::kLinkStubs)) {}
+  // Both must outlive the linker.
+  Linker(Env& env, CommandRunner& commands, const Shortcuts& disabled)
+      : env_(env), commands_(commands), takes_stubs_(!disabled.contains(Shortcut::kLinkStubs)) {}
 
   // As StepRunner::RunStep(), for a link. Adds the driver functions that it needs (driver_functions.h). Only a plain
   // link gets small libraries. If a link with these fails, or lacks a name, the step's own command runs, and users see
   // its output and errors. Without shortcuts, that command always runs; if it imports the same names as the link with
   // small libraries, the latter's result is taken, so the bytes are the same.
-  exec::ActionEnd Run(Step step, const StepRunner::Run& run);
+  exec::ActionEnd Run(Step step, const StepRun& run);
 
   void Register(MetricsRegistry& registry) const { links_.Register(registry); }
 
  private:
   // The libraries for a link, if it may have them.
   absl::StatusOr<SmallLibraries> SmallLibrariesFor(const Step& step, const toolchain::ToolchainPtr& toolchain) const;
-  exec::ActionEnd RunSmall(const Step& step, const SmallLibraries& small, StepRunner::Run run,
-                           exec::ActionObserver* observer);
+  exec::ActionEnd RunSmall(Step step, const SmallLibraries& small, StepRun run, exec::ActionObserver* observer);
 
   Env& env_;
-  StepRunner& runner_;
+  CommandRunner& commands_;
   const bool takes_stubs_;
   CounterFamily links_{
       "kernix_plain_links_total",

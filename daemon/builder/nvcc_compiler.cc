@@ -2,7 +2,6 @@
 #include "daemon/builder/nvcc_compiler.h"
 
 #include <algorithm>
-#include <deque>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -10,27 +9,21 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/cxx/lexer.h"
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/builder/failure.h"
 #include "daemon/builder/plan_runner.h"
-#include "daemon/builder/unit_texts.h"
 #include "daemon/exec/action_digest.h"
 #include "daemon/plan/nvcc_phases.h"
 #include "daemon/plan/slim_phases.h"
 
 namespace kernix::build {
 namespace {
-
-using language::RuntimeChoice;
-using language::RuntimeParts;
 
 template <typename T>
 void Append(std::vector<T>& to, std::vector<T> from) {
@@ -47,40 +40,9 @@ void AddInputs(Step& step, const PlanOutputs& made) {
   });
 }
 
-// What stands before an error: "k.cu(3): error: no", "k.cu(3): error #20011-D: no", "k.cu:3:5: error: no [-Werror=no]".
-constexpr absl::string_view kError = ": error";
-
 // Whether a phase says what is wrong; an assembler says ": Error: ".
 bool NamesError(std::string_view words) {
-  return absl::StrContains(ToAbsl(words), kError) || absl::StrContains(ToAbsl(words), ": Error: ");
-}
-
-// Whether what a compiler says quotes a name that a stand-in lacks: "identifier "max" is undefined".
-bool QuotesAnyOf(const language::RuntimeNames& names, absl::string_view text) {
-  const std::vector<std::string> pieces = absl::StrSplit(text, absl::ByAnyChar("\"'"));
-  if (pieces.size() % 2 == 0) return true;  // an apostrophe: what is quoted is not known
-  for (size_t quoted = 1; quoted < pieces.size(); quoted += 2) {
-    std::deque<std::string> storage;
-    language::Lexer lexer(pieces[quoted], storage);
-    for (language::Token token; lexer.Next(token);) {
-      if (token.IsIdentifier() && names.Find(token.text) != language::RuntimeNames::Takes()) return true;
-    }
-  }
-  return false;
-}
-
-// Whether the rest of the runtime header changes no error of what a phase says. The stand-in was chosen by all names of
-// the unit, so an error changes only if it quotes a name that the stand-in lacks, which the unit does not have, or
-// lists what nobody names: operators, and names like an unknown one. `has_std`: see RuntimeChoice.
-bool IsSameWithWholeHeader(std::string_view output, const language::RuntimeNames& lacked, bool has_std) {
-  for (const absl::string_view line : absl::StrSplit(ToAbsl(output), '\n')) {
-    if (absl::StrContains(line, "did you mean") || absl::StrContains(line, "suggested alternative")) return false;
-    const size_t at = line.find(kError);
-    if (at == line.npos) continue;
-    const absl::string_view text = line.substr(at);
-    if ((has_std && absl::StrContains(text, "operator")) || QuotesAnyOf(lacked, text)) return false;
-  }
-  return true;
+  return absl::StrContains(ToAbsl(words), kErrorMark) || absl::StrContains(ToAbsl(words), ": Error: ");
 }
 
 // Whether the preprocessor has ended at an #include that leads nowhere, which it does in each pass.
@@ -106,7 +68,7 @@ std::string AsInWholeCall(const Step& ptxas, const std::string& output) {
 class NvccCompiler::Compile {
  public:
   // All must outlive it. `lines_count`: what serves may not show lines of another text of the same code.
-  Compile(NvccCompiler& compiler, const Step& step, const StepRunner::Run& run, bool lines_count = false)
+  Compile(NvccCompiler& compiler, const Step& step, const StepRun& run, bool lines_count = false)
       : compiler_(compiler),
         step_(step),
         run_(run),
@@ -121,20 +83,22 @@ class NvccCompiler::Compile {
     if (!phases) return RunWhole("whole_not_understood");
     phases_ = *std::move(phases);
     if (lines_count_) LetLinesCount(phases_);
-    if (run_.mode == CompileMode::kAnew) return RunWithWholeHeader("whole_forced");
-    const bool takes_stand_ins = MayTakeStandIn(phases_) && !compiler_.disabled_.contains(Shortcut::kStandIns);
-    if (!takes_stand_ins || run_.toolchain == nullptr) return RunWithWholeHeader("whole_not_possible");
-    return RunWithStandIn();
+    if (run_.mode == CompileMode::kAnew) {
+      compiler_.stand_ins_.CountWhole("whole_forced");
+    } else {
+      stand_in_ = compiler_.stand_ins_.Guess(phases_, run_.toolchain);
+    }
+    return stand_in_.known != nullptr ? RunWithStandIn() : RunWithWholeHeader();
   }
 
  private:
   // nvcc's answer to a dry run. Null: nothing that serves.
   absl::StatusOr<DryRunPtr> AskNvcc() {
-    const exec::Action question = DryRunOf(step_);
-    const Digest digest = exec::DigestOfAction(question, {}).hash;
+    const Step question{.action = DryRunOf(step_)};
+    const Digest digest = exec::DigestOfAction(question.action, {}).hash;
     if (std::optional<DryRunPtr> known = compiler_.dry_runs_.Find(digest)) return *std::move(known);
-    const exec::ActionEnd end = compiler_.runner_.RunCommand(
-        question, StepKind::kOther, {.askers = run_.askers, .trace = run_.trace, .cancellation = run_.cancellation});
+    const exec::ActionEnd end = compiler_.commands_.RunStep(
+        question, {.askers = run_.askers, .trace = run_.trace, .cancellation = run_.cancellation});
     if (!end.ok() && WouldEndAgain(end.status())) return end.status();
     if (!end.ok() || end->exit_code != 0) return nullptr;
     // The question's digest names the tool that was identified.
@@ -152,44 +116,20 @@ class NvccCompiler::Compile {
     return beside_host ? ProgramFolder::kBesideHostCompiler : ProgramFolder::kBesideNvcc;
   }
 
-  // The knowledge about a stand-in. The rest will be learned after this compile.
-  KnownRuntimePtr Find(RuntimeParts parts) {
-    KnownRuntimePtr known = compiler_.knowledge_.Find(phases_, parts, *run_.toolchain);
-    if (known->passes.size() < phases_.preprocess.size()) to_learn_ = parts;
-    return known;
-  }
-
-  // Guesses which parts of the runtime header the unit needs, and preprocesses it with these to see whether they serve.
-  // If not, the whole header does: no other stand-in is tried.
+  // If the stand-in does not serve, the whole header does.
   exec::ActionEnd RunWithStandIn() {
-    const KnownRuntimePtr smallest = Find(RuntimeParts());
-    if (smallest->passes.empty()) return RunWithWholeHeader("whole_not_known_yet");
-    const RuntimeChoice guess = GuessRuntime(compiler_.env_, *smallest, phases_, *run_.toolchain);
-    if (guess.full) return RunWithWholeHeader("whole_by_names");
-    RuntimeParts parts = guess.parts;
-    KnownRuntimePtr known = Find(parts);
-    if (const RuntimeParts needed = known->names.needed(); !parts.Has(needed)) {
-      parts = parts | needed;
-      known = Find(parts);
-    }
-    if (known->passes.empty()) return RunWithWholeHeader("whole_not_known_yet");
-    stand_in_ = known;
-    Phases slim = WithStandIn(phases_, known->passes, parts);
+    Phases slim = WithStandIn(phases_, stand_in_.known->passes, stand_in_.parts);
     preprocessing_ = compiler_.preambles_.Prepare(slim, *run_.toolchain, run_.askers->First(), held_);
     PlanEnd preprocessed = Preprocess();
     if (!preprocessed.status.ok()) return OnFailure(slim, preprocessed);
-    const RuntimeChoice choice = ChooseRuntime(compiler_.env_, *known, slim, preprocessed.outputs, *run_.toolchain);
-    if (choice.full || !parts.Has(choice.parts)) {
-      return RunWithWholeHeader("whole_after_preprocessing");
+    if (!compiler_.stand_ins_.Serves(stand_in_, slim, preprocessed.outputs, *run_.toolchain)) {
+      return RunWithWholeHeader();
     }
-    compiler_.runtime_headers_["parts"].Add();
-    has_std_ = choice.has_std;
     return RunCompile(slim, preprocessed);
   }
 
-  exec::ActionEnd RunWithWholeHeader(std::string_view reason) {
-    compiler_.runtime_headers_[reason].Add();
-    stand_in_ = nullptr;
+  exec::ActionEnd RunWithWholeHeader() {
+    stand_in_.known = nullptr;
     preprocessing_ = {};
     if (UsesEarlierBuilds()) {
       preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain, run_.askers->First(), held_);
@@ -306,7 +246,9 @@ class NvccCompiler::Compile {
   void Teach(bool warns) {
     if (!UsesEarlierBuilds()) return;
     const UserId user = run_.askers->First();
-    if (to_learn_) return compiler_.knowledge_.Teach({std::move(phases_), *to_learn_, run_.toolchain, user});
+    if (stand_in_.to_learn) {
+      return compiler_.stand_ins_.Teach({std::move(phases_), *stand_in_.to_learn, run_.toolchain, user});
+    }
     compiler_.preambles_.Teach(preprocessing_, outputs_, run_.toolchain);
     if (!warns) compiler_.compiled_preambles_.Teach(host_, outputs_.at(step_.object), run_.toolchain, user);
   }
@@ -317,18 +259,20 @@ class NvccCompiler::Compile {
     result.output = *printed_;
     std::vector<std::string> read;
     for (const std::string& path : phases_.dependencies) Append(read, ParseDependencyFile(*outputs_.at(path)));
-    if (stand_in_ != nullptr) read.insert(read.end(), stand_in_->files.begin(), stand_in_->files.end());
+    if (const auto& known = stand_in_.known) read.insert(read.end(), known->files.begin(), known->files.end());
     outputs_[step_.nvcc->dependencies] = exec::MakeContent(MakeDependencyFile(step_.object, read));
     for (const std::string& path : step_.action.outputs) result.outputs[path] = outputs_.at(path);
     return result;
   }
 
   PlanEnd RunPhases(std::vector<Step> steps) {
-    StepRunner::Run run = run_;
+    StepRun run = run_;
     run.outputs = held_;
     run.observer = &observer_;
-    PlanEnd end = RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode, .in_order = true},
-                          compiler_.runner_, std::move(run));
+    PlanEnd end = RunPlan(
+        {.steps = std::move(steps), .toolchain = run_.toolchain, .mode = run_.mode, .in_order = true},
+        [this](const Step& step, const StepRun& phase) { return compiler_.commands_.RunStep(step, phase); },
+        std::move(run));
     if (end.reused.contains(StepKind::kCicc)) has_reused_device_code_ = true;
     return end;
   }
@@ -352,9 +296,10 @@ class NvccCompiler::Compile {
     if (LacksHeader(words)) return Fail(detail);
     if (failed.kind == StepKind::kPtxas) return OnPtxasFailed(phases, failed, detail);
     if (!NamesError(words)) return RunWhole("whole_after_failure");
-    if (stand_in_ == nullptr || IsSameWithWholeHeader(words, stand_in_->names, has_std_)) return Fail(detail);
+    if (IsSameWithWholeHeader(stand_in_, words)) return Fail(detail);
     LetGo();
-    return RunWithWholeHeader("whole_after_error");
+    compiler_.stand_ins_.CountWhole("whole_after_error");
+    return RunWithWholeHeader();
   }
 
   // It speaks of lines of the PTX, which is that of a whole call.
@@ -383,26 +328,24 @@ class NvccCompiler::Compile {
     printed_ = exec::MakeContent("");
     preprocessing_ = {};
     host_ = {};
-    stand_in_ = nullptr;
+    stand_in_.known = nullptr;
   }
 
   exec::ActionEnd RunWhole(std::string_view reason) {
     compiler_.compiles_[reason].Add();
     LetGo();
-    return compiler_.runner_.RunCommand(step_.action, step_.kind, run_);
+    return compiler_.commands_.RunStep(step_, run_);
   }
 
   NvccCompiler& compiler_;
   const Step& step_;
-  const StepRunner::Run& run_;
+  const StepRun& run_;
   const HeldOutputsPtr held_;
   const bool lines_count_;
   MutedStep observer_{run_.observer};    // of phases
   bool has_reused_device_code_ = false;  // that was made for another compile
   Phases phases_;                        // with the whole header
-  std::optional<RuntimeParts> to_learn_;
-  KnownRuntimePtr stand_in_;  // null: all passes read the whole header
-  bool has_std_ = false;      // see RuntimeChoice
+  StandIn stand_in_;
   Preprocessing preprocessing_;
   CompiledPreambles::Prepared host_;  // for its host compile
   PlanOutputs outputs_;               // of what has ended, and what that has printed
@@ -411,13 +354,11 @@ class NvccCompiler::Compile {
   exec::Content printed_before_;
 };
 
-exec::ActionEnd NvccCompiler::Run(const Step& step, const StepRunner::Run& run) {
-  return Compile(*this, step, run).Run();
-}
+exec::ActionEnd NvccCompiler::Run(const Step& step, const StepRun& run) { return Compile(*this, step, run).Run(); }
 
 void NvccCompiler::Register(MetricsRegistry& registry) const {
   compiles_.Register(registry);
-  runtime_headers_.Register(registry);
+  stand_ins_.Register(registry);
   preambles_.Register(registry);
 }
 

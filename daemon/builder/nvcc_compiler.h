@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a compile by nvcc as nvcc's phases (nvcc_phases.h): with a stand-in for CUDA's runtime header where names show
-// that it serves (unit_texts.h), and with kept preambles (preambles.h).
+// Runs a compile by nvcc as nvcc's phases (nvcc_phases.h). Three shortcuts may serve, none of them in a new store:
+// stand-ins for CUDA's runtime header (stand_ins.h), kept preambles (kept_preambles.h), and compiled ones
+// (compiled_preambles.h).
 #pragma once
 
 #include <memory>
@@ -13,12 +14,12 @@
 #include "common/base/lru.h"
 #include "common/base/metrics.h"
 #include "common/os/env.h"
+#include "daemon/builder/command_runner.h"
 #include "daemon/builder/compiled_preambles.h"
+#include "daemon/builder/kept_preambles.h"
 #include "daemon/builder/learning.h"
-#include "daemon/builder/preambles.h"
-#include "daemon/builder/runtime_knowledge.h"
+#include "daemon/builder/stand_ins.h"
 #include "daemon/builder/step_cache.h"
-#include "daemon/builder/step_runner.h"
 #include "daemon/plan/plan.h"
 
 namespace kernix::build {
@@ -26,20 +27,20 @@ namespace kernix::build {
 // Thread-safe.
 class NvccCompiler {
  public:
-  // All must outlive the compiler. `runner` runs everything.
-  NvccCompiler(Env& env, StepRunner& runner, StepCache& cache, CompiledPreambles& compiled_preambles,
+  // All must outlive the compiler.
+  NvccCompiler(Env& env, CommandRunner& commands, StepCache& cache, CompiledPreambles& compiled_preambles,
                Learning& learning, const Shortcuts& disabled)
       : env_(env),
-        runner_(runner),
+        commands_(commands),
         disabled_(disabled),
-        knowledge_(env, cache, learning),
+        stand_ins_(env, cache, learning, disabled),
         preambles_(cache, learning, disabled),
         compiled_preambles_(compiled_preambles) {}
 
   // As StepRunner::RunStep(), for a kCudaCompile. If kernixd does not understand nvcc's dry run, or if a phase fails
   // without naming an error, the step runs as its own command, and users see its output and errors. An error that a
   // phase names is nvcc's; if a stand-in may have changed it, the phase has read the whole header.
-  exec::ActionEnd Run(const Step& step, const StepRunner::Run& run);
+  exec::ActionEnd Run(const Step& step, const StepRun& run);
 
   void Register(MetricsRegistry& registry) const;
 
@@ -48,23 +49,16 @@ class NvccCompiler {
   using DryRunPtr = std::shared_ptr<const std::string>;
 
   Env& env_;
-  StepRunner& runner_;
+  CommandRunner& commands_;
   const Shortcuts disabled_;
 
   CounterFamily compiles_{"kernix_nvcc_compiles_total",
                           "Compiles by nvcc: in its phases, or by one call of nvcc, and why.",
                           "how",
                           {"phases", "whole_forced", "whole_not_understood", "whole_after_failure", "again_for_lines"}};
-  CounterFamily runtime_headers_{
-      "kernix_cuda_runtime_headers_total",
-      "Compiles in nvcc's phases: with the parts of cuda_runtime.h that the kernel needs, or with all of it, and why.",
-      "how",
-      {"parts", "whole_not_possible", "whole_not_known_yet", "whole_by_names", "whole_after_preprocessing",
-       "whole_forced", "whole_after_error"}};
-
   SharedLru<Digest, DryRunPtr> dry_runs_{256};  // what nvcc has answered, by question
-  RuntimeKnowledge knowledge_;
-  Preambles preambles_;
+  StandIns stand_ins_;
+  KeptPreambles preambles_;
   CompiledPreambles& compiled_preambles_;
 };
 

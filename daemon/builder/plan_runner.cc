@@ -48,8 +48,8 @@ constexpr size_t kMostAtOnce = 128;
 
 class PlanRun {
  public:
-  PlanRun(Plan plan, StepRunner& runner, StepRunner::Run run)
-      : runner_(runner), run_(std::move(run)), share_(run_.share), in_order_(plan.in_order) {
+  PlanRun(Plan plan, StepFunction run_step, StepRun run)
+      : run_step_(std::move(run_step)), run_(std::move(run)), share_(run_.share), in_order_(plan.in_order) {
     run_.toolchain = std::move(plan.toolchain);
     run_.mode = plan.mode;
     run_.share = share_ * StepsThatStart(plan);  // so that all steps together keep to what the askers want
@@ -72,8 +72,8 @@ class PlanRun {
 
  private:
   // One step, and the observer of its action.
-  struct StepRun : exec::ActionObserver {
-    StepRun(size_t i, Step s, ActionObserver* of_plan) : ActionObserver(of_plan), index(i), step(std::move(s)) {}
+  struct PlanStep : exec::ActionObserver {
+    PlanStep(size_t i, Step s, ActionObserver* of_plan) : ActionObserver(of_plan), index(i), step(std::move(s)) {}
     // In whole lines, so that no path is cut in two.
     void OnOutput(std::string_view text) override {
       unfinished += text;
@@ -104,7 +104,7 @@ class PlanRun {
 
   // Runs steps, one after the other, as long as there are some that can run.
   void Work(bool is_first) {
-    while (StepRun* step = Next(is_first)) {
+    while (PlanStep* step = Next(is_first)) {
       Result result;
       result.status =
           CatchExceptions("kernixd could not run this load's steps", [&] { return RunStep(*step, result); });
@@ -115,12 +115,12 @@ class PlanRun {
 
   // Takes a step that can run, and has somebody take the next one. Null: there is none; the first thread waits until
   // no step runs any more.
-  StepRun* Next(bool is_first) {
+  PlanStep* Next(bool is_first) {
     const MutexLock lock(mutex_);
     while (true) {
       const auto ready = FindReady();
       if (ready != waiting_.end()) {
-        StepRun* const taken = *ready;
+        PlanStep* const taken = *ready;
         waiting_.erase(ready);
         ++running_;
         if (!first_waits_ && FindReady() != waiting_.end()) AddWorker();
@@ -133,7 +133,7 @@ class PlanRun {
     }
   }
 
-  std::vector<StepRun*>::iterator FindReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  std::vector<PlanStep*>::iterator FindReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const size_t wanted = run_.askers->max_parallel();
     const size_t of_all = wanted == 0 ? kMostAtOnce : std::min(wanted, kMostAtOnce);
     const size_t most = std::max<size_t>(of_all / share_, 1);
@@ -143,7 +143,7 @@ class PlanRun {
     return ready;
   }
 
-  bool IsReady(const StepRun& run) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  bool IsReady(const PlanStep& run) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (run.index >= wanted_) return false;
     for (const std::string& path : run.step.inputs_from_steps) {
       if (!end_.outputs.contains(path)) return false;
@@ -158,12 +158,12 @@ class PlanRun {
     });
   }
 
-  absl::Status RunStep(StepRun& run, Result& result) {
+  absl::Status RunStep(PlanStep& run, Result& result) {
     AddInputs(run.step);
-    StepRunner::Run how = run_;
+    StepRun how = run_;
     how.observer = &run;
     how.cancellation = run.cancellation;
-    exec::ActionEnd end = runner_.RunStep(run.step, how);
+    exec::ActionEnd end = run_step_(run.step, how);
     run.OnEnded();
     KERNIX_RETURN_IF_ERROR(end.status());
     if (end->exit_code != 0) {
@@ -192,13 +192,13 @@ class PlanRun {
   }
 
   // Returns the number of steps done so far, 0 if the step has failed or is not wanted any more.
-  int Settle(StepRun& run, Result result) {
+  int Settle(PlanStep& run, Result result) {
     const int done = Record(run, std::move(result));
     if (done == 0) CancelFrom(Wanted());  // after the failure is recorded: what it cancels fails, too
     return done;
   }
 
-  int Record(StepRun& run, Result result) {
+  int Record(PlanStep& run, Result result) {
     const MutexLock lock(mutex_);
     --running_;
     changed_.NotifyAll();
@@ -230,22 +230,22 @@ class PlanRun {
                                                                 "\" needs a file that no other step makes"));
     }
     OutputBuffer printed(kMostPrinted);  // nobody reads more, and it is in memory now
-    for (const StepRun& run : steps_) {
+    for (const PlanStep& run : steps_) {
       if (run.index < wanted_ && run.printed != nullptr) printed.Append(*run.printed);
     }
     end_.printed = printed.Text();
     return std::move(end_);
   }
 
-  StepRunner& runner_;
-  StepRunner::Run run_;
+  const StepFunction run_step_;
+  StepRun run_;
   const size_t share_;
   const bool in_order_;
-  std::deque<StepRun> steps_;  // each is its thread's while it runs
+  std::deque<PlanStep> steps_;  // each is its thread's while it runs
 
   mutable Mutex mutex_;
   CondVar changed_;
-  std::vector<StepRun*> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PlanStep*> waiting_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
   PlanEnd end_ ABSL_GUARDED_BY(mutex_);
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -256,8 +256,8 @@ class PlanRun {
 
 }  // namespace
 
-PlanEnd RunPlan(Plan plan, StepRunner& runner, StepRunner::Run run) {
-  return PlanRun(std::move(plan), runner, std::move(run)).Run();
+PlanEnd RunPlan(Plan plan, StepFunction run_step, StepRun run) {
+  return PlanRun(std::move(plan), std::move(run_step), std::move(run)).Run();
 }
 
 }  // namespace kernix::build

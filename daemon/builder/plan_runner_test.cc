@@ -143,7 +143,8 @@ class PlanRunnerTest : public ::testing::Test {
     askers_->Join({.user = UserId{7}, .max_parallel = max_parallel});
     observer_.done = 0;
     end_ = std::async(std::launch::async, [this, plan = std::move(plan), outputs = outputs_] {
-      return RunPlan(plan, runner_,
+      const auto run_step = [this](const Step& step, const StepRun& run) { return commands_.RunStep(step, run); };
+      return RunPlan(plan, run_step,
                      {.askers = askers_, .outputs = outputs, .observer = &observer_, .cancellation = cancellation_});
     });
   }
@@ -165,7 +166,7 @@ class PlanRunnerTest : public ::testing::Test {
   const ScratchDirectory scratch_;
   toolchain::FileDigests digests_{Env::Posix()};
   StepCache cache_{Env::Posix(), digests_, scratch_ / "steps", 1 << 20};
-  StepRunner runner_{Env::Posix(), executor_, cache_};
+  CommandRunner commands_{Env::Posix(), executor_, cache_};
   CancellationPtr cancellation_ = std::make_shared<Cancellation>();
   NullObserver observer_;
   std::future<PlanEnd> end_;

@@ -423,8 +423,8 @@ TEST_F(ReusableStepTest, TellsHowEachLoadCameToTheResult) {
 }
 
 TEST_F(ReusableStepTest, MetricsTellThePoolOfLessonsApart) {
-  StepRunner lessons(Env::Posix(), executor_, cache_);
-  StepRunner runner(Env::Posix(), executor_, cache_, &lessons);
+  Executor background;
+  StepRunner runner(Env::Posix(), executor_, cache_, &background);
   MetricsRegistry registry;
   runner.Register(registry);
   EXPECT_THAT(registry.Text(), AllOf(HasSubstr("kernix_steps_running 0\n"), HasSubstr("kernix_steps_queued 0\n"),

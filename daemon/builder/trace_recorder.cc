@@ -130,10 +130,12 @@ void StepMetrics::Register(MetricsRegistry& registry, const MetricsRegistry::Lab
 }
 
 exec::ActionEnd TimedStep::Run(exec::Executor& executor, const exec::Action& action, const exec::AskersPtr& askers,
-                               const CancellationPtr& cancellation) {
+                               const CancellationPtr& cancellation, bool muted) {
   const MonotonicTime submitted = env_.Now();
   command_started_.reset();
-  exec::ActionEnd end = executor.Run(action, askers, this, cancellation);
+  MutedStep without_words(this);
+  exec::ActionObserver* const observer = muted ? static_cast<exec::ActionObserver*>(&without_words) : this;
+  exec::ActionEnd end = executor.Run(action, askers, observer, cancellation);
   if (command_started_) metrics_.Observe(kind_, submitted, *command_started_, env_.Now(), end);
   return end;
 }

@@ -108,9 +108,9 @@ class TimedStep final : public exec::ActionObserver {
         trace_(trace),
         ready_(env.Now()) {}
 
-  // Runs a command of the step, and counts it.
+  // Runs a command of the step, and counts it. `muted`: the step's observer does not hear what it prints.
   exec::ActionEnd Run(exec::Executor& executor, const exec::Action& action, const exec::AskersPtr& askers,
-                      const CancellationPtr& cancellation);
+                      const CancellationPtr& cancellation, bool muted = false);
 
   void OnStarted(const exec::Action& action) override {
     started_ = command_started_ = env_.Now();

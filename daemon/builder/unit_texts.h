@@ -6,7 +6,7 @@
 #include "common/base/digest.h"
 #include "common/os/env.h"
 #include "daemon/builder/plan_runner.h"
-#include "daemon/builder/runtime_knowledge.h"
+#include "daemon/builder/stand_ins.h"
 #include "daemon/language/read/runtime_names.h"
 #include "daemon/plan/nvcc_phases.h"
 #include "daemon/toolchain/toolchain.h"

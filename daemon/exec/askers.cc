@@ -2,20 +2,25 @@
 #include "daemon/exec/askers.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernix::exec {
 
-bool Askers::Join(const Asker& asker) {
+void Askers::Join(const Asker& asker) {
   const MutexLock lock(mutex_);
+  if (std::exchange(empty_, false)) askers_.clear();
   askers_.insert(asker);
-  return askers_.size() > 1;
 }
 
-bool Askers::Leave(const Asker& asker) {
+void Askers::Leave(const Asker& asker) {
   const MutexLock lock(mutex_);
-  if (askers_.size() == 1) return false;
-  askers_.erase(askers_.find(asker));
-  return true;
+  empty_ = askers_.size() == 1;
+  if (!empty_) askers_.erase(askers_.find(asker));
+}
+
+bool Askers::empty() const {
+  const MutexLock lock(mutex_);
+  return empty_;
 }
 
 std::vector<QueuePosition> Askers::Positions(uint64_t rank, uint64_t batch_rank) const {

@@ -38,12 +38,14 @@ struct QueuePosition {
 class Askers {
  public:
   Askers() = default;
-  explicit Askers(const Asker& only) : askers_{only} {}
+  explicit Askers(const Asker& only) { Join(only); }
 
-  // Both return whether others wait as well, so that positions may have changed.
-  bool Join(const Asker& asker);
-  // After the last asker has left, the rest of the build keeps that asker's position.
-  bool Leave(const Asker& asker);
+  void Join(const Asker& asker);
+  // After the last asker has left, the rest of the build keeps that asker's position until another one joins.
+  void Leave(const Asker& asker);
+
+  // Whether all have left.
+  bool empty() const;
 
   // One position for each user. `rank`, `batch_rank`: see Action.
   std::vector<QueuePosition> Positions(uint64_t rank, uint64_t batch_rank) const;
@@ -56,7 +58,8 @@ class Askers {
 
  private:
   mutable Mutex mutex_;
-  std::multiset<Asker> askers_ ABSL_GUARDED_BY(mutex_);
+  std::multiset<Asker> askers_ ABSL_GUARDED_BY(mutex_);  // or the last one, who has left
+  bool empty_ ABSL_GUARDED_BY(mutex_) = true;
 };
 
 using AskersPtr = std::shared_ptr<Askers>;

@@ -15,18 +15,24 @@ constexpr UserId kBob{2};
 TEST(AskersTest, EachUserHasTheBestPosition) {
   Askers askers({.user = kBob, .is_of_batch = true});
   EXPECT_THAT(askers.Positions(5, 9), ElementsAre(QueuePosition{kBob, 9}));
-  EXPECT_TRUE(askers.Join({.user = kAnna, .is_of_batch = true}));
-  EXPECT_TRUE(askers.Join({.user = kBob}));
+  askers.Join({.user = kAnna, .is_of_batch = true});
+  askers.Join({.user = kBob});
   EXPECT_THAT(askers.Positions(5, 9), ElementsAre(QueuePosition{kAnna, 9}, QueuePosition{kBob, 5}));
-  EXPECT_TRUE(askers.Leave({.user = kBob}));
+  askers.Leave({.user = kBob});
   EXPECT_THAT(askers.Positions(5, 9), ElementsAre(QueuePosition{kAnna, 9}, QueuePosition{kBob, 9}));
 }
 
-TEST(AskersTest, TheLastOneKeepsThePosition) {
+TEST(AskersTest, TheLastOneKeepsThePositionUntilAnotherComes) {
   Askers askers;
-  EXPECT_FALSE(askers.Join({.user = kAnna}));
-  EXPECT_FALSE(askers.Leave({.user = kAnna}));
+  EXPECT_TRUE(askers.empty());
+  askers.Join({.user = kAnna});
+  EXPECT_FALSE(askers.empty());
+  askers.Leave({.user = kAnna});
+  EXPECT_TRUE(askers.empty());
   EXPECT_THAT(askers.Positions(5, 9), ElementsAre(QueuePosition{kAnna, 5}));
+  askers.Join({.user = kBob});
+  EXPECT_FALSE(askers.empty());
+  EXPECT_THAT(askers.Positions(5, 9), ElementsAre(QueuePosition{kBob, 5}));
 }
 
 TEST(AskersTest, TheOneWhoWantsMostAtATimeCounts) {

@@ -11,8 +11,8 @@
 //   kernix/compat/       kernel headers whose names other packages may use, too; searched last
 //   kernix-macros/       for a CUDA unit with -D or -U: a cuda_runtime.h that defines these macros, found first
 //   kernix-slim/         in nvcc's phases, perhaps: a stand-in for the toolkit's cuda_runtime.h (slim_phases.h)
-//   kernix-preamble/     in nvcc's phases, perhaps: the macros of a kept preamble (preamble.h)
-//   kernix-compiled/     perhaps: a preamble that is compiled already (compiled_preamble.h)
+//   kernix-preamble/     in nvcc's phases, perhaps: the macros of a kept preamble (split_pass.h)
+//   kernix-compiled/     perhaps: a preamble that is compiled already (split_compile.h)
 //   toolchain/           links to folders of the toolchain (tool_paths.h): commands name no path of this machine
 //   inc/0, inc/1, ...    the request's include roots, searched in this order (see input_root.h for headers above a
 //                        root): links to trees that all steps and later builds share
@@ -94,7 +94,7 @@ struct Step {
   std::vector<std::string> inputs_from_steps;  // paths among the outputs of earlier steps
   Printed printed;
   std::optional<Reuse> reuse = {};
-  std::shared_ptr<const FasterAction> faster = nullptr;  // only with `reuse`
+  std::shared_ptr<const FasterAction> faster = nullptr;  // of a compile for the host
   std::string object = {};                               // the output that is a unit's object; empty: none is
   std::optional<NvccCompile> nvcc = {};                  // of a kCudaCompile
 };
@@ -159,7 +159,7 @@ inline constexpr char kMacroFolder[] = "kernix-macros";
 inline constexpr char kSlimFolder[] = "kernix-slim";
 inline constexpr char kProbeFolder[] = "kernix-probe";
 
-// The folder of the text that replaces a preamble (preamble.h).
+// The folder of the text that replaces a preamble (split_pass.h).
 inline constexpr char kPreambleFolder[] = "kernix-preamble";
 
 // The name of a request's header in diagnostics; normalised, its path in the input root.

@@ -14,8 +14,8 @@ namespace kernix::build {
 enum class Shortcut {
   kPhases,             // nvcc's phases in the place of one call (nvcc_phases.h)
   kStandIns,           // for cuda_runtime.h (slim_phases.h)
-  kPreambles,          // preprocessed once (preamble.h)
-  kCompiledPreambles,  // compiled once (compiled_preamble.h)
+  kPreambles,          // preprocessed once (split_pass.h)
+  kCompiledPreambles,  // compiled once (split_compile.h)
   kStepResults,        // of earlier builds
   kHostBodies,         // do not count for device code (`Reuse::host_bodies_count`)
   kLinkStubs,          // in the place of libraries (link_stub.h)

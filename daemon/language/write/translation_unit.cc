@@ -51,7 +51,7 @@ void AppendUsedDefinitions(const std::vector<std::string>& definitions, std::str
   }
 }
 
-// The last line is a token after which nothing has to be read: a kept preamble (plan/preamble.h) joins there.
+// The last line is a token after which nothing has to be read: a kept preamble (plan/split_pass.h) joins there.
 constexpr std::string_view kIncludeHandlers = "#include \"kernix_handlers.h\"\nstatic_assert(true, \"\");\n";
 
 constexpr std::string_view kSystemHeader = "#pragma GCC system_header\n";

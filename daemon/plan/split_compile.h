@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A unit's preamble (preamble.h), compiled for the host once. For a small kernel, the host compiler reads little else,
-// and units with the same first `#include`s have the same preamble. GCC keeps its state in a precompiled header, and
-// goes on from there with the rest of the unit.
+// Splits a compile for the host after the unit's preamble (split_pass.h), so that the preamble is compiled once. For a
+// small kernel, the host compiler reads little else, and units with the same first `#include`s have the same preamble.
+// GCC keeps its state in a precompiled header, and goes on from there with the rest of the unit.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/builder/preambles.h"
+#include "daemon/builder/kept_preambles.h"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ constexpr char kConfig[] =
     "#undef __GNUC_GNU_INLINE__\n";
 constexpr char kList[] = "ITEM(4)\nITEM(5)\n";
 
-class PreamblesTest : public ::testing::Test {
+class KeptPreamblesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     KERNIX_NEED_PROGRAM(compiler, "g++");
@@ -97,7 +97,7 @@ class PreamblesTest : public ::testing::Test {
   int edits_ = 1000;
 };
 
-TEST_F(PreamblesTest, AKeptPreambleChangesNothing) {
+TEST_F(KeptPreamblesTest, AKeptPreambleChangesNothing) {
   // One that counts teaches nothing, and spoils nothing.
   for (int load = 0; load < 3; ++load) {
     const int offset = ++edits_;
@@ -146,7 +146,7 @@ TEST_F(PreamblesTest, AKeptPreambleChangesNothing) {
   EXPECT_FALSE(with_edit.with_kept_preamble);
 }
 
-TEST_F(PreamblesTest, OnePreambleServesAllValuesOfAMacroThatItDoesNotUse) {
+TEST_F(KeptPreamblesTest, OnePreambleServesAllValuesOfAMacroThatItDoesNotUse) {
   AwaitPreamble("-DSIZE=1");
   const Answer another = Load(Request("SIZE", "-DSIZE=2"));
   EXPECT_EQ(another.value, 2);
@@ -166,7 +166,7 @@ TEST_F(PreamblesTest, OnePreambleServesAllValuesOfAMacroThatItDoesNotUse) {
 }
 
 // Loads count from the first one on, though the names of the runtime header are learned after the second.
-TEST_F(PreamblesTest, LoadsBeforeTheNamesAreKnownCount) {
+TEST_F(KeptPreamblesTest, LoadsBeforeTheNamesAreKnownCount) {
   request_.mutable_source(0)->mutable_text()->insert(0, "#include <cuda_fp16.h>\n");
   const auto load = [&](const std::string& value) {
     const Answer answer = Load(Request(value));
@@ -179,7 +179,7 @@ TEST_F(PreamblesTest, LoadsBeforeTheNamesAreKnownCount) {
 
 // A header that forbids a name forbids it to every kernel, and one whose last words belong to what follows is not
 // parted from it.
-TEST_F(PreamblesTest, WhatCannotBeKeptIsReadEachTime) {
+TEST_F(KeptPreamblesTest, WhatCannotBeKeptIsReadEachTime) {
   config_ += "#pragma GCC poison gets\nextern \"C\"\n";
   std::string& text = *request_.mutable_source(0)->mutable_text();
   text = "#include <config.h>\nint linked();\n" + text.substr(text.find("#include <cuda_runtime.h>"));

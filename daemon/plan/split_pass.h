@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A unit's preamble (the term is Clang's): its first #includes. Their preprocessed text and macros serve every unit
-// with the same first #includes; then only the rest of a unit is preprocessed.
+// Splits a pass of the preprocessor after the unit's preamble (the term is Clang's): its first #includes. Their
+// preprocessed text and macros serve every unit with the same first #includes; then only the rest of a unit is
+// preprocessed.
 //
 // Everything kept of a preamble comes from passes over the preamble alone: no unit that begins with it can affect
 // others. The texts join to that of a whole pass, byte for byte, so later steps see no difference. Before a preamble is
@@ -67,7 +68,7 @@ std::optional<std::string_view> RestText(const PreamblePass& pass, std::string_v
 // The preamble's text: a part of the output of PreambleForm::alone. nullopt if its end is not certain.
 std::optional<std::string_view> PreambleText(const PreamblePass& pass, std::string_view made);
 
-// Used by compiled_preamble.cc, too.
+// Used by split_compile.cc, too.
 
 // The input of that path; null if there is none, or if its content is not there.
 const exec::InputFile* FindInput(const exec::Action& action, const std::string& path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The preambles that kernixd keeps (daemon/plan/preamble.h).
+// The preambles that kernixd keeps (daemon/plan/split_pass.h).
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/plan/nvcc_phases.h"
-#include "daemon/plan/preamble.h"
 #include "daemon/plan/shortcuts.h"
+#include "daemon/plan/split_pass.h"
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::build {
@@ -42,10 +42,10 @@ struct Preprocessing {
 };
 
 // Kept in the step cache: a preamble is valid while its headers have the same content. Thread-safe.
-class Preambles {
+class KeptPreambles {
  public:
   // All must outlive the object.
-  Preambles(StepCache& cache, Learning& learning, const Shortcuts& disabled)
+  KeptPreambles(StepCache& cache, Learning& learning, const Shortcuts& disabled)
       : cache_(cache), learning_(learning), is_disabled_(disabled.contains(Shortcut::kPreambles)) {}
 
   // Kept texts are in `outputs` (null: in memory). A text for which there is no room is not used.

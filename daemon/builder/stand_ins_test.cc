@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/builder/runtime_knowledge.h"
+#include "daemon/builder/stand_ins.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ Phases TwoPasses() {
   return phases;
 }
 
-class RuntimeKnowledgeTest : public ::testing::Test {
+class StandInsTest : public ::testing::Test {
  protected:
   // A lesson about one pass, which differs from others in what the stand-in reads.
   void Teach(size_t pass, RuntimeParts parts, const std::string& read) {
@@ -44,7 +44,7 @@ class RuntimeKnowledgeTest : public ::testing::Test {
     result.outputs[lesson.files] = exec::MakeContent("cuda_runtime.h:\n");
     cache_.Keep(StepCache::KeyOf(lesson.step, toolchain_), lesson.step, toolchain_, cache_.Now(), result);
   }
-  KnownRuntimePtr Find(RuntimeParts parts = {}) { return knowledge_.Find(phases_, parts, toolchain_); }
+  KnownRuntimePtr Find(RuntimeParts parts = {}) { return stand_ins_.Find(phases_, parts, toolchain_); }
 
   const ScratchDirectory scratch_;
   const Phases phases_ = TwoPasses();
@@ -52,10 +52,10 @@ class RuntimeKnowledgeTest : public ::testing::Test {
   toolchain::FileDigests digests_{Env::Posix()};
   StepCache cache_{Env::Posix(), digests_, scratch_ / "steps", 1 << 20};
   Learning learning_{nullptr};
-  RuntimeKnowledge knowledge_{Env::Posix(), cache_, learning_};
+  StandIns stand_ins_{Env::Posix(), cache_, learning_};
 };
 
-TEST_F(RuntimeKnowledgeTest, LessonsAreReadOnceUntilTheySaySomethingElse) {
+TEST_F(StandInsTest, LessonsAreReadOnceUntilTheySaySomethingElse) {
   EXPECT_THAT(Find()->passes, IsEmpty());
   Teach(0, {}, "a.h");
   const KnownRuntimePtr known = Find();
@@ -66,7 +66,7 @@ TEST_F(RuntimeKnowledgeTest, LessonsAreReadOnceUntilTheySaySomethingElse) {
   EXPECT_THAT(Find()->slim_files, ElementsAre("b.h"));
 }
 
-TEST_F(RuntimeKnowledgeTest, ALessonIsAboutOnePass) {
+TEST_F(StandInsTest, ALessonIsAboutOnePass) {
   Teach(0, {}, "a.h");
   Teach(1, RuntimePart::kMaths, "a.h");
   EXPECT_THAT(Find()->passes, ElementsAre(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/plan/preamble.h"
+#include "daemon/plan/split_pass.h"
 
 #include <algorithm>
 #include <map>

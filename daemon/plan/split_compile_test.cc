@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/plan/compiled_preamble.h"
+#include "daemon/plan/split_compile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/base/strings.h"
-#include "daemon/plan/preamble.h"
+#include "daemon/plan/split_pass.h"
 
 namespace kernix::build {
 namespace {
@@ -35,7 +35,7 @@ std::optional<SplitCompile> Split(const std::string& text, std::string_view next
 
 bool Splits(const std::string& line) { return Split(StrCat(kPreamble, line, "\n", kRest)).has_value(); }
 
-TEST(CompiledPreambleTest, SplitsBeforeTheFirstLineThatFollowsThePreamble) {
+TEST(SplitCompileTest, SplitsBeforeTheFirstLineThatFollowsThePreamble) {
   const auto split = Split(StrCat(kPreamble, kRest));
   ASSERT_TRUE(split.has_value());
   EXPECT_THAT(split->preamble.action.argv,
@@ -54,7 +54,7 @@ TEST(CompiledPreambleTest, SplitsBeforeTheFirstLineThatFollowsThePreamble) {
   EXPECT_THAT(split->rest.argv, Contains("kernix-compiled/preamble.h"));
 }
 
-TEST(CompiledPreambleTest, ACppUnitIsSplitAfterItsIncludes) {
+TEST(SplitCompileTest, ACppUnitIsSplitAfterItsIncludes) {
   Step compile;
   compile.action.argv = {"g++", "-c", "-O2", "-MD", "-MF", "u/unit.d", "-o", "u/unit.o", "u/unit.cpp"};
   compile.action.inputs = {
@@ -78,14 +78,14 @@ TEST(CompiledPreambleTest, ACppUnitIsSplitAfterItsIncludes) {
   EXPECT_FALSE(SplitCppCompile(compile).has_value());
 }
 
-TEST(CompiledPreambleTest, ATextThatDoesNotSayWhereThePreambleEndsIsNotSplit) {
+TEST(SplitCompileTest, ATextThatDoesNotSayWhereThePreambleEndsIsNotSplit) {
   EXPECT_FALSE(Split(StrCat(kPreamble, kRest), "13 \"kernel.cu\"").has_value());
   EXPECT_FALSE(Split(StrCat(kPreamble, kRest), "7 \"other.cu\"").has_value());
   EXPECT_FALSE(Split(StrCat(kPreamble, "const char* s = \"# 9 \\\"kernel.cu\\\"\";\n")).has_value());
   EXPECT_FALSE(SplitHostCompile(HostCompile("x"), "u/another.cpp", "7 \"kernel.cu\"").has_value());
 }
 
-TEST(CompiledPreambleTest, WhatAPrecompiledHeaderWouldLoseKeepsThePreambleWithTheRest) {
+TEST(SplitCompileTest, WhatAPrecompiledHeaderWouldLoseKeepsThePreambleWithTheRest) {
   for (const char* balanced :
        {"int x;", "#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Wall\"\n#pragma GCC diagnostic pop",
         "#pragma GCC visibility push ( default )\n # pragma GCC visibility pop",
@@ -101,7 +101,7 @@ TEST(CompiledPreambleTest, WhatAPrecompiledHeaderWouldLoseKeepsThePreambleWithTh
   }
 }
 
-TEST(CompiledPreambleTest, PragmasThatAreOpenedForTheRestGoWithIt) {
+TEST(SplitCompileTest, PragmasThatAreOpenedForTheRestGoWithIt) {
   const std::string opened = "#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n\n";
   const auto split = Split(StrCat(kPreamble, opened, kRest));
   ASSERT_TRUE(split.has_value());
@@ -112,7 +112,7 @@ TEST(CompiledPreambleTest, PragmasThatAreOpenedForTheRestGoWithIt) {
 }
 
 // GCC defines these again when it has read a precompiled header.
-TEST(CompiledPreambleTest, MacrosOfTheCompilerMustStay) {
+TEST(SplitCompileTest, MacrosOfTheCompilerMustStay) {
   const std::string predefined = "# 0 \"<built-in>\"\n#define __SSE2__ 1\n# 0 \"<command-line>\"\n#define FLAG 1\n";
   const std::string own = "# 1 \"u/unit.cpp\"\n#define OWN 1\n#define QUIET _Pragma(\"GCC diagnostic push\")\n";
   EXPECT_TRUE(MayBeCompiled(StrCat(predefined, own, "#undef OWN\n#undef __SSE2__of_others\n")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/plan/compiled_preamble.h"
+#include "daemon/plan/split_compile.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/strings.h"
 #include "daemon/language/read/leading_includes.h"
-#include "daemon/plan/preamble.h"
+#include "daemon/plan/split_pass.h"
 
 namespace kernix::build {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/plan/preamble.h"
+#include "daemon/plan/split_pass.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ std::vector<std::string> Paths(const Step& step) {
 
 constexpr char kText[] = "#include <a.h>\nint x;\n";
 
-TEST(PreambleTest, ThePreambleAndWhatFollowsAreReadApart) {
+TEST(SplitPassTest, ThePreambleAndWhatFollowsAreReadApart) {
   const std::optional<PreamblePass> split = SplitPass(OnePass(kText), 0);
   ASSERT_TRUE(split.has_value());
   EXPECT_EQ(split->next_line, "2 \"u/unit.cu\"");
@@ -71,7 +71,7 @@ TEST(PreambleTest, ThePreambleAndWhatFollowsAreReadApart) {
   EXPECT_NE(form.definitions_after.action.outputs, form.macros_after.action.outputs);
 }
 
-TEST(PreambleTest, WhatFollowsThePreambleIsNoPartOfIt) {
+TEST(SplitPassTest, WhatFollowsThePreambleIsNoPartOfIt) {
   const Step kept = SplitPass(OnePass(kText), 0)->forms[0].kept;
   EXPECT_THAT(Paths(kept), UnorderedElementsAre(kUnit, "kernix-macros/cuda_runtime.h", "kernix-preamble/poison.h"));
   const auto digest = [](const Step& step) { return exec::DigestOfAction(step.action, {}).hash; };
@@ -80,7 +80,7 @@ TEST(PreambleTest, WhatFollowsThePreambleIsNoPartOfIt) {
 }
 
 // HeaderWith() writes the header.
-TEST(PreambleTest, ValuesOfMacrosMatterOnlyToAPreambleThatUsesThem) {
+TEST(SplitPassTest, ValuesOfMacrosMatterOnlyToAPreambleThatUsesThem) {
   const auto split = [](const std::vector<std::string>& definitions) {
     Phases phases = OnePass(kText);
     phases.preprocess[0].action.inputs[2] =
@@ -108,7 +108,7 @@ TEST(PreambleTest, ValuesOfMacrosMatterOnlyToAPreambleThatUsesThem) {
   EXPECT_EQ(split({"#define N 1 \\\n 2"}).size(), 1);
 }
 
-TEST(PreambleTest, AUnitOrACommandOfAnotherFormHasNone) {
+TEST(SplitPassTest, AUnitOrACommandOfAnotherFormHasNone) {
   EXPECT_FALSE(SplitPass(OnePass("int x;\n"), 0).has_value());
   EXPECT_FALSE(SplitPass(OnePass("#include <a.h>\nint x = __COUNTER__;\n"), 0).has_value());
   EXPECT_FALSE(SplitPass(OnePass("#include <a.h>\n#pragma pop_macro(\"N\")\nint x;\n"), 0).has_value());
@@ -123,7 +123,7 @@ TEST(PreambleTest, AUnitOrACommandOfAnotherFormHasNone) {
   EXPECT_FALSE(SplitPass(phases, 0).has_value());
 }
 
-TEST(PreambleTest, MacrosLeadFromOneListToTheOther) {
+TEST(SplitPassTest, MacrosLeadFromOneListToTheOther) {
   const std::string before = "#define SAME 1\n#define GONE 2\n#define NEW(a) a\n";
   const std::string after = "#define F(x) x\n#define G\n#define H\n#define NEW(a) (a)\n#define SAME 1\n";
   const std::string definitions =
@@ -151,7 +151,7 @@ std::string Made(const std::string& text, const std::string& counter = "0") {
                 "# 1 \"kernix: the unit ends here\"\n", counter, "\n");
 }
 
-TEST(PreambleTest, TheTextsJoin) {
+TEST(SplitPassTest, TheTextsJoin) {
   const PreamblePass pass = *SplitPass(OnePass(kText), 0);
   const std::string made = Made("\nint x;\n");
   const std::optional<std::string_view> rest = RestText(pass, made);
@@ -171,7 +171,7 @@ TEST(PreambleTest, TheTextsJoin) {
             std::nullopt);
 }
 
-TEST(PreambleTest, KnowsWhetherItsLastTokenIsOfTheSystem) {
+TEST(SplitPassTest, KnowsWhetherItsLastTokenIsOfTheSystem) {
   EXPECT_TRUE(EndsInSystemHeader("# 1 \"a.h\" 1 3 4\nint a;\n# 2 \"u.cu\" 2\n"));
   EXPECT_TRUE(EndsInSystemHeader("int b;\n# 1 \"a.h\" 1 3\nint a;\n\n# 2 \"b.h\" 2\n \n"));
   EXPECT_FALSE(EndsInSystemHeader("# 1 \"a.h\" 1 3\nint a;\n# 2 \"b.h\" 2\nint b;\n# 2 \"u.cu\" 2\n"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/builder/preambles.h"
+#include "daemon/builder/kept_preambles.h"
 
 #include <algorithm>
 #include <set>
@@ -62,7 +62,7 @@ std::vector<Step> Preprocessing::steps() const {
 }
 
 // One preamble to learn.
-struct Preambles::Lesson {
+struct KeptPreambles::Lesson {
   PreamblePass split;
   PreambleForm form;
   exec::Content whole;  // what the whole pass has made
@@ -72,7 +72,7 @@ struct Preambles::Lesson {
   UserId user;
 };
 
-void Preambles::Learn(const Lesson& lesson) {
+void KeptPreambles::Learn(const Lesson& lesson) {
   const Digest key = StepCache::KeyOf(lesson.form.kept, *lesson.toolchain);
   if (!learning_.MayLearn(KeyOf(lesson.form)) || cache_.Find(key, *lesson.toolchain)) return;
   exec::ActionResult made;
@@ -94,7 +94,8 @@ void Preambles::Learn(const Lesson& lesson) {
 }
 
 // Makes all that is kept: these passes see nothing but the preamble.
-absl::Status Preambles::LearnPreamble(const Lesson& lesson, exec::ActionResult& made, std::vector<std::string>& files) {
+absl::Status KeptPreambles::LearnPreamble(const Lesson& lesson, exec::ActionResult& made,
+                                          std::vector<std::string>& files) {
   const PreambleForm& form = lesson.form;
   KERNIX_ASSIGN_OR_RETURN(const PlanOutputs outputs,
                           learning_.RunSteps(lesson.user, {lesson.split.macros_before, form.macros_after,
@@ -113,8 +114,8 @@ absl::Status Preambles::LearnPreamble(const Lesson& lesson, exec::ActionResult& 
   return absl::OkStatus();
 }
 
-Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user,
-                                 const HeldOutputsPtr& outputs) {
+Preprocessing KeptPreambles::Prepare(const Phases& phases, const toolchain::Toolchain& toolchain, UserId user,
+                                     const HeldOutputsPtr& outputs) {
   Preprocessing preprocessing{.passes = {}, .user = user, .included_names = HeadOf(phases), .start = cache_.Now()};
   for (size_t i = 0; i < phases.preprocess.size(); ++i) {
     Preprocessing::Pass pass{.whole = phases.preprocess[i],
@@ -129,8 +130,8 @@ Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchai
   return preprocessing;
 }
 
-void Preambles::UseKept(const toolchain::Toolchain& toolchain, const Preprocessing& preprocessing,
-                        const HeldOutputsPtr& outputs, Preprocessing::Pass& pass) {
+void KeptPreambles::UseKept(const toolchain::Toolchain& toolchain, const Preprocessing& preprocessing,
+                            const HeldOutputsPtr& outputs, Preprocessing::Pass& pass) {
   for (const PreambleForm& form : pass.split->forms) {
     if (misfits_.Find(UnitOf(form, preprocessing.user, preprocessing.included_names))) {
       pass.split.reset();
@@ -151,7 +152,7 @@ void Preambles::UseKept(const toolchain::Toolchain& toolchain, const Preprocessi
   if (form != forms.end() && learning_.WasAskedFor(KeyOf(*form))) pass.to_learn = *form;
 }
 
-bool Preambles::Join(const Preprocessing& preprocessing, const HeldOutputsPtr& outputs, PlanEnd& end) {
+bool KeptPreambles::Join(const Preprocessing& preprocessing, const HeldOutputsPtr& outputs, PlanEnd& end) {
   if (!end.printed.empty()) return false;
   for (const Preprocessing::Pass& pass : preprocessing.passes) {
     if (pass.text == nullptr) continue;
@@ -177,14 +178,14 @@ bool Preambles::Join(const Preprocessing& preprocessing, const HeldOutputsPtr& o
   return true;
 }
 
-void Preambles::CountPasses(const Preprocessing& preprocessing) {
+void KeptPreambles::CountPasses(const Preprocessing& preprocessing) {
   for (const Preprocessing::Pass& pass : preprocessing.passes) {
     passes_[!pass.split ? "none" : pass.text != nullptr ? "kept" : "not_known_yet"].Add();
   }
 }
 
-void Preambles::Teach(const Preprocessing& preprocessing, const PlanOutputs& outputs,
-                      toolchain::ToolchainPtr toolchain) {
+void KeptPreambles::Teach(const Preprocessing& preprocessing, const PlanOutputs& outputs,
+                          toolchain::ToolchainPtr toolchain) {
   std::vector<Lesson> lessons;
   for (const Preprocessing::Pass& pass : preprocessing.passes) {
     if (!pass.split || !pass.to_learn) continue;
@@ -197,11 +198,11 @@ void Preambles::Teach(const Preprocessing& preprocessing, const PlanOutputs& out
   });
 }
 
-void Preambles::NoteMisfit(const std::vector<PreambleForm>& forms, UserId user, const Digest& included_names) {
+void KeptPreambles::NoteMisfit(const std::vector<PreambleForm>& forms, UserId user, const Digest& included_names) {
   for (const PreambleForm& form : forms) misfits_.Put(UnitOf(form, user, included_names), true);
 }
 
-void Preambles::Register(MetricsRegistry& registry) const {
+void KeptPreambles::Register(MetricsRegistry& registry) const {
   passes_.Register(registry);
   registry.AddCounter("kernix_preamble_misfits_total",
                       "Compiles that preprocessed again, because a kept preamble did not fit.", does_not_fit_);
