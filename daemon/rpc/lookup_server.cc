@@ -174,12 +174,6 @@ class Question {
   std::string key_;  // of a hit
 };
 
-// A full send buffer means that the client reads no answers: drop it.
-bool SendAtOnce(int socket, std::string_view payload) {
-  const std::string frame = MakeFrame(payload);
-  return send(socket, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(frame.size());
-}
-
 // Returns whether the connection can go on.
 bool AnswerSlowly(Backend& backend, exec::ByteQuota& reading, LookupConnection& connection, const std::string& text,
                   Duration patience, const CancellationPtr& cancellation) {
@@ -202,7 +196,10 @@ bool AnswerSlowly(Backend& backend, exec::ByteQuota& reading, LookupConnection& 
 std::optional<bool> AnswerAtOnce(Backend& backend, const LookupConnection& connection, const std::string& text,
                                  FileCheck& check) {
   if (text.size() > kMostInLoop) return std::nullopt;
-  const auto send = [&](const std::string& payload) { return SendAtOnce(connection.socket(), payload); };
+  // A full send buffer means that the client reads no answers: drop it.
+  const auto send = [&](const std::string& payload) {
+    return SendFrame(connection.socket(), "", payload, /*deadline=*/{}).ok();
+  };
   return Question(backend, connection.user(), text, connection.since()).AnswerIfKnown(check, send);
 }
 
@@ -334,9 +331,9 @@ void LookupServer::TakeArrivals(std::vector<LookupConnection*>& asked) {
 
 // Reads what has arrived. True if that completes a question. Else the connection may be gone.
 bool LookupServer::Read(LookupConnection& connection) {
-  const absl::StatusOr<bool> no_memory = absl::ResourceExhaustedError("no memory");
-  const absl::StatusOr<bool> whole = LogExceptions(connection.user().name(), no_memory,
-                                                   [&] { return connection.reader().ReadSome(connection.socket()); });
+  const absl::StatusOr<bool> whole =
+      LogExceptions(connection.user().name(), absl::StatusOr<bool>(absl::CancelledError()),
+                    [&] { return connection.reader().ReadSome(connection.socket()); });
   const bool goes_on = whole.ok() && (!connection.reader().begun() || Begin(connection));
   if (goes_on && (*whole || Watch(connection))) return *whole;
   Release(connection).reset();
