@@ -120,7 +120,7 @@ MUTANTS = [
            "kWritableByOthers", instead("0022", "0"), "client_local_test", "CheckArtifactTest.*"),
     Mutant("damaged artifacts served", "daemon/cache/store_folder.cc", "BlobFolder::Verify", never("content"),
            "cache_test", "*DamagedArtifact*"),
-    Mutant("uploads taken for what they claim to be", "daemon/rpc/load_stream.cc", "FinishCurrent",
+    Mutant("uploads taken for what they claim to be", "daemon/rpc/blob_receiver.cc", "FinishCurrent",
            never("DigestOf"), "server_test", "BlobReceiver.*"),
     Mutant("results of a tool that was replaced are kept", "daemon/builder/step_cache.cc", "StepCache::Keep",
            without("Unchanged"), "build_test", "StepCacheTest.*"),

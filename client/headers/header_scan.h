@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -19,9 +20,9 @@
 namespace kernix {
 
 struct SourceToScan {
-  std::string text;
-  std::string label;   // for errors
-  std::string folder;  // absolute; `#include "x.h"` looks here first. Empty for text that is not a file.
+  std::string_view text;  // must outlive the scan
+  std::string label;      // for errors
+  std::string folder;     // absolute; `#include "x.h"` looks here first. Empty for text that is not a file.
 };
 
 struct HeaderScanRequest {

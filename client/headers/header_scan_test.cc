@@ -26,10 +26,10 @@ using ::testing::UnorderedElementsAre;
 class HeaderScanTest : public ::testing::Test {
  protected:
   // A source that is a file in the scratch folder.
-  SourceToScan File(const std::string& path, const std::string& text) {
+  SourceToScan File(const std::string& path, std::string_view text) {
     return {.text = text, .label = path, .folder = Dirname(folder_ / path)};
   }
-  static SourceToScan Inline(const std::string& text) { return {.text = text, .label = "m", .folder = ""}; }
+  static SourceToScan Inline(std::string_view text) { return {.text = text, .label = "m", .folder = ""}; }
 
   absl::StatusOr<HeaderScan> Scan(std::vector<SourceToScan> sources,
                                   const std::vector<std::string>& include_paths = {}) {
@@ -202,7 +202,8 @@ TEST_F(HeaderScanTest, AbsoluteHeadersAreFollowedButNotSent) {
   const std::string header = folder_.Write("far/x.h", "#include \"y.h\"\n#include <z.h>\n#include \"none.h\"\n");
   folder_.Write("far/y.h", "");
   folder_.Write("inc/z.h", "");
-  const auto scan = Scan({Inline(StrCat("#include \"", header, "\"\n#include </no/such.h>\n"))}, {"inc"});
+  const std::string text = StrCat("#include \"", header, "\"\n#include </no/such.h>\n");
+  const auto scan = Scan({Inline(text)}, {"inc"});
   EXPECT_THAT(Names(scan), ElementsAre("0:z.h"));
   EXPECT_THAT(scan->absolute_headers, ElementsAre(header, folder_ / "far/y.h"));
 }
@@ -211,7 +212,8 @@ TEST_F(HeaderScanTest, ANameThatClimbsTooFarIsTheCompilersBusiness) {
   folder_.Write("src/k.cu", "");
   std::string name = "hosts";
   for (int i = 0; i < 40; ++i) name.insert(0, "../");
-  EXPECT_THAT(Names(Scan({File("src/k.cu", StrCat("#include \"", name, "\"\n"))})), IsEmpty());
+  const std::string text = StrCat("#include \"", name, "\"\n");
+  EXPECT_THAT(Names(Scan({File("src/k.cu", text)})), IsEmpty());
 }
 
 TEST_F(HeaderScanTest, TheToolchainsFoldersAreNoRoots) {

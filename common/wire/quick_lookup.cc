@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
@@ -42,6 +43,9 @@ absl::Status AwaitAfter(int error, int socket, short events, MonotonicTime deadl
   return ErrnoStatus(error, "use", "a connection");
 }
 
+// sendmsg() only reads it.
+iovec PartOf(std::string_view bytes) { return {const_cast<char*>(bytes.data()), bytes.size()}; }
+
 // The length of a payload, from the kFrameLengthBytes before it.
 uint64_t DecodeFrameLength(std::string_view bytes) {
   uint64_t length = 0;
@@ -79,20 +83,24 @@ std::optional<v1::LoadRequest> LoadOf(const v1::LookupRequest& lookup) {
   return load;
 }
 
-std::string MakeFrame(std::string_view payload) {
-  std::string frame;
-  frame.reserve(kFrameLengthBytes + payload.size());
-  for (size_t i = 0; i < kFrameLengthBytes; ++i) frame += static_cast<char>(payload.size() >> (8 * i) & 0xff);
-  frame += payload;
-  return frame;
+std::string FrameHead(size_t payload) {
+  std::string head;
+  for (size_t i = 0; i < kFrameLengthBytes; ++i) head += static_cast<char>(payload >> (8 * i) & 0xff);
+  return head;
 }
 
 absl::Status SendFrame(int socket, std::string_view prefix, std::string_view payload, MonotonicTime deadline) {
-  const std::string message = StrCat(prefix, MakeFrame(payload));
-  for (size_t sent = 0; sent < message.size();) {
-    const ssize_t count = send(socket, message.data() + sent, message.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+  std::string head = StrCat(prefix, FrameHead(payload.size()));
+  while (!head.empty() || !payload.empty()) {
+    std::array<iovec, 2> parts = {PartOf(head), PartOf(payload)};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    const ssize_t count = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count >= 0) {
-      sent += static_cast<size_t>(count);
+      const size_t of_head = std::min(head.size(), static_cast<size_t>(count));
+      head.erase(0, of_head);
+      payload.remove_prefix(static_cast<size_t>(count) - of_head);
     } else {
       KERNIX_RETURN_IF_ERROR(AwaitAfter(errno, socket, POLLOUT, deadline));
     }

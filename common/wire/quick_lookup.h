@@ -34,13 +34,14 @@ v1::LookupRequest LookupOf(v1::LoadRequest load);
 // The load that a lookup asks for. nullopt if its bytes are no request.
 std::optional<v1::LoadRequest> LoadOf(const v1::LookupRequest& lookup);
 
-// The bytes before a frame's payload.
+// The number of bytes before a frame's payload.
 inline constexpr size_t kFrameLengthBytes = 4;
 
-// A frame with this payload.
-std::string MakeFrame(std::string_view payload);
+// The bytes before a payload of this size.
+std::string FrameHead(size_t payload);
 
 // Writes `prefix` and then a frame to a stream socket. Returns kUnavailable if the peer is gone, or kDeadlineExceeded.
+// After the deadline, it writes what does not make it wait.
 absl::Status SendFrame(int socket, std::string_view prefix, std::string_view payload, MonotonicTime deadline);
 
 // Reads a frame, after which nothing follows. Returns kUnavailable if the peer closes the connection earlier, or

@@ -16,6 +16,8 @@
 namespace kernix {
 namespace {
 
+std::string MakeFrame(const std::string& payload) { return FrameHead(payload.size()) + payload; }
+
 v1::LoadRequest Request() {
   v1::LoadRequest load;
   load.set_name("module");

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -78,7 +79,9 @@ Daemon::Daemon(Env& env, ServerOptions options, ReadOptions read, StopSignals si
     : env_(env),
       live_(std::move(options), std::move(read)),
       options_(live_.started()),
-      known_users_(env),
+      callers_(
+          env,
+          {.shared = options_.shared, .unknown_users = options_.unknown_users, .admin_group = options_.admin_group}),
       signals_(std::move(signals)),
       // A shared kernixd runs registered compilers only.
       registry_(env, options_.shared ? "host_compiler" : "CXX", options_.toolchain_description) {}
@@ -212,28 +215,12 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   if (options_.shared) {
     KERNIX_ASSIGN_OR_RETURN(relay_, Relay::Start(env_));
   }
-  servers_ = std::make_unique<PeerServers>(
-      parts_->backend(),
-      PeerServers::Handler{
-          .identify = [this](UserId user) { return Identify(user); },
-          .route = [this](UniqueFd fd, const IdentityPtr& user) { return Route(std::move(fd), user); }});
-  AcceptHandler handler;
-  handler.admit = [this](const Peer& peer) { return Admit(peer); };
-  handler.serve = [this](UniqueFd fd, UserId user) { servers_->Serve(std::move(fd), user); };
-  if (options_.shared) {
-    handler.tell_refused = [this](UniqueFd fd, const absl::Status& why) {
-      servers_->RefuseStranger(std::move(fd), why);
-    };
-  }
-  handler.turned_away = [this] { parts_->backend().metrics.NoteRefusal(Refusal::kConnections); };
-  handler.turn_away = [this](UniqueFd fd, UserId user, const absl::Status& reason) {
-    servers_->Refuse(std::move(fd), user, reason);
-  };
-  handler.left = [this](UserId user) { servers_->Left(user); };
+  servers_ = std::make_unique<PeerServers>(parts_->backend(), callers_, *lookups_, relay_.get());
   ConnectionQuota quota(options_.BoundsPerUser().connections, Capacity(options_));
-  if (oneshot()) handler.all_closed = [this] { stop_.Set("the connection closed"); };
-  KERNIX_ASSIGN_OR_RETURN(
-      accept_loop_, AcceptLoop::Start(env_, listener, std::move(connection), std::move(quota), std::move(handler)));
+  std::function<void()> all_closed;
+  if (oneshot()) all_closed = [this] { stop_.Set("the connection closed"); };
+  KERNIX_ASSIGN_OR_RETURN(accept_loop_, AcceptLoop::Start(env_, listener, std::move(connection), std::move(quota),
+                                                          *servers_, std::move(all_closed)));
   std::vector<std::string> files = parts_->cache().Files();
   if (listener_ != nullptr) files.push_back(listener_->path());
   own_files_watch_.emplace(std::move(files));
@@ -241,42 +228,6 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   NotifySystemd("READY=1");
   return absl::OkStatus();
 }
-
-// Returns the connection as gRPC gets it. A private daemon's user can harm nobody else.
-UniqueFd Daemon::Route(UniqueFd connection, const IdentityPtr& user) {
-  if (BeginsLookup(connection.get())) {
-    lookups_->Serve(std::move(connection), user);
-    return UniqueFd();
-  }
-  if (relay_ == nullptr) return connection;
-  absl::StatusOr<UniqueFd> end = relay_->Connect(std::move(connection), user);
-  if (end.ok()) return *std::move(end);
-  Log(LogLevel::kWarning, "connection_dropped", {{"user", user->name()}, {"error", end.status().message()}});
-  return UniqueFd();
-}
-
-// For a shared daemon, the socket's mode decides who may connect. A member's subordinate numbers are no more members;
-// the first connection of a number asks the user database, where that makes nobody else wait.
-absl::Status Daemon::Admit(const Peer& peer) {
-  const bool is_served = options_.shared ? !NeedsAccount(peer.uid) || known_users_.Recall(peer.uid).value_or(true)
-                                         : IsAdministrator(peer.uid, options_.admin_group);
-  if (is_served) return absl::OkStatus();
-  parts_->backend().metrics.NoteRefusal(Refusal::kStranger);
-  if (!options_.shared) {
-    return absl::PermissionDeniedError(StrCat("this kernixd serves uid ", geteuid(), " and root only"));
-  }
-  return absl::PermissionDeniedError(StrCat("this machine's user database does not have uid ", peer.uid,
-                                            ": connect as a user, or set unknown_users in kernixd's config"));
-}
-
-IdentityPtr Daemon::Identify(UserId user) {
-  const uid_t uid = ToNumber(user);
-  if (options_.shared && NeedsAccount(uid) && !known_users_.Ask(uid)) return nullptr;
-  return LocalUser(uid, options_.admin_group);
-}
-
-// The service's own user may have none, in a container.
-bool Daemon::NeedsAccount(uid_t uid) const { return !options_.unknown_users && uid != 0 && uid != geteuid(); }
 
 // --- Serve -----------------------------------------------------------------------------------------------------------
 

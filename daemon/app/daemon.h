@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/base/identity.h"
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "common/wire/kernixd_exit.h"
@@ -56,10 +55,6 @@ class Daemon {
   absl::Status OpenStore();
   absl::Status Listen();
   absl::Status Serve(int listener, UniqueFd connection);
-  absl::Status Admit(const Peer& peer);
-  IdentityPtr Identify(UserId user);
-  bool NeedsAccount(uid_t uid) const;
-  UniqueFd Route(UniqueFd connection, const IdentityPtr& user);
 
   // --- Serve
   StopReason WaitForStop();
@@ -82,7 +77,7 @@ class Daemon {
   Env& env_;
   LiveOptions live_;
   const ServerOptions& options_;  // as started
-  KnownUsers known_users_;
+  Callers callers_;
   StopSignals signals_;
   StopRequest stop_;
   KernixdExit start_failure_ = kExitFailure;

@@ -10,7 +10,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
-#include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -84,8 +83,7 @@ void Sharing::Start(Env& env, toolchain::FileDigests& digests) {
 void Sharing::AskEngine() {
   try {
     question_ = std::thread([this] {
-      const absl::Status answer =
-          CatchExceptions("the engine was not asked", [&] { return upstream_->Facts(&stopping_).status(); });
+      const absl::Status answer = upstream_->Facts(&stopping_).status();
       if (answer.ok() || stopping_.cancelled()) return;
       Log(LogLevel::kWarning, "upstream_does_not_answer",
           {{"address", upstream_->address()}, {"message", answer.message()}});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,9 +19,9 @@
 #include "common/base/utf8.h"
 #include "common/wire/grpc_status.h"
 #include "daemon/rpc/backend.h"
+#include "daemon/rpc/blob_receiver.h"
 #include "daemon/rpc/kernix_service.h"
 #include "daemon/rpc/load_gate.h"
-#include "daemon/rpc/load_stream.h"
 #include "daemon/rpc/service_metrics.h"
 
 namespace kernix::server {
@@ -261,14 +262,18 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     Send(std::move(last));
   }
 
+  // Does not wait for a slow client, because others may wait for the same build. So little waits to be sent: newer
+  // progress replaces older, and build::Flight bounds the output.
   void Send(v1::LoadEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    queue_.Push(std::move(event));
+    if (event.has_progress() && !queue_.empty() && queue_.back().has_progress()) queue_.pop_back();
+    queue_.push_back(std::move(event));
     if (!writing_) SendNext();
   }
 
   void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (std::optional<v1::LoadEvent> event = queue_.Pop()) {
-      outgoing_ = *std::move(event);
+    if (!queue_.empty()) {
+      outgoing_ = std::move(queue_.front());
+      queue_.pop_front();
       writing_ = true;
       StartWrite(&outgoing_);
     } else if (end_ && !finished_) {
@@ -350,7 +355,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   Mutex mutex_;
   CondVar upload_changed_;
   std::unique_ptr<Upload> upload_ ABSL_GUARDED_BY(mutex_);
-  EventQueue queue_ ABSL_GUARDED_BY(mutex_);
+  std::deque<v1::LoadEvent> queue_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   v1::LoadEvent outgoing_ ABSL_GUARDED_BY(mutex_);  // of the write in progress
   std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);

@@ -13,7 +13,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "common/base/log.h"
@@ -34,8 +33,16 @@ constexpr size_t kMostInLoop = 64 << 10;
 // A load that costs more is for Load(), which says so. 20,000 headers cost this much.
 constexpr uint64_t kMostCost = 16 << 20;
 
-void LogFailure(std::string_view user, std::string_view error) {
-  LogOf(user, LogLevel::kWarning, "lookup_failed", {{"user", user}, {"error", error}});
+// If one request exhausts memory, the daemon must survive for all others. Returns what `work` returns; an exception
+// becomes `failure` and a line of the log.
+template <typename Result, typename Work>
+Result LogExceptions(std::string_view user, Result failure, const Work& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    LogOf(user, LogLevel::kWarning, "lookup_failed", {{"user", user}, {"error", error.what()}});
+    return failure;
+  }
 }
 
 }  // namespace
@@ -167,13 +174,7 @@ class Question {
   std::string key_;  // of a hit
 };
 
-// A full send buffer means that the client reads no answers: drop it.
-bool SendAtOnce(int socket, std::string_view payload) {
-  const std::string frame = MakeFrame(payload);
-  return send(socket, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(frame.size());
-}
-
-// If one request exhausts memory, the daemon must survive for all others. Returns whether the connection can go on.
+// Returns whether the connection can go on.
 bool AnswerSlowly(Backend& backend, exec::ByteQuota& reading, LookupConnection& connection, const std::string& text,
                   Duration patience, const CancellationPtr& cancellation) {
   const auto room =
@@ -183,39 +184,23 @@ bool AnswerSlowly(Backend& backend, exec::ByteQuota& reading, LookupConnection& 
     const MonotonicTime deadline = backend.env.Now() + patience;
     return SendFrame(connection.socket(), "", payload, deadline).ok();  // not: the client is gone or slow
   };
-  try {
-    if (text.size() > kMostInLoop) {  // else AnswerAtOnce() has looked
-      FileCheck check(backend.env);
-      const auto sent = Question(backend, connection.user(), text, connection.since()).AnswerIfKnown(check, send);
-      if (sent) return *sent;
-    }
-    return Question(backend, connection.user(), text, connection.since()).Answer(send);
-  } catch (const std::exception& error) {
-    LogFailure(connection.user().name(), error.what());
-    return false;
+  if (text.size() > kMostInLoop) {  // else AnswerAtOnce() has looked
+    FileCheck check(backend.env);
+    const auto sent = Question(backend, connection.user(), text, connection.since()).AnswerIfKnown(check, send);
+    if (sent) return *sent;
   }
+  return Question(backend, connection.user(), text, connection.since()).Answer(send);
 }
 
 // Returns whether the connection can go on; nothing if the answer is not known, or the question takes long to read.
 std::optional<bool> AnswerAtOnce(Backend& backend, const LookupConnection& connection, const std::string& text,
                                  FileCheck& check) {
   if (text.size() > kMostInLoop) return std::nullopt;
-  const auto send = [&](const std::string& payload) { return SendAtOnce(connection.socket(), payload); };
-  try {
-    return Question(backend, connection.user(), text, connection.since()).AnswerIfKnown(check, send);
-  } catch (const std::exception& error) {
-    LogFailure(connection.user().name(), error.what());
-    return false;
-  }
-}
-
-absl::StatusOr<bool> ReadSome(LookupConnection& connection) {
-  try {
-    return connection.reader().ReadSome(connection.socket());
-  } catch (const std::exception& error) {
-    LogFailure(connection.user().name(), error.what());
-    return absl::ResourceExhaustedError(error.what());
-  }
+  // A full send buffer means that the client reads no answers: drop it.
+  const auto send = [&](const std::string& payload) {
+    return SendFrame(connection.socket(), "", payload, /*deadline=*/{}).ok();
+  };
+  return Question(backend, connection.user(), text, connection.since()).AnswerIfKnown(check, send);
 }
 
 }  // namespace
@@ -346,7 +331,9 @@ void LookupServer::TakeArrivals(std::vector<LookupConnection*>& asked) {
 
 // Reads what has arrived. True if that completes a question. Else the connection may be gone.
 bool LookupServer::Read(LookupConnection& connection) {
-  const absl::StatusOr<bool> whole = ReadSome(connection);
+  const absl::StatusOr<bool> whole =
+      LogExceptions(connection.user().name(), absl::StatusOr<bool>(absl::CancelledError()),
+                    [&] { return connection.reader().ReadSome(connection.socket()); });
   const bool goes_on = whole.ok() && (!connection.reader().begun() || Begin(connection));
   if (goes_on && (*whole || Watch(connection))) return *whole;
   Release(connection).reset();
@@ -374,7 +361,9 @@ void LookupServer::Answer(const std::vector<LookupConnection*>& asked) {
   FileCheck check = file_checker_.Begin();  // younger than all these questions
   for (LookupConnection* connection : asked) {
     std::string text = connection->reader().Take();
-    const std::optional<bool> answered = AnswerAtOnce(backend_, *connection, text, check);
+    const std::optional<bool> answered = LogExceptions(connection->user().name(), std::optional(false), [&] {
+      return AnswerAtOnce(backend_, *connection, text, check);
+    });
     if (!answered) {
       AnswerInThread(*connection, std::move(text));
     } else if (*answered) {
@@ -394,13 +383,13 @@ void LookupServer::AnswerInThread(LookupConnection& connection, std::string text
   const auto cancellation = std::make_shared<Cancellation>();
   absl::StatusOr<std::unique_ptr<LoadGate::Permit>> permit = gate_.Enter(cancellation);
   if (!permit.ok()) return backend_.metrics.NoteRefusal(Refusal::kDraining);
-  try {
+  LogExceptions(user, false, [&] {
     std::thread([this, cancellation, permit = *std::move(permit), text = std::move(text),
                  own = std::move(released)]() mutable {
-      const bool goes_on = [&] {
+      const bool goes_on = LogExceptions(own->user().name(), false, [&] {
         const ScopedOnCancel on_cancel(cancellation.get(), [&] { own->End(); });
         return AnswerSlowly(backend_, reading_, *own, text, options_.patience, cancellation);
-      }();
+      });
       if (goes_on) {
         own->Finish();
         HandOver(std::move(own));
@@ -408,9 +397,8 @@ void LookupServer::AnswerInThread(LookupConnection& connection, std::string text
       own.reset();
       permit.reset();  // after this, the server may be gone
     }).detach();
-  } catch (const std::system_error& error) {
-    LogFailure(user, error.what());
-  }
+    return true;
+  });
 }
 
 // --- Connections that are kept ---------------------------------------------------------------------------------------

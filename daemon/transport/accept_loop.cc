@@ -122,7 +122,8 @@ bool IsShortage(int error_number) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(Env& env, int listener, UniqueFd connected,
-                                                              ConnectionQuota quota, AcceptHandler handler) {
+                                                              ConnectionQuota quota, AcceptHandler& handler,
+                                                              std::function<void()> all_closed) {
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.ok()) return ErrnoStatus(errno, "make", "an epoll instance");
   UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -130,17 +131,18 @@ absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(Env& env, int list
   if (!Watch(epoll.get(), stop.get(), EPOLLIN)) return ErrnoStatus(errno, "watch", "an eventfd");
   if (listener >= 0 && !Watch(epoll.get(), listener, EPOLLIN))
     return ErrnoStatus(errno, "watch", "the listening socket");
-  std::unique_ptr<AcceptLoop> loop(
-      new AcceptLoop(env, std::move(quota), std::move(handler), listener, std::move(epoll), std::move(stop)));
+  std::unique_ptr<AcceptLoop> loop(new AcceptLoop(env, std::move(quota), handler, std::move(all_closed), listener,
+                                                  std::move(epoll), std::move(stop)));
   loop->thread_ =
       std::thread([self = loop.get(), first = std::move(connected)]() mutable { self->Run(std::move(first)); });
   return loop;
 }
 
-AcceptLoop::AcceptLoop(Env& env, ConnectionQuota quota, AcceptHandler handler, int listener, UniqueFd epoll,
-                       UniqueFd stop)
+AcceptLoop::AcceptLoop(Env& env, ConnectionQuota quota, AcceptHandler& handler, std::function<void()> all_closed,
+                       int listener, UniqueFd epoll, UniqueFd stop)
     : env_(env),
-      handler_(std::move(handler)),
+      handler_(handler),
+      all_closed_(std::move(all_closed)),
       listener_(listener),
       epoll_(std::move(epoll)),
       stop_(std::move(stop)),
@@ -232,17 +234,15 @@ void AcceptLoop::ResumeAccepting() {
 
 void AcceptLoop::TakeIn(UniqueFd connection) {
   const absl::StatusOr<Peer> peer = PeerOf(connection.get());
-  const absl::Status admitted = peer.ok() ? handler_.admit(*peer) : peer.status();
+  const absl::Status admitted = peer.ok() ? handler_.Admit(*peer) : peer.status();
   if (!admitted.ok()) {
     LogOf("connection_refused", LogLevel::kWarning, "connection_refused",
           {{"uid", peer.ok() ? peer->uid : -1}, {"pid", peer.ok() ? peer->pid : -1}, {"reason", admitted.message()}});
-    if (peer.ok() && handler_.tell_refused) {
+    if (peer.ok()) {
       TellWhy(std::move(connection), kMaxStrangers,
-              [&](UniqueFd fd) { handler_.tell_refused(std::move(fd), admitted); });
-    } else {
-      connection.reset();
+              [&](UniqueFd fd) { handler_.RefuseStranger(std::move(fd), admitted); });
     }
-    if (open_ == 0 && handler_.all_closed) handler_.all_closed();
+    if (open_ == 0 && all_closed_) all_closed_();
     return;
   }
   const absl::Status room = quota_.Enter(UserId{peer->uid});
@@ -252,12 +252,10 @@ void AcceptLoop::TakeIn(UniqueFd connection) {
 
 void AcceptLoop::TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status) {
   ++turned_away_;
-  if (handler_.turned_away) handler_.turned_away();
+  handler_.NoteRefusal();
   const MonotonicTime now = env_.Now();
-  if (handler_.turn_away) {
-    TellWhy(std::move(connection), kMaxLeaving,
-            [&](UniqueFd fd) { handler_.turn_away(std::move(fd), UserId{peer.uid}, status); });
-  }
+  TellWhy(std::move(connection), kMaxLeaving,
+          [&](UniqueFd fd) { handler_.Refuse(std::move(fd), UserId{peer.uid}, status); });
   if (now < next_word_) return;
   next_word_ = now + kLogAgain;
   Log(LogLevel::kWarning, "too_many_connections",
@@ -296,7 +294,7 @@ void AcceptLoop::HandOver(int watch) {
   event.data.fd = watch;
   epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, watch, &event);
   auto node = silent_.extract(watch);
-  handler_.serve(std::move(node.mapped().connection), node.mapped().user);
+  handler_.Serve(std::move(node.mapped().connection), node.mapped().user);
 }
 
 void AcceptLoop::HandOverTheSilent() {
@@ -322,8 +320,8 @@ void AcceptLoop::Closed(int watch) {
   shutdown(watch, SHUT_RDWR);
   const UserId user = watches_.extract(watch).mapped().user;
   silent_.erase(watch);
-  if (quota_.Leave(user) && handler_.left) handler_.left(user);
-  if (--open_ == 0 && handler_.all_closed) handler_.all_closed();
+  if (quota_.Leave(user)) handler_.Left(user);
+  if (--open_ == 0 && all_closed_) all_closed_();
 }
 
 }  // namespace kernix::server

@@ -76,33 +76,34 @@ class IdleMonitor {
   bool was_active_ = true;
 };
 
-// Called from the loop's thread.
-struct AcceptHandler {
+// Gets an AcceptLoop's connections, in its thread.
+class AcceptHandler {
+ public:
+  virtual ~AcceptHandler() = default;
+
   // Why `peer` may not connect, if so: the loop then logs that.
-  std::function<absl::Status(const Peer& peer)> admit;
-  // Takes over the connection of such a peer, to tell the reason; the loop closes it a second later. Empty: the loop
-  // closes it at once.
-  std::function<void(UniqueFd connection, const absl::Status& reason)> tell_refused;
+  virtual absl::Status Admit(const Peer& peer) = 0;
+  // Takes over the connection of such a peer, to tell the reason; the loop closes it a second later.
+  virtual void RefuseStranger(UniqueFd connection, const absl::Status& reason) = 0;
   // Takes over an open connection that has data to read or has been silent for a second.
-  std::function<void(UniqueFd connection, UserId user)> serve;
-  // Takes over a connection for which there is no room, to tell the client; the loop closes it a second later. May be
-  // empty.
-  std::function<void(UniqueFd connection, UserId user, const absl::Status& reason)> turn_away;
-  // There was no room for a connection, whether or not `turn_away` is called. May be empty.
-  std::function<void()> turned_away;
-  // The last connection of a user has closed. May be empty.
-  std::function<void(UserId user)> left;
-  // A connection has closed (or was refused), and none is open. May be empty.
-  std::function<void()> all_closed;
+  virtual void Serve(UniqueFd connection, UserId user) = 0;
+  // There is no room for a connection, whether or not Refuse() is called for it.
+  virtual void NoteRefusal() = 0;
+  // Takes over such a connection, to tell the client; the loop closes it a second later.
+  virtual void Refuse(UniqueFd connection, UserId user, const absl::Status& reason) = 0;
+  // The last connection of a user has closed.
+  virtual void Left(UserId user) = 0;
 };
 
 class AcceptLoop {
  public:
-  // `env`, the clock, must outlive it. Accepts from `listener`, a non-blocking socket that must live until Stop();
-  // negative: accepts nothing. `connected`, if it holds a descriptor, is treated as the first connection. Connections
-  // for which `quota` has no room are refused with the reason and closed.
+  // `env`, the clock, and `handler` must outlive it. Accepts from `listener`, a non-blocking socket that must live
+  // until Stop(); negative: accepts nothing. `connected`, if it holds a descriptor, is treated as the first connection.
+  // Connections for which `quota` has no room are refused with the reason and closed. `all_closed`, unless empty, is
+  // called when a connection has closed (or was refused), and none is open.
   static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(Env& env, int listener, UniqueFd connected,
-                                                           ConnectionQuota quota, AcceptHandler handler);
+                                                           ConnectionQuota quota, AcceptHandler& handler,
+                                                           std::function<void()> all_closed);
   ~AcceptLoop();  // calls Stop()
   AcceptLoop(const AcceptLoop&) = delete;
   AcceptLoop& operator=(const AcceptLoop&) = delete;
@@ -115,7 +116,8 @@ class AcceptLoop {
   Activity activity() const;
 
  private:
-  AcceptLoop(Env& env, ConnectionQuota quota, AcceptHandler handler, int listener, UniqueFd epoll, UniqueFd stop);
+  AcceptLoop(Env& env, ConnectionQuota quota, AcceptHandler& handler, std::function<void()> all_closed, int listener,
+             UniqueFd epoll, UniqueFd stop);
 
   void Run(UniqueFd connected);
   void WaitAndHandle();
@@ -134,7 +136,8 @@ class AcceptLoop {
   void Closed(int watch);
 
   Env& env_;
-  const AcceptHandler handler_;
+  AcceptHandler& handler_;
+  const std::function<void()> all_closed_;
   const int listener_;
   const UniqueFd epoll_;
   const UniqueFd stop_;  // an eventfd

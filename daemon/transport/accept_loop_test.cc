@@ -112,13 +112,39 @@ TEST(IdleMonitor, WithoutTimeoutItIsNeverIdle) {
 }
 
 // Records what the loop has handed over.
-class Recorder {
+class Recorder : public AcceptHandler {
  public:
-  AcceptHandler Handler(absl::Status admission = absl::OkStatus()) {
-    return {.admit = [this, admission](const Peer& peer) { return Admit(peer, admission); },
-            .serve = [this](UniqueFd fd, UserId user) { Add(std::move(fd), user); },
-            .left = [this](UserId user) { NoteLeft(user); },
-            .all_closed = [this] { NoteAllClosed(); }};
+  // Refuses everybody who comes from now on, unless it is OK.
+  void SetAdmission(absl::Status admission) {
+    const MutexLock lock(mutex_);
+    admission_ = std::move(admission);
+  }
+
+  absl::Status Admit(const Peer& peer) override {
+    const MutexLock lock(mutex_);
+    peer_ = peer;
+    return admission_;
+  }
+
+  void Serve(UniqueFd fd, UserId user) override {
+    const MutexLock lock(mutex_);
+    connections_.emplace_back(std::move(fd), user);
+    changed_.NotifyAll();
+  }
+
+  void RefuseStranger(UniqueFd /*connection*/, const absl::Status& /*reason*/) override {}
+  void NoteRefusal() override {}
+  void Refuse(UniqueFd /*connection*/, UserId /*user*/, const absl::Status& /*reason*/) override {}
+
+  void Left(UserId user) override {
+    const MutexLock lock(mutex_);
+    left_.push_back(user);
+  }
+
+  void NoteAllClosed() {
+    const MutexLock lock(mutex_);
+    all_closed_ = true;
+    changed_.NotifyAll();
   }
 
   // Waits for the next connection.
@@ -151,32 +177,10 @@ class Recorder {
   }
 
  private:
-  absl::Status Admit(const Peer& peer, const absl::Status& admission) {
-    const MutexLock lock(mutex_);
-    peer_ = peer;
-    return admission;
-  }
-
-  void NoteLeft(UserId user) {
-    const MutexLock lock(mutex_);
-    left_.push_back(user);
-  }
-
-  void Add(UniqueFd fd, UserId user) {
-    const MutexLock lock(mutex_);
-    connections_.emplace_back(std::move(fd), user);
-    changed_.NotifyAll();
-  }
-
-  void NoteAllClosed() {
-    const MutexLock lock(mutex_);
-    all_closed_ = true;
-    changed_.NotifyAll();
-  }
-
   Mutex mutex_;
   CondVar changed_;
   std::vector<std::pair<UniqueFd, UserId>> connections_ ABSL_GUARDED_BY(mutex_);
+  absl::Status admission_ ABSL_GUARDED_BY(mutex_);
   Peer peer_ ABSL_GUARDED_BY(mutex_);
   std::vector<UserId> left_ ABSL_GUARDED_BY(mutex_);
   bool all_closed_ ABSL_GUARDED_BY(mutex_) = false;
@@ -195,9 +199,10 @@ bool ReadsEnd(const UniqueFd& fd) {
 
 class AcceptLoopTest : public testing::Test {
  protected:
-  std::unique_ptr<AcceptLoop> Start(absl::Status admission = absl::OkStatus()) {
-    return AcceptLoop::Start(Env::Posix(), listener_->fd(), UniqueFd(), ConnectionQuota(3, 1000),
-                             recorder_.Handler(std::move(admission)))
+  std::unique_ptr<AcceptLoop> Start() { return Start(listener_->fd(), UniqueFd()); }
+  std::unique_ptr<AcceptLoop> Start(int listener, UniqueFd connected) {
+    return AcceptLoop::Start(Env::Posix(), listener, std::move(connected), ConnectionQuota(3, 1000), recorder_,
+                             [this] { recorder_.NoteAllClosed(); })
         .value();
   }
 
@@ -226,7 +231,8 @@ TEST_F(AcceptLoopTest, KnowsWhoConnects) {
 }
 
 TEST_F(AcceptLoopTest, ClosesThoseItRefuses) {
-  const auto loop = Start(absl::PermissionDeniedError("not you"));
+  recorder_.SetAdmission(absl::PermissionDeniedError("not you"));
+  const auto loop = Start();
   const UniqueFd client = ConnectSilently();
   EXPECT_TRUE(ReadsEnd(client));
   EXPECT_EQ(loop->activity().started, 0u);
@@ -288,9 +294,7 @@ TEST_F(AcceptLoopTest, TakesAConnectionThatIsThere) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   UniqueFd ours(ends[0]);
   Speak(ours);
-  const auto loop =
-      AcceptLoop::Start(Env::Posix(), -1, UniqueFd(ends[1]), ConnectionQuota(3, 1000), recorder_.Handler());
-  ASSERT_THAT(loop, IsOk());
+  const auto loop = Start(-1, UniqueFd(ends[1]));
   const auto [connection, user] = recorder_.Next();
   EXPECT_EQ(recorder_.peer().pid, getpid());
   ours.reset();
@@ -301,8 +305,8 @@ TEST_F(AcceptLoopTest, SaysSoWhenItsOnlyConnectionIsRefused) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const UniqueFd ours(ends[0]);
-  const auto loop = AcceptLoop::Start(Env::Posix(), -1, UniqueFd(ends[1]), ConnectionQuota(3, 1000),
-                                      recorder_.Handler(absl::PermissionDeniedError("no")));
+  recorder_.SetAdmission(absl::PermissionDeniedError("no"));
+  const auto loop = Start(-1, UniqueFd(ends[1]));
   recorder_.AwaitAllClosed();
   EXPECT_TRUE(ReadsEnd(ours));
 }

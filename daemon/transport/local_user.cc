@@ -116,4 +116,26 @@ IdentityPtr LocalUser(uid_t uid, std::string admin_group) {
   return std::make_shared<UnixIdentity>(uid, std::move(admin_group));
 }
 
+// For a shared daemon, the socket's mode decides who may connect. A member's subordinate numbers are no more members;
+// the first connection of a number asks the user database, where that makes nobody else wait.
+absl::Status Callers::Admit(const Peer& peer) {
+  const bool is_served = options_.shared ? !NeedsAccount(peer.uid) || known_users_.Recall(peer.uid).value_or(true)
+                                         : IsAdministrator(peer.uid, options_.admin_group);
+  if (is_served) return absl::OkStatus();
+  if (!options_.shared) {
+    return absl::PermissionDeniedError(StrCat("this kernixd serves uid ", geteuid(), " and root only"));
+  }
+  return absl::PermissionDeniedError(StrCat("this machine's user database does not have uid ", peer.uid,
+                                            ": connect as a user, or set unknown_users in kernixd's config"));
+}
+
+IdentityPtr Callers::Identify(UserId user) {
+  const uid_t uid = ToNumber(user);
+  if (options_.shared && NeedsAccount(uid) && !known_users_.Ask(uid)) return nullptr;
+  return LocalUser(uid, options_.admin_group);
+}
+
+// The service's own user may have none, in a container.
+bool Callers::NeedsAccount(uid_t uid) const { return !options_.unknown_users && uid != 0 && uid != geteuid(); }
+
 }  // namespace kernix::server

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The users of this machine: their identity, their groups in the machine's user database, and who may administer the
-// daemon.
+// The users of this machine: their identity, their groups in the machine's user database, who may administer the
+// daemon, and who may connect to it.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/identity.h"
 #include "common/base/lru.h"
@@ -58,5 +60,32 @@ bool IsAdministrator(uid_t user, const std::string& admin_group);
 
 // Asks the user database for the name, which may be another machine's. `admin_group`: see IsAdministrator().
 IdentityPtr LocalUser(uid_t uid, std::string admin_group);
+
+// Decides who may connect. Thread-safe.
+class Callers {
+ public:
+  struct Options {
+    bool shared = false;         // else only those whom IsAdministrator() names are served
+    bool unknown_users = false;  // a shared daemon serves numbers that the user database does not have, too
+    std::string admin_group;
+  };
+
+  // `env`, the clock, must outlive it.
+  Callers(Env& env, Options options) : options_(std::move(options)), known_users_(env) {}
+  virtual ~Callers() = default;
+
+  // kPermissionDenied if the daemon does not serve `peer`. Answers at once, so a number that was never seen may
+  // connect.
+  absl::Status Admit(const Peer& peer);
+
+  // Who that is; null: nobody to serve. May take long, because the user database may be another machine's.
+  virtual IdentityPtr Identify(UserId user);
+
+ private:
+  bool NeedsAccount(uid_t uid) const;
+
+  const Options options_;
+  KnownUsers known_users_;
+};
 
 }  // namespace kernix::server

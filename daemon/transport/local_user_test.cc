@@ -89,6 +89,34 @@ TEST(KnownUsersTest, RemembersUsersAndForSomeMinutesOtherNumbers) {
   EXPECT_EQ(users.Recall(kNobodys), std::nullopt);
 }
 
+TEST(CallersTest, APrivateDaemonServesItsUserAndRoot) {
+  MemEnv env;
+  Callers callers(env, {});
+  EXPECT_THAT(callers.Admit({.uid = 0}), IsOk());
+  EXPECT_THAT(callers.Admit({.uid = geteuid()}), IsOk());
+  EXPECT_THAT(callers.Admit({.uid = kAlice}),
+              HasError(absl::StatusCode::kPermissionDenied, testing::HasSubstr("and root only")));
+}
+
+TEST(CallersTest, ASharedDaemonRefusesNumbersThatItHasAskedFor) {
+  MemEnv env;
+  Callers callers(env, {.shared = true});
+  const uid_t user = AUserThatIsNotUs().uid;
+  EXPECT_THAT(callers.Admit({.uid = kNobodys}), IsOk()) << "the database was not asked yet";
+  EXPECT_EQ(callers.Identify(UserId{kNobodys}), nullptr);
+  EXPECT_THAT(callers.Admit({.uid = kNobodys}),
+              HasError(absl::StatusCode::kPermissionDenied, testing::HasSubstr("unknown_users")));
+  EXPECT_NE(callers.Identify(UserId{user}), nullptr);
+  EXPECT_THAT(callers.Admit({.uid = user}), IsOk());
+}
+
+TEST(CallersTest, UnknownNumbersMayBeServed) {
+  MemEnv env;
+  Callers callers(env, {.shared = true, .unknown_users = true});
+  EXPECT_NE(callers.Identify(UserId{kNobodys}), nullptr);
+  EXPECT_THAT(callers.Admit({.uid = kNobodys}), IsOk());
+}
+
 }  // namespace
 
 }  // namespace kernix::server

@@ -155,11 +155,18 @@ class PeerServer {
   std::unique_ptr<grpc::Server> server_;  // destroyed before what it uses
 };
 
-PeerServers::PeerServers(Backend& backend, Handler handler) : backend_(backend), handler_(std::move(handler)) {
+PeerServers::PeerServers(Backend& backend, Callers& callers, LookupServer& lookups, Relay* relay)
+    : backend_(backend), callers_(callers), lookups_(lookups), relay_(relay) {
   EnableStandardServices();
 }
 
 PeerServers::~PeerServers() { Shutdown(Duration{0}); }
+
+absl::Status PeerServers::Admit(const Peer& peer) {
+  absl::Status admitted = callers_.Admit(peer);
+  if (!admitted.ok()) backend_.metrics.NoteRefusal(Refusal::kStranger);
+  return admitted;
+}
 
 void PeerServers::Add(UserId id, Arrival arrival) {
   const MutexLock lock(mutex_);
@@ -174,11 +181,24 @@ void PeerServers::Add(UserId id, Arrival arrival) {
   idle_.remove(id);
 }
 
+// Returns the connection as gRPC gets it: none if it is a lookup's.
+UniqueFd PeerServers::Route(UniqueFd connection, const IdentityPtr& user) {
+  if (BeginsLookup(connection.get())) {
+    lookups_.Serve(std::move(connection), user);
+    return UniqueFd();
+  }
+  if (relay_ == nullptr) return connection;
+  absl::StatusOr<UniqueFd> end = relay_->Connect(std::move(connection), user);
+  if (end.ok()) return *std::move(end);
+  Log(LogLevel::kWarning, "connection_dropped", {{"user", user->name()}, {"error", end.status().message()}});
+  return UniqueFd();
+}
+
 // Connections for gRPC stay if there is no server yet.
 void PeerServers::Deliver(User& user) {
   for (Arrival& arrival : std::exchange(user.arrived, {})) {
     if (!std::exchange(arrival.is_routed, true)) {
-      arrival.connection = handler_.route(std::move(arrival.connection), user.identity);
+      arrival.connection = Route(std::move(arrival.connection), user.identity);
     }
     if (!arrival.connection.ok()) continue;
     if (!arrival.refusal.ok()) {
@@ -218,7 +238,7 @@ void PeerServers::CloseAll(UserId id) {
 
 // Lookups need no server, so they do not wait for it.
 void PeerServers::Prepare(UserId id) {
-  IdentityPtr identity = handler_.identify(id);
+  IdentityPtr identity = callers_.Identify(id);
   {
     const MutexLock lock(mutex_);
     if (identity == nullptr) return CloseAll(id);
@@ -242,6 +262,10 @@ void PeerServers::Prepare(UserId id) {
 }
 
 void PeerServers::RefuseStranger(UniqueFd connection, const absl::Status& reason) {
+  if (relay_ == nullptr) {
+    shutdown(connection.get(), SHUT_RDWR);  // the accept loop has it, too
+    return;
+  }
   const MutexLock lock(mutex_);
   if (!shut_down_) strangers_.Serve(std::move(connection), reason);
 }

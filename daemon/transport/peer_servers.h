@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gRPC servers behind the socket: one for each user that connects, since gRPC does not tell a service who calls,
-// and one that answers refused connections.
+// The servers behind the socket: the lookup server, a gRPC server for each user that connects, since gRPC does not tell
+// a service who calls, and one that answers refused connections.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -21,6 +21,10 @@
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "daemon/rpc/backend.h"
+#include "daemon/rpc/lookup_server.h"
+#include "daemon/transport/accept_loop.h"
+#include "daemon/transport/local_user.h"
+#include "daemon/transport/relay.h"
 
 namespace kernix::server {
 
@@ -59,40 +63,34 @@ class RefusalServer {
 
 class PeerServer;
 
-// Thread-safe. A user's first connection is prepared in a thread of its own, so nobody else waits for it.
-class PeerServers {
+// Decides who serves a connection: the lookup server, or its user's gRPC server. Thread-safe. A user's first connection
+// is prepared in a thread of its own, so nobody else waits for it.
+class PeerServers : public AcceptHandler {
  public:
-  struct Handler {
-    // Who a user is; null: nobody, whose connections are closed. May take long: the user database may be another
-    // machine's.
-    std::function<IdentityPtr(UserId user)> identify;
-    // Takes over a connection of a user whose identity is known, or returns what gRPC gets in its place.
-    std::function<UniqueFd(UniqueFd connection, const IdentityPtr& user)> route;
-  };
-
   // The most servers of users without a connection that are kept. Beyond it, that which is idle for longest is dropped.
   static constexpr size_t kMaxIdle = 32;
 
-  // `backend`, and all objects that `handler` uses, must outlive this object.
-  PeerServers(Backend& backend, Handler handler);
-  ~PeerServers();  // calls Shutdown() with no time to wait
+  // The arguments must outlive it. gRPC gets connections through `relay`, unless that is null: a private daemon's user
+  // can harm nobody else.
+  PeerServers(Backend& backend, Callers& callers, LookupServer& lookups, Relay* relay);
+  ~PeerServers() override;  // calls Shutdown() with no time to wait
   PeerServers(const PeerServers&) = delete;
   PeerServers& operator=(const PeerServers&) = delete;
 
-  // Serves `connection` as one of `user`'s. Closes a connection that comes after Shutdown(), or for which no server can
-  // be created.
-  void Serve(UniqueFd connection, UserId user) { Add(user, {std::move(connection), absl::OkStatus()}); }
+  absl::Status Admit(const Peer& peer) override;
 
-  // Ends every call on `connection` with `reason`.
-  void Refuse(UniqueFd connection, UserId user, const absl::Status& reason) {
+  // Closes a connection that comes after Shutdown(), or for which no server can be created.
+  void Serve(UniqueFd connection, UserId user) override { Add(user, {std::move(connection), absl::OkStatus()}); }
+
+  void NoteRefusal() override { backend_.metrics.NoteRefusal(Refusal::kConnections); }
+
+  // Both end every call on `connection` with `reason`, but a private daemon has nothing to say to strangers.
+  void Refuse(UniqueFd connection, UserId user, const absl::Status& reason) override {
     Add(user, {std::move(connection), reason});
   }
+  void RefuseStranger(UniqueFd connection, const absl::Status& reason) override;
 
-  // The same for somebody who is no user.
-  void RefuseStranger(UniqueFd connection, const absl::Status& reason);
-
-  // The last connection of `user` has closed.
-  void Left(UserId user);
+  void Left(UserId user) override;
 
   // Sets the answer of the health service.
   void SetServing(bool serving);
@@ -116,6 +114,7 @@ class PeerServers {
   };
 
   void Add(UserId id, Arrival arrival);
+  UniqueFd Route(UniqueFd connection, const IdentityPtr& user);
   void Deliver(User& user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool InThread(std::function<void()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Prepare(UserId id);
@@ -123,7 +122,9 @@ class PeerServers {
   void DropIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Backend& backend_;
-  const Handler handler_;
+  Callers& callers_;
+  LookupServer& lookups_;
+  Relay* const relay_;
   mutable Mutex mutex_;
   CondVar thread_ended_;
   int threads_ ABSL_GUARDED_BY(mutex_) = 0;

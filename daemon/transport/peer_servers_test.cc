@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/wire/quick_lookup.h"
 #include "tests/support/await.h"
 #include "tests/support/backend_fixture.h"
 #include "tests/support/test_client.h"
@@ -26,9 +27,40 @@ using ::testing::HasSubstr;
 constexpr UserId kAlice{70001};
 constexpr UserId kBob{70002};
 
+// Alice may be somebody whom the user database does not say anything of, until Release().
+class SlowDatabase : public Callers {
+ public:
+  SlowDatabase() : Callers(Env::Posix(), {.shared = true}) {}
+
+  IdentityPtr Identify(UserId user) override {
+    const MutexLock lock(mutex_);
+    while (held_ && user == kAlice) changed_.Wait(mutex_);
+    ++asked_;
+    return std::make_shared<TestIdentity>(ToNumber(user));
+  }
+
+  void Hold() {
+    const MutexLock lock(mutex_);
+    held_ = true;
+  }
+  void Release() {
+    const MutexLock lock(mutex_);
+    held_ = false;
+    changed_.NotifyAll();
+  }
+
+  int asked() const { return asked_; }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<int> asked_ = 0;
+};
+
 class PeerServersTest : public BackendFixture {
  protected:
-  ~PeerServersTest() override { Release(); }
+  ~PeerServersTest() override { database_.Release(); }
 
   // The client's end of a connection of `user`'s.
   UniqueFd Connect(UserId user) {
@@ -49,49 +81,24 @@ class PeerServersTest : public BackendFixture {
     servers_.Left(user);
   }
 
-  // The user database does not say who Alice is until Release().
-  void Hold() {
-    const MutexLock lock(mutex_);
-    held_ = true;
-  }
-  void Release() {
-    const MutexLock lock(mutex_);
-    held_ = false;
-    changed_.NotifyAll();
-  }
-
-  IdentityPtr Identify(UserId user) {
-    const MutexLock lock(mutex_);
-    while (held_ && user == kAlice) changed_.Wait(mutex_);
-    ++identified_;
-    return std::make_shared<TestIdentity>(ToNumber(user));
-  }
-  Mutex mutex_;
-  CondVar changed_;
-  bool held_ ABSL_GUARDED_BY(mutex_) = false;
-  std::atomic<int> identified_ = 0;
-  std::atomic<int> lookups_ = 0;
-  PeerServers servers_{parts_.backend(),
-                       PeerServers::Handler{.identify = [this](UserId user) { return Identify(user); },
-                                            .route =
-                                                [this](UniqueFd fd, const IdentityPtr& user) {
-                                                  const bool is_lookup = user->id() == kBob;
-                                                  if (is_lookup) ++lookups_;
-                                                  return is_lookup ? UniqueFd() : std::move(fd);
-                                                }}};
+  SlowDatabase database_;
+  const std::unique_ptr<LookupServer> lookups_ = LookupServer::Start(parts_.backend()).value();
+  PeerServers servers_{parts_.backend(), database_, *lookups_, /*relay=*/nullptr};
 };
 
 TEST_F(PeerServersTest, AUserWhomTheDatabaseDoesNotKnowYetHoldsNobodyUp) {
-  Hold();
+  database_.Hold();
   TestClient alice(Connect(kAlice));
   const UniqueFd second = Connect(kAlice);
   Visit(UserId{3});
-  const UniqueFd bob = Connect(kBob);
-  Await("what needs no server", [&] { return lookups_ == 1; });
-  EXPECT_EQ(identified_, 2);
-  Release();
+  auto [bob, bobs] = Pair();
+  ASSERT_THAT(SendFrame(bob.get(), kLookupMagic, "no question", MonotonicTime::max()), IsOk());
+  servers_.Serve(std::move(bobs), kBob);
+  Await("what needs no server", [&] { return lookups_->asked() == 1; });
+  EXPECT_EQ(database_.asked(), 2);
+  database_.Release();
   EXPECT_THAT(alice.Info(), IsOk());
-  EXPECT_EQ(identified_, 3) << "who a user is, is asked once";
+  EXPECT_EQ(database_.asked(), 3) << "who a user is, is asked once";
 }
 
 TEST_F(PeerServersTest, ServersOfUsersWhoHaveLeftAreBounded) {
@@ -101,11 +108,11 @@ TEST_F(PeerServersTest, ServersOfUsersWhoHaveLeftAreBounded) {
   for (int i = 0; i < users; ++i) Visit(UserId{static_cast<uint32_t>(i)});
   EXPECT_EQ(servers_.size(), PeerServers::kMaxIdle + 1);
   EXPECT_THAT(stays.Info(), IsOk());
-  const int before = identified_;
+  const int before = database_.asked();
   Visit(UserId{static_cast<uint32_t>(users - 1)});
-  EXPECT_EQ(identified_, before) << "the last one's server is kept";
+  EXPECT_EQ(database_.asked(), before) << "the last one's server is kept";
   Visit(UserId{0});
-  EXPECT_EQ(identified_, before + 1) << "the first one's is made anew";
+  EXPECT_EQ(database_.asked(), before + 1) << "the first one's is made anew";
 }
 
 TEST_F(PeerServersTest, WhoComesBackIsNotIdle) {
@@ -120,9 +127,9 @@ TEST_F(PeerServersTest, WhoLeavesAgainAndAgainCountsOnce) {
   Visit(kAlice);
   for (size_t i = 0; i < 3 * PeerServers::kMaxIdle; ++i) servers_.Left(kAlice);
   EXPECT_EQ(servers_.size(), 1u);
-  const int before = identified_;
+  const int before = database_.asked();
   Visit(kAlice);
-  EXPECT_EQ(identified_, before);
+  EXPECT_EQ(database_.asked(), before);
 }
 
 TEST_F(PeerServersTest, ARefusedConnectionLearnsWhyAndLeavesNothing) {
