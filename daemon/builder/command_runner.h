@@ -42,7 +42,7 @@ class CommandRunner {
   // earlier result, or another node's, or runs and keeps its result. `step.faster` runs first, if there is one.
   exec::ActionEnd RunStep(const Step& step, const StepRun& run);
 
-  // `pool` tells the runner's executor apart from that of other runners, which reuse nothing.
+  // `pool`: labels of a runner beside the main one. Such a runner reuses nothing, and has no counters for that.
   void Register(MetricsRegistry& registry, const MetricsRegistry::Labels& pool = {}) const;
 
  private:

@@ -34,22 +34,21 @@ bool Flight::Join(const exec::Asker& asker, bool only_running) {
 }
 
 Flight::Result Flight::Await(const exec::Asker& asker, LoadObserver& observer, bool verbose,
-                             const CancellationPtr& cancellation, const FetchHeaders& fetch, const StartBuild& start) {
-  Reader reader{observer, verbose};
-  Result result = absl::UnknownError("not done");
-  {
+                             const CancellationPtr& cancellation, FetchHeaders fetch, StartBuild start) {
+  Result result = CatchExceptions(kLoadNotHandled, [&] {
+    Reader reader{observer, verbose};
     const ScopedOnCancel on_cancel(cancellation.get(), [&] {
       const MutexLock lock(mutex_);
       reader.cancelled = true;
       changed_.NotifyAll();
     });
-    result = CatchExceptions(kLoadNotHandled, [&] { return WaitForResult(reader, fetch, start); });
-  }
+    return WaitForResult(reader, fetch, start);
+  });
   Leave(asker);
   return result;
 }
 
-Flight::Result Flight::WaitForResult(Reader& reader, const FetchHeaders& fetch, const StartBuild& start) {
+Flight::Result Flight::WaitForResult(Reader& reader, FetchHeaders fetch, StartBuild start) {
   while (true) {
     TellNews(reader);
     bool is_mine = false;
@@ -71,7 +70,7 @@ Flight::Result Flight::TheResult() const {
   return result_;
 }
 
-absl::Status Flight::FetchAndStart(const FetchHeaders& fetch, const StartBuild& start) {
+absl::Status Flight::FetchAndStart(FetchHeaders fetch, StartBuild start) {
   absl::StatusOr<HeaderContents> contents =
       CatchExceptions("kernixd could not take in the headers", [&]() -> absl::StatusOr<HeaderContents> {
         if (headers_.empty()) return HeaderContents();

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
 #include "common/base/digest.h"
@@ -58,10 +58,10 @@ class Flight : public exec::ActionObserver {
  public:
   using Result = absl::StatusOr<v1::LoadResult>;
   // Gets the contents of these headers for an asker, in its thread.
-  using FetchHeaders = std::function<absl::StatusOr<HeaderContents>(const std::vector<Digest>& headers)>;
+  using FetchHeaders = absl::FunctionRef<absl::StatusOr<HeaderContents>(const std::vector<Digest>& headers)>;
   // Starts the build with the fetched contents. Called once, in the thread of an asker, who then
   // continues to wait. Must not throw.
-  using StartBuild = std::function<void(HeaderContents)>;
+  using StartBuild = absl::FunctionRef<void(HeaderContents)>;
 
   // `headers`: contents to fetch before the build can start.
   Flight(std::vector<Digest> headers, std::chrono::milliseconds linger);
@@ -73,7 +73,7 @@ class Flight : public exec::ActionObserver {
   // Waits for the result, and leaves. `asker` has joined. Returns CANCELLED if `cancellation` (may be null) fires
   // first. Calls `fetch`, if there are headers, and `start` if this asker is the one to start the build.
   Result Await(const exec::Asker& asker, LoadObserver& observer, bool verbose, const CancellationPtr& cancellation,
-               const FetchHeaders& fetch, const StartBuild& start);
+               FetchHeaders fetch, StartBuild start);
 
   // Sets the number of steps. Must be called before the first step runs.
   void SetStepsTotal(int steps);
@@ -113,8 +113,8 @@ class Flight : public exec::ActionObserver {
   bool HasNews(const Reader& reader) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellNews(Reader& reader);
   Result TheResult() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Result WaitForResult(Reader& reader, const FetchHeaders& fetch, const StartBuild& start);
-  absl::Status FetchAndStart(const FetchHeaders& fetch, const StartBuild& start);
+  Result WaitForResult(Reader& reader, FetchHeaders fetch, StartBuild start);
+  absl::Status FetchAndStart(FetchHeaders fetch, StartBuild start);
   void Leave(const exec::Asker& asker);
   bool StaysEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddOutput(v1::Output output) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

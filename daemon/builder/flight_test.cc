@@ -45,9 +45,10 @@ class TestObserver : public LoadObserver {
 };
 
 Flight::Result AwaitResult(Flight& flight, TestObserver& observer, bool verbose, const CancellationPtr& cancellation,
-                           const Flight::StartBuild& start) {
+                           const std::function<void(HeaderContents)>& start) {
   const auto fetch = [&](const std::vector<Digest>& headers) { return observer.FetchHeaders(headers); };
-  return flight.Await(kAsker, observer, verbose, cancellation, fetch, start);
+  const auto start_build = [&](HeaderContents contents) { start(std::move(contents)); };
+  return flight.Await(kAsker, observer, verbose, cancellation, fetch, start_build);
 }
 
 HeaderContents Contents(const std::string& text) { return {{DigestOf(text), exec::MakeContent(text)}}; }

@@ -76,8 +76,7 @@ class NvccCompiler::Compile {
         lines_count_(lines_count) {}
 
   exec::ActionEnd Run() {
-    if (run_.mode == CompileMode::kWhole || compiler_.disabled_.contains(Shortcut::kPhases))
-      return RunWhole("whole_forced");
+    if (run_.mode == CompileMode::kWhole || !compiler_.has_phases_) return RunWhole("whole_forced");
     KERNIX_ASSIGN_OR_RETURN(const DryRunPtr dry_run, AskNvcc());
     std::optional<Phases> phases = dry_run != nullptr ? PhasesOf(step_, *dry_run, Programs()) : std::nullopt;
     if (!phases) return RunWhole("whole_not_understood");
@@ -86,9 +85,9 @@ class NvccCompiler::Compile {
     if (run_.mode == CompileMode::kAnew) {
       compiler_.stand_ins_.CountWhole("whole_forced");
     } else {
-      stand_in_ = compiler_.stand_ins_.Guess(phases_, run_.toolchain);
+      choice_ = compiler_.stand_ins_.Guess(phases_, run_.toolchain);
     }
-    return stand_in_.known != nullptr ? RunWithStandIn() : RunWithWholeHeader();
+    return choice_.known != nullptr ? RunWithStandIn() : RunWithWholeHeader();
   }
 
  private:
@@ -118,18 +117,18 @@ class NvccCompiler::Compile {
 
   // If the stand-in does not serve, the whole header does.
   exec::ActionEnd RunWithStandIn() {
-    Phases slim = WithStandIn(phases_, stand_in_.known->passes, stand_in_.parts);
+    Phases slim = WithStandIn(phases_, choice_.known->passes, choice_.parts);
     preprocessing_ = compiler_.preambles_.Prepare(slim, *run_.toolchain, run_.askers->First(), held_);
     PlanEnd preprocessed = Preprocess();
     if (!preprocessed.status.ok()) return OnFailure(slim, preprocessed);
-    if (!compiler_.stand_ins_.Serves(stand_in_, slim, preprocessed.outputs, *run_.toolchain)) {
+    if (!compiler_.stand_ins_.Serves(choice_, slim, preprocessed.outputs, *run_.toolchain)) {
       return RunWithWholeHeader();
     }
     return RunCompile(slim, preprocessed);
   }
 
   exec::ActionEnd RunWithWholeHeader() {
-    stand_in_.known = nullptr;
+    choice_.known = nullptr;
     preprocessing_ = {};
     if (UsesEarlierBuilds()) {
       preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain, run_.askers->First(), held_);
@@ -246,8 +245,8 @@ class NvccCompiler::Compile {
   void Teach(bool warns) {
     if (!UsesEarlierBuilds()) return;
     const UserId user = run_.askers->First();
-    if (stand_in_.to_learn) {
-      return compiler_.stand_ins_.Teach({std::move(phases_), *stand_in_.to_learn, run_.toolchain, user});
+    if (choice_.to_learn) {
+      return compiler_.stand_ins_.Teach({std::move(phases_), *choice_.to_learn, run_.toolchain, user});
     }
     compiler_.preambles_.Teach(preprocessing_, outputs_, run_.toolchain);
     if (!warns) compiler_.compiled_preambles_.Teach(host_, outputs_.at(step_.object), run_.toolchain, user);
@@ -259,7 +258,7 @@ class NvccCompiler::Compile {
     result.output = *printed_;
     std::vector<std::string> read;
     for (const std::string& path : phases_.dependencies) Append(read, ParseDependencyFile(*outputs_.at(path)));
-    if (const auto& known = stand_in_.known) read.insert(read.end(), known->files.begin(), known->files.end());
+    if (const auto& known = choice_.known) read.insert(read.end(), known->files.begin(), known->files.end());
     outputs_[step_.nvcc->dependencies] = exec::MakeContent(MakeDependencyFile(step_.object, read));
     for (const std::string& path : step_.action.outputs) result.outputs[path] = outputs_.at(path);
     return result;
@@ -296,7 +295,7 @@ class NvccCompiler::Compile {
     if (LacksHeader(words)) return Fail(detail);
     if (failed.kind == StepKind::kPtxas) return OnPtxasFailed(phases, failed, detail);
     if (!NamesError(words)) return RunWhole("whole_after_failure");
-    if (IsSameWithWholeHeader(stand_in_, words)) return Fail(detail);
+    if (IsSameWithWholeHeader(choice_, words)) return Fail(detail);
     LetGo();
     compiler_.stand_ins_.CountWhole("whole_after_error");
     return RunWithWholeHeader();
@@ -328,7 +327,7 @@ class NvccCompiler::Compile {
     printed_ = exec::MakeContent("");
     preprocessing_ = {};
     host_ = {};
-    stand_in_.known = nullptr;
+    choice_.known = nullptr;
   }
 
   exec::ActionEnd RunWhole(std::string_view reason) {
@@ -345,7 +344,7 @@ class NvccCompiler::Compile {
   MutedStep observer_{run_.observer};    // of phases
   bool has_reused_device_code_ = false;  // that was made for another compile
   Phases phases_;                        // with the whole header
-  StandIn stand_in_;
+  StandInChoice choice_;
   Preprocessing preprocessing_;
   CompiledPreambles::Prepared host_;  // for its host compile
   PlanOutputs outputs_;               // of what has ended, and what that has printed

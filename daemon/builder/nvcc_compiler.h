@@ -32,7 +32,7 @@ class NvccCompiler {
                Learning& learning, const Shortcuts& disabled)
       : env_(env),
         commands_(commands),
-        disabled_(disabled),
+        has_phases_(!disabled.contains(Shortcut::kPhases)),
         stand_ins_(env, cache, learning, disabled),
         preambles_(cache, learning, disabled),
         compiled_preambles_(compiled_preambles) {}
@@ -50,7 +50,7 @@ class NvccCompiler {
 
   Env& env_;
   CommandRunner& commands_;
-  const Shortcuts disabled_;
+  const bool has_phases_;
 
   CounterFamily compiles_{"kernix_nvcc_compiles_total",
                           "Compiles by nvcc: in its phases, or by one call of nvcc, and why.",

@@ -47,8 +47,8 @@ bool AddLesson(const RuntimeLesson& lesson, const exec::ActionResult& kept, Know
 
 }  // namespace
 
-StandIn StandIns::Guess(const Phases& phases, const toolchain::ToolchainPtr& toolchain) {
-  StandIn guess;
+StandInChoice StandIns::Guess(const Phases& phases, const toolchain::ToolchainPtr& toolchain) {
+  StandInChoice guess;
   const auto whole = [&](std::string_view reason) {
     CountWhole(reason);
     guess.known = nullptr;
@@ -70,7 +70,7 @@ StandIn StandIns::Guess(const Phases& phases, const toolchain::ToolchainPtr& too
   return is_known ? guess : whole("whole_not_known_yet");
 }
 
-bool StandIns::Serves(StandIn& guess, const Phases& slim, const PlanOutputs& preprocessed,
+bool StandIns::Serves(StandInChoice& guess, const Phases& slim, const PlanOutputs& preprocessed,
                       const toolchain::Toolchain& toolchain) {
   const language::RuntimeChoice choice = ChooseRuntime(env_, *guess.known, slim, preprocessed, toolchain);
   const bool serves = !choice.full && guess.parts.Has(choice.parts);
@@ -187,7 +187,7 @@ bool QuotesAnyOf(const language::RuntimeNames& names, absl::string_view text) {
 
 }  // namespace
 
-bool IsSameWithWholeHeader(const StandIn& stand_in, std::string_view words) {
+bool IsSameWithWholeHeader(const StandInChoice& stand_in, std::string_view words) {
   if (stand_in.known == nullptr) return true;
   // The stand-in was chosen by all names of the unit, so an error changes only if it quotes a name that the stand-in
   // lacks, which the unit does not have, or lists what nobody names: operators, and names like an unknown one.

@@ -41,7 +41,7 @@ struct KnownRuntime {
 using KnownRuntimePtr = std::shared_ptr<const KnownRuntime>;
 
 // That of one compile.
-struct StandIn {
+struct StandInChoice {
   KnownRuntimePtr known;  // null: all passes read the whole header
   language::RuntimeParts parts;
   bool has_std = false;                            // see RuntimeChoice; set by StandIns::Serves()
@@ -56,11 +56,11 @@ class StandIns {
       : env_(env), cache_(cache), learning_(learning), is_disabled_(disabled.contains(Shortcut::kStandIns)) {}
 
   // Guesses which parts of the runtime header the unit of these phases needs. No stand-in, if none may serve.
-  StandIn Guess(const Phases& phases, const toolchain::ToolchainPtr& toolchain);
+  StandInChoice Guess(const Phases& phases, const toolchain::ToolchainPtr& toolchain);
 
   // Whether the guess was right. `slim`: the phases with that stand-in; `preprocessed`: the outputs of their passes. If
   // not, the whole header serves: no other stand-in is tried.
-  bool Serves(StandIn& guess, const Phases& slim, const PlanOutputs& preprocessed,
+  bool Serves(StandInChoice& guess, const Phases& slim, const PlanOutputs& preprocessed,
               const toolchain::Toolchain& toolchain);
 
   // Counts a compile with the whole header for a reason that is not known here.
@@ -112,6 +112,6 @@ class StandIns {
 
 // Whether the rest of the runtime header changes no error of what a phase says that has read the stand-in, if there is
 // one.
-bool IsSameWithWholeHeader(const StandIn& stand_in, std::string_view words);
+bool IsSameWithWholeHeader(const StandInChoice& stand_in, std::string_view words);
 
 }  // namespace kernix::build

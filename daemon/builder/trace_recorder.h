@@ -113,7 +113,8 @@ class TimedStep final : public exec::ActionObserver {
                       const CancellationPtr& cancellation, bool muted = false);
 
   void OnStarted(const exec::Action& action) override {
-    started_ = command_started_ = env_.Now();
+    command_started_ = env_.Now();
+    if (!started_) started_ = command_started_;
     ActionObserver::OnStarted(action);
   }
 
@@ -135,7 +136,7 @@ class TimedStep final : public exec::ActionObserver {
   TraceRecorder* const trace_;
   const MonotonicTime ready_;
   v1::TracedStep::How way_ = v1::TracedStep::RUN;
-  std::optional<MonotonicTime> started_;
+  std::optional<MonotonicTime> started_;  // the first command
   std::optional<MonotonicTime> command_started_;
 };
 

@@ -187,6 +187,14 @@ TEST_F(StepTimesTest, EachCommandOfAStepCounts) {
                                       HasSubstr("kernix_step_seconds_sum{step=\"host compile\"} 4\n")));
 }
 
+TEST_F(StepTimesTest, AStepWaitsUntilItsFirstCommandStarts) {
+  TimedStep step(env_, metrics_, "step", StepKind::kHostCompile, nullptr, &trace_);
+  executor_.end = Ran();
+  step.Run(executor_, {}, nullptr, nullptr).IgnoreError();
+  step.End(step.Run(executor_, {}, nullptr, nullptr));
+  EXPECT_EQ(trace_.Trace().step(0).waited_us(), 5'000'000u);
+}
+
 TEST_F(StepTimesTest, AStepThatIsStoppedCountsWithItsTime) {
   Run(StepKind::kLink, MakeError(v1::ErrorDetail::RESOURCE, "it takes too long"));
   Run(StepKind::kLink, MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chooses a unit's stand-in for CUDA's runtime header (language/read/runtime_names.h).
+// What a unit's texts and headers name: which parts of CUDA's runtime header it needs (language/read/runtime_names.h).
 #pragma once
 
 #include "common/base/digest.h"

@@ -7,9 +7,13 @@
 namespace kernix::exec {
 
 void Askers::Join(const Asker& asker) {
+  std::multiset<Asker> joined = {asker};  // without memory, all stays as it was
   const MutexLock lock(mutex_);
-  if (std::exchange(empty_, false)) askers_.clear();
-  askers_.insert(asker);
+  if (std::exchange(empty_, false)) {
+    askers_.swap(joined);
+  } else {
+    askers_.merge(joined);
+  }
 }
 
 void Askers::Leave(const Asker& asker) {

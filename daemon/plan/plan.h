@@ -93,8 +93,8 @@ struct Step {
   exec::Action action;                         // its `inputs` lack the files that other steps make
   std::vector<std::string> inputs_from_steps;  // paths among the outputs of earlier steps
   Printed printed;
-  std::optional<Reuse> reuse = {};
-  std::shared_ptr<const FasterAction> faster = nullptr;  // of a compile for the host
+  std::optional<Reuse> reuse = {};                       // none for a link or a kCudaCompile
+  std::shared_ptr<const FasterAction> faster = nullptr;  // of a compile for the host, in kFast
   std::string object = {};                               // the output that is a unit's object; empty: none is
   std::optional<NvccCompile> nvcc = {};                  // of a kCudaCompile
 };
