@@ -58,10 +58,10 @@ struct JobEnd {
     kEnded,          // the tool ran; `status` is as from wait(2)
     kTooMany,        // the same, and it was killed because of its number of processes
     kTooLarge,       // the same, because of the bytes of its files
-    kTooMuchMemory,  // the same, because of the memory of all its processes together
     kNotEntered,     // the working directory cannot be entered: `error_number`
     kNotStarted,     // the program cannot be executed: `error_number`
     kNotBuilt,       // the enclosure cannot be made: `problem`
+    kTooMuchMemory,  // as kTooMany, because of the memory of all its processes together
   };
   Kind kind = Kind::kEnded;
   int32_t status = 0;

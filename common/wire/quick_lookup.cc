@@ -83,14 +83,14 @@ std::optional<v1::LoadRequest> LoadOf(const v1::LookupRequest& lookup) {
   return load;
 }
 
-std::string FrameHead(size_t payload) {
+std::string EncodeFrameLength(size_t payload) {
   std::string head;
   for (size_t i = 0; i < kFrameLengthBytes; ++i) head += static_cast<char>(payload >> (8 * i) & 0xff);
   return head;
 }
 
 absl::Status SendFrame(int socket, std::string_view prefix, std::string_view payload, MonotonicTime deadline) {
-  std::string head = StrCat(prefix, FrameHead(payload.size()));
+  std::string head = StrCat(prefix, EncodeFrameLength(payload.size()));
   while (!head.empty() || !payload.empty()) {
     std::array<iovec, 2> parts = {PartOf(head), PartOf(payload)};
     msghdr message{};

@@ -38,7 +38,7 @@ std::optional<v1::LoadRequest> LoadOf(const v1::LookupRequest& lookup);
 inline constexpr size_t kFrameLengthBytes = 4;
 
 // The bytes before a payload of this size.
-std::string FrameHead(size_t payload);
+std::string EncodeFrameLength(size_t payload);
 
 // Writes `prefix` and then a frame to a stream socket. Returns kUnavailable if the peer is gone, or kDeadlineExceeded.
 // After the deadline, it writes what does not make it wait.

@@ -16,7 +16,7 @@
 namespace kernix {
 namespace {
 
-std::string MakeFrame(const std::string& payload) { return FrameHead(payload.size()) + payload; }
+std::string MakeFrame(const std::string& payload) { return EncodeFrameLength(payload.size()) + payload; }
 
 v1::LoadRequest Request() {
   v1::LoadRequest load;

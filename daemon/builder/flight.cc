@@ -185,7 +185,7 @@ void Flight::OnStepDone(int steps_done) {
 
 void Flight::AddOutput(v1::Output output) {
   if (output_bytes_ > kMaxOutputBytes) return;
-  output_bytes_ += output.ByteSizeLong();
+  output_bytes_ += output.SpaceUsedLong();  // many short ones take most
   if (output_bytes_ > kMaxOutputBytes) {
     output.clear_command();
     output.set_text("[the rest of the output is omitted]\n");

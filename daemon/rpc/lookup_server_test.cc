@@ -122,7 +122,7 @@ TEST_F(LookupServerTest, WhatAClientClosesIsNotKept) {
 TEST_F(LookupServerTest, AQuestionBeforeTheAnswerToTheOneBeforeItEndsTheConnection) {
   const auto server = Start(kPatient);
   const UniqueFd client = Begin(*server, kAlice);
-  const std::string two = FrameHead(0) + FrameHead(0);
+  const std::string two = EncodeFrameLength(0) + EncodeFrameLength(0);
   ASSERT_EQ(send(client.get(), two.data(), two.size(), 0), static_cast<ssize_t>(two.size()));
   AwaitReadable("the end of the connection", client.get());
   EXPECT_TRUE(IsOver(client));

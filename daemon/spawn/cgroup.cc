@@ -11,8 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <sstream>
@@ -29,6 +31,8 @@ constexpr char kOwn[] = "spawn";
 
 // The kernel counts threads, and kernix-spawn counts processes, but only at intervals.
 constexpr int64_t kThreadsOfAProcess = 16;
+constexpr int64_t kLeastThreads = 1024;
+constexpr int64_t kMostThreads = 4 << 20;  // the kernel takes no larger number
 
 // False if there is no such file: the kernel is older, or the controller is not delegated.
 bool Write(int folder, const std::string& name, const std::string& text) {
@@ -75,10 +79,15 @@ UniqueFd PrepareCgroup() {
   Require(folder.ok(), "open " + path);
   Require(mkdirat(folder.get(), kOwn, 0755) == 0 || errno == EEXIST, "make a cgroup in " + path);
   Write(folder.get(), std::string(kOwn) + "/cgroup.procs", "0");
+  bool has_memory = false;
   std::ifstream available(path + "/cgroup.controllers");
   for (std::string controller; available >> controller;) {
     if (controller != "memory" && controller != "pids") continue;
+    has_memory = has_memory || controller == "memory";
     Write(folder.get(), "cgroup.subtree_control", "+" + controller);
+  }
+  if (!has_memory) {
+    std::fputs("kernix-spawn: the processes of a job have no limit of memory together: no such controller\n", stderr);
   }
   Try(folder.get());
   return folder;
@@ -98,7 +107,8 @@ JobCgroup::JobCgroup(int parent, const Command& command) : parent_(parent) {
     Write(folder_.get(), "memory.oom.group", "1");  // a tool that lives on would blame the source
   }
   if (command.max_processes > 0) {
-    Write(folder_.get(), "pids.max", std::to_string(kThreadsOfAProcess * command.max_processes));
+    const int64_t threads = std::clamp(kThreadsOfAProcess * command.max_processes, kLeastThreads, kMostThreads);
+    Write(folder_.get(), "pids.max", std::to_string(threads));
   }
 }
 

@@ -157,7 +157,7 @@ TEST_P(CgroupTest, ThreadsHaveALimit) {
     EXPECT_EQ(result->excess, ProcessResult::Excess::kProcesses);
   });
   while (CgroupsOfJobs().empty()) std::this_thread::yield();
-  EXPECT_EQ(ContentOf(cgroup_ / "job-0" / "pids.max"), "32\n");
+  EXPECT_EQ(ContentOf(cgroup_ / "job-0" / "pids.max"), "1024\n");
   run.join();
 }
 

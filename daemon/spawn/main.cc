@@ -109,7 +109,7 @@ class Process {
  private:
   void Enter() {
     if (enclosure_.rung == Rung::kWall) EnterWall(enclosure_, user_, group_);
-    if (enclosure_.rung != Rung::kNone) filter_ = std::make_unique<SystemCallFilter>();
+    if (enclosure_.rung != Rung::kNone) filter_ = std::make_unique<SystemCallFilter>(enclosure_.rung);
   }
 
   // Returns why it could not be started.

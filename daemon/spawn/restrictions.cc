@@ -28,9 +28,9 @@ namespace {
 // mount, no namespace, no ptrace, and nothing but signals that reaches another process by its number. (getpeername:
 // bash takes its input for a network connection, and reads its start-up files, if it cannot ask.)
 constexpr char kAllowed[] =
-    "access alarm arch_prctl brk capget chdir chmod clock_getres clock_gettime clock_nanosleep close close_range "
+    "access alarm arch_prctl brk capget chdir clock_getres clock_gettime clock_nanosleep close close_range "
     "copy_file_range creat dup dup2 dup3 epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2 execve "
-    "execveat exit exit_group faccessat faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fcntl fdatasync flock "
+    "execveat exit exit_group faccessat faccessat2 fadvise64 fallocate fchdir fcntl fdatasync flock "
     "fork fstat fstatfs fsync ftruncate futex futex_waitv getcpu getcwd getdents getdents64 getegid geteuid getgid "
     "getgroups getitimer getpeername getpgid getpgrp getpid getppid getpriority getrandom getresgid getresuid "
     "getrlimit getrusage getsid gettid gettimeofday getuid ioctl kill lgetxattr getxattr link linkat lseek lstat "
@@ -42,8 +42,12 @@ constexpr char kAllowed[] =
     "sched_getparam sched_getscheduler sched_yield select sendfile set_robust_list set_tid_address setitimer setgid "
     "setpgid setregid setresgid setresuid setreuid setuid setrlimit setsid sigaltstack splice stat statfs statx "
     "symlink symlinkat sync_file_range sysinfo tgkill time timer_create timer_delete timer_getoverrun timer_gettime "
-    "timer_settime timerfd_create timerfd_settime times tkill truncate umask uname unlink unlinkat utime utimensat "
-    "utimes vfork wait4 waitid write writev";
+    "timer_settime timerfd_create timerfd_settime times tkill umask uname unlink unlinkat vfork wait4 waitid write "
+    "writev";
+
+// What changes a file's mode and times: of any file of the user's, since Landlock does not hold it back. A wall does.
+// Without one, tools are told that it is done: linkers make their output executable, and no tool needs that.
+constexpr char kOfFiles[] = "chmod fchmod fchmodat fchmodat2 futimesat utime utimensat utimes";
 
 // What a tool may do to itself alone: their first argument, or with setpriority the second, must be 0.
 constexpr struct {
@@ -136,16 +140,20 @@ class Landlock {
 
 }  // namespace
 
-SystemCallFilter::SystemCallFilter() {
+SystemCallFilter::SystemCallFilter(Rung rung) {
   const std::unique_ptr<void, void (*)(scmp_filter_ctx)> filter(seccomp_init(SCMP_ACT_ERRNO(ENOSYS)), seccomp_release);
   errno = ENOMEM;
   Require(filter != nullptr, "make a filter of system calls");
-  std::istringstream names(kAllowed);
-  for (std::string name; names >> name;) {
-    const int number = seccomp_syscall_resolve_name(name.c_str());
-    if (number < 0) continue;  // unknown to this library, or to this processor
-    RequireNoError(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 0), name);
-  }
+  const auto answer = [&](const char* names_of_calls, uint32_t action) {
+    std::istringstream names(names_of_calls);
+    for (std::string name; names >> name;) {
+      const int number = seccomp_syscall_resolve_name(name.c_str());
+      if (number < 0) continue;  // unknown to this library, or to this processor
+      RequireNoError(seccomp_rule_add(filter.get(), action, number, 0), name);
+    }
+  };
+  answer(kAllowed, SCMP_ACT_ALLOW);
+  answer(kOfFiles, rung == Rung::kWall ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(0));
   for (const auto& [name, argument] : kOfItself) {
     const scmp_arg_cmp is_itself = {.arg = argument, .op = SCMP_CMP_EQ, .datum_a = 0, .datum_b = 0};
     RequireNoError(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, seccomp_syscall_resolve_name(name), 1, is_itself),

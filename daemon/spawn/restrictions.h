@@ -15,7 +15,7 @@ namespace kernix::spawn {
 // std::system_error.
 class SystemCallFilter {
  public:
-  SystemCallFilter();
+  explicit SystemCallFilter(Rung rung);
 
   // From now on, every other system call fails with ENOSYS, as on a kernel that lacks it.
   void Apply() const;

@@ -116,6 +116,17 @@ TEST_P(RungTest, AJobWritesNothingElse) {
   }
 }
 
+TEST_P(RungTest, AJobChangesNoOtherFilesModeOrTime) {
+  const FileInfo before = Env::Posix().Stat(Path("scratch/tree/header")).value();
+  OutputHere(
+      "chmod 777 ../tree/header ../other /tmp; touch -d 2000-01-01 ../tree/header; truncate -s 0 ../tree/header");
+  const FileInfo after = Env::Posix().Stat(Path("scratch/tree/header")).value();
+  EXPECT_EQ(after.mode, before.mode);
+  EXPECT_EQ(after.mtime_ns, before.mtime_ns);
+  EXPECT_EQ(after.size, before.size);
+  EXPECT_EQ(Env::Posix().Stat(Path("scratch/other"))->mode & 0777, 0755u);
+}
+
 TEST_P(RungTest, AJobWithoutAFolderGetsOneForTemporaryFiles) {
   ProcessSpec spec =
       ShellHere("echo made > $TMPDIR/file && cat $TMPDIR/file && echo $TMPDIR/file; ls -A $TMPDIR | wc -l");

@@ -33,6 +33,7 @@ cat {store}/*/* {store}/*/*/* | grep -a topsecretword >&4
 for place in {canary} {store}/planted {own}/planted /tmp/planted /var/tmp/planted /dev/shm/planted ../planted; do
   touch "$place" && worked "wrote $place"
 done
+chmod 777 {store}; [[ $(stat -c %a {store}) == 777 ]] && worked "opened the store"
 echo "touch {canary}" >> {own}/g++ && worked "changed the compiler"
 (exec 3<>/dev/tcp/127.0.0.1/{port}) && worked "reached the network"
 python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect("{socket}")' && worked "reached kernixd"

@@ -333,7 +333,7 @@ TEST_F(FloodsTest, PlansStayBounded) {
 // Sends the same lookup on `count` connections, and all but its last byte first. Waits for the answers.
 void LookUpAtOnce(uid_t user, const std::string& path, const v1::LookupRequest& request, int count) {
   const std::string text = request.SerializeAsString();
-  const std::string bytes = StrCat(kLookupMagic, FrameHead(text.size()), text);
+  const std::string bytes = StrCat(kLookupMagic, EncodeFrameLength(text.size()), text);
   std::vector<UniqueFd> connections;
   for (int i = 0; i < count; ++i) {
     absl::StatusOr<UniqueFd> connection = ConnectAs(user, path);
