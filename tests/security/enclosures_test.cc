@@ -31,7 +31,7 @@ worked() { echo "topsecretword: $1" >&4; }
 cat {secret} >&4
 cat {store}/*/* {store}/*/*/* | grep -a topsecretword >&4
 for place in {canary} {store}/planted {own}/planted /tmp/planted /var/tmp/planted /dev/shm/planted ../planted; do
-  touch "$place" && worked "wrote $place"
+  echo >> "$place" && worked "wrote $place"
 done
 chmod 777 {store}; [[ $(stat -c %a {store}) == 777 ]] && worked "opened the store"
 echo "touch {canary}" >> {own}/g++ && worked "changed the compiler"
