@@ -170,6 +170,8 @@ void f(BE::In<float> x, BE::Out<float> y) {
         return original(*arguments)
 
     monkeypatch.setattr("kernix.tuning.search.measure_in_turn", in_turn)
+    for limit in ("measure._CUT_AT", "measure._CUT_AT_ONCE_AT", "search._FINALIST_WITHIN"):  # all are finalists
+        monkeypatch.setattr(f"kernix.tuning.{limit}", float("inf"))
     result = kernix.autotune(source, {"FAILS": [1, 0]}, [X[:1]], check=np.array([1.0]), name=fresh_name)
     assert outcomes(result) == ["failed", "best"]
     assert "enough" in result.table[0].reason
