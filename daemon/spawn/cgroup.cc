@@ -34,13 +34,12 @@ constexpr int64_t kThreadsOfAProcess = 16;
 constexpr int64_t kLeastThreads = 1024;
 constexpr int64_t kMostThreads = 4 << 20;  // the kernel takes no larger number
 
-// False if there is no such file: the kernel is older, or the controller is not delegated.
-bool Write(int folder, const std::string& name, const std::string& text) {
+// Does nothing if there is no such file: the kernel is older, or the controller is not delegated.
+void Write(int folder, const std::string& name, const std::string& text) {
   const UniqueFd file(openat(folder, name.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.ok() && errno == ENOENT) return false;
+  if (!file.ok() && errno == ENOENT) return;
   Require(file.ok() && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()),
           "write " + name + " of a cgroup");
-  return true;
 }
 
 // Where the tree of version 2 is mounted: beside those of version 1, if there are any.

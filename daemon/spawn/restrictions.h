@@ -15,6 +15,7 @@ namespace kernix::spawn {
 // std::system_error.
 class SystemCallFilter {
  public:
+  // Below a wall, calls that change a file's mode or times succeed and do nothing.
   explicit SystemCallFilter(Rung rung);
 
   // From now on, every other system call fails with ENOSYS, as on a kernel that lacks it.
